@@ -1,0 +1,189 @@
+"""What a launch did, counted: `Counts` (the numbers), `LaunchProfile` (the numbers of one launch, by source line).
+
+Names follow Nsight Compute. Instructions are PTX instructions, which `ptxas` may still merge, split or remove;
+memory requests and sectors are those that the hardware counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import NamedTuple
+
+import numpy as np
+
+WARP_SIZE = 32
+SECTOR_BYTES = 32
+
+
+class Counter(NamedTuple):
+    """One row of the table of counters: field of `Counts`, label in reports, the Nsight Compute metric, meaning."""
+
+    name: str
+    label: str
+    ncu: str
+    description: str
+
+
+COUNTERS = (
+    Counter("warp_instructions", "warp instructions", "smsp__inst_executed.sum", "instructions issued, once per warp"),
+    Counter(
+        "thread_instructions",
+        "thread instructions",
+        "smsp__thread_inst_executed.sum",
+        "instructions executed, once per active thread",
+    ),
+    Counter(
+        "global_load_requests",
+        "global load requests",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+        "load instructions that a warp sent to the L1 cache",
+    ),
+    Counter(
+        "global_load_sectors",
+        "global load sectors",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "32-byte sectors that those requests touched",
+    ),
+    Counter(
+        "global_load_bytes",
+        "global load bytes",
+        "smsp__sass_data_bytes_mem_global_op_ld.sum",
+        "bytes that the threads asked for",
+    ),
+    Counter(
+        "global_store_requests",
+        "global store requests",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+        "store instructions that a warp sent to the L1 cache",
+    ),
+    Counter(
+        "global_store_sectors",
+        "global store sectors",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+        "32-byte sectors that those requests touched",
+    ),
+    Counter(
+        "global_store_bytes",
+        "global store bytes",
+        "smsp__sass_data_bytes_mem_global_op_st.sum",
+        "bytes that the threads wrote",
+    ),
+    Counter("shared_load_requests", "shared load requests", "smsp__inst_executed_op_shared_ld.sum", "by warp"),
+    Counter("shared_store_requests", "shared store requests", "smsp__inst_executed_op_shared_st.sum", "by warp"),
+    Counter("local_load_requests", "local load requests", "smsp__inst_executed_op_local_ld.sum", "by warp"),
+    Counter("local_store_requests", "local store requests", "smsp__inst_executed_op_local_st.sum", "by warp"),
+    Counter("branches", "branches", "smsp__sass_branch_targets.sum", "conditional branches, once per warp"),
+    Counter(
+        "divergent_branches",
+        "divergent branches",
+        "smsp__sass_branch_targets_threads_divergent.sum",
+        "branches at which the threads of one warp went two ways",
+    ),
+    Counter("barriers", "barriers", "", "block-wide barriers, once per warp"),
+    Counter("atomics", "atomics", "smsp__inst_executed_op_global_atom.sum", "atomic operations, once per warp"),
+    Counter("flops_f16", "FP16 operations", "", "an FMA counts two, once per thread"),
+    Counter("flops_f32", "FP32 operations", "", "an FMA counts two, once per thread"),
+    Counter("flops_f64", "FP64 operations", "", "an FMA counts two, once per thread"),
+)
+
+
+@dataclass
+class Counts:
+    """Counters of a launch, a source line or a sum of them; plain integers, in the order of `COUNTERS`."""
+
+    warp_instructions: int = 0
+    thread_instructions: int = 0
+    global_load_requests: int = 0
+    global_load_sectors: int = 0
+    global_load_bytes: int = 0
+    global_store_requests: int = 0
+    global_store_sectors: int = 0
+    global_store_bytes: int = 0
+    shared_load_requests: int = 0
+    shared_store_requests: int = 0
+    local_load_requests: int = 0
+    local_store_requests: int = 0
+    branches: int = 0
+    divergent_branches: int = 0
+    barriers: int = 0
+    atomics: int = 0
+    flops_f16: int = 0
+    flops_f32: int = 0
+    flops_f64: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    def __radd__(self, other: int) -> Counts:
+        return self if other == 0 else NotImplemented
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+    @property
+    def warp_efficiency(self) -> float | None:
+        """Share of a warp's 32 lanes that were active, mean over instructions (0 to 1)."""
+        return _ratio(self.thread_instructions, WARP_SIZE * self.warp_instructions)
+
+    @property
+    def sectors_per_load_request(self) -> float | None:
+        return _ratio(self.global_load_sectors, self.global_load_requests)
+
+    @property
+    def sectors_per_store_request(self) -> float | None:
+        return _ratio(self.global_store_sectors, self.global_store_requests)
+
+    @property
+    def load_efficiency(self) -> float | None:
+        """Share of the loaded sectors' bytes that threads asked for (above 1 where lanes share an address)."""
+        return _ratio(self.global_load_bytes, SECTOR_BYTES * self.global_load_sectors)
+
+    @property
+    def store_efficiency(self) -> float | None:
+        return _ratio(self.global_store_bytes, SECTOR_BYTES * self.global_store_sectors)
+
+
+def _ratio(a: int, b: int) -> float | None:
+    return a / b if b else None
+
+
+@dataclass
+class Access:
+    """One memory instruction of the traced warps: which thread touched which address.
+
+    `block`, `thread`: linear block index and linear thread index in its block, one entry an active lane.
+    `address`: uint64 byte address of the lane's first byte; `width`: bytes a lane.
+    `array`: name of the allocation (None for unnamed), `array_start`: its first address.
+    """
+
+    op: str  # "load", "store" or "atomic"
+    space: str  # "global", "shared" or "local"
+    file: str
+    line: int
+    width: int
+    block: np.ndarray
+    thread: np.ndarray
+    address: np.ndarray
+    array: str | None
+    array_start: int
+
+
+@dataclass
+class LaunchProfile:
+    """One launch: its counters in total and by source line, a trace of its first warps' memory accesses.
+
+    `footprint`: distinct bytes touched, in whole 32-byte sectors: "global_load_bytes", "global_store_bytes".
+    `gpu_seconds` and `gpu_name` are set only where the launch ran on that GPU and was timed with events.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    counts: Counts = field(default_factory=Counts)
+    lines: dict[tuple[str, int], Counts] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    accesses: list[Access] = field(default_factory=list)
+    footprint: dict[str, int] = field(default_factory=dict)
+    static: dict[str, int | None] = field(default_factory=dict)
+    gpu_seconds: float | None = None
+    gpu_name: str | None = None

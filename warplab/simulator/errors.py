@@ -1,0 +1,84 @@
+"""What the simulator reports: one class a kind of mistake, one message that a learner can act on."""
+
+from __future__ import annotations
+
+Index3 = tuple[int, int, int]
+
+
+class SimulatorError(RuntimeError):
+    """A kernel, or its launch, did something that a GPU does not allow.
+
+    `kernel`, `block`, `thread`, `file`, `line`: where it happened (None where that is not known).
+    `address`, `array`: the address and the name of the array concerned; `reason`: the likely cause, one sentence.
+    `str(error)` is the whole message.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        reason: str = "",
+        kernel: str | None = None,
+        block: Index3 | None = None,
+        thread: Index3 | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        source: str | None = None,
+        address: int | None = None,
+        array: str | None = None,
+    ) -> None:
+        self.what, self.reason = what, reason
+        self.kernel, self.block, self.thread = kernel, block, thread
+        self.file, self.line, self.source = file, line, source
+        self.address, self.array = address, array
+        super().__init__(self.message())
+
+    def message(self) -> str:
+        parts = [self.what]
+        if self.kernel is not None:
+            where = f"  in kernel {self.kernel}"
+            if self.thread is not None:
+                where += f", block {_index(self.block)}, thread {_index(self.thread)}"
+            parts.append(where)
+        if self.line:
+            code = f": {self.source.strip()}" if self.source else ""
+            parts.append(f"  at {self.file}, line {self.line}{code}")
+        if self.reason:
+            parts.append(f"  {self.reason}")
+        return "\n".join(parts)
+
+
+def _index(index: Index3 | None) -> str:
+    return "?" if index is None else f"({index[0]}, {index[1]}, {index[2]})"
+
+
+class IllegalAddress(SimulatorError):
+    """A load, store or atomic outside every allocation (compute-sanitizer memcheck)."""
+
+
+class HostPointer(IllegalAddress):
+    """A kernel used an address of the host's memory."""
+
+
+class MisalignedAddress(SimulatorError):
+    """An access whose address is not a multiple of its width."""
+
+
+class UninitializedRead(SimulatorError):
+    """A read of memory that nothing wrote (compute-sanitizer initcheck)."""
+
+
+class DivergentBarrier(SimulatorError):
+    """A barrier that only some of the block's threads reach (compute-sanitizer synccheck)."""
+
+
+class InstructionLimit(SimulatorError):
+    """The launch executed more instructions than its budget: probably an endless loop."""
+
+
+class UnsupportedInstruction(SimulatorError):
+    """The PTX holds an instruction that the simulator does not know."""
+
+
+class InvalidLaunch(SimulatorError, ValueError):
+    """Grid, block, arguments or shared memory that no GPU would accept."""
