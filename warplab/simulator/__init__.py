@@ -1,0 +1,64 @@
+"""A GPU in NumPy: runs compiled PTX, counts what Nsight Compute counts, catches what compute-sanitizer catches.
+
+The whole machine:
+
+1.  `parser` reads PTX text into instructions; `blocks` cuts them into basic blocks and finds the live registers.
+2.  Every thread of a launch is a *lane*. A register is one NumPy array with an entry a lane, or a single entry where
+    all lanes hold the same value. `translate` turns a basic block, once, into a Python function on whole arrays;
+    what each PTX instruction becomes is a row in the tables of `operations`.
+3.  `scheduler` keeps, for each basic block, the lanes whose program counter stands there, and runs the lowest one.
+    Lanes that branch apart become two groups, and merge again where they meet. A function that gets only some lanes
+    gathers their registers, runs the same code, and scatters the results.
+4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores, and with
+    checks on it tests bounds, alignment and initialisation before each of them.
+5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
+6.  `device` ties it together: `Device.launch` checks the launch, cuts the grid into chunks of blocks that fit the
+    processor's cache, and returns a `LaunchProfile`.
+
+    from warplab import simulator
+    program = simulator.load(ptx_text)
+    device = simulator.Device()
+    a = device.memory.allocate(4096, name="a")
+    profile = device.launch(program.entries["kernel"], (4, 1, 1), (256, 1, 1), [a.to_bytes(8, "little")])
+"""
+
+from .counters import COUNTERS, Access, Counter, Counts, LaunchProfile
+from .device import Device, Options, default_device
+from .errors import (
+    DivergentBarrier,
+    HostPointer,
+    IllegalAddress,
+    InstructionLimit,
+    InvalidLaunch,
+    MisalignedAddress,
+    SimulatorError,
+    UninitializedRead,
+    UnsupportedInstruction,
+)
+from .memory import Allocation
+from .program import Entry, Param, Program, load
+
+__all__ = [
+    "COUNTERS",
+    "Access",
+    "Allocation",
+    "Counter",
+    "Counts",
+    "Device",
+    "DivergentBarrier",
+    "Entry",
+    "HostPointer",
+    "IllegalAddress",
+    "InstructionLimit",
+    "InvalidLaunch",
+    "LaunchProfile",
+    "MisalignedAddress",
+    "Options",
+    "Param",
+    "Program",
+    "SimulatorError",
+    "UninitializedRead",
+    "UnsupportedInstruction",
+    "default_device",
+    "load",
+]

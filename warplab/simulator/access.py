@@ -1,0 +1,176 @@
+"""Loads and stores of a group of lanes: the gather or scatter itself, and before it the checks and the counting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .memory import WINDOW_LOCAL, WINDOW_SHARED
+
+_FULL = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
+
+
+class Addresses:
+    """The base addresses of one value, for the lanes of a group. What is found out about them serves all accesses
+    of the block that use the same base with another offset."""
+
+    __slots__ = ("_bits", "_high", "_indices", "_low", "_relative", "_sectors", "base")
+
+    def __init__(self, base: np.ndarray) -> None:
+        self.base = base
+        self._low = self._high = self._bits = self._relative = None
+        self._indices: dict[int, np.ndarray] = {}
+        self._sectors: dict[int, int] = {}
+
+    @property
+    def low(self) -> int:
+        if self._low is None:
+            self._low = int(self.base.min()) if self.base.shape[0] > 1 else int(self.base[0])
+        return self._low
+
+    @property
+    def high(self) -> int:
+        if self._high is None:
+            self._high = int(self.base.max()) if self.base.shape[0] > 1 else int(self.base[0])
+        return self._high
+
+    @property
+    def bits(self) -> int:
+        """All bits that are set in any of the addresses."""
+        if self._bits is None:
+            self._bits = int(np.bitwise_or.reduce(self.base))
+        return self._bits
+
+    def relative(self, start: np.ndarray) -> tuple[int, int]:
+        """Lowest and highest distance from the lanes' own start addresses."""
+        if self._relative is None:
+            distance = (self.base - start).view(np.int64)
+            self._relative = int(distance.min()), int(distance.max())
+        return self._relative
+
+    def at(self, offset: int) -> np.ndarray:
+        """The addresses of an access, uint64."""
+        return self.base + (offset & 0xFFFFFFFFFFFFFFFF) if offset else self.base
+
+    def index(self, view: np.ndarray, item: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
+        """A view and the element numbers in it at which the accesses at `offset` are found."""
+        if self.bits & (item - 1) or offset & (item - 1):
+            return view, (self.at(offset) // item).view(np.int64)
+        indices = self._indices.get(item)
+        if indices is None:
+            indices = self.base.view(np.int64) >> (item.bit_length() - 1) if item > 1 else self.base.view(np.int64)
+            self._indices[item] = indices
+        if offset >= 0:
+            return view[offset // item :], indices
+        return view, indices + offset // item
+
+    def sectors(self, offset: int, group) -> int:
+        """Distinct 32-byte sectors, summed over warps, of accesses that do not cross a sector."""
+        phase = offset & 31
+        if phase not in self._sectors:
+            if self.base.shape[0] == 1:
+                self._sectors[phase] = group.warps
+            else:
+                self._sectors[phase] = group.distinct(self.at(phase).view(np.int64) >> 5)
+        return self._sectors[phase]
+
+
+class Accessor:
+    """Memory as the lanes of one chunk see it. `checks` and `counting` are None where they are switched off."""
+
+    def __init__(self, memory, shared_bytes: int, local_bytes: int, chunk, checks, counting) -> None:
+        self.memory, self.chunk, self.checks, self.counting = memory, chunk, checks, counting
+        self.shared = _Arrays(chunk.blocks * shared_bytes)
+        self.local = _Arrays(chunk.lanes * local_bytes)
+        self.views = {"global": memory.views, "const": memory.views, "shared": self.shared.views}
+        self.views["local"] = self.local.views
+
+    def load(self, site, addresses: Addresses, lanes) -> np.ndarray:
+        """Value of each lane, dtype `site.dtype`; a single entry if all lanes read one address."""
+        space = site.space
+        if space == "generic":
+            space, addresses = self._resolve(addresses, site)
+        if self.checks is not None:
+            self.checks.load(site, space, addresses, lanes)
+        if self.counting is not None:
+            self.counting.access(site, space, addresses, self.chunk.group)
+        view, index = addresses.index(self.views[space][site.dtype], site.item, site.offset)
+        return view.take(index)
+
+    def load_vector(self, site, addresses: Addresses, lanes) -> list[np.ndarray]:
+        space = site.space
+        if space == "generic":
+            space, addresses = self._resolve(addresses, site)
+        if self.checks is not None:
+            self.checks.load(site, space, addresses, lanes)
+        if self.counting is not None:
+            self.counting.access(site, space, addresses, self.chunk.group)
+        view, index = addresses.index(self.views[space][site.dtype], site.item, site.offset)
+        return [view[k:].take(index) for k in range(site.count)]
+
+    def store(self, site, addresses: Addresses, value: np.ndarray, lanes) -> None:
+        """Write each lane's value; where lanes share an address the last lane's stays."""
+        self._store(site, addresses, (value,), lanes)
+
+    store_vector = None  # below
+
+    def _store(self, site, addresses: Addresses, values, lanes) -> None:
+        space = site.space
+        if space == "generic":
+            space, addresses = self._resolve(addresses, site)
+        if self.checks is not None:
+            self.checks.store(site, space, addresses, lanes)
+        if self.counting is not None:
+            self.counting.access(site, space, addresses, self.chunk.group)
+        view, index = addresses.index(self.views[space][site.dtype], site.item, site.offset)
+        for k, value in enumerate(values):
+            view[k:][index] = value if value.shape[0] == 1 or index.shape[0] > 1 else value[-1:]
+
+    def _resolve(self, addresses: Addresses, site) -> tuple[str, Addresses]:
+        """The space that generic addresses lie in."""
+        if addresses.high < WINDOW_SHARED or addresses.low >= 2 * WINDOW_LOCAL:
+            return "global", addresses
+        for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
+            if window <= addresses.low and addresses.high < 2 * window:
+                return space, Addresses(addresses.base - np.uint64(window))
+        from .errors import UnsupportedInstruction
+
+        raise UnsupportedInstruction(f"one access to several memory spaces at once: `{site.text}`")
+
+
+Accessor.store_vector = Accessor._store
+
+
+class _Arrays:
+    """Shared or local memory of a chunk, as views of each dtype, and a record of written bytes."""
+
+    def __init__(self, nbytes: int) -> None:
+        nbytes = -(-nbytes // 16) * 16
+        data = np.zeros(nbytes, np.uint8)
+        self.nbytes = nbytes
+        kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8")
+        self.views = {kind: data.view(kind) for kind in kinds}
+        self._written = None
+        self.complete = False
+
+    @property
+    def written(self) -> dict[int, np.ndarray]:
+        if self._written is None:
+            shadow = np.zeros(self.nbytes, np.uint8)
+            self._written = {width: shadow.view(f"u{width}") for width in (1, 2, 4, 8)}
+        return self._written
+
+
+def written(record: dict[int, np.ndarray], addresses: Addresses, site) -> np.ndarray:
+    """For each lane: were all bytes of its access written?"""
+    view, index = addresses.index(record[site.item], site.item, site.offset)
+    full = _FULL[site.item]
+    result = view.take(index) == full
+    for k in range(1, site.count):
+        result &= view[k:].take(index) == full
+    return result
+
+
+def mark_written(record: dict[int, np.ndarray], addresses: Addresses, site) -> None:
+    view, index = addresses.index(record[site.item], site.item, site.offset)
+    for k in range(site.count):
+        view[k:][index] = _FULL[site.item]

@@ -1,0 +1,160 @@
+"""Basic blocks of a kernel: where control flow can enter and leave, and which registers live across."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .program import Address, Entry, Instruction, Register, Vector
+
+# How a block ends.
+FALL, JUMP, BRANCH, GUARD, EXIT, BARRIER, TRAP = "fall", "jump", "branch", "guard", "exit", "barrier", "trap"
+
+_TERMINATORS = {"bra": JUMP, "ret": EXIT, "exit": EXIT, "bar": BARRIER, "barrier": BARRIER, "trap": TRAP}
+# Instructions whose first operand is read, not written.
+_NO_DESTINATION = frozenset(
+    ("st", "red", "bra", "ret", "exit", "bar", "barrier", "trap", "membar", "fence", "brkpt", "nanosleep")
+)
+
+
+@dataclass(eq=False)
+class Block:
+    """Instructions run one after another. Blocks are numbered in program order, so a lower number is a lower pc.
+
+    `end`: how it ends. BRANCH (a branch in the program) and GUARD (a skip around one guarded instruction, which
+    counts as no branch) go to `target` where `condition` holds, else on to the next block.
+    """
+
+    index: int
+    body: list[Instruction] = field(default_factory=list)
+    end: str = FALL
+    last: Instruction | None = None
+    condition: Register | None = None
+    negated: bool = False
+    target: int = -1
+    live_in: frozenset[str] = frozenset()
+    live_out: frozenset[str] = frozenset()
+
+    @property
+    def counted(self) -> list[Instruction]:
+        """The instructions that the hardware would issue for this block."""
+        return self.body if self.end in (FALL, GUARD) or self.last is None else [*self.body, self.last]
+
+    def successors(self) -> tuple[int, ...]:
+        if self.end in (EXIT, TRAP):
+            return ()
+        if self.end == JUMP:
+            return (self.target,)
+        following = (self.index + 1,)
+        return (self.target, *following) if self.end in (BRANCH, GUARD) else following
+
+
+def destinations(instruction: Instruction) -> list[str]:
+    """Names of the registers that an instruction writes."""
+    if instruction.opcode in _NO_DESTINATION or not instruction.operands:
+        return []
+    count = 1
+    if (instruction.opcode == "setp" and len(instruction.operands) - ("and" in instruction.modifiers) > 3) or (
+        instruction.opcode == "shfl" and len(instruction.operands) == 6
+    ):
+        count = 2
+    written = []
+    for operand in instruction.operands[:count]:
+        items = operand.items if isinstance(operand, Vector) else (operand,)
+        written += [r.name for r in items if isinstance(r, Register)]
+    return written
+
+
+def sources(instruction: Instruction) -> list[str]:
+    """Names of the registers that an instruction reads, its guard left out."""
+    count = 0 if instruction.opcode in _NO_DESTINATION else 1
+    if count and len(destinations(instruction)) == 2 and not isinstance(instruction.operands[0], Vector):
+        count = 2
+    return [name for operand in instruction.operands[count:] for name in _registers(operand)]
+
+
+def _registers(operand):
+    if isinstance(operand, Register):
+        yield operand.name
+    elif isinstance(operand, Address):
+        if isinstance(operand.base, Register):
+            yield operand.base.name
+    elif isinstance(operand, Vector):
+        for item in operand.items:
+            yield from _registers(item)
+
+
+def cut(entry: Entry) -> list[Block]:
+    """The basic blocks of a kernel, in program order, with liveness."""
+    leaders = set(entry.labels.values())
+    blocks = [Block(0)]
+    start_of = {}  # instruction number → block
+
+    def new_block() -> Block:
+        blocks.append(Block(len(blocks)))
+        return blocks[-1]
+
+    for number, instruction in enumerate(entry.instructions):
+        if number in leaders and (blocks[-1].body or blocks[-1].last):
+            new_block()
+        if blocks[-1].last is not None:
+            new_block()
+        start_of[number] = blocks[-1].index
+        kind = _TERMINATORS.get(instruction.opcode) if "warp" not in instruction.modifiers else None
+        if instruction.guard is not None and kind != JUMP:
+            # Becomes a skip around a block of its own.
+            block = blocks[-1]
+            block.end, block.last = GUARD, instruction
+            block.condition, block.negated = instruction.guard, not instruction.guard_negated
+            block.target = block.index + 2
+            inner = new_block()
+            if kind is None:
+                inner.body = [instruction]
+            else:
+                inner.end = kind
+            inner.last = instruction
+            continue
+        if kind is None:
+            blocks[-1].body.append(instruction)
+            continue
+        block = blocks[-1]
+        block.end, block.last = kind, instruction
+        if kind == JUMP:
+            if instruction.guard is not None:
+                block.end = BRANCH
+                block.condition, block.negated = instruction.guard, instruction.guard_negated
+            block.target = instruction.operands[0].name  # a label, resolved below
+    if blocks[-1].end not in (EXIT, JUMP, TRAP) or any(b.target == len(blocks) for b in blocks):
+        end = new_block()
+        end.end = EXIT
+    for block in blocks:
+        if isinstance(block.target, str):
+            block.target = start_of.get(entry.labels[block.target], len(blocks) - 1)
+    _find_live_registers(blocks)
+    return blocks
+
+
+def _find_live_registers(blocks: list[Block]) -> None:
+    reads, writes = [], []
+    for block in blocks:
+        read, written = set(), set()
+        for instruction in block.body:
+            read.update(name for name in sources(instruction) if name not in written)
+            written.update(destinations(instruction))
+        if block.end == BARRIER:
+            read.update(name for name in _barrier_sources(block.last) if name not in written)
+        if block.condition is not None and block.condition.name not in written:
+            read.add(block.condition.name)
+        reads.append(read)
+        writes.append(written)
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            out = frozenset().union(*(blocks[s].live_in for s in block.successors()))
+            before = frozenset(reads[block.index] | (out - writes[block.index]))
+            if out != block.live_out or before != block.live_in:
+                block.live_out, block.live_in, changed = out, before, True
+
+
+def _barrier_sources(instruction: Instruction) -> list[str]:
+    return [name for operand in instruction.operands for name in _registers(operand)]

@@ -1,0 +1,179 @@
+"""What compute-sanitizer would catch, tested before each access: bounds, host pointers, alignment, unwritten memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .access import Addresses, mark_written, written
+from .errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
+from .memory import HOST_START
+
+
+class Checks:
+    """Checks for the lanes of one chunk; a failed one raises for the lowest lane concerned."""
+
+    def __init__(self, chunk) -> None:
+        self.chunk = chunk
+        self.memory = chunk.device.memory
+        self.last = None  # the allocation that the latest access lay in
+
+    def load(self, site, space: str, addresses: Addresses, lanes) -> None:
+        allocation = self._bounds(site, space, addresses, lanes)
+        if space == "shared":
+            arrays = self.chunk.access.shared
+            if not arrays.complete:
+                if arrays.written[1].all():
+                    arrays.complete = True
+                else:
+                    self._initialized(site, space, addresses, lanes, arrays.written)
+        elif space in ("global", "const") and (allocation is None or not allocation.complete):
+            self._initialized(site, space, addresses, lanes, self.memory.written)
+
+    def store(self, site, space: str, addresses: Addresses, lanes) -> None:
+        allocation = self._bounds(site, space, addresses, lanes)
+        if space == "shared":
+            if not self.chunk.access.shared.complete:
+                mark_written(self.chunk.access.shared.written, addresses, site)
+        elif space == "global" and (allocation is None or not allocation.complete):
+            mark_written(self.memory.written, addresses, site)
+
+    # -- bounds and alignment --------------------------------------------------------------------------------------
+
+    def _bounds(self, site, space: str, addresses: Addresses, lanes):
+        if (addresses.bits | site.offset) & (site.width - 1):
+            self._misaligned(site, space, addresses, lanes)
+        if space in ("global", "const"):
+            low, high = addresses.low + site.offset, addresses.high + site.offset + site.width
+            allocation = self.last
+            if allocation is None or low < allocation.address or high > allocation.end:
+                allocation = self.memory.find(low) if low >= 0 else None
+                if allocation is None or high > allocation.end:
+                    return self._scattered(site, addresses, lanes)
+                self.last = allocation
+            return allocation
+        start, size = self.chunk.own_memory(space, lanes)
+        low, high = addresses.relative(start)
+        if low + site.offset < 0 or high + site.offset + site.width > size:
+            distance = (addresses.at(site.offset) - start).view(np.int64)
+            self._outside_own(site, space, distance, size, lanes)
+        return None
+
+    def _scattered(self, site, addresses: Addresses, lanes) -> None:
+        """The lanes' addresses lie in several allocations, or outside of any."""
+        address = addresses.at(site.offset)
+        bad = ~self.memory.inside(address, site.width)
+        if bad.any():
+            self._illegal(site, address, bad, lanes)
+
+    def _misaligned(self, site, space: str, addresses: Addresses, lanes) -> None:
+        address = addresses.at(site.offset)
+        bad = (address & np.uint64(site.width - 1)) != 0
+        if bad.any():
+            lane, at = self._first(bad, address, lanes)
+            what = f"misaligned address: a {site.op} of {site.width} bytes at {at:#x}"
+            allocation = self.memory.find(at) if space == "global" else None
+            name = None
+            if allocation is not None:
+                name = allocation.name
+                what += f", byte {at - allocation.address} of {_array(allocation)}"
+            raise MisalignedAddress(
+                what,
+                reason=f"The address of a {site.width}-byte access must be a multiple of {site.width}.",
+                address=at,
+                array=name,
+                **self.chunk.where(site, lane),
+            )
+
+    def _illegal(self, site, address: np.ndarray, bad: np.ndarray, lanes) -> None:
+        lane, at = self._first(bad, address, lanes)
+        where = self.chunk.where(site, lane)
+        what = f"illegal address: a {site.op} of {site.width} bytes at {at:#x}"
+        count = int(bad.sum())
+        others = f" ({count:,} threads of this group do so)" if count > 1 else ""
+        freed, near = self.memory.find_freed(at), self.memory.nearest(at)
+        if at >= HOST_START:
+            raise HostPointer(
+                f"{what}: that is host memory, which a kernel cannot reach{others}",
+                reason="Copy the data to the device first (cuda.to_device, cp.asarray) and pass that array.",
+                address=at,
+                **where,
+            )
+        if freed is not None:
+            raise IllegalAddress(
+                f"{what}: inside {_array(freed)}, which has been freed{others}",
+                reason="Keep the array alive until the kernel has run.",
+                address=at,
+                array=freed.name,
+                **where,
+            )
+        if near is not None:
+            if at >= near.address:
+                past = at + site.width - near.end
+                what += f": {past:,} bytes past the end of {_array(near)}{others}"
+                reason = "Is a guard missing (`if i < n`), or is the index or the size wrong?"
+            else:
+                what += f": {near.address - at:,} bytes before the start of {_array(near)}{others}"
+                reason = "Is an index negative?"
+            raise IllegalAddress(what, reason=reason, address=at, array=near.name, **where)
+        reason = (
+            "A null pointer, or an index far outside its array."
+            if at < 1 << 20
+            else ("No array is there: is the index computed from the right values, or does it overflow 32 bits?")
+        )
+        raise IllegalAddress(f"{what}: outside every array{others}", reason=reason, address=at, **where)
+
+    def _outside_own(self, site, space: str, distance: np.ndarray, size: int, lanes) -> None:
+        bad = (distance < 0) | (distance + site.width > size)
+        lane, at = self._first(bad, distance, lanes)
+        owner = {"shared": "block", "local": "thread"}[space]
+        raise IllegalAddress(
+            f"illegal address: a {site.op} of {site.width} bytes at byte {at} of {space} memory, "
+            f"of which the {owner} has {size} bytes",
+            reason=f"Is an index of the {space} array too large"
+            + (", or was too little dynamic shared memory given at the launch?" if space == "shared" else "?"),
+            address=at,
+            **self.chunk.where(site, lane),
+        )
+
+    # -- initialisation --------------------------------------------------------------------------------------------
+
+    def _initialized(self, site, space: str, addresses: Addresses, lanes, record) -> None:
+        good = written(record, addresses, site)
+        if good.all():
+            return
+        address = addresses.at(site.offset)
+        if space != "shared":  # bytes of arrays known to be complete have no record
+            complete = [getattr(self.memory.find(int(a)), "complete", False) for a in address[~good]]
+            good[~good] = complete
+            if good.all():
+                return
+        lane, at = self._first(~good, address, lanes)
+        name = None
+        if space == "shared":
+            start, _ = self.chunk.own_memory(space, lanes)
+            place = f"byte {int((address - start)[~good][0])} of shared memory"
+            reason = "Is a store to shared memory, or a barrier before this load, missing?"
+        else:
+            allocation = self.memory.find(at)
+            name = allocation.name
+            place = f"byte {at - allocation.address} of {_array(allocation)}"
+            reason = "Fill the array before the kernel reads it; `empty` and `device_array` leave it as it was."
+        raise UninitializedRead(
+            f"uninitialised read: {place} was never written",
+            reason=reason,
+            address=at,
+            array=name,
+            **self.chunk.where(site, lane),
+        )
+
+    @staticmethod
+    def _first(bad: np.ndarray, values: np.ndarray, lanes) -> tuple[int, int]:
+        """Lane number and value of the first lane for which `bad` holds."""
+        place = int(np.argmax(bad))
+        lane = place if lanes is None else int(lanes[place if bad.shape[0] > 1 else 0])
+        return lane, int(values[place if values.shape[0] > 1 else 0])
+
+
+def _array(allocation) -> str:
+    name = f"array `{allocation.name}`" if allocation.name else "an array"
+    return f"{name} ({allocation.nbytes:,} bytes)"

@@ -1,0 +1,139 @@
+"""Counting while a launch runs, per block and per memory site; summed into `Counts` by source line at the end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .access import Addresses
+from .counters import SECTOR_BYTES, Access, Counts, LaunchProfile
+from .translate import Translation
+
+
+class Counting:
+    """Counters of one launch. `trace_warps`: of how many first warps accesses are kept, at most `trace_events`."""
+
+    def __init__(self, translation: Translation, memory, trace_warps: int, trace_events: int) -> None:
+        self.translation, self.memory = translation, memory
+        blocks, sites = len(translation.blocks), len(translation.sites)
+        self.block_threads = [0] * blocks
+        self.block_warps = [0] * blocks
+        self.divergent = [0] * blocks
+        self.requests = [0] * sites
+        self.sectors = [0] * sites
+        self.threads = [0] * sites
+        self.touched: dict[str, dict[int, np.ndarray]] = {"load": {}, "store": {}}
+        self.trace: list[tuple] = []
+        self.trace_warps, self.trace_events = trace_warps, trace_events
+
+    def block(self, number: int, group) -> None:
+        self.block_threads[number] += group.count
+        self.block_warps[number] += group.warps
+
+    def access(self, site, space: str, addresses: Addresses, group) -> None:
+        self.requests[site.index] += group.warps
+        self.threads[site.index] += group.count
+        if space == "global":
+            self.sectors[site.index] += addresses.sectors(site.offset, group)
+            self._touch(site, addresses)
+        if self.trace_warps and group.chunk.first_block == 0 and len(self.trace) < self.trace_events:
+            self._trace(site, space, addresses, group)
+
+    def _touch(self, site, addresses: Addresses) -> None:
+        """Note the sectors for the footprint: a bitmap for each allocation."""
+        low = addresses.low + site.offset
+        allocation = self.memory.find(low)
+        if allocation is None or addresses.high + site.offset + site.width > allocation.end:
+            return
+        maps = self.touched[site.op]
+        bitmap = maps.get(allocation.address)
+        if bitmap is None:
+            bitmap = maps[allocation.address] = np.zeros(allocation.nbytes // SECTOR_BYTES + 1, bool)
+        bitmap[(addresses.at(site.offset).view(np.int64) - allocation.address) >> 5] = True
+
+    def _trace(self, site, space: str, addresses: Addresses, group) -> None:
+        chunk = group.chunk
+        threads = chunk.threads
+        limit = (
+            self.trace_warps * 32
+            if threads >= self.trace_warps * 32
+            else -(-self.trace_warps * 32 // threads) * threads
+        )
+        if group.lanes is None:
+            lanes = np.arange(min(limit, chunk.lanes))
+        else:
+            lanes = group.lanes[: np.searchsorted(group.lanes, limit)]
+        if not lanes.size:
+            return
+        address = addresses.at(site.offset)
+        address = address[: lanes.size].copy() if address.shape[0] > 1 else np.repeat(address, lanes.size)
+        start, name = 0, None
+        if space == "global":
+            allocation = self.memory.find(int(address[0]))
+            if allocation is not None:
+                start, name = allocation.address, allocation.name
+        elif space == "shared":
+            base, _ = chunk.own_memory(space, lanes)
+            address = address - base
+        where = site.where
+        self.trace.append(
+            Access(
+                site.op,
+                space,
+                where.file,
+                where.line,
+                site.width,
+                lanes // threads,
+                lanes % threads,
+                address,
+                name,
+                start,
+            )
+        )
+
+    # -- the result ------------------------------------------------------------------------------------------------
+
+    def fill(self, profile: LaunchProfile) -> None:
+        """Write everything counted into a profile."""
+        lines: dict[tuple[str, int], Counts] = {}
+
+        def line(where) -> Counts:
+            return lines.setdefault((where.file, where.line), Counts())
+
+        for number, block in enumerate(self.translation.blocks):
+            threads, warps = self.block_threads[number], self.block_warps[number]
+            if not warps:
+                continue
+            for where, (instructions, f16, f32, f64) in self.translation.static_counts[number].items():
+                counts = line(where)
+                counts.warp_instructions += warps * instructions
+                counts.thread_instructions += threads * instructions
+                counts.flops_f16 += threads * f16
+                counts.flops_f32 += threads * f32
+                counts.flops_f64 += threads * f64
+            if block.end == "branch":
+                line(block.last.where).branches += warps
+                line(block.last.where).divergent_branches += self.divergent[number]
+            elif block.end == "barrier":
+                line(block.last.where).barriers += warps
+        for site in self.translation.sites:
+            requests = self.requests[site.index]
+            if not requests or site.space == "const":
+                continue
+            counts = line(site.where)
+            space = "global" if site.space == "generic" else site.space
+            name = f"{space}_{site.op}_requests"
+            setattr(counts, name, getattr(counts, name) + requests)
+            if space == "global":
+                for what, amount in (
+                    ("sectors", self.sectors[site.index]),
+                    ("bytes", self.threads[site.index] * site.width),
+                ):
+                    name = f"global_{site.op}_{what}"
+                    setattr(counts, name, getattr(counts, name) + amount)
+        profile.lines = dict(sorted(lines.items()))
+        profile.counts = sum(lines.values(), Counts())
+        profile.accesses = self.trace
+        profile.footprint = {
+            f"global_{op}_bytes": SECTOR_BYTES * sum(int(np.count_nonzero(m)) for m in maps.values())
+            for op, maps in self.touched.items()
+        }

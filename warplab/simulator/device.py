@@ -1,0 +1,323 @@
+"""`Device`: memory, and launches: checks of the launch itself, chunks of thread blocks, the profile."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .access import Accessor, Addresses
+from .checks import Checks
+from .counters import WARP_SIZE, LaunchProfile
+from .counting import Counting
+from .errors import Index3, InvalidLaunch
+from .memory import WINDOW_LOCAL, WINDOW_SHARED, DeviceMemory
+from .program import Entry, Program
+from .scheduler import Group, Scheduler
+from .translate import SPECIAL, Translation, translate
+
+MAX_THREADS = 1024
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_SHARED_BYTES = 227 * 1024  # compute capability 9.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a launch is simulated.
+
+    `checks`: test every access. `counters`: count. `trace_warps`, `trace_events`: keep the accesses of the first warps.
+    `instruction_limit`: thread instructions of the launch; `path_limit`: instructions along one chunk's way; beyond
+    either the launch is taken for endless. `chunk_lanes`: threads run at a time, about.
+    """
+
+    checks: bool = True
+    counters: bool = True
+    trace_warps: int = 4
+    trace_events: int = 4096
+    instruction_limit: int = 2**33
+    path_limit: int = 5_000_000
+    chunk_lanes: int = 1 << 15
+
+
+class Device:
+    """A simulated GPU. `memory_bytes`: its memory; pages take host memory only once they are touched."""
+
+    def __init__(self, memory_bytes: int = 16 << 30) -> None:
+        self.memory = DeviceMemory(memory_bytes)
+        self._variables: dict[int, tuple[Program, dict[str, int]]] = {}
+
+    def launch(
+        self,
+        entry: Entry,
+        grid: Sequence[int],
+        block: Sequence[int],
+        params: Sequence[bytes],
+        *,
+        shared_bytes: int = 0,
+        options: Options | None = None,
+    ) -> LaunchProfile:
+        """Run a kernel and wait for it.
+
+        `grid`, `block`: up to three positive ints. `params`: the bytes of each parameter, in order. `shared_bytes`:
+        dynamic shared memory of a block. Returns the profile (empty counts with `counters=False`). Raises InvalidLaunch,
+        UnsupportedInstruction, or what the kernel did wrong.
+        """
+        options = options or Options()
+        grid, block = self._check_launch(entry, grid, block, params, shared_bytes)
+        translation = translate(entry)
+        counting = None
+        if options.counters:
+            counting = Counting(translation, self.memory, options.trace_warps, options.trace_events)
+        buffer = bytearray(max((p.offset + p.size for p in entry.params), default=0))
+        for param, data in zip(entry.params, params, strict=True):
+            buffer[param.offset : param.offset + param.size] = data
+        threads = block[0] * block[1] * block[2]
+        total = grid[0] * grid[1] * grid[2]
+        step = max(1, options.chunk_lanes // threads)
+        executed = 0
+        with np.errstate(all="ignore"):
+            for first in range(0, total, step):
+                geometry = _geometry(grid, block, first, min(step, total - first))
+                chunk = Chunk(self, entry, translation, geometry, bytes(buffer), shared_bytes, options, counting)
+                executed += Scheduler(chunk, options.instruction_limit - executed, options.path_limit).run()
+        profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
+        profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
+        if counting is not None:
+            counting.fill(profile)
+        return profile
+
+    def variable_address(self, program: Program, name: str) -> int:
+        """Address of a module's `.global` or `.const` variable, placed in memory at its first use."""
+        _, addresses = self._variables.setdefault(id(program), (program, {}))
+        if name not in addresses:
+            variable = program.variables.get(name) or next(
+                e.variables[name] for e in program.entries.values() if name in e.variables
+            )
+            address = self.memory.allocate(variable.size, name=name)
+            if variable.initial is not None:
+                self.memory.view(address, variable.size)[:] = np.frombuffer(variable.initial, np.uint8)
+            self.memory.mark_initialized(address, variable.size)  # static variables start at zero
+            addresses[name] = address
+        return addresses[name]
+
+    @staticmethod
+    def _check_launch(entry: Entry, grid, block, params, shared_bytes: int) -> tuple[Index3, Index3]:
+        shapes = []
+        for what, shape, limits in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
+            try:
+                shape = tuple(int(n) for n in shape)
+            except (TypeError, ValueError):
+                raise InvalidLaunch(f"the {what} must be up to three integers, not {shape!r}") from None
+            if not 1 <= len(shape) <= 3:
+                raise InvalidLaunch(f"the {what} has {len(shape)} dimensions; a {what} has one to three")
+            shape += (1,) * (3 - len(shape))
+            for axis, n, limit in zip("xyz", shape, limits, strict=True):
+                if not 1 <= n <= limit:
+                    raise InvalidLaunch(f"{what} dimension {axis} is {n:,}; it must be from 1 to {limit:,}")
+            shapes.append(shape)
+        grid, block = shapes
+        threads = block[0] * block[1] * block[2]
+        if threads > MAX_THREADS:
+            raise InvalidLaunch(
+                f"a block of {block[0]} × {block[1]} × {block[2]} = {threads:,} threads; a GPU runs at most {MAX_THREADS:,}",
+                reason="Use smaller blocks and a larger grid.",
+            )
+        limit = entry.max_threads
+        if limit is not None and threads > limit[0] * limit[1] * limit[2]:
+            raise InvalidLaunch(
+                f"{threads:,} threads a block; the kernel was compiled for at most {limit[0] * limit[1] * limit[2]:,} "
+                "(__launch_bounds__)"
+            )
+        if shared_bytes < 0 or entry.shared_bytes + shared_bytes > MAX_SHARED_BYTES:
+            raise InvalidLaunch(
+                f"{entry.shared_bytes + shared_bytes:,} bytes of shared memory a block; at most {MAX_SHARED_BYTES:,}"
+            )
+        if len(params) != len(entry.params):
+            raise InvalidLaunch(f"kernel {entry.name} takes {len(entry.params)} parameters, {len(params)} were given")
+        for number, (param, data) in enumerate(zip(entry.params, params, strict=True)):
+            if len(data) != param.size:
+                raise InvalidLaunch(
+                    f"parameter {number} of kernel {entry.name} has {param.size} bytes (.{param.type}), {len(data)} were given"
+                )
+        return grid, block
+
+
+@dataclass(eq=False, frozen=True)
+class Geometry:
+    """Lanes of a chunk: `blocks` thread blocks of `threads` threads from linear block `first` on."""
+
+    grid: Index3
+    block: Index3
+    first: int
+    blocks: int
+    threads: int
+    special: dict[str, np.ndarray]
+    block_of: np.ndarray
+    warp_of: np.ndarray
+    warp_sizes: np.ndarray
+
+
+@functools.lru_cache(maxsize=16)
+def _geometry(grid: Index3, block: Index3, first: int, blocks: int) -> Geometry:
+    threads = block[0] * block[1] * block[2]
+    lane = np.arange(blocks * threads)
+    block_of, thread = lane // threads, lane % threads
+    warps_per_block = -(-threads // WARP_SIZE)
+    sizes = np.full(warps_per_block, WARP_SIZE)
+    sizes[-1] = threads - WARP_SIZE * (warps_per_block - 1)
+    linear = first + block_of
+
+    def register(values) -> np.ndarray:
+        """One entry a lane, or a single one where all are equal."""
+        values = np.asarray(values, np.uint32).reshape(-1)
+        return values[:1].copy() if (values == values[0]).all() else values
+
+    special = {}
+    for axis, name in enumerate("xyz"):
+        inner_block, inner_grid = int(np.prod(block[:axis])), int(np.prod(grid[:axis]))
+        special[f"%tid.{name}"] = register(thread // inner_block % block[axis])
+        special[f"%ctaid.{name}"] = register(linear // inner_grid % grid[axis])
+        special[f"%ntid.{name}"] = register(block[axis])
+        special[f"%nctaid.{name}"] = register(grid[axis])
+    special["%laneid"] = register(thread % WARP_SIZE)
+    special["%warpid"] = register(thread // WARP_SIZE)
+    special["%nwarpid"] = register(warps_per_block)
+    warp_of = block_of * warps_per_block + thread // WARP_SIZE
+    return Geometry(grid, block, first, blocks, threads, special, block_of, warp_of, np.tile(sizes, blocks))
+
+
+class Chunk:
+    """The state of the thread blocks that run together. Functions made by `translate` call its methods."""
+
+    window_shared = WINDOW_SHARED
+    window_local = WINDOW_LOCAL
+
+    def __init__(
+        self,
+        device: Device,
+        entry: Entry,
+        translation: Translation,
+        geometry: Geometry,
+        params: bytes,
+        dynamic_shared_bytes: int,
+        options: Options,
+        counting: Counting | None,
+    ) -> None:
+        self.device, self.entry, self.translation, self.geometry = device, entry, translation, geometry
+        self.blocks, self.threads = geometry.blocks, geometry.threads
+        self.lanes = self.blocks * self.threads
+        self.first_block = geometry.first
+        self.block_of, self.warp_of, self.warp_sizes = geometry.block_of, geometry.warp_of, geometry.warp_sizes
+        self.warps = self.warp_sizes.shape[0]
+        self.everyone = Group(self, None)
+        self.group = self.everyone
+        self.params = params
+        self.static_shared_bytes = -(-translation.shared_bytes // 16) * 16
+        self.own_shared_bytes = translation.shared_bytes
+        if dynamic_shared_bytes:
+            self.own_shared_bytes = self.static_shared_bytes + dynamic_shared_bytes
+        self.shared_stride = -(-self.own_shared_bytes // 128) * 128
+        self.local_stride = -(-translation.local_bytes // 16) * 16
+        self.counting = counting
+        self.access = Accessor(
+            device.memory,
+            self.shared_stride,
+            self.local_stride,
+            self,
+            Checks(self) if options.checks else None,
+            counting,
+        )
+        self.load, self.store = self.access.load, self.access.store
+        self.load_vector, self.store_vector = self.access.load_vector, self.access.store_vector
+        zeros = {dtype: np.zeros(1, dtype if dtype != "b1" else "?") for dtype in set(translation.slot_dtypes)}
+        self.registers = [
+            geometry.special[name] if name in SPECIAL else zeros[dtype]
+            for name, dtype in zip(translation.slots, translation.slot_dtypes, strict=True)
+        ]
+        self._own: dict[int, np.ndarray] = {}  # registers whose array only they hold, so that it may be written into
+        self._places: dict[tuple[str, int], np.ndarray] = {}
+
+    @functools.cached_property
+    def all_lanes(self) -> np.ndarray:
+        return np.arange(self.lanes)
+
+    # -- called by translated blocks -------------------------------------------------------------------------------
+
+    @staticmethod
+    def at(values: np.ndarray, lanes: np.ndarray) -> np.ndarray:
+        return values if values.shape[0] == 1 else values.take(lanes)
+
+    def scatter(self, slot: int, lanes: np.ndarray, values: np.ndarray) -> None:
+        old = self.registers[slot]
+        if self._own.get(slot) is not old:
+            new = np.empty(self.lanes, old.dtype)
+            new[:] = old
+            self.registers[slot] = self._own[slot] = old = new
+        old[lanes] = values
+
+    def param(self, offset: int, dtype) -> np.ndarray:
+        return np.frombuffer(self.params, dtype, 1, offset)
+
+    def addresses(self, base: np.ndarray, lanes) -> Addresses:
+        return Addresses(base)
+
+    def shared_address(self, offset: int) -> np.ndarray:
+        return self._place("shared", offset, self.block_of, self.shared_stride)
+
+    def local_address(self, offset: int) -> np.ndarray:
+        return self._place("local", offset, self.all_lanes, self.local_stride)
+
+    def _place(self, space: str, offset: int, owner: np.ndarray, stride: int) -> np.ndarray:
+        """Where each lane finds its own copy of a variable in the chunk's array."""
+        key = (space, offset)
+        if key not in self._places:
+            one = self.blocks == 1 if space == "shared" else self.lanes == 1
+            self._places[key] = (owner[:1] if one else owner).astype(np.uint64) * np.uint64(stride) + np.uint64(offset)
+        return self._places[key]
+
+    def variable_address(self, name: str) -> np.ndarray:
+        return np.array([self.device.variable_address(self.entry.program, name)], np.uint64)
+
+    # -- for checks and errors -------------------------------------------------------------------------------------
+
+    def own_memory(self, space: str, lanes) -> tuple[np.ndarray, int]:
+        """Start of each lane's shared or local memory, and its size in bytes."""
+        if space == "shared":
+            start, size = self.shared_address(0), self.own_shared_bytes
+        else:
+            start, size = self.local_address(0), self.local_stride
+        return (start if lanes is None else self.at(start, lanes)), size
+
+    def indices(self, lane: int) -> tuple[Index3, Index3]:
+        """Block index and thread index of a lane."""
+
+        def split(n: int, shape: Index3) -> Index3:
+            return n % shape[0], n // shape[0] % shape[1], n // (shape[0] * shape[1])
+
+        block, thread = divmod(lane, self.threads)
+        return split(self.first_block + block, self.geometry.grid), split(thread, self.geometry.block)
+
+    def where(self, site, lane: int) -> dict:
+        """Place of a memory access, for errors."""
+        return self._where(site.where, lane)
+
+    def where_block(self, block, lane: int) -> dict:
+        last = block.last if block.last is not None else next(iter(block.body), None)
+        return self._where(last.where if last is not None else self.translation.block_where[block.index], lane)
+
+    def _where(self, where, lane: int) -> dict:
+        block, thread = self.indices(lane)
+        source = self.entry.program.source_line(where)
+        return {
+            **{"kernel": self.entry.name, "block": block, "thread": thread},
+            **{"file": where.file or None, "line": where.line or None, "source": source},
+        }
+
+
+@functools.cache
+def default_device() -> Device:
+    """The device that the stand-ins for numba.cuda and cupy use."""
+    return Device()

@@ -1,0 +1,174 @@
+"""Device memory: one address space, allocations with gaps between them, and a record of which bytes were written.
+
+A device address is the byte's place in one large anonymous mapping, of which only touched pages take memory. A second
+mapping of the same shape holds a byte 0xFF for every byte that was ever written.
+"""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+from dataclasses import dataclass
+
+import numpy as np
+
+ALIGNMENT = 512  # bytes; as cudaMalloc's
+GAP = 1 << 16  # unallocated bytes after each allocation, so that an overrun meets no neighbour
+FIRST_ADDRESS = 1 << 25
+# Where the generic address space shows shared and local memory; beyond any device address.
+WINDOW_SHARED = 1 << 40
+WINDOW_LOCAL = 1 << 41
+# Host addresses on Linux lie above this.
+HOST_START = 1 << 42
+_PAGE = mmap.PAGESIZE
+_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+
+
+@dataclass(eq=False)
+class Allocation:
+    """`nbytes` bytes at `address`. `complete`: every byte is known to have been written."""
+
+    address: int
+    nbytes: int
+    name: str | None = None
+    complete: bool = False
+
+    @property
+    def end(self) -> int:
+        return self.address + self.nbytes
+
+
+class DeviceMemory:
+    """`memory_bytes`: how much can be allocated at a time."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        self.memory_bytes = memory_bytes
+        self.used_bytes = 0
+        size = 4 * memory_bytes
+        while True:
+            try:
+                self._data, self._shadow = _reserve(size), _reserve(size)
+                break
+            except (OSError, ValueError, MemoryError):  # an address-space limit (ulimit -v)
+                size //= 2
+                if size < 1 << 28:
+                    raise
+        self.size = size
+        self.memory_bytes = min(memory_bytes, size // 2)
+        data, shadow = np.frombuffer(self._data, np.uint8), np.frombuffer(self._shadow, np.uint8)
+        kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8")
+        self.views = {kind: data.view(kind) for kind in kinds}
+        self.written = {width: shadow.view(f"u{width}") for width in (1, 2, 4, 8)}
+        self._bytes, self._written_bytes = data, shadow
+        self._next = FIRST_ADDRESS
+        self._starts: list[int] = []
+        self._allocations: list[Allocation] = []
+        self._freed: list[Allocation] = []
+
+    # -- allocations -----------------------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int, name: str | None = None) -> int:
+        """Address of `nbytes` new bytes, uninitialised. Raises MemoryError when the device memory is used up."""
+        nbytes = int(nbytes)
+        if nbytes < 0:
+            raise ValueError(f"cannot allocate {nbytes} bytes")
+        if self.used_bytes + nbytes > self.memory_bytes:
+            raise MemoryError(
+                f"out of device memory: asked for {nbytes:,} bytes, {self.memory_bytes - self.used_bytes:,} are free "
+                f"of the simulator's {self.memory_bytes:,}. Use smaller arrays or delete some."
+            )
+        address = self._place(nbytes)
+        position = bisect.bisect_left(self._starts, address)
+        self._starts.insert(position, address)
+        self._allocations.insert(position, Allocation(address, nbytes, name))
+        self.used_bytes += nbytes
+        return address
+
+    def _place(self, nbytes: int) -> int:
+        room = -(-nbytes // ALIGNMENT) * ALIGNMENT + GAP
+        if self._next + room <= self.size:
+            address, self._next = self._next, self._next + room
+            return address
+        end = FIRST_ADDRESS  # the space is used up: the first hole between allocations that is large enough
+        for allocation in [*self._allocations, None]:
+            start = self.size if allocation is None else allocation.address
+            if end + room <= start:
+                return end
+            if allocation is not None:
+                end = -(-(allocation.end + GAP) // ALIGNMENT) * ALIGNMENT
+        raise MemoryError(f"no {nbytes:,} bytes in one piece are left of the simulator's memory")
+
+    def free(self, address: int) -> None:
+        """Give back an allocation. ValueError for an address that is none."""
+        position = bisect.bisect_left(self._starts, address)
+        if position == len(self._starts) or self._starts[position] != address:
+            raise ValueError(f"{address:#x} is not the address of an allocation")
+        del self._starts[position]
+        allocation = self._allocations.pop(position)
+        self.used_bytes -= allocation.nbytes
+        for mapping, view in ((self._data, self._bytes), (self._shadow, self._written_bytes)):
+            first, last = -(-address // _PAGE) * _PAGE, allocation.end // _PAGE * _PAGE
+            if last > first:  # whole pages go back to the system and read as zero again
+                mapping.madvise(mmap.MADV_DONTNEED, first, last - first)
+                view[address:first] = 0
+                view[last : allocation.end] = 0
+            else:
+                view[address : allocation.end] = 0
+        self._freed = [*self._freed[-63:], allocation]
+
+    def find(self, address: int) -> Allocation | None:
+        """The allocation that holds this address."""
+        position = bisect.bisect_right(self._starts, address) - 1
+        if position < 0:
+            return None
+        allocation = self._allocations[position]
+        return allocation if address < max(allocation.end, allocation.address + 1) else None
+
+    def find_freed(self, address: int) -> Allocation | None:
+        """The allocation, given back lately, that held this address."""
+        return next((a for a in reversed(self._freed) if a.address <= address < a.end), None)
+
+    def nearest(self, address: int) -> Allocation | None:
+        """The allocation that ends before this address or begins after it, whichever is closer; within one gap."""
+        position = bisect.bisect_right(self._starts, address)
+        near = self._allocations[max(position - 1, 0) : position + 1]
+        distance = {a: max(a.address - address, address - a.end) for a in near}
+        best = min(distance, key=distance.get, default=None)
+        return best if best is not None and distance[best] < GAP else None
+
+    def inside(self, addresses: np.ndarray, width: int) -> np.ndarray:
+        """For each address: do `width` bytes there lie in one allocation?"""
+        if not self._allocations:
+            return np.zeros(addresses.shape, bool)
+        starts = np.array(self._starts, np.uint64)
+        ends = np.array([a.end for a in self._allocations], np.uint64)
+        position = np.searchsorted(starts, addresses, side="right") - 1
+        return (position >= 0) & (addresses + np.uint64(width) <= ends[np.maximum(position, 0)])
+
+    # -- bytes -----------------------------------------------------------------------------------------------------
+
+    def view(self, address: int, nbytes: int) -> np.ndarray:
+        """The bytes themselves, as uint8. Writing through the view needs `mark_initialized`."""
+        return self._bytes[address : address + nbytes]
+
+    def mark_initialized(self, address: int, nbytes: int) -> None:
+        """Note that these bytes were written."""
+        allocation = self.find(address)
+        if allocation is not None and allocation.complete:
+            return
+        if allocation is not None and nbytes >= allocation.nbytes:
+            allocation.complete = True
+        else:
+            self._written_bytes[address : address + nbytes] = 0xFF
+
+    def mark_uninitialized(self, address: int, nbytes: int) -> None:
+        """Forget that these bytes were written."""
+        allocation = self.find(address)
+        if allocation is not None and allocation.complete:
+            allocation.complete = False
+            self._written_bytes[allocation.address : allocation.end] = 0xFF
+        self._written_bytes[address : address + nbytes] = 0
+
+
+def _reserve(size: int) -> mmap.mmap:
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)

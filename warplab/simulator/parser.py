@@ -1,0 +1,274 @@
+"""PTX text → `Program`. Follows the grammar of NVIDIA's "PTX ISA" as far as NVRTC and NVVM write it."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+from .errors import UnsupportedInstruction
+from .program import (
+    NOWHERE,
+    Address,
+    Entry,
+    Immediate,
+    Instruction,
+    Operand,
+    Param,
+    Program,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+    Where,
+)
+
+TYPE_BYTES = {
+    **dict.fromkeys(("b8", "u8", "s8"), 1),
+    **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), 2),
+    **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2"), 4),
+    **dict.fromkeys(("b64", "u64", "s64", "f64"), 8),
+    **dict.fromkeys(("b128",), 16),
+    "pred": 1,
+}
+SPACES = ("shared", "local", "const", "global")
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+_LABEL = re.compile(r"\s*([$\w.]+):")
+_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
+_SECTION = re.compile(r"\s*\.section\s+[^{]*\{[^}]*\}")
+_IDENTIFIER = r"[%$A-Za-z_][\w$.]*"
+_ADDRESS = re.compile(rf"({_IDENTIFIER}|\d\w*)?\s*(?:\+?\s*(-?\w+))?$")
+_VARIABLE = re.compile(
+    r"(?P<qualifiers>(?:\.\w+\s+(?:\d+\s+)?)*)\.(?P<type>\w+)\s+(?P<name>[\w$%.]+)\s*"
+    r"(?P<dims>(?:\[\s*\d*\s*\])*)\s*(?:=\s*(?P<initial>.*))?$",
+    re.S,
+)
+
+
+def parse(ptx: str, sources: dict[str, str]) -> Program:
+    return _Parser(ptx, sources).run()
+
+
+class _Parser:
+    def __init__(self, ptx: str, sources: dict[str, str]) -> None:
+        self.text = _COMMENT.sub("", ptx.rstrip("\0"))  # NVRTC ends its text with a NUL
+        self.at = 0
+        self.files = {int(i): name for i, name in _FILE.findall(ptx)}
+        self.program = Program(sources=sources)
+
+    def run(self) -> Program:
+        while self._skip_space():
+            if match := _SECTION.match(self.text, self.at):
+                self.at = match.end()
+            elif self._peek(r"\.(version|target|address_size|file)\b[^\n]*"):
+                word, _, rest = self._take(r"\.(?:version|target|address_size|file)\b[^\n]*").partition(" ")
+                if word in (".version", ".target"):
+                    setattr(self.program, word[1:], rest.strip())
+            elif self._peek(r"(?:\.\w+\s+)*\.(entry|func)\b"):
+                self._function()
+            else:
+                self._module_variable()
+        return self.program
+
+    # -- text ------------------------------------------------------------------------------------------------------
+
+    def _skip_space(self) -> bool:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+        return self.at < len(self.text)
+
+    def _peek(self, pattern: str) -> re.Match | None:
+        return re.compile(pattern).match(self.text, self.at)
+
+    def _take(self, pattern: str) -> str:
+        match = self._peek(pattern)
+        if match is None:
+            line = self.text[self.at :].split("\n", 1)[0]
+            raise UnsupportedInstruction(f"cannot read this PTX: {line.strip()[:120]!r}")
+        self.at = match.end()
+        return match.group(0)
+
+    def _until(self, end: str) -> str:
+        stop = self.text.find(end, self.at)
+        if stop < 0:
+            raise UnsupportedInstruction(
+                f"PTX ends before the {end!r} that {self.text[self.at : self.at + 40]!r} needs"
+            )
+        part, self.at = self.text[self.at : stop], stop + len(end)
+        return part.strip()
+
+    # -- declarations ----------------------------------------------------------------------------------------------
+
+    def _module_variable(self) -> None:
+        statement = self._until(";")
+        if any(f".{space}" in statement for space in SPACES):
+            variable = self._variable(statement)
+            self.program.variables[variable.name] = variable
+
+    def _variable(self, statement: str) -> Variable:
+        match = _VARIABLE.match(statement)
+        if match is None:
+            raise UnsupportedInstruction(f"cannot read this PTX declaration: {statement[:120]!r}")
+        words = match["qualifiers"].split()
+        space = next(w[1:] for w in words if w[1:] in SPACES)
+        align = int(words[words.index(".align") + 1]) if ".align" in words else TYPE_BYTES[match["type"]]
+        dims = re.findall(r"\[\s*(\d*)\s*\]", match["dims"])
+        count = 1
+        for dim in dims:
+            count *= int(dim or 0)
+        size = count * TYPE_BYTES[match["type"]]
+        initial = self._initial(match["initial"], match["type"], size)
+        return Variable(match["name"], space, size, align, initial, dynamic=size == 0)
+
+    @staticmethod
+    def _initial(text: str | None, kind: str, size: int) -> bytes | None:
+        if text is None:
+            return None
+        width = TYPE_BYTES[kind]
+        values = [_literal(word) for word in re.findall(r"[^\s{},]+", text)]
+        if None in values:
+            raise UnsupportedInstruction(f"variable initialised with an address: {text[:80]!r}")
+        if kind.startswith("f"):
+            data = struct.pack(f"<{len(values)}{'d' if width == 8 else 'f'}", *values)
+        else:
+            data = b"".join((int(v) & (1 << 8 * width) - 1).to_bytes(width, "little") for v in values)
+        return data.ljust(size, b"\0")
+
+    def _function(self) -> None:
+        head = self._take(r"(?:\.\w+\s+)*\.(entry|func)\b")
+        is_entry = head.rstrip().endswith("entry")
+        self._skip_space()
+        if not is_entry and self.text[self.at] == "(":
+            self._until(")")  # the return parameter
+            self._skip_space()
+        entry = Entry(self._take(_IDENTIFIER), self.program)
+        self._skip_space()
+        if self.text[self.at] == "(":
+            self.at += 1
+            self._params(entry, self._until(")"))
+        while self._skip_space() and self.text[self.at] not in "{;":
+            directive = self._take(r"\.\w+[^\n{;]*")
+            if match := re.match(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", directive):
+                entry.max_threads = tuple(int(d or 1) for d in match.groups())
+        is_body = self.text[self.at] == "{"
+        self.at += 1
+        if is_body:
+            self._body(entry)
+            (self.program.entries if is_entry else self.program.functions)[entry.name] = entry
+
+    @staticmethod
+    def _params(entry: Entry, text: str) -> None:
+        offset = 0
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            words = part.split()
+            align = int(words[words.index(".align") + 1]) if ".align" in words else 0
+            kind = next(w[1:] for w in words[1:] if w[1:] in TYPE_BYTES)
+            name, _, dims = words[-1].partition("[")
+            size = TYPE_BYTES[kind] * (int(dims.rstrip("]")) if dims else 1)
+            align = align or size
+            offset = -(-offset // align) * align
+            entry.params.append(Param(name, kind, size, align, offset))
+            offset += size
+
+    # -- bodies ----------------------------------------------------------------------------------------------------
+
+    def _body(self, entry: Entry) -> None:
+        depth, where = 1, NOWHERE
+        while depth:
+            if not self._skip_space():
+                raise UnsupportedInstruction(f"PTX of {entry.name} ends before its closing brace")
+            char = self.text[self.at]
+            if char in "{}":
+                depth += 1 if char == "{" else -1
+                self.at += 1
+            elif match := _LOC.match(self.text, self.at):
+                self.at = match.end()
+                if int(match[2]):  # line 0 means "no line": keep the one before
+                    where = Where(self.files.get(int(match[1]), ""), int(match[2]))
+            elif match := _LABEL.match(self.text, self.at):
+                self.at = match.end()
+                entry.labels[match[1]] = len(entry.instructions)
+            else:
+                self._statement(entry, self._until(";"), where)
+
+    def _statement(self, entry: Entry, statement: str, where: Where) -> None:
+        if statement.startswith(".reg"):
+            _, kind, *names = statement.replace(",", " ").split()
+            for name in names:
+                stem, _, count = name.partition("<")
+                registers = [f"{stem}{i}" for i in range(int(count.rstrip(">")))] if count else [stem]
+                entry.registers.update(dict.fromkeys(registers, kind[1:]))
+        elif statement.startswith("."):
+            if any(statement.startswith(f".{space}") for space in SPACES):
+                variable = self._variable(statement)
+                entry.variables[variable.name] = variable
+            elif statement.startswith(".param"):
+                raise UnsupportedInstruction(f"call of a device function in {entry.name}: {statement}")
+        elif statement:
+            entry.instructions.append(parse_instruction(statement, where))
+
+
+def parse_instruction(statement: str, where: Where = NOWHERE) -> Instruction:
+    """One PTX instruction without its semicolon."""
+    text = " ".join(statement.split())
+    guard, negated, rest = None, False, text
+    if rest.startswith("@"):
+        word, _, rest = rest.partition(" ")
+        negated = word.startswith("@!")
+        guard = Register(word.lstrip("@!"))
+    head, _, tail = rest.partition(" ")
+    opcode, *modifiers = head.split(".")
+    operands = tuple(_operand(part) for part in _split(tail))
+    return Instruction(opcode, tuple(modifiers), operands, guard, negated, where, text)
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas outside brackets; `p|q` (two destinations) splits too."""
+    parts, depth, current = [], 0, ""
+    for char in text:
+        depth += (char in "[{(") - (char in "]})")
+        if char in ",|" and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += char
+    return [*parts, current.strip()] if current.strip() else parts
+
+
+def _operand(text: str) -> Operand:
+    if text.startswith("["):
+        return _address(text[1:-1].strip())
+    if text.startswith(("{", "(")):
+        return Vector(tuple(_operand(part) for part in _split(text[1:-1].strip())))
+    if text.startswith("%"):
+        return Register(text)
+    value = _literal(text)
+    return Symbol(text) if value is None else Immediate(value)
+
+
+def _address(text: str) -> Address:
+    match = _ADDRESS.match(text)
+    if match is None:
+        raise UnsupportedInstruction(f"cannot read this PTX address: [{text}]")
+    base, offset = match.groups()
+    offset = 0 if offset is None else _literal(offset)
+    if base is None or base[0].isdigit():
+        return Address(None, (_literal(base) if base else 0) + offset)
+    return Address(Register(base) if base[0] == "%" else Symbol(base), offset)
+
+
+def _literal(text: str) -> int | float | None:
+    """Value of a PTX literal, None if the text is not one. `0f`/`0d` literals keep their exact bits."""
+    if text[:2] in ("0f", "0F") and len(text) == 10:
+        return struct.unpack(">f", bytes.fromhex(text[2:]))[0]
+    if text[:2] in ("0d", "0D") and len(text) == 18:
+        return struct.unpack(">d", bytes.fromhex(text[2:]))[0]
+    try:
+        return int(text.rstrip("U"), 0)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return None

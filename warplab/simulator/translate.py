@@ -1,0 +1,382 @@
+"""Basic blocks → Python functions on whole arrays.
+
+A function `block(m, R, L)` runs the block for the lanes `L` (sorted indices, or None for all lanes). `R` is the list
+of registers, each an array with an entry a lane or a single entry that holds for all. The body is the same for both:
+with `L` the registers read are gathered first and those that live on are scattered at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from . import arithmetic
+from .blocks import BARRIER, BRANCH, GUARD, Block, cut
+from .errors import UnsupportedInstruction
+from .program import Address, Entry, Immediate, Instruction, Operand, Param, Register, Symbol, Variable, Where, layout
+
+# NumPy dtype of each PTX type. Registers hold bits; an instruction's type says how it reads them.
+DTYPES = {
+    **{"b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2", "f16": "f2"},
+    **{"b32": "u4", "u32": "u4", "s32": "i4", "f32": "f4", "b64": "u8", "u64": "u8", "s64": "i8", "f64": "f8"},
+    "pred": "b1",
+}
+SPECIAL = {
+    **{f"%{name}.{axis}": "u4" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"},
+    **{"%laneid": "u4", "%warpid": "u4", "%nwarpid": "u4"},
+}
+_ITEM_BYTES = {"b1": 1}
+
+
+def item_bytes(dtype: str) -> int:
+    return int(dtype[1:])
+
+
+class Local(NamedTuple):
+    """A Python variable of the function being written: the dtype of its array, and the register it merely renames."""
+
+    name: str
+    dtype: str
+    alias_of: str | None = None
+
+
+@dataclass(eq=False)
+class Site:
+    """One memory instruction: what `access` needs to serve it and `counting` to count it."""
+
+    index: int
+    op: str  # "load", "store" or "atomic"
+    space: str  # "global", "shared", "local", "const" or "generic"
+    dtype: str
+    count: int  # elements a lane: 1, 2 or 4
+    offset: int
+    where: Where
+    text: str
+
+    def __post_init__(self) -> None:
+        self.item = item_bytes(self.dtype)
+        self.width = self.item * self.count
+
+
+@dataclass(eq=False)
+class Translation:
+    """An entry made runnable: its blocks, their functions and memory sites, register slots and variable offsets."""
+
+    blocks: list[Block]
+    functions: list
+    sites: list[Site]
+    slots: dict[str, int]
+    slot_dtypes: list[str]
+    shared_offsets: dict[str, int]
+    shared_bytes: int
+    local_bytes: int
+    sources: list[str]
+    static_counts: list[dict[Where, tuple[int, int, int, int]]]  # per block: instructions, flops f16, f32, f64 by line
+    block_where: list[Where]
+
+
+def translate(entry: Entry) -> Translation:
+    """Translate a kernel, once. Raises UnsupportedInstruction naming the instruction and its source line."""
+    if entry.translated is None:
+        entry.translated = _Translator(entry).run()
+    return entry.translated
+
+
+class _Translator:
+    def __init__(self, entry: Entry) -> None:
+        from . import operations
+
+        self.table = operations.TABLE
+        self.flops = operations.flops
+        self.entry = entry
+        self.params: dict[str, Param] = {p.name: p for p in entry.params}
+        self.variables: dict[str, Variable] = {**entry.program.variables, **entry.variables}
+        self.shared_offsets, self.shared_bytes = layout(entry.shared_variables())
+        self.local_offsets, self.local_bytes = layout([v for v in entry.variables.values() if v.space == "local"])
+        dtypes = {name: self._register_dtype(kind) for name, kind in entry.registers.items()}
+        dtypes.update(SPECIAL)
+        self.dtypes = dtypes
+        self.slots: dict[str, int] = {}
+        self.sites: list[Site] = []
+        self.constants: dict[str, np.ndarray] = {}
+
+    def _register_dtype(self, kind: str) -> str:
+        try:
+            return DTYPES[kind]
+        except KeyError:
+            raise UnsupportedInstruction(f"registers of type .{kind} in kernel {self.entry.name}") from None
+
+    def run(self) -> Translation:
+        blocks = cut(self.entry)
+        texts = [self._function(block) for block in blocks]
+        scope = {"np": np, **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())}, **self.constants}
+        scope.update({name: getattr(arithmetic, name) for name in arithmetic.__all__})
+        scope.update({f"S{site.index}": site for site in self.sites})
+        functions = []
+        for block, text in zip(blocks, texts, strict=True):
+            name = f"<simulated {self.entry.name} block {block.index}>"
+            exec(compile(text, name, "exec"), scope)
+            functions.append(scope.pop("block"))
+        return Translation(
+            blocks,
+            functions,
+            self.sites,
+            self.slots,
+            [self.dtypes[name] for name in self.slots],
+            self.shared_offsets,
+            self.shared_bytes,
+            self.local_bytes,
+            texts,
+            [self._static_counts(block) for block in blocks],
+            [next((i.where for i in block.counted), Where("", 0)) for block in blocks],
+        )
+
+    def _static_counts(self, block: Block) -> dict:
+        counts: dict[Where, list[int]] = {}
+        for instruction in block.counted:
+            row = counts.setdefault(instruction.where, [0, 0, 0, 0])
+            row[0] += 1
+            kind, amount = self.flops(instruction)
+            if kind:
+                row[("f16", "f32", "f64").index(kind) + 1] += amount
+        return {where: tuple(row) for where, row in counts.items()}
+
+    def slot(self, register: str) -> int:
+        return self.slots.setdefault(register, len(self.slots))
+
+    def _function(self, block: Block) -> str:
+        writer = BlockWriter(self, block)
+        for instruction in block.body:
+            writer.instruction(instruction)
+        return writer.finish()
+
+
+class BlockWriter:
+    """Writes one block's function. The emitters in `operations` call `value`, `define` and `line`."""
+
+    def __init__(self, translator: _Translator, block: Block) -> None:
+        self.translator, self.block = translator, block
+        self.lines: list[str] = []
+        self.read: dict[str, str] = {}  # live-in register → its Python variable
+        self.current: dict[str, Local] = {}
+        self.views: dict[tuple[str, str], str] = {}
+        self.counter = 0
+        self.now: Instruction | None = None
+
+    # -- for emitters ----------------------------------------------------------------------------------------------
+
+    def instruction(self, instruction: Instruction) -> None:
+        self.now = instruction
+        emit = self.translator.table.get(instruction.opcode)
+        if emit is None:
+            raise self.unsupported()
+        try:
+            emit(self, instruction)
+        except (KeyError, IndexError) as error:  # a modifier or operand that the row does not know
+            raise self.unsupported() from error
+
+    def unsupported(self, what: str = "") -> UnsupportedInstruction:
+        entry, where = self.translator.entry, self.now.where
+        return UnsupportedInstruction(
+            f"the simulator does not know the PTX instruction `{self.now.text}`{what and ': ' + what}",
+            reason="The kernel would run on a GPU. Write this line in another way to run it here.",
+            kernel=entry.name,
+            file=where.file or None,
+            line=where.line or None,
+            source=entry.program.source_line(where),
+        )
+
+    def fresh(self) -> str:
+        self.counter += 1
+        return f"v{self.counter}"
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def local(self, register: str) -> Local:
+        if register not in self.current:
+            dtype = self.translator.dtypes.get(register)
+            if dtype is None:
+                raise self.unsupported(f"unknown register {register}")
+            name = f"r{self.translator.slot(register)}"
+            self.read[register] = name
+            self.current[register] = Local(name, dtype, register)
+        return self.current[register]
+
+    def value(self, operand: Operand, dtype: str) -> str:
+        """A Python expression for an operand, as an array (or a Python literal) of `dtype`."""
+        if isinstance(operand, Register):
+            local = self.local(operand.name)
+            return self.viewed(local, dtype)
+        if isinstance(operand, Immediate):
+            return literal(operand.value, dtype)
+        if isinstance(operand, Symbol):
+            return self.address_of(operand.name, dtype)
+        raise self.unsupported()
+
+    def array(self, operand: Operand, dtype: str) -> str:
+        """Like `value`, but always an array: a literal becomes a constant with a single entry."""
+        if isinstance(operand, Immediate):
+            return self.constant(operand.value, dtype)
+        return self.value(operand, dtype)
+
+    def arrays(self, operands, dtype: str) -> list[str]:
+        """Expressions for several operands of which at least the first is an array."""
+        return [self.array(operands[0], dtype), *(self.value(o, dtype) for o in operands[1:])]
+
+    def constant(self, value: int | float, dtype: str) -> str:
+        number = np.array([_fit(value, dtype)], dtype=np.dtype(dtype if dtype != "b1" else "?"))
+        name = f"K_{dtype}_{number.tobytes().hex()}"
+        self.translator.constants[name] = number
+        return name
+
+    def viewed(self, local: Local, dtype: str) -> str:
+        if local.dtype == dtype:
+            return local.name
+        key = (local.name, dtype)
+        if key not in self.views:
+            name = self.fresh()
+            have, want = item_bytes(local.dtype), item_bytes(dtype)
+            if "b1" in (local.dtype, dtype):
+                raise self.unsupported("a predicate used as a number")
+            if have == want:
+                self.line(f"{name} = {local.name}.view({dtype})")
+            elif want < have:  # the low bits, as st.u8 of a 16-bit register
+                self.line(f"{name} = {local.name}.view(u{have}).astype(u{want}).view({dtype})")
+            else:
+                raise self.unsupported(f"{have * 8}-bit register read as {want * 8} bits")
+            self.views[key] = name
+        return self.views[key]
+
+    def define(self, operand: Operand, expression: str, dtype: str, alias_of: Operand | None = None) -> None:
+        """Write a register: `expression` is an array of `dtype`. `alias_of`: the register whose array it shares."""
+        if isinstance(operand, Symbol) and operand.name == "_":
+            return
+        if not isinstance(operand, Register) or operand.name not in self.translator.dtypes:
+            raise self.unsupported()
+        register = self.translator.dtypes[operand.name]
+        if register != "b1" and item_bytes(register) > item_bytes(dtype):  # ld.u8 into a wider register extends
+            dtype_wide = dtype[0].replace("f", "u") + register[1:]
+            expression = f"({expression}).astype({dtype_wide})"
+            dtype, alias_of = dtype_wide, None
+        root = self.local(alias_of.name).alias_of if isinstance(alias_of, Register) else None
+        if root is None and expression.isidentifier():
+            self.current[operand.name] = Local(expression, dtype)
+            return
+        name = self.fresh()
+        self.line(f"{name} = {expression}")
+        self.current[operand.name] = Local(name, dtype, root)
+
+    def address_of(self, symbol: str, dtype: str) -> str:
+        """Address of a variable: shared and local ones are places in this chunk's arrays, one for each block or lane."""
+        translator = self.translator
+        variable = translator.variables.get(symbol)
+        if symbol in translator.params:
+            return self.constant(translator.params[symbol].offset, dtype)
+        if variable is None:
+            raise self.unsupported(f"unknown symbol {symbol}")
+        if variable.space == "shared":
+            offset = "m.static_shared_bytes" if variable.dynamic else translator.shared_offsets[symbol]
+            base = f"m.shared_address({offset})"
+        elif variable.space == "local":
+            base = f"m.local_address({translator.local_offsets[symbol]})"
+        else:
+            return self._cast(f"m.variable_address({symbol!r})", "u8", dtype)
+        name = self.fresh()
+        self.line(f"{name} = {base} if L is None else m.at({base}, L)")
+        return self._cast(name, "u8", dtype)
+
+    def _cast(self, expression: str, have: str, dtype: str) -> str:
+        if item_bytes(dtype) == item_bytes(have):
+            return expression if dtype == have else f"{expression}.view({dtype})"
+        return f"{expression}.astype({dtype})"
+
+    def site(self, op: str, space: str, dtype: str, count: int, offset: int) -> str:
+        now = self.now
+        site = Site(len(self.translator.sites), op, space, dtype, count, offset, now.where, now.text)
+        self.translator.sites.append(site)
+        return f"S{site.index}"
+
+    def addresses(self, address: Address) -> tuple[str, int]:
+        """A Python variable that holds the `Addresses` of a base, and the offset from it. One for each base value."""
+        base = address.base
+        if isinstance(base, Register):
+            local = self.local(base.name)
+            name = local.name if item_bytes(local.dtype) == 8 else None
+            name = self.viewed(local, "u8") if name else self._widened(local)
+        elif isinstance(base, Symbol):
+            name = self.address_of(base.name, "u8")
+        else:
+            name = self.constant(0, "u8")
+        key = (name, "addresses")
+        if key not in self.views:
+            self.views[key] = self.fresh()
+            self.line(f"{self.views[key]} = m.addresses({name}, L)")
+        return self.views[key], address.offset
+
+    def _widened(self, local: Local) -> str:
+        key = (local.name, "widened")
+        if key not in self.views:
+            self.views[key] = self.fresh()
+            self.line(f"{self.views[key]} = {local.name}.astype(u8)")
+        return self.views[key]
+
+    # -- the function ----------------------------------------------------------------------------------------------
+
+    def finish(self) -> str:
+        block = self.block
+        result = "None"
+        if block.end in (BRANCH, GUARD):
+            self.now = block.last
+            result = self.value(block.condition, "b1")
+            if block.negated:
+                result = f"~{result}"
+        full, some = [], []
+        for register in sorted(block.live_out):
+            local = self.current.get(register)
+            if local is None or local.alias_of == register:
+                continue
+            dtype = self.translator.dtypes[register]
+            expression = local.name if local.dtype == dtype else f"{local.name}.view({dtype})"
+            slot = self.translator.slot(register)
+            # Scattering writes into an array; two registers must not share one.
+            shared = local.alias_of is not None and local.alias_of not in SPECIAL
+            full.append(f"R[{slot}] = {expression}{'.copy()' if shared else ''}")
+            some.append(f"m.scatter({slot}, L, {expression})")
+        slots = [(self.translator.slot(r), name) for r, name in self.read.items()]
+        text = ["def block(m, R, L):"]
+        if slots:
+            text.append("    if L is None:")
+            text += [f"        {name} = R[{slot}]" for slot, name in slots]
+            text.append("    else:")
+            text += [f"        {name} = m.at(R[{slot}], L)" for slot, name in slots]
+        text += [f"    {line}" for line in self.lines]
+        if full:
+            text += ["    if L is None:", *(f"        {line}" for line in full)]
+            text += ["    else:", *(f"        {line}" for line in some)]
+        text.append(f"    return {result}")
+        return "\n".join(text) + "\n"
+
+
+def _fit(value: int | float, dtype: str) -> int | float:
+    """An immediate as a number that NumPy takes for `dtype` without complaint: integers wrap."""
+    if dtype[0] == "f":
+        return float(value)
+    if dtype == "b1":
+        return bool(value)
+    bits = 8 * item_bytes(dtype)
+    value = int(value) & ((1 << bits) - 1)
+    return value - (1 << bits) if dtype[0] == "i" and value >> (bits - 1) else value
+
+
+def literal(value: int | float, dtype: str) -> str:
+    number = _fit(value, dtype)
+    if isinstance(number, float) and not math.isfinite(number):
+        return f"np.{dtype.replace('f4', 'float32').replace('f8', 'float64').replace('f2', 'float16')}({str(number)!r})"
+    return repr(number)
+
+
+__all__ = ["BARRIER", "DTYPES", "SPECIAL", "Site", "Translation", "item_bytes", "translate"]
