@@ -37,7 +37,7 @@ class Checks:
         elif space == "global" and (allocation is None or not allocation.complete):
             mark_written(self.memory.written, addresses, site)
 
-    # -- bounds and alignment --------------------------------------------------------------------------------------
+    # -- bounds and alignment ------------------------------------------------------------------------------
 
     def _bounds(self, site, space: str, addresses: Addresses, lanes):
         if (addresses.bits | site.offset) & (site.width - 1):
@@ -135,7 +135,7 @@ class Checks:
             **self.chunk.where(site, lane),
         )
 
-    # -- initialisation --------------------------------------------------------------------------------------------
+    # -- initialisation ------------------------------------------------------------------------------------
 
     def _initialized(self, site, space: str, addresses: Addresses, lanes, record) -> None:
         good = written(record, addresses, site)

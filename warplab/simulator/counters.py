@@ -25,7 +25,12 @@ class Counter(NamedTuple):
 
 
 COUNTERS = (
-    Counter("warp_instructions", "warp instructions", "smsp__inst_executed.sum", "instructions issued, once per warp"),
+    Counter(
+        "warp_instructions",
+        "warp instructions",
+        "smsp__inst_executed.sum",
+        "instructions issued, once per warp",
+    ),
     Counter(
         "thread_instructions",
         "thread instructions",

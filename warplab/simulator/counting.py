@@ -90,7 +90,7 @@ class Counting:
             )
         )
 
-    # -- the result ------------------------------------------------------------------------------------------------
+    # -- the result ----------------------------------------------------------------------------------------
 
     def fill(self, profile: LaunchProfile) -> None:
         """Write everything counted into a profile."""

@@ -62,8 +62,8 @@ class Device:
         """Run a kernel and wait for it.
 
         `grid`, `block`: up to three positive ints. `params`: the bytes of each parameter, in order. `shared_bytes`:
-        dynamic shared memory of a block. Returns the profile (empty counts with `counters=False`). Raises InvalidLaunch,
-        UnsupportedInstruction, or what the kernel did wrong.
+        dynamic shared memory of a block. Returns the profile (empty counts with `counters=False`). Raises
+        InvalidLaunch, UnsupportedInstruction, or what the kernel did wrong.
         """
         options = options or Options()
         grid, block = self._check_launch(entry, grid, block, params, shared_bytes)
@@ -122,7 +122,8 @@ class Device:
         threads = block[0] * block[1] * block[2]
         if threads > MAX_THREADS:
             raise InvalidLaunch(
-                f"a block of {block[0]} × {block[1]} × {block[2]} = {threads:,} threads; a GPU runs at most {MAX_THREADS:,}",
+                f"a block of {block[0]} × {block[1]} × {block[2]} = {threads:,} threads; "
+                f"a GPU runs at most {MAX_THREADS:,}",
                 reason="Use smaller blocks and a larger grid.",
             )
         limit = entry.max_threads
@@ -140,7 +141,8 @@ class Device:
         for number, (param, data) in enumerate(zip(entry.params, params, strict=True)):
             if len(data) != param.size:
                 raise InvalidLaunch(
-                    f"parameter {number} of kernel {entry.name} has {param.size} bytes (.{param.type}), {len(data)} were given"
+                    f"parameter {number} of kernel {entry.name} has {param.size} bytes (.{param.type}), "
+                    f"{len(data)} were given"
                 )
         return grid, block
 
@@ -210,7 +212,11 @@ class Chunk:
         self.blocks, self.threads = geometry.blocks, geometry.threads
         self.lanes = self.blocks * self.threads
         self.first_block = geometry.first
-        self.block_of, self.warp_of, self.warp_sizes = geometry.block_of, geometry.warp_of, geometry.warp_sizes
+        self.block_of, self.warp_of, self.warp_sizes = (
+            geometry.block_of,
+            geometry.warp_of,
+            geometry.warp_sizes,
+        )
         self.warps = self.warp_sizes.shape[0]
         self.everyone = Group(self, None)
         self.group = self.everyone
@@ -244,7 +250,7 @@ class Chunk:
     def all_lanes(self) -> np.ndarray:
         return np.arange(self.lanes)
 
-    # -- called by translated blocks -------------------------------------------------------------------------------
+    # -- called by translated blocks -----------------------------------------------------------------------
 
     @staticmethod
     def at(values: np.ndarray, lanes: np.ndarray) -> np.ndarray:
@@ -281,7 +287,7 @@ class Chunk:
     def variable_address(self, name: str) -> np.ndarray:
         return np.array([self.device.variable_address(self.entry.program, name)], np.uint64)
 
-    # -- for checks and errors -------------------------------------------------------------------------------------
+    # -- for checks and errors -----------------------------------------------------------------------------
 
     def own_memory(self, space: str, lanes) -> tuple[np.ndarray, int]:
         """Start of each lane's shared or local memory, and its size in bytes."""
@@ -312,8 +318,12 @@ class Chunk:
         block, thread = self.indices(lane)
         source = self.entry.program.source_line(where)
         return {
-            **{"kernel": self.entry.name, "block": block, "thread": thread},
-            **{"file": where.file or None, "line": where.line or None, "source": source},
+            "kernel": self.entry.name,
+            "block": block,
+            "thread": thread,
+            "file": where.file or None,
+            "line": where.line or None,
+            "source": source,
         }
 
 

@@ -65,7 +65,7 @@ class DeviceMemory:
         self._allocations: list[Allocation] = []
         self._freed: list[Allocation] = []
 
-    # -- allocations -----------------------------------------------------------------------------------------------
+    # -- allocations ---------------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int, name: str | None = None) -> int:
         """Address of `nbytes` new bytes, uninitialised. Raises MemoryError when the device memory is used up."""
@@ -145,7 +145,7 @@ class DeviceMemory:
         position = np.searchsorted(starts, addresses, side="right") - 1
         return (position >= 0) & (addresses + np.uint64(width) <= ends[np.maximum(position, 0)])
 
-    # -- bytes -----------------------------------------------------------------------------------------------------
+    # -- bytes ---------------------------------------------------------------------------------------------
 
     def view(self, address: int, nbytes: int) -> np.ndarray:
         """The bytes themselves, as uint8. Writing through the view needs `mark_initialized`."""

@@ -57,12 +57,25 @@ _ROUNDING = frozenset(("rn", "approx", "full", "lo"))
 _RESULT_U32 = ("popc", "clz")
 
 COMPARISONS = {
-    **{"eq": "{0} == {1}", "ne": "{0} != {1}", "lt": "{0} < {1}", "le": "{0} <= {1}", "gt": "{0} > {1}"},
-    **{"ge": "{0} >= {1}", "lo": "{0} < {1}", "ls": "{0} <= {1}", "hi": "{0} > {1}", "hs": "{0} >= {1}"},
+    "eq": "{0} == {1}",
+    "ne": "{0} != {1}",
+    "lt": "{0} < {1}",
+    "le": "{0} <= {1}",
+    "gt": "{0} > {1}",
+    "ge": "{0} >= {1}",
+    "lo": "{0} < {1}",
+    "ls": "{0} <= {1}",
+    "hi": "{0} > {1}",
+    "hs": "{0} >= {1}",
     # Float comparisons: NaN makes the ordered ones false and the unordered ones ("u") true.
-    **{"equ": "~(({0} < {1}) | ({0} > {1}))", "neu": "{0} != {1}", "ltu": "~({0} >= {1})", "leu": "~({0} > {1})"},
-    **{"gtu": "~({0} <= {1})", "geu": "~({0} < {1})"},
-    **{"num": "({0} == {0}) & ({1} == {1})", "nan": "({0} != {0}) | ({1} != {1})"},
+    "equ": "~(({0} < {1}) | ({0} > {1}))",
+    "neu": "{0} != {1}",
+    "ltu": "~({0} >= {1})",
+    "leu": "~({0} > {1})",
+    "gtu": "~({0} <= {1})",
+    "geu": "~({0} < {1})",
+    "num": "({0} == {0}) & ({1} == {1})",
+    "nan": "({0} != {0}) | ({1} != {1})",
 }
 _FLOAT_NE = "({0} < {1}) | ({0} > {1})"
 
@@ -167,7 +180,7 @@ def _compare(w: BlockWriter, i: Instruction) -> None:
     comparison, *modifiers, kind = i.modifiers
     dtype = DTYPES[kind]
     template = _FLOAT_NE if comparison == "ne" and dtype[0] == "f" else COMPARISONS[comparison]
-    if dtype[0] == "u" and comparison in ("eq", "ne") or dtype[0] == "i" and comparison in ("eq", "ne"):
+    if (dtype[0] == "u" and comparison in ("eq", "ne")) or (dtype[0] == "i" and comparison in ("eq", "ne")):
         dtype = dtype.replace("i", "u")
     two = isinstance(i.operands[1], Register) and w.translator.dtypes.get(i.operands[1].name) == "b1"
     if kind == "pred":

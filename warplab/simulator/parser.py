@@ -71,7 +71,7 @@ class _Parser:
                 self._module_variable()
         return self.program
 
-    # -- text ------------------------------------------------------------------------------------------------------
+    # -- text ----------------------------------------------------------------------------------------------
 
     def _skip_space(self) -> bool:
         while self.at < len(self.text) and self.text[self.at].isspace():
@@ -98,7 +98,7 @@ class _Parser:
         part, self.at = self.text[self.at : stop], stop + len(end)
         return part.strip()
 
-    # -- declarations ----------------------------------------------------------------------------------------------
+    # -- declarations --------------------------------------------------------------------------------------
 
     def _module_variable(self) -> None:
         statement = self._until(";")
@@ -171,7 +171,7 @@ class _Parser:
             entry.params.append(Param(name, kind, size, align, offset))
             offset += size
 
-    # -- bodies ----------------------------------------------------------------------------------------------------
+    # -- bodies --------------------------------------------------------------------------------------------
 
     def _body(self, entry: Entry) -> None:
         depth, where = 1, NOWHERE

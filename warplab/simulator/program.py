@@ -62,7 +62,7 @@ class Instruction:
 
 
 class Param(NamedTuple):
-    """A kernel parameter: PTX type (`u64`, `f32`, `b8` for a struct's bytes), bytes, alignment, offset in the buffer."""
+    """A kernel parameter: PTX type (`u64`, `f32`, `b8` for a struct's bytes), bytes, alignment, offset."""
 
     name: str
     type: str

@@ -89,7 +89,7 @@ class Scheduler:
             chunk.group = group
             result = functions[current](chunk, registers, group.lanes)
             end = block.end
-            if end == BRANCH or end == GUARD:
+            if end in (BRANCH, GUARD):
                 current, group = self._branch(block, group, result)
             elif end == JUMP:
                 current = block.target
@@ -131,7 +131,7 @@ class Scheduler:
         self._put(block.target, there)
         return following, here
 
-    # -- barriers --------------------------------------------------------------------------------------------------
+    # -- barriers ------------------------------------------------------------------------------------------
 
     def _barrier(self, block, group: Group) -> tuple[int, Group | None]:
         """All threads of a thread block meet here; blocks that are complete go on."""
@@ -174,7 +174,8 @@ class Scheduler:
         chunk = self.chunk
         arrived = int(self.arrived[chunk.block_of[lanes[0]]])
         raise DivergentBarrier(
-            f"divergent barrier: {arrived} of the block's {chunk.threads} threads wait for the others, which have ended",
+            f"divergent barrier: {arrived} of the block's {chunk.threads} threads wait for the others, "
+            "which have ended",
             reason="Every thread of the block must reach the barrier: move it out of the `if`, the loop or past the "
             "early `return` that some threads take.",
             **chunk.where_block(chunk.translation.blocks[number], int(lanes[0])),

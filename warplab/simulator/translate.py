@@ -16,17 +16,44 @@ import numpy as np
 from . import arithmetic
 from .blocks import BARRIER, BRANCH, GUARD, Block, cut
 from .errors import UnsupportedInstruction
-from .program import Address, Entry, Immediate, Instruction, Operand, Param, Register, Symbol, Variable, Where, layout
+from .program import (
+    Address,
+    Entry,
+    Immediate,
+    Instruction,
+    Operand,
+    Param,
+    Register,
+    Symbol,
+    Variable,
+    Where,
+    layout,
+)
 
 # NumPy dtype of each PTX type. Registers hold bits; an instruction's type says how it reads them.
 DTYPES = {
-    **{"b8": "u1", "u8": "u1", "s8": "i1", "b16": "u2", "u16": "u2", "s16": "i2", "f16": "f2"},
-    **{"b32": "u4", "u32": "u4", "s32": "i4", "f32": "f4", "b64": "u8", "u64": "u8", "s64": "i8", "f64": "f8"},
+    "b8": "u1",
+    "u8": "u1",
+    "s8": "i1",
+    "b16": "u2",
+    "u16": "u2",
+    "s16": "i2",
+    "f16": "f2",
+    "b32": "u4",
+    "u32": "u4",
+    "s32": "i4",
+    "f32": "f4",
+    "b64": "u8",
+    "u64": "u8",
+    "s64": "i8",
+    "f64": "f8",
     "pred": "b1",
 }
 SPECIAL = {
     **{f"%{name}.{axis}": "u4" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"},
-    **{"%laneid": "u4", "%warpid": "u4", "%nwarpid": "u4"},
+    "%laneid": "u4",
+    "%warpid": "u4",
+    "%nwarpid": "u4",
 }
 _ITEM_BYTES = {"b1": 1}
 
@@ -112,7 +139,11 @@ class _Translator:
     def run(self) -> Translation:
         blocks = cut(self.entry)
         texts = [self._function(block) for block in blocks]
-        scope = {"np": np, **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())}, **self.constants}
+        scope = {
+            "np": np,
+            **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())},
+            **self.constants,
+        }
         scope.update({name: getattr(arithmetic, name) for name in arithmetic.__all__})
         scope.update({f"S{site.index}": site for site in self.sites})
         functions = []
@@ -166,7 +197,7 @@ class BlockWriter:
         self.counter = 0
         self.now: Instruction | None = None
 
-    # -- for emitters ----------------------------------------------------------------------------------------------
+    # -- for emitters --------------------------------------------------------------------------------------
 
     def instruction(self, instruction: Instruction) -> None:
         self.now = instruction
@@ -271,7 +302,7 @@ class BlockWriter:
         self.current[operand.name] = Local(name, dtype, root)
 
     def address_of(self, symbol: str, dtype: str) -> str:
-        """Address of a variable: shared and local ones are places in this chunk's arrays, one for each block or lane."""
+        """Address of a variable: shared and local ones lie in this chunk's arrays, one for each block or lane."""
         translator = self.translator
         variable = translator.variables.get(symbol)
         if symbol in translator.params:
@@ -324,7 +355,7 @@ class BlockWriter:
             self.line(f"{self.views[key]} = {local.name}.astype(u8)")
         return self.views[key]
 
-    # -- the function ----------------------------------------------------------------------------------------------
+    # -- the function --------------------------------------------------------------------------------------
 
     def finish(self) -> str:
         block = self.block
