@@ -1,0 +1,218 @@
+"""What a profile says, as a table: `text(profile)` for a terminal, `html(profile)` for a notebook.
+
+Both take a profile (anything with `.launches`) or one `LaunchProfile`. Launches of the same kernel with the same grid,
+block and counts share a column. Up to four columns stand side by side, more stand one below the other.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from textwrap import fill
+
+from warplab.simulator.counters import COUNTERS, Counts, LaunchProfile
+from warplab.tables import (
+    TIMES,
+    Column,
+    Table,
+    count,
+    document,
+    duration,
+    paragraph,
+    percent,
+    ratio,
+    shape,
+)
+
+NOTE = (
+    "Instructions are PTX instructions, which the assembler may still merge or split; "
+    "requests and sectors of memory are those that the hardware counts."
+)
+EMPTY = "No kernel was launched inside this profile."
+SIDE_BY_SIDE = 4
+SOURCE_WIDTH = 64
+
+# Derived rows: the counter that each follows, label, property of Counts, format, Nsight Compute metric.
+DERIVED = (
+    (
+        "thread_instructions",
+        "warp efficiency",
+        "warp_efficiency",
+        percent,
+        "smsp__thread_inst_executed_per_inst_executed.ratio / 32",
+    ),
+    (
+        "global_load_bytes",
+        "sectors a load request",
+        "sectors_per_load_request",
+        ratio,
+        "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
+    ),
+    (
+        "global_load_bytes",
+        "load efficiency",
+        "load_efficiency",
+        percent,
+        "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.pct",
+    ),
+    (
+        "global_store_bytes",
+        "sectors a store request",
+        "sectors_per_store_request",
+        ratio,
+        "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
+    ),
+    (
+        "global_store_bytes",
+        "store efficiency",
+        "store_efficiency",
+        percent,
+        "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct",
+    ),
+)
+ALWAYS = {"warp_instructions", "thread_instructions"}
+
+
+def launches(profile: object) -> list[LaunchProfile]:
+    """The launches of a profile; one launch, or a list of launches and profiles, will do too."""
+    if isinstance(profile, list | tuple):
+        return [launch for item in profile for launch in launches(item)]
+    return list(getattr(profile, "launches", [profile]))
+
+
+def one_launch(profile: object) -> tuple[LaunchProfile, str]:
+    """The first launch of a profile, and its name as a title ("launch 1 of 3" where there are more)."""
+    found = launches(profile)
+    if not found:
+        raise ValueError("the profile has no launch to draw")
+    more = f", launch 1 of {len(found)}" if len(found) > 1 else ""
+    return found[0], f"{found[0].kernel}, {size(found[0])}{more}"
+
+
+def size(launch: LaunchProfile) -> str:
+    """Grid and block: "4 096 x 256"."""
+    return f"{shape(launch.grid)} {TIMES} {shape(launch.block)}"
+
+
+def text(profile: object) -> str:
+    """The report as plain text, for a terminal."""
+    parts = []
+    for title, table in _sections(profile):
+        parts.append("\n".join(filter(None, (title, table.text()))))
+    return "\n\n".join([*parts, fill(NOTE, 110)] if parts else [EMPTY])
+
+
+def html(profile: object) -> str:
+    """The report as HTML, for a notebook."""
+    parts = []
+    for title, table in _sections(profile):
+        parts += [paragraph(title)] * bool(title) + [table.html()]
+    return document([*parts, paragraph(NOTE, muted=True)] if parts else [paragraph(EMPTY)])
+
+
+def _sections(profile: object) -> list[tuple[str, Table]]:
+    """The report's tables with their titles: counters, then source lines."""
+    groups = _groups(profile)
+    titled = len(groups) > 1
+    sections = [("", _counter_table(groups))] if 0 < len(groups) <= SIDE_BY_SIDE else []
+    for group in groups:
+        if len(groups) > SIDE_BY_SIDE:
+            sections.append(("", _counter_table([group])))
+        sections += [s for s in _line_tables(group[0], titled) if s not in sections]
+    return sections
+
+
+def _groups(profile: object) -> list[list[LaunchProfile]]:
+    """Launches that tell the same, together, in order of first appearance."""
+    groups: dict[tuple, list[LaunchProfile]] = {}
+    for launch in launches(profile):
+        key = (
+            launch.kernel,
+            launch.grid,
+            launch.block,
+            tuple(launch.counts.as_dict().values()),
+            launch.gpu_name,
+        )
+        groups.setdefault(key, []).append(launch)
+    return list(groups.values())
+
+
+def _counter_table(groups: list[list[LaunchProfile]]) -> Table:
+    firsts = [group[0] for group in groups]
+    rows = [[f"grid {TIMES} block", *map(size, firsts), ""]]
+    if any(f.gpu_seconds is not None for f in firsts):
+        rows.append(["time on the GPU", *(_gpu_time(group) for group in groups), ""])
+        rows.append(["GPU", *(f.gpu_name or "" for f in firsts), ""])
+    for counter in COUNTERS:
+        values = [getattr(f.counts, counter.name) for f in firsts]
+        if any(values) or counter.name in ALWAYS:
+            rows.append([counter.label, *map(count, values), counter.ncu])
+        for after, label, name, form, metric in DERIVED:
+            derived = [getattr(f.counts, name) for f in firsts]
+            if after == counter.name and any(d is not None for d in derived):
+                rows.append([label, *map(form, derived), metric])
+    heads = [
+        f.kernel + (f" ({TIMES} {len(group)})" if len(group) > 1 else "")
+        for f, group in zip(firsts, groups, strict=True)
+    ]
+    columns = [
+        Column("", "left"),
+        *(Column(h) for h in heads),
+        Column("in Nsight Compute", "left", True, True),
+    ]
+    return Table(columns, rows)
+
+
+def _gpu_time(group: list[LaunchProfile]) -> str:
+    times = [launch.gpu_seconds for launch in group if launch.gpu_seconds is not None]
+    if not times:
+        return ""
+    return duration(median(times)) + (f" (median of {len(times)})" if len(times) > 1 else "")
+
+
+def sectors(counts: Counts) -> int:
+    """32-byte sectors that global loads and stores touched."""
+    return counts.global_load_sectors + counts.global_store_sectors
+
+
+def sectors_per_request(counts: Counts) -> float | None:
+    """Sectors a request, over global loads and stores; None without requests."""
+    requests = counts.global_load_requests + counts.global_store_requests
+    return sectors(counts) / requests if requests else None
+
+
+def _line_tables(launch: LaunchProfile, titled: bool) -> list[tuple[str, Table]]:
+    """One table by source line for each source file of the launch, with its title."""
+    files = sorted({file for file, line in launch.lines if line})
+    titles = [
+        ", ".join(filter(None, (f"{launch.kernel}, {size(launch)}" * titled, file * (len(files) > 1))))
+        for file in files
+    ]
+    return [(title, _line_table(launch, file)) for title, file in zip(titles, files, strict=True)]
+
+
+def _line_table(launch: LaunchProfile, file: str) -> Table:
+    counted = sorted((line, counts) for (f, line), counts in launch.lines.items() if f == file and line)
+    code = source_lines(launch, file, [line for line, _ in counted])
+    divergent = any(c.divergent_branches for _, c in counted)
+    rows = []
+    for line, counts in counted:
+        moved = sectors(counts)
+        row = [str(line), code[line][:SOURCE_WIDTH], count(counts.warp_instructions)]
+        row += [count(moved) if moved else "", ratio(sectors_per_request(counts))]
+        rows.append(row + [count(counts.divergent_branches) if counts.divergent_branches else ""] * divergent)
+    columns = [Column("line"), Column("source", "left", code=True), Column("warp instructions")]
+    columns += [Column("sectors"), Column("a request")] + [Column("divergent branches")] * divergent
+    marked = set()
+    for column, value in ((2, lambda c: c.warp_instructions), (3, sectors)):
+        values = [value(counts) for _, counts in counted]
+        if max(values) > 0 and len(values) > 1:
+            marked.add((values.index(max(values)), column))
+    return Table(columns, rows, marked)
+
+
+def source_lines(launch: LaunchProfile, file: str, numbers: list[int]) -> dict[int, str]:
+    """Text of the source lines `numbers` of `file`, without their common indent; "" where it is not known."""
+    every = launch.sources.get(file, "").expandtabs(4).splitlines()
+    lines = {n: every[n - 1].rstrip() if 0 < n <= len(every) else "" for n in numbers}
+    indent = min((len(t) - len(t.lstrip()) for t in lines.values() if t.strip()), default=0)
+    return {n: t[indent:] for n, t in lines.items()}

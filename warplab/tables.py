@@ -1,0 +1,129 @@
+"""Small tables that read well as text in a terminal and as HTML in a notebook, and the number formats they use.
+
+The HTML takes its colours from the page, so that it fits JupyterLab's light and dark themes; without its style
+sheet (on GitHub, say) it is a plain table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+
+TIMES = "\N{MULTIPLICATION SIGN}"
+THIN = "\N{NARROW NO-BREAK SPACE}"
+MICRO = "\N{MICRO SIGN}"
+MARK = "\N{BLACK LEFT-POINTING TRIANGLE}"
+
+STYLE = (
+    "<style>.warplab table{border-collapse:collapse;margin:0 0 .6em}"
+    ".warplab td,.warplab th{padding:1px 8px;border:0;text-align:right;white-space:pre;color:inherit}"
+    ".warplab .l{text-align:left}.warplab .c{font-family:var(--jp-code-font-family,monospace)}"
+    ".warplab .m{opacity:.65;font-size:90%}.warplab p{margin:.2em 0}"
+    ".warplab .h{font-weight:700;box-shadow:inset 0 -2px currentColor}</style>"
+)
+
+
+@dataclass
+class Column:
+    """`align`: "left" or "right". `code`: in the font of code. `muted`: paler than the rest."""
+
+    header: str
+    align: str = "right"
+    code: bool = False
+    muted: bool = False
+
+
+@dataclass
+class Table:
+    """`rows`: one string a column. `marked`: the (row, column) pairs to bring out."""
+
+    columns: list[Column]
+    rows: list[list[str]]
+    marked: set[tuple[int, int]] = field(default_factory=set)
+
+    def text(self) -> str:
+        cells = [[c.header for c in self.columns]] if any(c.header for c in self.columns) else []
+        cells += [
+            [
+                cell + (" " + MARK if (r, c) in self.marked else "  " * bool(self._marks(c)))
+                for c, cell in enumerate(row)
+            ]
+            for r, row in enumerate(self.rows)
+        ]
+        widths = [max(len(row[c]) for row in cells) for c in range(len(self.columns))]
+        lines = []
+        for row in cells:
+            padded = [
+                cell.ljust(width) if column.align == "left" else cell.rjust(width)
+                for cell, width, column in zip(row, widths, self.columns, strict=True)
+            ]
+            lines.append("  ".join(padded).rstrip())
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        def cells(tag: str, row: list[str], r: int) -> str:
+            out = []
+            for c, (cell, column) in enumerate(zip(row, self.columns, strict=True)):
+                classes = "l" * (column.align == "left")
+                classes += " c" * (column.code and tag == "td") + " m" * column.muted + " h" * ((r, c) in self.marked)
+                out.append(f'<{tag} class="{classes.strip()}">' if classes else f"<{tag}>")
+                out.append(f"{escape(cell)}</{tag}>")
+            return f"<tr>{''.join(out)}</tr>"
+
+        head = [c.header for c in self.columns]
+        top = f"<thead>{cells('th', head, -1)}</thead>" if any(head) else ""
+        return f"<table>{top}<tbody>{''.join(cells('td', row, r) for r, row in enumerate(self.rows))}</tbody></table>"
+
+    def _marks(self, column: int) -> bool:
+        return any(c == column for _, c in self.marked)
+
+
+def document(parts: list[str]) -> str:
+    """HTML of one output: the style sheet and `parts`, which are HTML already."""
+    return f'<div class="warplab">{STYLE}{"".join(parts)}</div>'
+
+
+def paragraph(text: str, muted: bool = False) -> str:
+    return f"<p{' class=m' if muted else ''}>{escape(text)}</p>"
+
+
+def count(value: int) -> str:
+    """1048576 as "1 048 576", with narrow spaces."""
+    return f"{value:,}".replace(",", THIN)
+
+
+def ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def percent(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f} %"
+
+
+PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+SMALL_PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, MICRO), (1e-9, "n"))
+
+
+def quantity(value: float, unit: str) -> str:
+    """`value` to three digits with a decimal prefix: 12582912, "B" gives "12.6 MB"; below 1 without a prefix."""
+    scale, prefix = next(((s, p) for s, p in PREFIXES if abs(value) >= s), (1.0, ""))
+    return f"{_three_digits(value / scale)} {prefix}{unit}"
+
+
+def duration(seconds: float) -> str:
+    """0.00000376 as "3.76 us", with the micro sign."""
+    scale, prefix = next(((s, p) for s, p in SMALL_PREFIXES if abs(seconds) >= s), (1e-9, "n"))
+    return f"{_three_digits(seconds / scale)} {prefix}s"
+
+
+def _three_digits(value: float) -> str:
+    size = abs(value)
+    return f"{value:.0f}" if size >= 100 else f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+
+
+def shape(dims: tuple[int, ...]) -> str:
+    """(256, 1, 1) as "256", (16, 16, 1) as "(16, 16)"."""
+    dims = tuple(dims)
+    while len(dims) > 1 and dims[-1] == 1:
+        dims = dims[:-1]
+    return count(dims[0]) if len(dims) == 1 else "(" + ", ".join(count(d) for d in dims) + ")"
