@@ -1,0 +1,1 @@
+"""The kernels of the labs, one package a topic."""

@@ -1,0 +1,61 @@
+"""What a kernel does with a pointer to host memory from malloc: on some machines it fails, on some it works.
+
+A GPU can use such memory where driver and operating system share page tables or migrate pages between host
+and device (heterogeneous memory management, HMM); the device attribute cudaDevAttrPageableMemoryAccess says
+whether they do. The attempt runs in a process of its own: an illegal address ends a process's CUDA context.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from warplab import benchmark
+
+_ROOT = Path(__file__).resolve().parents[2]  # where `kernels` and `warplab` are
+_ELEMENTS = 1024
+# Values of enum cudaDeviceAttr in CUDA's driver_types.h.
+_PAGEABLE_MEMORY_ACCESS = 88
+_HOST_PAGE_TABLES = 100
+
+
+def host_pointer() -> dict[str, Any]:
+    """Launches the scalar kernel on host arrays, in a subprocess; returns the attributes and what happened.
+
+    `outcome`: "error" (with `message`), "right" (it worked) or "wrong" (it ran and gave wrong numbers).
+    """
+    benchmark.require_gpu("This measurement")
+    command = [sys.executable, "-m", "kernels.vector_multiply.host_pointer"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=_ROOT)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        raise RuntimeError(f"the attempt ended with code {done.returncode} and said nothing:\n{done.stderr}")
+    return json.loads(lines[-1])
+
+
+def _attempt() -> dict[str, Any]:
+    import cupy
+    import numpy as np
+
+    from kernels.vector_multiply.host import KERNELS
+
+    a, b = (np.random.default_rng().random(_ELEMENTS, dtype=np.float32) for _ in range(2))
+    out = np.full(_ELEMENTS, np.nan, np.float32)
+    attributes = {
+        "pageable_memory_access": bool(cupy.cuda.runtime.deviceGetAttribute(_PAGEABLE_MEMORY_ACCESS, 0)),
+        "host_page_tables": bool(cupy.cuda.runtime.deviceGetAttribute(_HOST_PAGE_TABLES, 0)),
+    }
+    pointers = tuple(np.uint64(array.ctypes.data) for array in (a, b, out))
+    try:
+        KERNELS["cuda_scalar"].function()((_ELEMENTS // 256,), (256,), (*pointers, np.uint64(_ELEMENTS)))
+        cupy.cuda.Device().synchronize()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return attributes | {"outcome": "error", "message": str(error)}
+    return attributes | {"outcome": "right" if np.array_equal(out, a * b) else "wrong", "message": ""}
+
+
+if __name__ == "__main__":
+    print(json.dumps(_attempt()), flush=True)

@@ -1,0 +1,142 @@
+"""Lab 01's kernels on the active backend: bit for bit NumPy's product, nothing written outside, bad input refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kernels.vector_multiply import KERNELS, multiply
+from warplab import cp, ncu
+
+SIZES = (0, 1, 2, 3, 4, 5, 31, 32, 33, 127, 128, 129, 255, 256, 257, 1000, 1023, 5000)
+GUARD = 32  # elements before and after each array; a multiple of 4, so that views stay aligned to 16 bytes
+GRID_STRIDE = [name for name in KERNELS if "grid_stride" in name]
+COUNTERS = json.loads((ncu.ROOT / "kernels" / "vector_multiply" / "ncu.json").read_text())
+
+
+def run(name, n, **launch):
+    """(result, expected, guard bands) of one launch on fresh random data; the output is poisoned with NaN."""
+    rng = np.random.default_rng()
+    a, b = (rng.standard_normal(n, dtype=np.float32) for _ in range(2))
+    whole = cp.asarray(np.full(n + 2 * GUARD, np.nan, np.float32))
+    out = whole[GUARD : GUARD + n]
+    assert multiply(cp.asarray(a), cp.asarray(b), out, name, **launch) is out
+    host = cp.asnumpy(whole)
+    return host[GUARD : GUARD + n], a * b, np.concatenate([host[:GUARD], host[GUARD + n :]])
+
+
+def check(name, n, **launch):
+    result, expected, guards = run(name, n, **launch)
+    np.testing.assert_array_equal(result.view(np.uint32), expected.view(np.uint32))
+    assert np.isnan(guards).all(), "the kernel wrote outside its array"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("n", SIZES)
+def test_product_is_numpys(name, n):
+    check(name, n)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("block", [1, 31, 32, 33, 100, 1024])
+def test_any_block_size(name, block):
+    check(name, 1027, block=block)
+
+
+@pytest.mark.parametrize("name", GRID_STRIDE)
+@pytest.mark.parametrize("blocks", [1, 2, 3, 50])
+def test_a_grid_stride_kernel_is_right_for_any_grid(name, blocks):
+    check(name, 1027, block=64, blocks=blocks)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_in_place(name):
+    a, b = (np.random.default_rng().standard_normal(1027, dtype=np.float32) for _ in range(2))
+    on_a = cp.asarray(a)
+    multiply(on_a, cp.asarray(b), on_a, name)
+    np.testing.assert_array_equal(cp.asnumpy(on_a), a * b)
+
+
+def vector(n=64, dtype=np.float32):
+    return cp.asarray(np.ones(n, dtype))
+
+
+def test_host_arrays_are_refused():
+    with pytest.raises(TypeError, match=r"b is a ndarray in host memory; copy it with cp\.asarray\(b\)"):
+        multiply(vector(), np.ones(64, np.float32), vector())
+
+
+def test_other_dtypes_are_refused():
+    with pytest.raises(ValueError, match="a is float64; the kernels take float32"):
+        multiply(vector(dtype=np.float64), vector(), vector())
+
+
+def test_different_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"b has shape \(63,\) and out \(64,\)"):
+        multiply(vector(), vector(63), vector())
+
+
+def test_gaps_are_refused():
+    with pytest.raises(ValueError, match="a is not contiguous"):
+        multiply(vector(128)[::2], vector(), vector())
+
+
+def test_float4_refuses_a_misaligned_view_and_the_others_take_it():
+    with pytest.raises(ValueError, match="b starts 4 bytes past a multiple of 16"):
+        multiply(vector(), vector(65)[1:], vector(), "cuda_float4")
+    out = vector()
+    multiply(vector(), vector(65)[1:] + 1, out, "cuda_scalar")
+    assert (cp.asnumpy(out) == 2).all()
+
+
+def test_unknown_kernels_are_refused():
+    with pytest.raises(ValueError, match=r"no kernel 'fast'; choose one of .*cuda_float4"):
+        multiply(vector(), vector(), vector(), "fast")
+
+
+@pytest.mark.parametrize("block", [0, -1, 1025])
+def test_impossible_blocks_are_refused(block):
+    with pytest.raises(ValueError, match=f"block is {block} threads; a block has 1 to 1024"):
+        multiply(vector(), vector(), vector(), block=block)
+
+
+def test_a_grid_that_leaves_elements_out_is_refused():
+    with pytest.raises(ValueError, match="1 blocks of 32 threads leave elements out: cuda_scalar needs 2 for 64"):
+        multiply(vector(), vector(), vector(), "cuda_scalar", block=32, blocks=1)
+
+
+def test_counters_are_those_of_the_hardware():
+    comparisons = ncu.compare("vector_multiply", COUNTERS)
+    assert len(comparisons) == 2 * len(KERNELS) * len(ncu.EQUAL)
+    assert not [c for c in comparisons if not c.equal], ncu.text(c for c in comparisons if not c.equal)
+
+
+def test_the_document_of_counters_is_the_one_of_this_recording():
+    document = (ncu.ROOT / "docs" / "counters_vector_multiply.md").read_text()
+    assert f"{COUNTERS['device']}, ncu {COUNTERS['ncu']}, {COUNTERS['date']}" in document
+    assert f"{2 * len(KERNELS) * len(ncu.EQUAL)} counters compared, 0 differ." in document
+
+
+def test_ncu_output_is_read():
+    names = ncu.metrics()
+    header = ",".join(f'"{metric}"' for metric in ["ID", "Kernel Name", *names.values()])
+    units = ",".join(["", "", *["inst"] * len(names)])
+    values = ",".join(f'"{value}"' for value in ["0", "k", "1,048,579", *range(2, len(names) + 1)])
+    output = f"==PROF== Connected\n{header}\n{units}\n{values}\n"
+    assert ncu.parse(output) == [dict(zip(names, [1048579, *range(2, len(names) + 1)], strict=True))]
+
+
+def test_ncu_output_without_a_table_is_an_error():
+    with pytest.raises(RuntimeError, match="==ERROR== no permission"):
+        ncu.parse("==ERROR== no permission\n")
+
+
+def test_a_difference_is_shown_in_text_and_document():
+    comparisons = [ncu.Comparison(name, counter, 7, 8) for name in COUNTERS["launches"] for counter in ncu.EQUAL]
+    assert "NO" in ncu.text(comparisons)
+    assert "7 / **8**" in ncu.document("vector_multiply", COUNTERS, comparisons)
+
+
+def test_a_recording_of_other_launches_is_refused():
+    with pytest.raises(ValueError, match="does not hold the launch 'numba_scalar"):
+        ncu.compare("vector_multiply", COUNTERS | {"launches": {}})
