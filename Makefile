@@ -1,0 +1,69 @@
+# Each target prepares .venv by itself, the first time or when the pins have changed; see tools/environment.py.
+#   PYTHON=python3.12            the interpreter to make .venv with
+#   WARPLAB_REQUIREMENTS=cpu|gpu the pinned set, otherwise chosen by whether an NVIDIA driver is present
+#   WARPLAB_BACKEND=simulator|gpu
+#   LAB_ARGS="--no-browser"      more arguments for jupyter lab
+#   TEST_ARGS="-k doctor"        more arguments for pytest
+
+SHELL := /bin/sh
+BIN := .venv/bin
+NOTEBOOKS = $(wildcard notebooks/*.ipynb)
+PINS = uv pip compile pyproject.toml --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
+	--extra dev --custom-compile-command "make pins" $(PINS_ARGS)
+
+# JupyterLab refuses to run as root unless told so; in a container root is the usual user.
+ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: help lab test test-gpu bench record bench-simulator exercises notebooks doctor pins setup clean
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@echo "Warp Lab. Targets:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'
+
+lab: setup ## open JupyterLab on the first notebook
+	$(BIN)/jupyter lab $(ALLOW_ROOT) $(LAB_ARGS) notebooks/00_start_here.ipynb
+
+test: setup ## lint and all tests that need no GPU
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest -n 2 -m "not gpu" $(TEST_ARGS)
+
+test-gpu: setup ## the tests that need an NVIDIA GPU
+	$(BIN)/python -m pytest -m gpu $(TEST_ARGS)
+
+bench: setup ## each kernel's bandwidth on this GPU against copy and library
+	$(BIN)/python -m kernels.vector_multiply.benchmark
+
+record: setup ## the same, written to the recordings that notebooks show where no GPU is
+	$(BIN)/python -m kernels.vector_multiply.benchmark --record
+
+bench-simulator: setup ## the simulator's speed against Numba's own
+	$(BIN)/python -m warplab.benchmarks.simulator_speed
+
+exercises: setup ## generate exercises/ from solutions/ (nbgrader)
+	$(BIN)/nbgrader generate_assignment --force --all
+
+notebooks: setup ## execute the notebooks and write their outputs
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
+
+doctor: setup ## what this machine has, which backend runs and why
+	$(BIN)/python -m warplab doctor
+
+pins: ## compile pyproject.toml into the pinned sets (needs uv; PINS_ARGS=--upgrade for newer versions)
+	@command -v uv >/dev/null || { echo "error: make pins needs uv: python3 -m pip install uv" >&2; exit 1; }
+	$(PINS) --extra gpu --output-file requirements-gpu.txt
+	cp requirements-gpu.txt requirements.txt  # the same versions where the sets share a package
+	$(PINS) --extra cpu --output-file requirements.txt
+
+setup: ## prepare .venv only
+	@for python in $${PYTHON:-python3} python3.13 python3.12 python3.11 python; do \
+		if $$python -c "" 2>/dev/null; then exec $$python tools/bootstrap.py; fi; \
+	done; \
+	echo "error: no Python found. Warp Lab needs Python 3.11, 3.12 or 3.13." \
+		"On Debian or Ubuntu: sudo apt install python3 python3-venv" >&2; exit 1
+
+clean: ## remove .venv and caches; submissions and grades stay
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis warplab.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +
