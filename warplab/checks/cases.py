@@ -1,0 +1,91 @@
+"""The inputs of a check: argument lists with known results, launch configurations, poison for outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+DEFAULT_SIZES = (1, 2, 3, 31, 32, 33, 127, 128, 129, 1000)
+POISON_BYTE = 0xA5
+
+
+@dataclass(frozen=True)
+class Case:
+    """The arguments of one kernel launch and what must be in memory after it.
+
+    `arguments`: name -> NumPy array, NumPy scalar, or None for an output, in the order of the kernel's parameters.
+    An output is allocated by the check with the shape and dtype of `expected[name]`, and poisoned.
+    `expected`: name -> array after the launch. Every array that is not named here must come back unmodified.
+    """
+
+    arguments: Mapping[str, np.ndarray | np.generic | None]
+    expected: Mapping[str, np.ndarray]
+
+    def buffers(self) -> dict[str, np.ndarray | np.generic]:
+        """Fresh copies of the arguments, outputs poisoned."""
+        return {
+            name: poisoned(self.expected[name]) if value is None else value.copy()
+            for name, value in self.arguments.items()
+        }
+
+
+MakeCase = Callable[[np.random.Generator, int], Case]
+Launch = tuple[int, int]  # blocks in the grid, threads in a block
+
+
+def elementwise(
+    function: Callable[..., np.ndarray],
+    inputs: Sequence[str],
+    output: str,
+    *,
+    length: str | None = None,
+    dtype: np.typing.DTypeLike = np.float32,
+) -> MakeCase:
+    """Cases for a kernel on vectors: `output[i] = function(inputs[0][i], inputs[1][i], ...)`.
+
+    `function` works on whole arrays of `dtype` and returns one of the same shape. The kernel's parameters are the
+    inputs, the output and, where `length` names it, the number of elements as an int32.
+    """
+
+    def make_case(rng: np.random.Generator, n: int) -> Case:
+        arrays = [distinct(rng, n, dtype) for _ in inputs]
+        arguments: dict[str, np.ndarray | np.generic | None] = dict(zip(inputs, arrays, strict=True))
+        arguments[output] = None
+        if length is not None:
+            arguments[length] = np.int32(n)
+        return Case(arguments, {output: np.asarray(function(*arrays))})
+
+    return make_case
+
+
+def distinct(rng: np.random.Generator, n: int, dtype: np.typing.DTypeLike = np.float32) -> np.ndarray:
+    """`n` distinct values between 1 and 9, none a whole number: a mixed-up index or a rounded value always shows.
+
+    float32 or float64; n at most 2**20, the number of values that a float32 tells apart here.
+    """
+    if not 0 < n <= 2**20:
+        raise ValueError(f"distinct: n = {n}, expected 1 to {2**20}")
+    return (1 + (rng.choice(2**20, n, replace=False) + 0.5) * 2.0**-17).astype(dtype)
+
+
+def cover(block: int, *, elements: int = 1) -> Callable[[int], Launch]:
+    """A launch with one thread for every `elements` elements or a few more: as few blocks of `block` as reach n."""
+    return lambda n: (-(-n // (block * elements)), block)
+
+
+def poisoned(like: np.ndarray) -> np.ndarray:
+    """An array of the same shape and dtype, every byte `POISON_BYTE`; NaN with a payload for floating types."""
+    out = np.empty_like(like)
+    out.view(np.uint8)[...] = POISON_BYTE
+    if np.issubdtype(out.dtype, np.floating):
+        bits = out.view(f"u{out.dtype.itemsize}")
+        bits |= np.array(np.nan, out.dtype).view(bits.dtype)
+    return out
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Elementwise: equal bit for bit (so NaN equals the same NaN, and 0.0 differs from -0.0)."""
+    unsigned = f"u{a.dtype.itemsize}"
+    return np.ascontiguousarray(a).view(unsigned) == np.ascontiguousarray(b).view(unsigned)

@@ -1,0 +1,108 @@
+"""From a wrong result to its likely cause: the `look_at` lines of a failed kernel check."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..simulator.counters import Access, LaunchProfile
+
+
+def unwritten(written: np.ndarray, grid: int, block: int) -> tuple[str, str]:
+    """What was left out, and where to look, for an output of which `written` (1-D bool) elements were stored."""
+    n, count = written.size, int(written.sum())
+    first = int(np.flatnonzero(~written)[0])
+    if written[first:].any():
+        missing = n - count
+        return (
+            f"{missing} of {n} elements were never written, the first at index {first}",
+            "the index of each thread: together the threads leave gaps",
+        )
+    what = f"only the first {first} of {n} elements were written"
+    if first == n - 1:
+        return (
+            f"the last of {n} elements was never written",
+            "the condition that ends the work: does it let the last element in?",
+        )
+    if first == block and grid > 1:
+        return (
+            f"{what}, as many as one block has threads",
+            "the index: threads of different blocks share it",
+        )
+    if first == grid * block:
+        return (
+            f"{what}, as many as the launch has threads",
+            "what a thread does after its first element: there are fewer threads than elements",
+        )
+    if n - first < 4 and first % 4 == 0:
+        return (what, "the tail: the elements left over when n is not a multiple of 4")
+    return (what, "the bound: is a size written into the kernel?")
+
+
+def overrun(before: np.ndarray, after: np.ndarray, n: int, threads: int) -> tuple[str, str]:
+    """What was written outside an output of n elements, from the written elements (1-D bool) on both sides."""
+    if before.any():
+        return (
+            f"wrote {int(before.sum())} elements in front of the array",
+            "the index: it becomes negative",
+        )
+    last = n + int(np.flatnonzero(after)[-1])
+    count = int(after.sum())
+    if count == threads - n and count > 1 and last == threads - 1:
+        return (
+            f"wrote {count} elements past the end: {threads} threads, {n} elements",
+            "the guard: what must a thread do that has no element?",
+        )
+    if count == 1 and last == n:
+        return (
+            f"wrote one element past the end, index {n} of an array of {n}",
+            "the comparison with the size: is n itself an index?",
+        )
+    return (
+        f"wrote {count} elements past the end, up to index {last} of an array of {n}",
+        "the bound: where does the number of elements come from?",
+    )
+
+
+def wrong_values(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray) -> str:
+    """Where to look for an output (1-D) whose elements `wrong` (indices) have the wrong value."""
+    values, wanted = got[wrong], expected[wrong]
+    if np.issubdtype(expected.dtype, np.floating):
+        if np.isnan(values).all():
+            return "what is read: NaN comes out, as if from memory that holds no result yet"
+        if np.array_equal(values, np.trunc(wanted)):
+            return "the types: every wrong value is the right one cut to a whole number"
+        if np.array_equal(values, wanted.astype(np.float16).astype(expected.dtype)):
+            return "the types: every wrong value is the right one rounded to 16 bits"
+    source = np.flatnonzero(expected == values[0])
+    if source.size:
+        return f"the index: element {wrong[0]} holds the right value of element {source[0]}"
+    if wrong.size == 1 and wrong[0] == expected.size - 1:
+        return "the last element"
+    if wrong.size < 4 and wrong[0] >= expected.size // 4 * 4:
+        return "the tail: only elements after the last whole group of 4 are wrong"
+    return "the expression that computes an element, and which elements of the inputs it reads"
+
+
+def odd_width(accesses: list[Access], itemsizes: dict[str, int]) -> str | None:
+    """The array that a kernel accesses in pieces wider or narrower than its elements, if it does so with one width."""
+    for access in accesses:
+        size = itemsizes.get(access.array or "")
+        if size and access.width != size and access.width < 16:
+            return (
+                f"the types of the parameters: {access.array} has elements of {size} bytes, "
+                f"the kernel accesses {access.width} bytes at a time (line {access.line})"
+            )
+    return None
+
+
+def busiest_line(profile: LaunchProfile, counter: str) -> str:
+    """The source line with the most of `counter`: "line 7: c[i] = ..."; empty where lines are not known."""
+    if not hasattr(type(profile.counts), counter) or not profile.lines:
+        return ""
+    key, counts = max(profile.lines.items(), key=lambda item: getattr(item[1], counter) or 0)
+    if not getattr(counts, counter):
+        return ""
+    file, line = key
+    text = profile.sources.get(file, "").splitlines()
+    source = f": {text[line - 1].strip()}" if 0 < line <= len(text) else ""
+    return f"line {line}{source}"

@@ -1,0 +1,138 @@
+"""Checks of Python functions that compute a number or a yes-or-no answer: `examples` and `function`."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import CheckFailed
+
+# Ratios of a wrong to a right answer that have a usual cause.
+_UNIT_RATIOS = (
+    ([1e3, 1e6, 1e9, 1e12, 1e-3, 1e-6, 1e-9, 1e-12], "the unit of the result: a power of 1000 is missing"),
+    ([8, 1 / 8], "the unit of the result: are these bits or bytes?"),
+    (
+        [(1000 / 1024) ** k for k in (-4, -3, -2, -1, 1, 2, 3, 4)],
+        "the unit of the result: a kilo is 1000 here, not 1024",
+    ),
+)
+
+
+def examples(
+    function: Callable[..., Any], table: Sequence[tuple[Mapping[str, Any], Any]], *, rtol: float = 1e-9
+) -> None:
+    """Check `function` on worked examples: pairs of keyword arguments and the value to return.
+
+    A bool in the table asks for a bool, anything else for a finite number within `rtol`. Raises `CheckFailed`.
+    """
+    _run(function, list(table), rtol, seed=None)
+
+
+def function(
+    function: Callable[..., Any],
+    reference: Callable[..., Any],
+    make_arguments: Callable[[np.random.Generator], Mapping[str, Any]],
+    *,
+    trials: int = 100,
+    rtol: float = 1e-9,
+    seed: int | None = None,
+) -> None:
+    """Check `function` against `reference` on fresh random keyword arguments.
+
+    `make_arguments(rng)` returns the keyword arguments of one trial. `seed` repeats an earlier run.
+    A bool from `reference` asks for a bool, anything else for a finite number within `rtol`. Raises `CheckFailed`.
+    """
+    seed = secrets.randbits(32) if seed is None else seed
+    rng = np.random.default_rng(seed)
+    inputs = [make_arguments(rng) for _ in range(trials)]
+    _run(function, [(arguments, reference(**arguments)) for arguments in inputs], rtol, seed)
+
+
+def _run(
+    function: Callable[..., Any], table: list[tuple[Mapping[str, Any], Any]], rtol: float, seed: int | None
+) -> None:
+    name = getattr(function, "__name__", None)
+    if not callable(function) or name is None:
+        raise CheckFailed(
+            "A function is expected here.", expected="a Python function", got=f"{type(function).__name__}: {function!r}"
+        )
+    if not table:
+        raise ValueError("no inputs to check: the table or the number of trials is empty")
+    answers = [_answer(function, name, arguments, expected, seed) for arguments, expected in table]
+    for (arguments, expected), got in zip(table, answers, strict=True):
+        if not _right(got, expected, rtol):
+            raise CheckFailed(
+                f"{name} returns a wrong value.",
+                expected=repr(expected),
+                got=repr(got),
+                where=_call(name, arguments, seed),
+                look_at=_look_at([expected for _, expected in table], answers),
+            )
+    print(f"{name}: right for {len(table)} input{'s' if len(table) > 1 else ''}.")
+
+
+def _answer(
+    function: Callable[..., Any], name: str, arguments: Mapping[str, Any], expected: Any, seed: int | None
+) -> Any:
+    """What the function returns, as a Python bool or float; its type and finiteness are checked here."""
+    where = _call(name, arguments, seed)
+    try:
+        got = function(**arguments)
+    except Exception as error:
+        raise CheckFailed(f"{name} raises {type(error).__name__}: {error}", where=where) from error
+    wanted = bool if isinstance(expected, (bool, np.bool_)) else float
+    kind = "True or False" if wanted is bool else "a finite number"
+    if got is None:
+        raise CheckFailed(
+            f"{name} is not written yet: it returns nothing.",
+            expected=kind,
+            got="None",
+            where=where,
+            look_at="the return statement",
+        )
+    types = (bool, np.bool_) if wanted is bool else (int, float, np.integer, np.floating)
+    if not isinstance(got, types) or (wanted is float and isinstance(got, bool)):
+        raise CheckFailed(
+            f"{name} returns the wrong type.",
+            expected=kind,
+            got=f"{type(got).__name__}: {got!r}",
+            where=where,
+            look_at="the type of the expression that is returned",
+        )
+    value = wanted(got)
+    if wanted is float and not math.isfinite(value):
+        raise CheckFailed(f"{name} returns a number that is not finite.", expected=kind, got=repr(value), where=where)
+    return value
+
+
+def _right(got: Any, expected: Any, rtol: float) -> bool:
+    if isinstance(got, bool):
+        return got == bool(expected)
+    return math.isclose(got, float(expected), rel_tol=rtol, abs_tol=0.0)
+
+
+def _look_at(expected: list[Any], got: list[Any]) -> str:
+    """A likely cause, from how the wrong answers relate to the right ones over all inputs."""
+    if len(got) > 1 and all(value == got[0] for value in got) and any(value != expected[0] for value in expected):
+        return "the inputs: the function returns the same value whatever it is given"
+    if isinstance(got[0], bool):
+        if all(g != bool(e) for g, e in zip(got, expected, strict=True)):
+            return "the direction of the comparison: every answer is the opposite of the right one"
+        wrong = sum(g != bool(e) for g, e in zip(got, expected, strict=True))
+        return f"what is compared: {wrong} of {len(got)} answers are wrong"
+    ratios = [g / float(e) for g, e in zip(got, expected, strict=True) if e]
+    if not ratios or any(not math.isclose(r, ratios[0], rel_tol=1e-6) for r in ratios):
+        return "how the result depends on each input: the error differs from input to input"
+    for known, cause in _UNIT_RATIOS:
+        if any(math.isclose(ratios[0], ratio, rel_tol=1e-6) for ratio in known):
+            return cause
+    return f"what is counted: every result is {ratios[0]:.6g} times the right one"
+
+
+def _call(name: str, arguments: Mapping[str, Any], seed: int | None) -> str:
+    call = f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
+    return call if seed is None else f"{call}, seed {seed}"

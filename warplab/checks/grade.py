@@ -1,0 +1,160 @@
+"""Run a learner's notebook against the course's own test cells, and score it as nbgrader does."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest import mock
+
+from nbclient.exceptions import DeadKernelError
+from nbformat.notebooknode import NotebookNode
+from nbgrader.preprocessors import Execute
+from nbgrader.utils import determine_grade, is_grade, is_locked, is_solution
+
+from .release import COURSE
+
+
+@dataclass
+class Test:
+    """One test cell: its points, and the message of its failure ("" where it passed)."""
+
+    id: str
+    points: float
+    possible: float
+    message: str
+
+
+@dataclass
+class Problem:
+    """One problem: the test cells below one heading."""
+
+    title: str
+    tests: list[Test] = field(default_factory=list)
+
+    @property
+    def points(self) -> float:
+        return sum(test.points for test in self.tests)
+
+    @property
+    def possible(self) -> float:
+        return sum(test.possible for test in self.tests)
+
+    @property
+    def message(self) -> str:
+        return next((test.message for test in self.tests if test.message), "")
+
+
+def cell_id(cell: NotebookNode) -> str | None:
+    """nbgrader's name of a cell, None for an ordinary one."""
+    return cell.metadata.get("nbgrader", {}).get("grade_id")
+
+
+def assemble(submitted: NotebookNode, release: NotebookNode) -> NotebookNode:
+    """The submitted notebook with every locked cell as in the release: edits undone, deleted cells put back.
+
+    A locked cell stays where the learner has it (the last copy, if it was duplicated); a deleted one comes after the
+    nbgrader cell that precedes it in the release.
+    """
+    locked = {cell_id(cell): cell for cell in release.cells if is_locked(cell)}
+    cells: list[NotebookNode] = []
+    seen: set[str | None] = set()
+    for cell in reversed(submitted.cells):
+        name = cell_id(cell)
+        if name in locked:
+            if name not in seen:
+                cells.append(copy.deepcopy(locked[name]))
+            seen.add(name)
+        else:
+            cells.append(copy.deepcopy(cell))
+    cells.reverse()
+    before = None
+    for cell in release.cells:
+        name = cell_id(cell)
+        if name in locked and name not in seen:
+            at = [index for index, other in enumerate(cells) if before and cell_id(other) == before]
+            cells.insert(at[-1] + 1 if at else 0, copy.deepcopy(cell))
+        if name is not None and any(cell_id(other) == name for other in cells):
+            before = name
+    notebook = copy.deepcopy(release)
+    notebook.cells = cells
+    for cell in cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return notebook
+
+
+def run(notebook: NotebookNode, folder: Path, timeout: int) -> str:
+    """Run all cells in a fresh Python process started in `folder`, outputs into `notebook`.
+
+    `timeout`: seconds a cell. Returns "", or why the run ended before the last cell.
+    """
+    search_path = os.pathsep.join(filter(None, [str(COURSE), os.environ.get("PYTHONPATH")]))
+    execute = Execute(timeout=timeout, kernel_name="python3")
+    with mock.patch.dict(os.environ, PYTHONPATH=search_path):
+        try:
+            execute.preprocess(notebook, {"metadata": {"path": str(folder)}})
+        except DeadKernelError:
+            return "The Python process of the notebook ended before this cell ran."
+    return ""
+
+
+def score(executed: NotebookNode, submitted: NotebookNode, release: NotebookNode, ended: str) -> list[Problem]:
+    """Points and messages by problem, in the order of the release."""
+    ran = {cell_id(cell): cell for cell in executed.cells if cell_id(cell)}
+    answers = {cell_id(cell): cell for cell in submitted.cells if is_solution(cell)}
+    problems: list[Problem] = []
+    title, answer = "", None
+    for cell in release.cells:
+        if cell.cell_type == "markdown":
+            heading = next((line for line in cell.source.splitlines() if line.startswith("## ")), None)
+            if heading:
+                title, answer = heading.removeprefix("## ").strip(), None
+        if is_solution(cell):
+            answer = cell
+        if not is_grade(cell) or is_solution(cell):
+            continue
+        if not problems or problems[-1].title != title:
+            problems.append(Problem(title))
+        name = cell_id(cell)
+        problems[-1].tests.append(
+            _result(ran[name], ran.get(cell_id(answer)) if answer else None, answer, answers, ended)
+        )
+    return problems
+
+
+def _result(
+    test: NotebookNode,
+    executed_answer: NotebookNode | None,
+    answer: NotebookNode | None,
+    answers: dict[str | None, NotebookNode],
+    ended: str,
+) -> Test:
+    name, possible = cell_id(test), float(test.metadata.nbgrader["points"])
+    if test.execution_count is None:
+        return Test(name, 0.0, possible, ended or "This test cell did not run.")
+    points, _ = determine_grade(test)
+    if points == possible:
+        return Test(name, points, possible, "")
+    message = _failure(test)
+    if answer is not None:
+        if cell_id(answer) not in answers:
+            message = f"The answer cell {cell_id(answer)!r} is missing from the notebook.\n{message}"
+        elif answers[cell_id(answer)].source.strip() == answer.source.strip():
+            message = f"Not written yet: the answer cell {cell_id(answer)!r} is as it was given."
+        elif executed_answer is not None and _failure(executed_answer):
+            message = f"The answer cell {cell_id(answer)!r} fails.\n{_failure(executed_answer)}"
+    return Test(name, points, possible, message)
+
+
+def _failure(cell: NotebookNode) -> str:
+    """What went wrong in an executed cell; "" if nothing did."""
+    for output in cell.outputs:
+        if output.output_type == "error":
+            if output.ename == "CellTimeoutError":
+                return "The cell did not end in time: an endless loop?"
+            return output.evalue if output.ename == "CheckFailed" else f"{output.ename}: {output.evalue}"
+        if output.output_type == "stream" and output.name == "stderr":
+            return f"The cell wrote to stderr, which nbgrader counts as a failure:\n{output.text.strip()}"
+    return ""

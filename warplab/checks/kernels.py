@@ -1,0 +1,256 @@
+"""The check of a kernel: right results on adversarial inputs, nothing outside its arrays, counters within limits.
+
+Every launch runs in the simulator, also where there is a GPU, so that a grade does not depend on the card.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import secrets
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, Literal
+
+import numpy as np
+
+from ..simulator.counters import COUNTERS, LaunchProfile
+from ..simulator.errors import IllegalAddress, InstructionLimit, SimulatorError
+from . import explain
+from .cases import DEFAULT_SIZES, POISON_BYTE, Case, Launch, MakeCase, cover, poisoned, same_bits
+from .errors import CheckFailed
+
+Limit = float | Callable[[int], float]
+Language = Literal["Numba", "CUDA C++"]
+ALIGNMENT = 512  # bytes, as of every allocation
+_DESCRIPTIONS = {counter.name: counter.description for counter in COUNTERS}
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One launch of the kernel under test."""
+
+    kernel: Any
+    name: str
+    case: Case
+    n: int
+    grid: int
+    block: int
+    seed: int
+
+    def where(self) -> str:
+        blocks = f"{self.grid} block{'s' if self.grid > 1 else ''} of {self.block} threads"
+        return f"n = {self.n}, {blocks}, seed {self.seed}"
+
+    def failed(self, problem: str, **details: str) -> CheckFailed:
+        return CheckFailed(f"{self.name}: {problem}", where=self.where(), **details)
+
+
+def kernel(
+    kernel: Any,
+    make_case: MakeCase,
+    *,
+    sizes: Iterable[int] = DEFAULT_SIZES,
+    launches: Iterable[Launch | Callable[[int], Launch]] = (cover(32), cover(128)),
+    limits: Mapping[str, Limit] | None = None,
+    language: Language | None = None,
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    seed: int | None = None,
+) -> None:
+    """Check a kernel on every size and launch; raise `CheckFailed` at the first thing that is wrong.
+
+    `kernel`: a kernel made by `@cuda.jit`, `%%cuda` or `cp.RawModule`.
+    `make_case(rng, n)`: the arguments and the expected result for size n, such as `elementwise` makes.
+    `launches`: (blocks, threads a block), or functions of n that return it.
+    `limits`: counter of `Counts`, or derived property such as "sectors_per_load_request" -> the most that a launch
+    may reach, a number or a function of n.
+    `language`: what the kernel must be written in.
+    `rtol`, `atol`: tolerance of floating-point results; the default asks for equal values.
+    `seed`: repeats an earlier run; each failure names its seed.
+    """
+    name = _name(kernel, language)
+    seed = secrets.randbits(32) if seed is None else seed
+    # Largest first: on many elements mistakes can be told apart that look alike on one.
+    sizes, launches = sorted(set(sizes), reverse=True), list(launches)
+    if not sizes or not launches:
+        raise ValueError("no sizes or no launches to check")
+    for n in sizes:
+        for number, launch in enumerate(launches):
+            grid, block = launch(n) if callable(launch) else launch
+            case = make_case(np.random.default_rng([seed, n, number]), n)
+            run = _Run(kernel, name, case, n, grid, block, seed)
+            profile, buffers = _launch(run)
+            _check_memory(run, profile, buffers, rtol, atol)
+            _check_limits(run, profile, limits or {})
+    print(f"{name}: right for {len(sizes)} sizes and {len(launches)} launch shapes.")
+
+
+def _name(kernel: Any, language: Language | None) -> str:
+    from ..kernel import CudaSource, source_of
+
+    if isinstance(kernel, FunctionType):
+        raise CheckFailed(
+            f"{kernel.__name__} is a Python function, which runs on the host.",
+            expected="a kernel, which runs on the device",
+            look_at="the line above its definition: @cuda.jit makes a kernel of a function",
+        )
+    try:
+        source = source_of(kernel)
+    except TypeError as error:
+        raise CheckFailed("This is not a kernel.", got=str(error)) from None
+    written_in = "CUDA C++" if isinstance(source, CudaSource) else "Numba"
+    name = source.entry if isinstance(source, CudaSource) else source.name
+    if language is not None and written_in != language:
+        raise CheckFailed(f"{name} is in the wrong language.", expected=language, got=written_in)
+    return name
+
+
+def _launch(run: _Run) -> tuple[LaunchProfile, dict[str, np.ndarray]]:
+    """Run the kernel: its profile, and its arrays afterwards. They have no room to spare: all beyond is illegal."""
+    buffers = run.case.buffers()
+    try:
+        return _simulate(run, tuple(buffers.values())), buffers
+    except IllegalAddress as error:
+        raise run.failed(**_overrun(run, error)) from None
+    except InstructionLimit as error:
+        raise run.failed(
+            "does not come to an end.", got=str(error), look_at="the loop: does its index reach the end?"
+        ) from None
+    except SimulatorError as error:
+        raise run.failed("is stopped by the simulator.", got=str(error)) from None
+    except (TypeError, ValueError) as error:
+        parameters = ", ".join(run.case.arguments)
+        raise run.failed(f"cannot be launched with ({parameters}).", got=str(error)) from None
+    except Exception as error:  # the compilers raise classes of their own
+        raise run.failed("does not compile.", got=f"{type(error).__name__}: {error}") from None
+
+
+@functools.cache
+def _device():
+    """A simulated GPU that holds nothing of the learner's."""
+    from ..simulator import Device
+
+    return Device()
+
+
+def _simulate(run: _Run, arguments: tuple) -> LaunchProfile:
+    from ..kernel import simulate
+
+    elements = max(np.size(value) for value in arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
+        return simulate(
+            run.kernel, run.grid, run.block, arguments, device=_device(), path_limit=10_000 + 200 * elements
+        )
+
+
+def _overrun(run: _Run, error: IllegalAddress) -> dict[str, str]:
+    """What an illegal address was about: the launch again, with room around the arrays to see what gets written."""
+    failure = {"problem": "reaches outside its arrays.", "got": str(error)}
+    threads = run.grid * run.block
+    guarded = {
+        name: _Guarded(value, threads) if isinstance(value, np.ndarray) else value
+        for name, value in run.case.buffers().items()
+    }
+    arguments = tuple(value.array if isinstance(value, _Guarded) else value for value in guarded.values())
+    try:
+        profile = _simulate(run, arguments)
+    except SimulatorError:
+        return failure  # further out than the bands
+    arrays = {name: value for name, value in guarded.items() if isinstance(value, _Guarded)}
+    for name, value in arrays.items():
+        before, after = value.written_around()
+        if before.any() or after.any():
+            what, look_at = explain.overrun(before, after, value.size, threads)
+            failure |= {"problem": f"{what} ({name}).", "look_at": look_at}
+            break
+    odd = explain.odd_width(profile.accesses, {name: value.itemsize for name, value in arrays.items()})
+    return failure | ({"look_at": odd} if odd else {})
+
+
+class _Guarded:
+    """A device array between two guard bands of its own allocation: a pattern that any write into them destroys."""
+
+    def __init__(self, values: np.ndarray, threads: int) -> None:
+        from ..dropin.memory import Buffer, DeviceArray
+
+        self.size, self.itemsize = values.size, values.itemsize
+        self._band = -(-2 * max(threads, values.size) * self.itemsize // ALIGNMENT) * ALIGNMENT
+        self._buffer = Buffer(values.nbytes + 2 * self._band, _device())
+        self._buffer.bytes[:] = POISON_BYTE
+        view = np.ndarray(values.shape, values.dtype, self._buffer.bytes, self._band)
+        view[...] = values
+        _device().memory.mark_initialized(self._buffer.address, self._buffer.nbytes)
+        self.array = DeviceArray(self._buffer, view)
+
+    def written_around(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which elements were written in front of the array and behind it (1-D bool, in the order of addresses)."""
+        bands = self._buffer.bytes[: self._band], self._buffer.bytes[-self._band :]
+        before, after = ((band != POISON_BYTE).reshape(-1, self.itemsize).any(axis=1) for band in bands)
+        return before, after
+
+
+def _check_memory(run: _Run, profile: LaunchProfile, buffers: dict, rtol: float, atol: float) -> None:
+    """Inputs unmodified, outputs written, finite where they must be, and right."""
+    if not profile.counts.global_store_bytes and not profile.counts.atomics:
+        raise run.failed(
+            "it wrote nothing. Either it is not written yet, or its result is never stored.",
+            expected=f"values in {', '.join(run.case.expected)}",
+            got="no store to global memory",
+        )
+    for name, value in run.case.arguments.items():
+        if isinstance(value, np.ndarray) and name not in run.case.expected:
+            changed = np.flatnonzero(~same_bits(buffers[name], value).ravel())
+            if changed.size:
+                at = changed[0]
+                raise run.failed(
+                    f"the input {name} was modified.",
+                    expected=f"{name}[{at}] = {value.ravel()[at]}",
+                    got=f"{name}[{at}] = {buffers[name].ravel()[at]}",
+                    look_at="what stands to the left of =",
+                )
+    for name, expected in run.case.expected.items():
+        _check_output(run, name, buffers[name], expected, rtol, atol)
+
+
+def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> None:
+    flat, wanted = got.ravel(), expected.ravel()
+    if run.case.arguments[name] is None:
+        written = ~same_bits(flat, poisoned(wanted))
+        if not written.all():
+            what, look_at = explain.unwritten(written, run.grid, run.block)
+            at = np.flatnonzero(~written)[0]
+            raise run.failed(
+                f"{name}: {what}.",
+                expected=f"{name}[{at}] = {wanted[at]}",
+                got="what was in memory before the launch",
+                look_at=look_at,
+            )
+    # Either way NaN is equal to nothing.
+    right = np.isclose(flat, wanted, rtol=rtol, atol=atol) if rtol or atol else flat == wanted
+    wrong = np.flatnonzero(~right)
+    if wrong.size:
+        at = wrong[0]
+        raise run.failed(
+            f"{name} is wrong in {wrong.size} of {wanted.size} elements, the first at index {at}.",
+            expected=f"{name}[{at}] = {wanted[at]}",
+            got=f"{name}[{at}] = {flat[at]}",
+            look_at=explain.wrong_values(flat, wanted, wrong),
+        )
+
+
+def _check_limits(run: _Run, profile: LaunchProfile, limits: Mapping[str, Limit]) -> None:
+    for counter, limit in limits.items():
+        most = limit(run.n) if callable(limit) else limit
+        got = getattr(profile.counts, counter)
+        if got is None or math.isnan(got) or got > most:
+            meaning = f" ({_DESCRIPTIONS[counter]})" if counter in _DESCRIPTIONS else ""
+            raise run.failed(
+                f"too many {counter.replace('_', ' ')}{meaning}.",
+                expected=f"at most {most:g}",
+                got="none were counted" if got is None else f"{got:g}",
+                look_at=explain.busiest_line(profile, counter),
+            )
