@@ -89,7 +89,7 @@ class Checks:
         where = self.chunk.where(site, lane)
         what = f"illegal address: a {site.op} of {site.width} bytes at {at:#x}"
         count = int(bad.sum())
-        others = f" ({count:,} threads of this group do so)" if count > 1 else ""
+        others = f" (so do {count - 1:,} other threads)" if count > 1 else ""
         freed, near = self.memory.find_freed(at), self.memory.nearest(at)
         if at >= HOST_START:
             raise HostPointer(

@@ -108,10 +108,10 @@ class _Parser:
 
     def _variable(self, statement: str) -> Variable:
         match = _VARIABLE.match(statement)
-        if match is None:
+        words = match["qualifiers"].split() if match is not None else []
+        space = next((word[1:] for word in words if word[1:] in SPACES), None)
+        if space is None or match["type"] not in TYPE_BYTES:
             raise UnsupportedInstruction(f"cannot read this PTX declaration: {statement[:120]!r}")
-        words = match["qualifiers"].split()
-        space = next(w[1:] for w in words if w[1:] in SPACES)
         align = int(words[words.index(".align") + 1]) if ".align" in words else TYPE_BYTES[match["type"]]
         dims = re.findall(r"\[\s*(\d*)\s*\]", match["dims"])
         count = 1
