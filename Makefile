@@ -7,7 +7,6 @@
 
 SHELL := /bin/sh
 BIN := .venv/bin
-NOTEBOOKS = $(wildcard notebooks/*.ipynb)
 PINS = uv pip compile pyproject.toml --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
 	--extra dev --custom-compile-command "make pins" $(PINS_ARGS)
 
@@ -41,11 +40,11 @@ record: setup ## the same, written to the recordings that notebooks show where n
 bench-simulator: setup ## the simulator's speed against Numba's own
 	$(BIN)/python -m warplab.benchmarks.simulator_speed
 
-exercises: setup ## generate exercises/ from solutions/ (nbgrader)
-	$(BIN)/nbgrader generate_assignment --force --all
+exercises: setup ## generate exercises/ from solutions/, as nbgrader does
+	$(BIN)/python -m warplab.checks.release
 
 notebooks: setup ## execute the notebooks and write their outputs
-	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)
+	$(BIN)/python tools/execute_notebooks.py
 
 doctor: setup ## what this machine has, which backend runs and why
 	$(BIN)/python -m warplab doctor
@@ -53,7 +52,8 @@ doctor: setup ## what this machine has, which backend runs and why
 pins: ## compile pyproject.toml into the pinned sets (needs uv; PINS_ARGS=--upgrade for newer versions)
 	@command -v uv >/dev/null || { echo "error: make pins needs uv: python3 -m pip install uv" >&2; exit 1; }
 	$(PINS) --extra gpu --output-file requirements-gpu.txt
-	cp requirements-gpu.txt requirements.txt  # the same versions where the sets share a package
+	@# uv keeps the versions of an existing file: so the sets agree on what they share.
+	cp requirements-gpu.txt requirements.txt
 	$(PINS) --extra cpu --output-file requirements.txt
 
 setup: ## prepare .venv only

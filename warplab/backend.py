@@ -62,11 +62,16 @@ def _choose() -> tuple[str, str]:
 
 def gpu_problem() -> tuple[str | None, str]:
     """(why no GPU can be used, what to do about it), or (None, "")."""
-    found = driver.query()
+    problem, advice = device_problem(driver.query())
+    return (problem, advice) if problem else library_problem()
+
+
+def device_problem(found: driver.Driver) -> tuple[str | None, str]:
+    """The same of the driver and the first GPU alone."""
     if found.problem:
         return found.problem, found.advice
     if not found.gpus:
-        return "the NVIDIA driver finds no GPU", "Look at nvidia-smi and at CUDA_VISIBLE_DEVICES."
+        return "the NVIDIA driver finds no GPU", driver.LOOK_FOR_GPU
     if found.cuda < OLDEST_CUDA:
         return (
             f"the NVIDIA driver is too old: {_version(found)}, and the course needs CUDA 13.0 or newer",
@@ -74,16 +79,15 @@ def gpu_problem() -> tuple[str | None, str]:
         )
     first = found.gpus[0]
     if first.compute_capability < OLDEST_COMPUTE_CAPABILITY:
+        capability = "{}.{}".format(*first.compute_capability)
         return (
-            "{} has compute capability {}.{}, and CUDA 13 compiles for 7.5 (Turing) or newer".format(
-                first.name, *first.compute_capability
-            ),
-            "Hide it with CUDA_VISIBLE_DEVICES if this machine has a newer one.",
+            f"{first.name} has compute capability {capability}, and CUDA 13 compiles for 7.5 (Turing) or newer",
+            "If this machine has a newer GPU, put it first with CUDA_VISIBLE_DEVICES.",
         )
-    return _library_problem()
+    return None, ""
 
 
-def _library_problem() -> tuple[str | None, str]:
+def library_problem() -> tuple[str | None, str]:
     """The same of the packages that drive the GPU, by letting each find it."""
     if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0":
         return "NUMBA_ENABLE_CUDASIM is set, so Numba uses its own simulator", "Unset it."
@@ -98,7 +102,10 @@ def _library_problem() -> tuple[str | None, str]:
         cupy.cuda.runtime.getDeviceCount()
     except Exception as error:  # whatever these libraries raise, the simulator still runs
         first_line = (str(error).splitlines() or [""])[0]
-        return f"Numba or CuPy cannot use the GPU ({type(error).__name__}: {first_line})", "Try: make doctor."
+        return (
+            f"Numba or CuPy cannot use the GPU ({type(error).__name__}: {first_line})",
+            "`make doctor` tells which package differs from its pin; `make setup` installs the pins.",
+        )
     return None, ""
 
 

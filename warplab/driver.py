@@ -17,6 +17,7 @@ CUDA_ERROR_NO_DEVICE = 100
 NVIDIA_PCI_VENDOR = "0x10de"
 PCI_DISPLAY_CLASS = "0x03"
 
+LOOK_FOR_GPU = "If this machine has one, look at nvidia-smi and at CUDA_VISIBLE_DEVICES."
 IN_A_CONTAINER = "In a container: start it with the NVIDIA Container Toolkit (docker run --gpus all)."
 
 
@@ -62,7 +63,7 @@ def query() -> Driver:
                 version,
                 cuda,
                 problem="the NVIDIA driver finds no GPU",
-                advice="If this machine has one, look at nvidia-smi and at CUDA_VISIBLE_DEVICES.",
+                advice=LOOK_FOR_GPU,
             )
         check(library, "cuInit", status)
         return Driver(version, cuda, gpus(library))

@@ -1,0 +1,46 @@
+"""Warp Lab's command line: `python -m warplab COMMAND`."""
+
+import sys
+
+USAGE = """usage: python -m warplab COMMAND
+
+  doctor                     what this machine has, which backend runs and why, and what to do where something is off
+  check FOLDER-OR-NOTEBOOK   run your notebook of an exercise in a fresh process and show the points by problem
+
+python -m warplab COMMAND --help tells more.
+"""
+
+
+def main(arguments):
+    if sys.version_info < (3, 11):  # noqa: UP036 - this file is there to be run by whatever Python the machine has
+        version = "{}.{}".format(*sys.version_info[:2])
+        print(f"error: Python 3.11 or newer needed, this is Python {version}. Try: make doctor", file=sys.stderr)
+        return 1
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        return 0 if arguments else 2
+    command, rest = arguments[0], arguments[1:]
+    if command == "doctor":
+        from warplab.doctor import main as run
+    elif command == "check":
+        run = _check
+    else:
+        print(f"error: no command {command!r}\n\n{USAGE}", end="", file=sys.stderr)
+        return 2
+    return run(rest)
+
+
+def _check(arguments):
+    """`warplab.checks` needs the course's packages; without them the doctor says what is missing."""
+    try:
+        from warplab.checks.cli import main as run
+    except ImportError as error:
+        print(
+            f"error: {error}. Run the course with its own Python, .venv/bin/python; see make doctor.", file=sys.stderr
+        )
+        return 1
+    return run(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,377 @@
+"""`python -m warplab doctor`: what this machine has, what fits the course, and what to do where something does not.
+
+Needs only Python itself to start; everything else is tried and reported. A *problem* keeps the course from being
+used (exit code 1); a *note* does not, such as a GPU that is too old, for then the simulator runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.metadata
+import io
+import os
+import platform
+import re
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from warplab import backend
+from warplab import driver as nvidia
+
+ROOT = Path(__file__).resolve().parent.parent
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)  # requires-python in pyproject.toml
+GB = 10**9
+
+# Without these there is no lesson. TensorFlow is one of two packages, see `tensorflow_findings`.
+ESSENTIAL = (
+    "jupyterlab",
+    "nbgrader",
+    "ipywidgets",
+    "matplotlib",
+    "numpy",
+    "scikit-learn",
+    "numba",
+    "numba-cuda",
+    "cupy-cuda13x",
+    "cuda-bindings",
+    "nvidia-cuda-nvrtc",
+    "nvidia-nvvm",
+    "nvidia-nvjitlink",
+    "nvidia-cuda-runtime",
+    "nvidia-cuda-crt",
+    "nvidia-cuda-cccl",
+)
+# Each pair installs its files into the same directory.
+RIVALS = (("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"), ("nvidia-nccl-cu12", "nvidia-nccl-cu13"))
+SET_UP = "Run `make setup`, then the course's own Python: .venv/bin/python."
+
+CUDA_SOURCE = """extern "C" __global__ void add_one(float* x, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] += 1.0f;
+}
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report. `advice`: what to do, for a note or a problem."""
+
+    status: str  # "ok", "note" or "problem"
+    text: str
+    advice: str = ""
+
+
+def ok(text: str) -> Finding:
+    return Finding("ok", text)
+
+
+def note(text: str, advice: str = "") -> Finding:
+    return Finding("note", text, advice)
+
+
+def problem(text: str, advice: str = "") -> Finding:
+    return Finding("problem", text, advice)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the report. Returns 0 if the course can be used on this machine, else 1."""
+    argparse.ArgumentParser(prog="python -m warplab doctor", description=__doc__).parse_args(arguments)
+    found: list[Finding] = []
+    for title, section in sections():
+        print(title)
+        for finding in attempt(section):
+            print(f"  {finding.status:<8} {finding.text}")
+            if finding.advice:
+                print(f"           -> {finding.advice}")
+            sys.stdout.flush()
+            found.append(finding)
+    problems = sum(finding.status == "problem" for finding in found)
+    if problems:
+        print(f"\n{problems} problem{'s' if problems > 1 else ''}: the course cannot be used like this.")
+        return 1
+    print("\nThe course can be used on this machine.")
+    return 0
+
+
+def sections() -> list[tuple[str, Callable[[], Iterator[Finding]]]]:
+    installed = installed_packages()
+    return [
+        ("Machine", machine_findings),
+        ("GPU", lambda: gpu_findings(nvidia.query())),
+        ("Python", lambda: python_findings(sys.version_info[:3], sys.prefix)),
+        (
+            "Packages",
+            lambda: package_findings(installed, pinned_packages(pinned_set(installed)), pinned_set(installed)),
+        ),
+        ("Compilers", lambda: compiler_findings(nvidia.query())),
+        ("Backend", backend_findings),
+    ]
+
+
+def attempt(section: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
+    """A section's findings; an error in it becomes one."""
+    try:
+        yield from section()
+    except Exception as error:  # the report goes on, whatever is broken
+        yield problem(f"cannot be examined: {describe(error)}")
+
+
+def describe(error: BaseException) -> str:
+    first_line = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
+
+
+def missing_package(error: BaseException | None) -> str | None:
+    """The package whose absence caused the error; the section on packages has told of it already."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("warplab"):
+            return error.name
+        error = error.__cause__
+    return None
+
+
+# Machine
+
+
+def machine_findings() -> Iterator[Finding]:
+    yield ok(f"{distribution()}, Linux {platform.release()}" if sys.platform == "linux" else platform.platform())
+    if sys.platform != "linux":
+        yield problem("the packages of CUDA's compilers are for Linux", "On Windows use WSL 2.")
+    yield ok(f"{processor()}, {len(os.sched_getaffinity(0))} cores, {memory_bytes() / 2**30:.1f} GiB of memory")
+    yield ok(f"{shutil.disk_usage(ROOT).free / GB:.1f} GB free on the disk of this folder")
+
+
+def distribution() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return "unknown distribution"
+
+
+def processor() -> str:
+    found = re.search(r"^model name\s*:\s*(.+)$", read("/proc/cpuinfo"), re.MULTILINE)
+    return f"{found.group(1) if found else 'unknown processor'} ({platform.machine()})"
+
+
+def memory_bytes() -> int:
+    """The machine's memory, or the container's limit where that is lower."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = read("/sys/fs/cgroup/memory.max").strip()
+    return min(total, int(limit)) if limit.isdigit() else total
+
+
+def read(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+# GPU
+
+
+def gpu_findings(driver: nvidia.Driver) -> Iterator[Finding]:
+    if driver.cuda:
+        yield ok("driver {}, supports CUDA {}.{}".format(driver.version or "of unknown version", *driver.cuda))
+    for gpu in driver.gpus:
+        capability = "{}.{}".format(*gpu.compute_capability)
+        yield ok(f"{gpu.name}, {gpu.memory_bytes / 2**30:.1f} GiB, compute capability {capability}")
+    why, advice = backend.device_problem(driver)
+    if why:
+        text = f"{why}; the simulator runs the kernels"
+        yield note(text, advice) if advice else ok(text)
+
+
+# Python and packages
+
+
+def python_findings(version: tuple[int, int, int], prefix: str) -> Iterator[Finding]:
+    number = ".".join(map(str, version))
+    if version[:2] < OLDEST_PYTHON:
+        yield problem(f"Python {number} is too old: 3.11 or newer needed", "PYTHON=python3.12 make setup")
+    elif version[:2] > NEWEST_PYTHON:
+        yield problem(f"Python {number} is too new: TensorFlow has no package for it", "PYTHON=python3.12 make setup")
+    else:
+        yield ok(f"Python {number}")
+    if (ROOT / ".venv").exists() and Path(prefix).resolve() != (ROOT / ".venv").resolve():
+        yield note("this is not the course's own Python", "Use .venv/bin/python -m warplab doctor, or make doctor.")
+
+
+def installed_packages() -> dict[str, str]:
+    """Version of each installed distribution, by normalised name."""
+    return {
+        normalised(distribution.name): distribution.version
+        for distribution in importlib.metadata.distributions()
+        if distribution.name
+    }
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pinned_set(installed: dict[str, str]) -> str:
+    """The pinned set that the installed TensorFlow belongs to."""
+    return "requirements-gpu.txt" if "tensorflow" in installed else "requirements.txt"
+
+
+def pinned_packages(file: str) -> dict[str, str]:
+    """Version that the pinned set asks for, by name."""
+    pins = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / file).read_text(), re.MULTILINE)
+    return {normalised(name): version for name, version in pins}
+
+
+def package_findings(installed: dict[str, str], pinned: dict[str, str], file: str) -> Iterator[Finding]:
+    tensorflow = [name for name in ("tensorflow", "tensorflow-cpu") if name in installed]
+    missing = [name for name in ESSENTIAL if name not in installed]
+    if not tensorflow:
+        missing.append("tensorflow-cpu")
+    rivals = [name for pair in RIVALS for name in pair]
+    present = [name for name in [*ESSENTIAL, *tensorflow, *rivals] if name in installed]
+    as_pinned = [f"{name} {installed[name]}" for name in present if installed[name] == pinned.get(name)]
+    for start in range(0, len(as_pinned), 4):
+        yield ok(", ".join(as_pinned[start : start + 4]))
+    for name in present:
+        if installed[name] != pinned.get(name):
+            held = f"{file} pins {pinned[name]}" if name in pinned else f"{file} does not have it"
+            yield note(f"{name} {installed[name]}: {held}", "Not tested so; `make setup` installs what is pinned.")
+    if missing:
+        yield problem(f"missing: {', '.join(missing)}", SET_UP)
+    for pair in RIVALS:
+        if all(name in installed for name in pair):
+            yield problem(
+                f"{pair[0]} and {pair[1]} are both installed; they overwrite each other's files",
+                "rm -r .venv && make setup",
+            )
+    if len(tensorflow) == 2:
+        yield problem("tensorflow and tensorflow-cpu overwrite each other's files", "rm -r .venv && make setup")
+    met = sum(installed.get(name) == version for name, version in pinned.items())
+    if not missing:
+        text = f"{met} of {len(pinned)} packages are as {file} pins them"
+        yield ok(text) if met == len(pinned) else note(text, "`make setup` installs the pins.")
+
+
+# Compilers
+
+
+def compiler_findings(driver: nvidia.Driver) -> Iterator[Finding]:
+    yield from compiled("NVRTC (CUDA C++)", compile_cuda, driver)
+    yield from compiled("NVVM (Numba)", compile_numba, driver)
+
+
+def compile_cuda() -> str:
+    from warplab import compilers
+
+    return compilers.compile_cuda(CUDA_SOURCE)
+
+
+def compile_numba() -> str:
+    import numba
+    from numba import cuda
+
+    from warplab import compilers
+
+    return compilers.compile_numba(add_one_kernel(cuda), (numba.float32[:],))[0]
+
+
+def compiled(compiler: str, compile_kernel: Callable[[], str], driver: nvidia.Driver) -> Iterator[Finding]:
+    """Does the compiler work, and does the driver take its PTX?"""
+    try:
+        ptx = compile_kernel()
+    except Exception as error:
+        if package := missing_package(error):
+            yield note(f"{compiler} was not tried: no package {package}")
+        else:
+            yield problem(f"{compiler} does not compile a tiny kernel: {describe(error)}", SET_UP)
+        return
+    release = re.search(r"release (\d+\.\d+), V([\d.]+)", ptx)
+    version = tuple(map(int, re.search(r"^\.version (\d+)\.(\d+)", ptx, re.MULTILINE).groups()))
+    text = "{} of CUDA {} compiles, to PTX {}.{}".format(compiler, release.group(1) if release else "?", *version)
+    newest = newest_ptx(driver.cuda)
+    if newest and version > newest:
+        yield note(
+            text + "; the driver, for CUDA {}.{}, takes PTX up to {}.{}".format(*driver.cuda, *newest),
+            "`make setup` installs the pinned compilers; or install a newer driver. The simulator takes any PTX.",
+        )
+    else:
+        yield ok(text)
+
+
+def newest_ptx(cuda: tuple[int, int] | None) -> tuple[int, int] | None:
+    """The newest PTX that a driver for this CUDA loads; None where that is unknown or no matter.
+
+    PTX ISA documentation, "Release history": CUDA 13.0 brought PTX 9.0, 13.1 PTX 9.1, and so on.
+    """
+    if cuda is None or cuda[0] != 13:
+        return None
+    return 9, cuda[1]
+
+
+# Backend
+
+
+def backend_findings() -> Iterator[Finding]:
+    try:
+        name, reason = backend.name(), backend.reason()
+    except backend.BackendError as error:
+        yield problem(str(error))
+        return
+    yield ok(f"kernels run on the {'GPU' if name == 'gpu' else 'simulator'}: {reason}")
+    if name == "simulator" and not backend.device_problem(nvidia.query())[0]:
+        yield note("a GPU is here but is not used", backend.library_problem()[1] or "Unset WARPLAB_BACKEND to use it.")
+    yield from kernel_ran("Numba", run_numba_kernel)
+    yield from kernel_ran("CUDA C++", run_cuda_kernel)
+
+
+def kernel_ran(language: str, run: Callable[[], int]) -> Iterator[Finding]:
+    """`run` launches a kernel and returns the number of wrong elements."""
+    try:
+        with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Numba warns of grids too small to fill a GPU
+            wrong = run()
+    except Exception as error:
+        if package := missing_package(error):
+            yield note(f"a kernel in {language} was not tried: no package {package}")
+        else:
+            yield problem(f"a kernel in {language} does not run: {describe(error)}", SET_UP)
+    else:
+        right = f"a kernel in {language} ran, its results are right"
+        yield ok(right) if wrong == 0 else problem(f"a kernel in {language} ran, {wrong} results are wrong")
+
+
+def add_one_kernel(cuda):
+    """The tiny kernel, written against `numba.cuda` or its stand-in."""
+
+    def add_one(x):
+        i = cuda.grid(1)
+        if i < x.size:
+            x[i] += 1
+
+    return add_one
+
+
+def run_numba_kernel() -> int:
+    import numpy as np
+
+    from warplab import cuda
+
+    x = cuda.to_device(np.arange(100, dtype=np.float32))
+    cuda.jit(add_one_kernel(cuda))[4, 32](x)
+    return int(np.sum(x.copy_to_host() != np.arange(1, 101)))
+
+
+def run_cuda_kernel() -> int:
+    import numpy as np
+
+    from warplab import cp
+
+    x = cp.asarray(np.arange(100, dtype=np.float32))
+    kernel = cp.RawModule(code=CUDA_SOURCE).get_function("add_one")
+    kernel((4,), (32,), (x, np.int32(100)))
+    return int(np.sum(cp.asnumpy(x) != np.arange(1, 101)))
