@@ -17,11 +17,12 @@ from matplotlib.patches import Patch, Rectangle
 
 from warplab.report import one_launch
 from warplab.simulator.counters import SECTOR_BYTES, WARP_SIZE, Access, LaunchProfile
-from warplab.tables import TIMES, count
+from warplab.tables import count
 
 USED, UNUSED = "#DCE9F5", "#F7DCA8"
 OP_COLOURS = {"load": "#0072B2", "store": "#D55E00", "atomic": "#A0407F"}
 FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8}
+OPS = tuple(OP_COLOURS)
 MOST_PANELS = 6
 MOST_STEPS = 8
 MOST_SECTORS = 72
@@ -51,13 +52,17 @@ class Request:
 
 @dataclass
 class Panel:
-    """All traced accesses of one kind (load, store, atomic) to one array. `shift`: its start modulo a sector."""
+    """All traced accesses of one kind (load, store, atomic) to one array. `start`: its first address."""
 
     op: str
     array: str | None
-    shift: int
+    start: int
     lines: set[int] = field(default_factory=set)
     requests: list[Request] = field(default_factory=list)
+
+    @property
+    def shift(self) -> int:
+        return self.start % SECTOR_BYTES
 
     def sectors(self, offsets: np.ndarray) -> np.ndarray:
         """Distinct sectors of byte offsets; sector 0 holds the array's first byte."""
@@ -104,7 +109,7 @@ def draw_accesses(
             ax.axis("off")
         for ax in axes[:, 0]:
             ax.set_ylabel("thread")
-        notes = []
+        notes = [f"{len(rows)} threads"]
         if shown < most:
             notes.append(
                 f"the first {shown} of {count(most)} accesses of each thread" if shown > 1 else "first accesses"
@@ -112,8 +117,8 @@ def draw_accesses(
         if left_out > 0:
             notes.append(f"{left_out} more panels: choose with array=")
         figure.suptitle(", ".join([title, *notes]), fontsize=9, weight="bold", x=0.01, ha="left")
-        handles = [Patch(color=USED, label="sector, used")]
-        handles += [Patch(color=UNUSED, label="sector, bytes that no access uses")] * wasted
+        handles = [Patch(color=USED, label="sectors: bytes used")]
+        handles += [Patch(color=UNUSED, label="sectors: bytes that no access uses")] * wasted
         if shown > 1:
             labels = [f"{ORDINALS[0]} access", *ORDINALS[1:shown]]
             handles += [Patch(color=_step_colour(s, shown), label=label) for s, label in enumerate(labels)]
@@ -155,16 +160,17 @@ def _panels(accesses: list[Access], block_size: int) -> list[Panel]:
     panels: dict[tuple, Panel] = {}
     steps: Counter = Counter()
     for a in accesses:
-        start = a.array_start if a.array is not None else 0
-        key = (a.op, a.array, start)
-        panel = panels.setdefault(key, Panel(a.op, a.array, start % SECTOR_BYTES))
+        # Memory of no known allocation is drawn from the first address that was seen.
+        start = a.array_start or int(a.address.min()) // SECTOR_BYTES * SECTOR_BYTES
+        key = (a.op, a.array, a.array_start)
+        panel = panels.setdefault(key, Panel(a.op, a.array, start))
         panel.lines.add(a.line)
-        offsets = a.address.astype(np.int64) - start
+        offsets = a.address.astype(np.int64) - panel.start
         for warp, lanes in _by_warp(a):
             threads = a.block[lanes] * block_size + a.thread[lanes]
             panel.requests.append(Request(warp, threads, offsets[lanes], a.width, steps[key, warp]))
             steps[key, warp] += 1
-    return list(panels.values())
+    return sorted(panels.values(), key=lambda p: (OPS.index(p.op), p.start))
 
 
 def _by_warp(access: Access) -> Iterator[tuple[Warp, np.ndarray]]:
@@ -235,8 +241,8 @@ def _draw(ax: Axes, panel: Panel, rows: dict[int, int], shown: int, unit: int | 
                 for left, thread in zip(x, request.threads[lanes], strict=True):
                     width = max(request.width, thinnest)
                     marks.append(Rectangle((left, rows[int(thread)] - 0.4), width, 0.8))
-        colour = OP_COLOURS.get(panel.op, "black") if shown == 1 else _step_colour(step, shown)
-        ax.add_collection(PatchCollection(marks, facecolor=colour, lw=0))
+        colour = OP_COLOURS[panel.op] if shown == 1 else _step_colour(step, shown)
+        ax.add_collection(PatchCollection(marks, facecolor=colour, lw=0, zorder=2))
     _label(ax, panel, ruler, rows, unit, block_size)
     return wasted
 
@@ -264,7 +270,7 @@ def _draw_sectors(ax: Axes, panel: Panel, ruler: Ruler, rows: dict[int, int], sh
             for a, b in pairwise(edges):
                 box = Rectangle((ruler.left[index] + a, top), b - a, bottom - top)
                 (used if inside[a] else unused).append(box)
-        ax.vlines(ruler.left, top, bottom, color="white", lw=0.8, zorder=1.5)
+        ax.vlines(ruler.left, top, bottom, color="white", lw=0.9, zorder=1.5)
     ax.add_collection(PatchCollection(used, facecolor=USED, lw=0, zorder=1))
     ax.add_collection(PatchCollection(unused, facecolor=UNUSED, lw=0, zorder=1))
     return bool(unused)
@@ -291,10 +297,11 @@ def _label(ax: Axes, panel: Panel, ruler: Ruler, rows: dict[int, int], unit: int
             ax.axhline(row + 0.5, color="#6B6B6B", lw=0.8, ls="--")
     ax.set(xlim=(-0.01 * ruler.end, 1.01 * ruler.end), ylim=(len(threads) - 0.5, -0.5))
     ax.spines[["top", "right"]].set_visible(False)
-    lines = ", ".join(str(n) for n in sorted(panel.lines) if n)
-    where = f", line {lines}" if lines else ""
+    numbers = sorted(n for n in panel.lines if n)
+    lines = ", ".join(map(str, numbers[:2])) + ", \N{HORIZONTAL ELLIPSIS}" * (len(numbers) > 2)
+    where = f" (line {lines})" if lines else ""
     widths = " or ".join(str(w) for w in sorted({r.width for r in panel.requests}))
-    head = f"{panel.op} {name}{where}: {len(threads)} threads {TIMES} {widths} bytes"
+    head = f"{panel.op} {name}, {widths} bytes a thread{where}"
     ax.set_title(f"{head}\n{_cost(panel)}", loc="left", linespacing=1.35)
 
 

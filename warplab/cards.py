@@ -231,7 +231,7 @@ CARDS = {
                 "fp32_tflops": H200_SHEET,
                 "fp64_tflops": H200_SHEET,
                 "tensor_tflops": f"{H200_SHEET}: half of the 1979 given with sparsity",
-                "bandwidth_gbs": H200_SHEET,
+                "bandwidth_gbs": f"{H200_SHEET}; 6144 bits at the 3201 MHz that the driver reports make 4917",
                 "max_threads": GUIDE,
             },
         ),

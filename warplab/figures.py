@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 from warplab.access_figure import FONT, draw_accesses
 from warplab.cards import Card
 from warplab.cards import card as find_card
-from warplab.report import launches, one_launch, sectors, sectors_per_request, source_lines
+from warplab.report import launches, one_launch, sectors, sectors_per_request, shorten, source_lines
 from warplab.roofline import flops, footprint, predict
 from warplab.simulator.counters import COUNTERS, Counts, LaunchProfile
 from warplab.tables import TIMES, count, duration, percent, quantity, ratio
@@ -27,7 +27,7 @@ __all__ = ["draw_accesses", "draw_grid", "draw_roofline", "heat_map"]
 
 GREY, PALE = "#6B6B6B", "#EDEDED"
 BLOCK_COLOURS = ("#9CCBE8", "#F5CF87", "#93D5BF", "#E5B3CD")
-MOST_ROWS = 26
+MOST_ROWS = 21
 DPI = 100
 
 
@@ -63,14 +63,14 @@ def heat_map(profile: object, metric: str | Sequence[str] = "warp_instructions")
         figure, ax = plt.subplots(figsize=(9, 0.45 + height * (len(rows) + top)), dpi=DPI)
         cell = 11.0
         left = 100 - cell * len(columns)
-        characters = int(left / 0.93) - 6
+        characters = int((left - 6) / 0.805)
         ax.set(xlim=(0, 100), ylim=(len(rows), -top))
         ax.axis("off")
         figure.subplots_adjust(0.01, 0.02, 0.99, 0.98)
         ax.text(0, -top + 0.1, title, va="top", weight="bold")
         for c, (label, value, form) in enumerate(columns):
             x = left + c * cell
-            ax.text(x + cell / 2, -0.15, label, ha="center", va="bottom", color=GREY, linespacing=1)
+            ax.text(x + cell / 2, -0.35, label, ha="center", va="baseline", color=GREY, linespacing=1)
             values = [None if counts is None else value(counts) for _, _, counts in rows]
             largest = max((v for v in values if v), default=0)
             for r, v in enumerate(values):
@@ -81,7 +81,7 @@ def heat_map(profile: object, metric: str | Sequence[str] = "warp_instructions")
         for r, (number, code, _) in enumerate(rows):
             mono = {"family": "monospace", "va": "center", "fontsize": 8.5, "parse_math": False}
             ax.text(3.5, r + 0.53, number, ha="right", color=GREY, **mono)
-            ax.text(5, r + 0.53, code if len(code) <= characters else code[: characters - 1] + "…", **mono)
+            ax.text(5, r + 0.53, shorten(code, characters), **mono)
     return _closed(figure)
 
 
@@ -134,7 +134,7 @@ def draw_grid(grid: int | tuple[int], block: int | tuple[int], n: int, grid_stri
     blocks = _cut(grid, MOST_BLOCKS)
     widest = len(count(shown_passes * threads - 1))
     drawn = len([b for b in blocks if b is not None])
-    lanes = _cut(block, max(3, 120 // (max(widest, 2) + 1) // drawn))
+    lanes = _cut(block, max(3, 128 // (max(widest, 2) + 2) // drawn))
 
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(9, 1.95 + 0.34 * shown_passes), dpi=DPI)
@@ -276,11 +276,13 @@ def draw_roofline(profile: object, card: str | Card = "H100") -> Figure:
             rate = flops(launch) / prediction.seconds
             label = f"{launch.kernel}: predicted, at least {duration(prediction.seconds)}"
             ax.plot([intensity] * 2, [x[0] * bandwidth / 50, rate], color=colour, lw=0.7, ls=":")
-            ax.plot(intensity, rate, "o", ms=8, mfc="white", mec=colour, mew=1.8, label=label)
+            # Launches often lie at the same place: smaller marks come later and leave the larger ones in sight.
+            size = max(5, 12 - 2 * i)
+            ax.plot(intensity, rate, "o", ms=size, mfc="white", mec=colour, mew=1.8, label=label)
             if launch.gpu_seconds and card.name in (launch.gpu_name or ""):
                 measured = flops(launch) / launch.gpu_seconds
                 label = f"{launch.kernel}: measured, {duration(launch.gpu_seconds)} ({launch.gpu_name})"
-                ax.plot(intensity, measured, "o", ms=8, color=colour, label=label)
+                ax.plot(intensity, measured, "o", ms=size, color=colour, label=label)
         ax.set(
             xscale="log",
             yscale="log",

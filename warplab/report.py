@@ -197,7 +197,7 @@ def _line_table(launch: LaunchProfile, file: str) -> Table:
     rows = []
     for line, counts in counted:
         moved = sectors(counts)
-        row = [str(line), code[line][:SOURCE_WIDTH], count(counts.warp_instructions)]
+        row = [str(line), shorten(code[line]), count(counts.warp_instructions)]
         row += [count(moved) if moved else "", ratio(sectors_per_request(counts))]
         rows.append(row + [count(counts.divergent_branches) if counts.divergent_branches else ""] * divergent)
     columns = [Column("line"), Column("source", "left", code=True), Column("warp instructions")]
@@ -206,8 +206,13 @@ def _line_table(launch: LaunchProfile, file: str) -> Table:
     for column, value in ((2, lambda c: c.warp_instructions), (3, sectors)):
         values = [value(counts) for _, counts in counted]
         if max(values) > 0 and len(values) > 1:
-            marked.add((values.index(max(values)), column))
+            marked |= {(row, column) for row, v in enumerate(values) if v == max(values)}
     return Table(columns, rows, marked)
+
+
+def shorten(code: str, width: int = SOURCE_WIDTH) -> str:
+    """A line of source, cut to `width` characters."""
+    return code if len(code) <= width else code[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def source_lines(launch: LaunchProfile, file: str, numbers: list[int]) -> dict[int, str]:

@@ -156,7 +156,7 @@ def _notes(launch: LaunchProfile, card: Card) -> list[str]:
         )
     if not fills(launch, card):
         measured = card.launch_overhead_us is not None
-        overhead = f"{card.launch_overhead_us:g} microseconds" if measured else "nobody measured it here"
+        overhead = f"{card.launch_overhead_us:g} microseconds" if measured else "not measured for this card"
         notes.append(
             f"{count(_warps(launch))} warps for {count(card.sms * card.warp_schedulers)} warp schedulers: the grid "
             f"does not fill the card, and launch overhead ({overhead}) and latency dominate the real time."

@@ -15,9 +15,10 @@ MICRO = "\N{MICRO SIGN}"
 MARK = "\N{BLACK LEFT-POINTING TRIANGLE}"
 
 STYLE = (
+    # JupyterLab aligns the cells of tables to the right by a rule of higher rank; hence !important.
     "<style>.warplab table{border-collapse:collapse;margin:0 0 .6em}"
     ".warplab td,.warplab th{padding:1px 8px;border:0;text-align:right;white-space:pre;color:inherit}"
-    ".warplab .l{text-align:left}.warplab .c{font-family:var(--jp-code-font-family,monospace)}"
+    ".warplab .l{text-align:left!important}.warplab .c{font-family:var(--jp-code-font-family,monospace)}"
     ".warplab .m{opacity:.65;font-size:90%}.warplab p{margin:.2em 0}"
     ".warplab .h{font-weight:700;box-shadow:inset 0 -2px currentColor}</style>"
 )
@@ -84,7 +85,8 @@ def document(parts: list[str]) -> str:
 
 
 def paragraph(text: str, muted: bool = False) -> str:
-    return f"<p{' class=m' if muted else ''}>{escape(text)}</p>"
+    tag = '<p class="m">' if muted else "<p>"
+    return f"{tag}{escape(text)}</p>"
 
 
 def count(value: int) -> str:
@@ -112,7 +114,8 @@ def quantity(value: float, unit: str) -> str:
 
 def duration(seconds: float) -> str:
     """0.00000376 as "3.76 us", with the micro sign."""
-    scale, prefix = next(((s, p) for s, p in SMALL_PREFIXES if abs(seconds) >= s), (1e-9, "n"))
+    small = next(((s, p) for s, p in SMALL_PREFIXES if abs(seconds) >= s), SMALL_PREFIXES[-1])
+    scale, prefix = small if seconds else SMALL_PREFIXES[0]
     return f"{_three_digits(seconds / scale)} {prefix}s"
 
 
