@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ptx_harness import run
 
-from warplab.simulator import UnsupportedInstruction, arithmetic
+from warplab.simulator import UnsupportedInstruction, numerics
 
 EDGES = [0, 1, 2, 3, 7, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
 EDGES64 = [*EDGES, 0x123456789ABCDEF, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, (1 << 64) - 2]
@@ -254,7 +254,7 @@ def floats(width: int, limit: float):
 @settings(max_examples=300, deadline=None)
 @given(*(st.lists(floats(32, 2.0**60), min_size=8, max_size=8) for _ in range(3)))
 def test_fma_f32_rounds_once(a, b, c):
-    seen = arithmetic.fma_f32(*(np.array(v, np.float32) for v in (a, b, c)))
+    seen = numerics.fma_f32(*(np.array(v, np.float32) for v in (a, b, c)))
     for x, y, z, value in zip(a, b, c, seen, strict=True):
         assert float(value) == exactly_rounded(Fraction(x) * Fraction(y) + Fraction(z), np.float32)
 
@@ -265,10 +265,10 @@ def test_fma_f32_where_two_roundings_differ():
     for c in (2.0**-80, -(2.0**-80), 0.0):
         exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(c)
         want = exactly_rounded(exact, np.float32)
-        seen = arithmetic.fma_f32(np.array([a]), np.array([b]), np.array([c], np.float32))
+        seen = numerics.fma_f32(np.array([a]), np.array([b]), np.array([c], np.float32))
         assert float(seen[0]) == want
     tiny = np.array([2.0**-75], np.float32)  # the product is a subnormal float32 at a tie
-    seen = arithmetic.fma_f32(tiny, tiny, np.array([2.0**-149], np.float32))
+    seen = numerics.fma_f32(tiny, tiny, np.array([2.0**-149], np.float32))
     assert float(seen[0]) == exactly_rounded(Fraction(2) ** -150 + Fraction(2) ** -149, np.float32)
 
 
@@ -277,7 +277,7 @@ def test_fma_f32_where_two_roundings_differ():
 def test_fma_f64_rounds_once(a, b, c):
     keep = [k for k in range(8) if abs(a[k] * b[k]) > 2.0**-800 or a[k] * b[k] == 0]
     with np.errstate(all="ignore"):
-        seen = arithmetic.fma_f64(*(np.array(v) for v in (a, b, c)))
+        seen = numerics.fma_f64(*(np.array(v) for v in (a, b, c)))
     for k in keep:
         if Fraction(a[k]) * Fraction(b[k]) != 0 and abs(a[k] * b[k]) <= 2.0**-800:
             continue

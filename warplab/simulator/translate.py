@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import arithmetic
+from . import numerics
 from .blocks import BARRIER, BRANCH, GUARD, Block, cut
 from .errors import UnsupportedInstruction
 from .program import (
@@ -144,7 +144,7 @@ class _Translator:
             **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())},
             **self.constants,
         }
-        scope.update({name: getattr(arithmetic, name) for name in arithmetic.__all__})
+        scope.update({name: getattr(numerics, name) for name in numerics.__all__})
         scope.update({f"S{site.index}": site for site in self.sites})
         functions = []
         for block, text in zip(blocks, texts, strict=True):

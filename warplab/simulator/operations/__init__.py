@@ -1,0 +1,29 @@
+"""What each PTX instruction becomes. To add one, add a row to a table in the file of its kind.
+
+`TABLE` maps an opcode to its emitter, `emit(writer, instruction)`, which writes NumPy code through the methods of
+`translate.BlockWriter`: `value` and `array` give an operand, `define` writes a register, `line` adds a statement. An
+emitter raises KeyError or IndexError, or `writer.unsupported()`, for a form that it does not know.
+"""
+
+from __future__ import annotations
+
+from ..program import Instruction
+from . import arithmetic, memory, moves
+
+TABLE = {**arithmetic.TABLE, **moves.TABLE, **memory.TABLE}
+
+FLOPS = {
+    **dict.fromkeys(("add", "sub", "mul", "div", "min", "max", "sqrt", "rsqrt", "rcp"), 1),
+    **dict.fromkeys(("ex2", "lg2", "sin", "cos", "tanh"), 1),
+    **dict.fromkeys(("fma", "mad"), 2),
+}
+
+
+def flops(instruction: Instruction) -> tuple[str | None, int]:
+    """Floating-point operations of one thread: precision ("f16", "f32", "f64") and number."""
+    kind = instruction.modifiers[-1] if instruction.modifiers else ""
+    amount = FLOPS.get(instruction.opcode, 0)
+    if kind in ("f16x2", "bf16x2"):
+        return "f16", 2 * amount
+    kind = "f16" if kind == "bf16" else kind
+    return (kind, amount) if amount and kind in ("f16", "f32", "f64") else (None, 0)

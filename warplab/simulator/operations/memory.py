@@ -1,0 +1,65 @@
+"""Loads, stores and fences."""
+
+from __future__ import annotations
+
+from ..program import Address, Instruction, Symbol, Vector
+from ..translate import DTYPES, BlockWriter, item_bytes
+from .arithmetic import allow
+
+_SPACES = ("global", "shared", "local", "const", "param")
+_IGNORED = {
+    *("weak", "volatile", "relaxed", "acquire", "release", "cta", "gpu", "sys", "cluster", "mmio"),
+    *("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "v2", "v4", *_SPACES),
+}
+
+
+def _memory(w: BlockWriter, i: Instruction) -> tuple[str, str, int]:
+    """Space, dtype and elements a lane of a load or store."""
+    *modifiers, kind = i.modifiers
+    allow(w, (m for m in modifiers if not m.startswith(("L1::", "L2::"))), _IGNORED)
+    space = next((m for m in modifiers if m in _SPACES), "generic")
+    count = 4 if "v4" in modifiers else 2 if "v2" in modifiers else 1
+    return space, DTYPES[kind], count
+
+
+def _load(w: BlockWriter, i: Instruction) -> None:
+    space, dtype, count = _memory(w, i)
+    destination, address = i.operands[:2]
+    if space == "param":
+        if not isinstance(address, Address) or not isinstance(address.base, Symbol):
+            raise w.unsupported()
+        offset = w.translator.params[address.base.name].offset + address.offset
+        items = destination.items if isinstance(destination, Vector) else (destination,)
+        for k, item in enumerate(items):
+            w.define(item, f"m.param({offset + k * item_bytes(dtype)}, {dtype})", dtype)
+        return
+    base, offset = w.addresses(address)
+    site = w.site("load", space, dtype, count, offset)
+    if count == 1:
+        w.define(destination, f"m.load({site}, {base}, L)", dtype)
+        return
+    names = [w.fresh() for _ in range(count)]
+    w.line(f"{', '.join(names)} = m.load_vector({site}, {base}, L)")
+    for item, name in zip(destination.items, names, strict=True):
+        w.define(item, name, dtype)
+
+
+def _store(w: BlockWriter, i: Instruction) -> None:
+    space, dtype, count = _memory(w, i)
+    address, source = i.operands[:2]
+    if space == "param":
+        raise w.unsupported()
+    base, offset = w.addresses(address)
+    site = w.site("store", space, dtype, count, offset)
+    if count == 1:
+        w.line(f"m.store({site}, {base}, {w.array(source, dtype)}, L)")
+    else:
+        items = ", ".join(w.array(item, dtype) for item in source.items)
+        w.line(f"m.store_vector({site}, {base}, ({items}), L)")
+
+
+def _nothing(w: BlockWriter, i: Instruction) -> None:
+    """Fences: a chunk's lanes see each other's stores at once."""
+
+
+TABLE = {"ld": _load, "ldu": _load, "st": _store, **dict.fromkeys(("membar", "fence", "bar"), _nothing)}
