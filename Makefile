@@ -26,10 +26,10 @@ lab: setup ## open JupyterLab on the first notebook
 test: setup ## lint and all tests that need no GPU
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -n 2 -m "not gpu" $(TEST_ARGS)
+	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest -n 2 -m "not gpu" $(TEST_ARGS)
 
 test-gpu: setup ## the tests that need an NVIDIA GPU
-	$(BIN)/python -m pytest -m gpu $(TEST_ARGS)
+	WARPLAB_BACKEND=gpu $(BIN)/python -m pytest -m gpu $(TEST_ARGS)
 
 bench: setup ## each kernel's bandwidth on this GPU against copy and library
 	$(BIN)/python -m kernels.vector_multiply.benchmark
@@ -38,7 +38,7 @@ record: setup ## the same, written to the recordings that notebooks show where n
 	$(BIN)/python -m kernels.vector_multiply.benchmark --record
 
 bench-simulator: setup ## the simulator's speed against Numba's own
-	$(BIN)/python -m warplab.benchmarks.simulator_speed
+	$(BIN)/python -m warplab.simulator_speed
 
 exercises: setup ## generate exercises/ from solutions/, as nbgrader does
 	$(BIN)/python -m warplab.checks.release
@@ -64,6 +64,6 @@ setup: ## prepare .venv only
 		"On Debian or Ubuntu: sudo apt install python3 python3-venv" >&2; exit 1
 
 clean: ## remove .venv and caches; submissions and grades stay
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis warplab.egg-info
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +

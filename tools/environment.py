@@ -103,7 +103,7 @@ def prepare(this_python: bool) -> None:
         say(f"[2/3] Installing: {size.download:.1f} GB to download, {size.installed:.1f} GB on disk")
         install(kind)
     say("[3/3] Making the packages warplab and kernels importable")
-    pip("install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+    site_packages().joinpath("warplab.pth").write_text(f"{ROOT}\n")
     write_stamp({**wanted, "python": platform.python_version(), "complete": True})
     say(f"Ready after {time.monotonic() - started:.0f} s. Nothing is installed again until the pins change.")
 
@@ -173,6 +173,11 @@ def venv_python_version() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def site_packages() -> Path:
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return Path(subprocess.run([PYTHON, "-I", "-c", code], capture_output=True, text=True, check=True).stdout.strip())
 
 
 def adopt(kind: str) -> None:

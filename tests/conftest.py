@@ -1,0 +1,28 @@
+"""What all tests share: figures without a screen, hypothesis without time limits, the `gpu` mark."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import pytest
+from hypothesis import settings
+
+from warplab import backend
+
+# The first example of a test may compile a kernel, which takes longer than hypothesis' limit of 200 ms.
+settings.register_profile("warplab", deadline=None, print_blob=True)
+settings.load_profile("warplab")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Without a GPU a test marked gpu is skipped, but fails where `-m gpu` asked for it: nothing passes unrun."""
+    if item.get_closest_marker("gpu") is None:
+        return
+    problem, _ = backend.gpu_problem()
+    if problem is None:
+        return
+    if item.config.option.markexpr == "gpu":
+        pytest.fail(f"needs an NVIDIA GPU: {problem}", pytrace=False)
+    pytest.skip(f"needs an NVIDIA GPU: {problem}")
