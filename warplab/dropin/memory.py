@@ -1,0 +1,192 @@
+"""Device memory of the simulator as Python objects: `Buffer` owns an allocation, `DeviceArray` is a view of one.
+
+`DeviceArray` is what the arrays of both drop-ins are made of. A kernel sees its address; the host reaches its bytes
+only through the copies that the drop-ins offer, as on a GPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import weakref
+from collections.abc import Iterator
+
+import numpy as np
+
+from warplab import simulator
+
+
+class Buffer:
+    """An allocation on a simulated device, freed when the last array that uses it is gone. Bytes start undefined."""
+
+    def __init__(self, nbytes: int, device: simulator.Device | None = None) -> None:
+        self.device = simulator.default_device() if device is None else device
+        self.nbytes = nbytes
+        self.address = self.device.memory.allocate(nbytes) if nbytes else 0
+        self.bytes = self.device.memory.view(self.address, nbytes) if nbytes else np.empty(0, np.uint8)
+        if nbytes:
+            weakref.finalize(self, self.device.memory.free, self.address).atexit = False
+
+
+class OnDevice:
+    """An array whose bytes are in a `Buffer`."""
+
+    _buffer: Buffer
+
+    def _address_on(self, device: simulator.Device) -> int | None:
+        """Address of the first element, None if the array is not in the memory of `device`."""
+        raise NotImplementedError
+
+
+class DeviceArray(OnDevice):
+    """Shape, strides and dtype over a `Buffer`. `_view` is the NumPy view of its bytes, for the drop-ins only."""
+
+    def __init__(self, buffer: Buffer, view: np.ndarray) -> None:
+        self._buffer, self._view = buffer, view
+
+    @classmethod
+    def _wrap(cls, buffer: Buffer, view: np.ndarray):
+        return cls(buffer, view)
+
+    @classmethod
+    def _allocate(cls, shape, dtype, order: str = "C"):
+        """An array of undefined values."""
+        dtype = np.dtype(dtype)
+        shape = (shape,) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
+        if any(n < 0 for n in shape):
+            raise ValueError("negative dimensions are not allowed")
+        if dtype.hasobject:
+            raise TypeError("an array of Python objects cannot be on the device")
+        buffer = Buffer(math.prod(shape) * dtype.itemsize)
+        return cls._wrap(buffer, np.ndarray(shape, dtype, buffer.bytes, order=order))
+
+    @classmethod
+    def _from_host(cls, host: np.ndarray):
+        """A copy of `host`, in C order unless `host` is in Fortran order only."""
+        fortran = host.flags.f_contiguous and not host.flags.c_contiguous
+        array = cls._allocate(host.shape, host.dtype, "F" if fortran else "C")
+        array._write(..., host)
+        return array
+
+    def _write(self, key, values) -> None:
+        """`array[key] = values`, from host values."""
+        target = self._view[key]
+        self._view[key] = values
+        if not isinstance(target, np.ndarray):  # one element
+            target = self._view[(*(key if isinstance(key, tuple) else (key,)), ...)]
+        if np.may_share_memory(target, self._view) or not target.size:
+            self._mark(target)
+        else:  # indexed by arrays
+            self._mark(self._view)
+
+    def _mark(self, view: np.ndarray) -> None:
+        allocation = self._buffer.device.memory.find(self._buffer.address)
+        if allocation is None or allocation.complete:
+            return
+        for offset, nbytes in _runs(view, self._buffer.bytes):
+            self._buffer.device.memory.mark_initialized(self._buffer.address + offset, nbytes)
+
+    def _address_on(self, device: simulator.Device) -> int | None:
+        return self._address if self._buffer.device is device else None
+
+    @property
+    def _address(self) -> int:
+        return self._buffer.address + _offset(self._view, self._buffer.bytes) if self._view.size else 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._view.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self._view.strides
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._view.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self._view.ndim
+
+    @property
+    def size(self) -> int:
+        return self._view.size
+
+    @property
+    def itemsize(self) -> int:
+        return self._view.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._view.nbytes
+
+    def __len__(self) -> int:
+        return len(self._view)
+
+    @property
+    def __cuda_array_interface__(self) -> dict:
+        return {
+            "shape": self.shape,
+            "strides": None if self._view.flags.c_contiguous else self.strides,
+            "data": (self._address, False),
+            "typestr": self.dtype.str,
+            "stream": None,
+            "version": 3,
+        }
+
+    @functools.cached_property
+    def _numba_type_(self):
+        # Layout as numba.cuda types its own device arrays: C before F, and A where an axis is broadcast.
+        from numba.cuda import types
+        from numba.cuda.np.numpy_support import from_dtype
+
+        flags = self._view.flags
+        if 0 in self.strides and self.size:
+            layout = "A"
+        else:
+            layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+        return types.Array(from_dtype(self.dtype), self.ndim, layout)
+
+
+def _offset(view: np.ndarray, base: np.ndarray) -> int:
+    return view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+
+
+def _runs(view: np.ndarray, base: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Offset in `base` and bytes of each contiguous piece of `view`."""
+    if not view.size:
+        return
+    if view.flags.c_contiguous or view.flags.f_contiguous:
+        yield _offset(view, base), view.nbytes
+        return
+    for part in view:
+        if isinstance(part, np.ndarray):
+            yield from _runs(part, base)
+        else:
+            break
+    else:
+        return
+    start, (stride,) = _offset(view, base), view.strides
+    yield from ((start + i * stride, view.itemsize) for i in range(view.shape[0]))
+
+
+class MappedArray(np.ndarray, OnDevice):
+    """A NumPy array whose bytes host and kernels share, as `cuda.mapped_array` makes them."""
+
+    @classmethod
+    def _allocate(cls, shape, dtype, order: str = "C") -> MappedArray:
+        array = DeviceArray._allocate(shape, dtype, order)
+        array._mark(array._view)  # the host may write any byte of it at any time
+        mapped = array._view.view(cls)
+        mapped._buffer = array._buffer
+        return mapped
+
+    def __array_finalize__(self, parent) -> None:
+        self._buffer = getattr(parent, "_buffer", None)
+
+    def _address_on(self, device: simulator.Device) -> int | None:
+        # The result of an operation on a mapped array is of this class but lies in host memory.
+        if self._buffer is None or not self.size or not np.may_share_memory(self, self._buffer.bytes):
+            return None
+        return self._buffer.address + _offset(self, self._buffer.bytes) if self._buffer.device is device else None

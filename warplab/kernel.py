@@ -1,0 +1,330 @@
+"""A kernel is data: any kernel object and its arguments become a PTX entry and the bytes of its parameters.
+
+`simulate` runs any kernel on the simulator, whatever backend made it. The drop-ins launch through it, the grading
+checks and `profile` on a GPU use it too.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warplab import compilers, cuda_arguments, cuda_signature, numba_arguments, simulator
+from warplab.dropin.memory import DeviceArray, OnDevice
+from warplab.errors import ArgumentError, short_traceback
+from warplab.sources import label_files
+
+simulator.SimulatorError._render_traceback_ = short_traceback
+
+
+def simulate(
+    kernel,
+    grid: int | tuple[int, ...],
+    block: int | tuple[int, ...],
+    args: tuple,
+    *,
+    device: simulator.Device | None = None,
+    shared_bytes: int = 0,
+    **options,
+) -> simulator.LaunchProfile:
+    """Run `kernel` on the simulator and return what it did.
+
+    `kernel`: a `cuda.jit` kernel (drop-in or Numba's own), a plain Python function, a CuPy kernel (drop-in, or on a
+    GPU one that holds its source), a kernel of a `%%cuda` cell, or a `CudaSource`.
+    `args`: arrays of the device, NumPy arrays (copied to the device, and back into the same array after the launch;
+    so are CuPy's and Numba's on a GPU) and numbers. `options` are fields of `simulator.Options`.
+    Raises ArgumentError (a TypeError) for arguments that do not fit, `simulator.SimulatorError` for what the
+    kernel does wrong.
+    """
+    source = source_of(kernel)
+    device = simulator.default_device() if device is None else device
+    grid, block = dimensions(grid, "grid"), dimensions(block, "block")
+    with prepare(source, tuple(args), device) as launch:
+        try:
+            profile = device.launch(
+                launch.entry,
+                grid,
+                block,
+                launch.params,
+                shared_bytes=shared_bytes,
+                options=simulator.Options(**options),
+            )
+        except simulator.SimulatorError as error:
+            if error.kernel is not None:
+                error.kernel = source.name
+                error.args = (error.message(),)
+            raise
+        launch.copy_back()
+    profile.kernel = source.name
+    return profile
+
+
+@dataclass
+class Launch:
+    """A kernel with its arguments in place. `names`: the kernel's parameter name of each array, by address."""
+
+    entry: simulator.Entry
+    params: list[bytes]
+    names: dict[int, str]
+    copy_back: Callable[[], None]
+
+
+@contextmanager
+def prepare(source: CudaSource | PythonSource, args: tuple, device: simulator.Device) -> Iterator[Launch]:
+    """Compile `source` for `args`, put host arrays on `device`; what was put there is freed in the end."""
+    arrays = _Arrays(device)
+    try:
+        entry, params = source.bind(args, arrays)
+        for address, name in arrays.names.items():
+            allocation = device.memory.find(address)
+            if allocation is not None:
+                allocation.name = name
+        yield Launch(entry, params, arrays.names, arrays.copy_back)
+    finally:
+        arrays.free()
+
+
+def dimensions(value: int | tuple[int, ...], what: str) -> tuple[int, int, int]:
+    """(x, y, z) of a grid or block given as an int or as one to three ints."""
+    parts = tuple(value) if isinstance(value, tuple | list) else (value,)
+    if not 1 <= len(parts) <= 3:
+        raise ValueError(f"{what} must be an integer or 1 to 3 of them, not {value!r}")
+    for part in parts:
+        if not isinstance(part, int | np.integer):
+            raise ArgumentError(
+                f"{what} must be made of integers, not {part!r} ({type(part).__name__}); "
+                "for a number of blocks use integer division: (n + block - 1) // block"
+            )
+    x, y, z = (*map(int, parts), 1, 1)[:3]
+    return x, y, z
+
+
+@dataclass(frozen=True)
+class CudaSource:
+    """A kernel of CUDA C++: `entry` is the name of a `__global__` function of `code`, or of a template as "f<float>".
+
+    `options` go to NVRTC; `file` stands for the file in errors and reports; `name_expressions` are further
+    names to compile together with `entry`.
+    """
+
+    code: str
+    entry: str
+    options: tuple[str, ...] = ()
+    file: str = "kernel.cu"
+    name_expressions: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.entry
+
+    @property
+    def signature(self) -> cuda_signature.Signature | None:
+        """As written in the source, None where it is not found there."""
+        return _signatures(self.code).get(self.entry.split("<")[0].split("::")[-1].strip())
+
+    @property
+    def ptx(self) -> str:
+        return _load_cuda(self.code, self.file, self.options, self._expressions())[0]
+
+    def load(self) -> simulator.Entry:
+        """The kernel's entry in the simulator's program; the same program for all kernels of one source."""
+        _, program, names = _load_cuda(self.code, self.file, self.options, self._expressions())
+        entry = program.entries.get(names.get(self.entry, self.entry))
+        if entry is None:
+            known = ", ".join(sorted(_signatures(self.code))) or "none"
+            raise ValueError(f"there is no kernel {self.entry} in {self.file}; its __global__ functions: {known}")
+        return entry
+
+    def bind(self, args: tuple, arrays: _Arrays) -> tuple[simulator.Entry, list[bytes]]:
+        entry, signature = self.load(), self.signature
+        if signature is None or len(signature.parameters) != len(entry.params):
+            unknown = cuda_signature.Parameter("", "", False, None)
+            declared = [unknown] * len(entry.params)
+            shown = self.entry
+        else:
+            declared, shown = signature.parameters, str(signature)
+        if len(args) != len(entry.params):
+            raise ArgumentError(f"kernel {shown} takes {_arguments(len(entry.params))}, {len(args)} were given")
+        params = []
+        for position, (param, parameter, value) in enumerate(zip(entry.params, declared, args, strict=True), 1):
+            what = f"argument {position} of kernel {self.entry}"
+            if parameter.declaration:
+                what += f", `{parameter.declaration}`,"
+            params.append(cuda_arguments.pack(what, param, parameter, value, arrays.address))
+        return entry, params
+
+    def _expressions(self) -> tuple[str, ...]:
+        expressions = dict.fromkeys(self.name_expressions)
+        signature = self.signature
+        if signature is not None and not signature.extern_c:
+            expressions[self.entry] = None
+        return tuple(expressions)
+
+
+@dataclass(eq=False)
+class PythonSource:
+    """A kernel in Python, compiled by Numba once for each tuple of argument types.
+
+    `signatures`: explicit tuples of Numba types, None to compile for whatever comes.
+    """
+
+    function: Callable
+    signatures: list[tuple] | None = None
+    fastmath: bool = False
+    opt: bool = True
+    launch_bounds: int | tuple[int, ...] | None = None
+    compiled: dict[tuple, tuple[str, simulator.Entry]] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def parameters(self) -> list[str]:
+        return list(inspect.signature(self.function).parameters)
+
+    def compile(self, signature: tuple) -> simulator.Entry:
+        """The entry for arguments of the Numba types `signature`."""
+        if signature not in self.compiled:
+            ptx, entry = compilers.compile_numba(
+                self.function,
+                signature,
+                fastmath=self.fastmath,
+                opt=self.opt,
+                launch_bounds=self.launch_bounds,
+            )
+            ptx, sources = label_files(ptx)
+            self.compiled[signature] = ptx, simulator.load(ptx, sources).entries[entry]
+        return self.compiled[signature][1]
+
+    def bind(self, args: tuple, arrays: _Arrays) -> tuple[simulator.Entry, list[bytes]]:
+        names = self.parameters
+        if len(args) != len(names):
+            raise ArgumentError(
+                f"kernel {self.name}({', '.join(names)}) takes {_arguments(len(names))}, {len(args)} were given"
+            )
+        signature = numba_arguments.types_of(self.name, names, args)
+        if self.signatures is not None:
+            signature = numba_arguments.match_signature(self.name, names, signature, self.signatures)
+        entry = self.compile(signature)
+        params = []
+        for name, kind, value in zip(names, signature, args, strict=True):
+            params += numba_arguments.pack(kind, value, functools.partial(arrays.address, name=name))
+        return entry, params
+
+
+def source_of(kernel) -> CudaSource | PythonSource:
+    """What `kernel` was made from."""
+    if isinstance(kernel, CudaSource | PythonSource):
+        return kernel
+    source = getattr(kernel, "_warplab_source", None)
+    if source is not None:
+        return source
+    if isinstance(kernel, types.FunctionType):
+        return _python_source(kernel, False, True, None)
+    options = getattr(kernel, "targetoptions", None)
+    if options is not None and hasattr(kernel, "py_func"):  # numba.cuda's own dispatcher
+        if options.get("device"):
+            raise TypeError(f"{kernel.__name__} is a device function: only a kernel can be launched")
+        bounds = options.get("launch_bounds")
+        return _python_source(kernel.py_func, bool(options.get("fastmath")), bool(options.get("opt", True)), bounds)
+    if isinstance(getattr(kernel, "code", None), str) and isinstance(getattr(kernel, "name", None), str):
+        return CudaSource(kernel.code, kernel.name, tuple(kernel.options))  # cupy.RawKernel
+    raise TypeError(
+        f"{kernel!r} is not a kernel: give a function decorated with @cuda.jit, a CuPy RawKernel with its source, "
+        "a kernel of a %%cuda cell or a CudaSource (without [grid, block])"
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _load_cuda(code: str, file: str, options: tuple[str, ...], expressions: tuple[str, ...]):
+    compiled = compilers.compile_cuda_program(code, file, options=options, name_expressions=expressions)
+    ptx, sources = label_files(compiled.ptx, {file: code})
+    return ptx, simulator.load(ptx, sources), compiled.names
+
+
+_signatures = functools.lru_cache(maxsize=256)(cuda_signature.kernels)
+
+
+def _python_source(function: Callable, fastmath: bool, opt: bool, launch_bounds) -> PythonSource:
+    # Kept on the function, so that both go away together.
+    variants = function.__dict__.setdefault("_warplab_sources", {})
+    key = (function, fastmath, opt, launch_bounds)
+    if key not in variants:
+        variants[key] = PythonSource(function, None, fastmath, opt, launch_bounds)
+    return variants[key]
+
+
+class _Arrays:
+    """Where the arguments' arrays are on `device`. Host arrays get an allocation of their own for one launch."""
+
+    def __init__(self, device: simulator.Device) -> None:
+        self.device = device
+        self.names: dict[int, str] = {}
+        self._placed: dict[int, int] = {}
+        self._copies: list[tuple[object, np.ndarray, np.ndarray]] = []
+        self._allocated: list[int] = []
+
+    def address(self, value, name: str) -> int:
+        """Device address of the array `value`, which the kernel calls `name`."""
+        address = value._address_on(self.device) if isinstance(value, OnDevice) else None
+        if address is None:
+            if id(value) not in self._placed:
+                self._placed[id(value)] = self._copy_in(value)
+            address = self._placed[id(value)]
+        allocation = self.device.memory.find(address)
+        if allocation is not None and name:
+            start = allocation.address
+            known = self.names.get(start)
+            self.names[start] = name if known is None or known == name else f"{known}, {name}"
+        return address
+
+    def _copy_in(self, value) -> int:
+        host = host_array(value)
+        if not host.nbytes:
+            return 0
+        low, high = np.lib.array_utils.byte_bounds(host)
+        start = self.device.memory.allocate(high - low)
+        self._allocated.append(start)
+        offset = host.__array_interface__["data"][0] - low
+        view = np.ndarray(host.shape, host.dtype, self.device.memory.view(start, high - low), offset, host.strides)
+        view[...] = host
+        self.device.memory.mark_initialized(start, high - low)
+        self._copies.append((value, host, view))
+        return start + offset
+
+    def copy_back(self) -> None:
+        for value, host, view in self._copies:
+            if isinstance(value, DeviceArray):
+                value._write(..., view)
+            elif hasattr(value, "copy_to_device"):  # Numba's device array
+                value.copy_to_device(np.ascontiguousarray(view) if host.flags.c_contiguous else view.copy("K"))
+            elif hasattr(value, "set"):  # CuPy's array
+                value.set(view.copy("K"))
+            elif host.flags.writeable:
+                host[...] = view
+
+    def free(self) -> None:
+        for address in self._allocated:
+            self.device.memory.free(address)
+
+
+def host_array(value) -> np.ndarray:
+    """The values of an array of the host, a simulated device or (copied) the GPU."""
+    if isinstance(value, DeviceArray):
+        return value._view
+    if hasattr(value, "copy_to_host"):
+        return value.copy_to_host()
+    if hasattr(value, "get") and hasattr(value, "__cuda_array_interface__"):
+        return value.get()
+    return np.asarray(value)
+
+
+def _arguments(number: int) -> str:
+    return f"{number} argument{'s' * (number != 1)}"

@@ -1,0 +1,58 @@
+"""Names and texts of the source files that PTX points to, as errors and reports show them.
+
+A notebook cell is "cell [5]", a file is its base name, whatever path the compiler wrote.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from pathlib import PurePath
+
+_FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', re.MULTILINE)
+
+
+def label_files(ptx: str, texts: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:
+    """`ptx` with display names in its .file directives, and the text of each such file.
+
+    `texts`: texts of files that are nowhere on disk, by the name the compiler was given.
+    """
+    texts = texts or {}
+    labels: dict[str, str] = {}
+    for path in dict.fromkeys(path for _, path in _FILE.findall(ptx)):
+        label = path if path in texts else display_name(path)
+        if label in labels.values():
+            label = "/".join(PurePath(path).parts[-2:])
+        labels[path] = label
+    labelled = _FILE.sub(lambda match: f'{match[1]}"{labels[match[2]]}"', ptx)
+    return labelled, {label: texts.get(path) or "".join(linecache.getlines(path)) for path, label in labels.items()}
+
+
+def display_name(filename: str) -> str:
+    """ "cell [5]" for a notebook cell's file name, the base name for any other."""
+    number = _cell_numbers().get(filename)
+    return f"cell [{number}]" if number is not None else PurePath(filename).name or filename
+
+
+def is_cell(filename: str) -> bool:
+    return filename in _cell_numbers()
+
+
+def current_cell_name() -> str:
+    """Display name of the notebook cell that is running, "cell" outside of one."""
+    frame = sys._getframe(1)
+    while frame is not None and not is_cell(frame.f_code.co_filename):
+        frame = frame.f_back
+    return "cell" if frame is None else display_name(frame.f_code.co_filename)
+
+
+def _cell_numbers() -> dict[str, int]:
+    shell = _shell()
+    return {} if shell is None else getattr(shell.compile, "_filename_map", {})
+
+
+def _shell():
+    # Outside IPython nothing is imported for it.
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None
