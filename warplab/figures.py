@@ -70,7 +70,8 @@ def heat_map(profile: object, metric: str | Sequence[str] = "warp_instructions")
         ax.text(0, -top + 0.1, title, va="top", weight="bold")
         for c, (label, value, form) in enumerate(columns):
             x = left + c * cell
-            ax.text(x + cell / 2, -0.35, label, ha="center", va="baseline", color=GREY, linespacing=1)
+            for up, part in enumerate(reversed(label.split("\n"))):
+                ax.text(x + cell / 2, -0.35 - 0.72 * up, part, ha="center", va="baseline", color=GREY)
             values = [None if counts is None else value(counts) for _, _, counts in rows]
             largest = max((v for v in values if v), default=0)
             for r, v in enumerate(values):
