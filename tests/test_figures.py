@@ -348,7 +348,9 @@ def test_roofline_leaves_out_what_has_no_place():
     assert len([line for line in ax.lines if line.get_marker() == "o"]) == 2
 
 
-def test_a_notebook_shows_each_picture_once():
+def test_a_notebook_shows_each_picture_once(monkeypatch):
+    # The kernel is to choose the notebook's own backend, as it does for a learner.
+    monkeypatch.delenv("MPLBACKEND", raising=False)
     cell = nbformat.v4.new_code_cell("from warplab import figures\nfigures.draw_grid(2, 4, 7)")
     silent = nbformat.v4.new_code_cell("figure = figures.draw_grid(2, 4, 7)")
     notebook = nbformat.v4.new_notebook(cells=[cell, silent])
