@@ -1,11 +1,12 @@
 """Lab 01's kernels on the active backend: bit for bit NumPy's product, nothing written outside, bad input refused."""
 
+import inspect
 import json
 
 import numpy as np
 import pytest
 
-from kernels.vector_multiply import KERNELS, multiply
+from kernels.vector_multiply import KERNELS, host, multiply, numba_kernels, recordings
 from warplab import cp, ncu
 
 SIZES = (0, 1, 2, 3, 4, 5, 31, 32, 33, 127, 128, 129, 255, 256, 257, 1000, 1023, 5000)
@@ -115,6 +116,18 @@ def test_the_document_of_counters_is_the_one_of_this_recording():
     document = (ncu.ROOT / "docs" / "counters_vector_multiply.md").read_text()
     assert f"{COUNTERS['device']}, ncu {COUNTERS['ncu']}, {COUNTERS['date']}" in document
     assert f"{2 * len(KERNELS) * len(ncu.EQUAL)} counters compared, 0 differ." in document
+
+
+def test_the_headers_of_the_kernels_give_the_recorded_bandwidths():
+    sources = {"CUDA C++": host.SOURCE.read_text(), "Numba": inspect.getsource(numba_kernels)}
+    recorded = recordings.load()
+    rows = [row for row in recorded["values"]["kernel_table"]["rows"] if row["kernel"] in KERNELS]
+    assert len(rows) == len(KERNELS)
+    for row in rows:
+        reached = f"Reached: {row['gbps']:.0f} GB/s, {row['ratio_to_copy']:.2f} of the copy"
+        assert reached in sources[row["language"]], f"{row['kernel']}: {reached}"
+    for source in sources.values():
+        assert f"{recorded['device']}, {recorded['date']}" in source
 
 
 def test_ncu_output_is_read():

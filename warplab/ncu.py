@@ -69,9 +69,7 @@ def topics() -> list[str]:
 def launches(topic: str) -> list[Launch]:
     """The table of a topic; raises ValueError when there is none or two launches share a name."""
     if topic not in topics():
-        raise ValueError(
-            f"kernels/{topic}/launches.py does not exist; topics with one: {', '.join(topics())}"
-        )
+        raise ValueError(f"kernels/{topic}/launches.py does not exist; topics with one: {', '.join(topics())}")
     table = importlib.import_module(f"kernels.{topic}.launches").LAUNCHES
     names = [launch.name for launch in table]
     if len(set(names)) != len(names):
@@ -130,17 +128,13 @@ def measured(topic: str) -> dict[str, Any]:
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
         output = log.read_text() if log.exists() else ""
         if done.returncode:
-            raise RuntimeError(
-                f"ncu ended with code {done.returncode}:\n{output}\n{done.stdout}\n{done.stderr}"
-            )
+            raise RuntimeError(f"ncu ended with code {done.returncode}:\n{output}\n{done.stdout}\n{done.stderr}")
     rows = parse(output)
     if len(rows) != len(table):
         raise RuntimeError(f"ncu saw {len(rows)} launches instead of {len(table)}:\n{output}")
     about = benchmark.machine()
     version = (
-        subprocess.run(["ncu", "--version"], capture_output=True, text=True)
-        .stdout.split("Version ")[-1]
-        .split()[0]
+        subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout.split("Version ")[-1].split()[0]
     )
     return {
         "device": about["device"],
@@ -208,8 +202,7 @@ def document(topic: str, recorded: dict[str, Any], comparisons: list[Comparison]
     lines = [
         f"# Counters of `kernels/{topic}`: Nsight Compute and simulator",
         "",
-        "Written by `make compare-ncu`. "
-        f"Hardware: {recorded['device']}, ncu {recorded['ncu']}, {recorded['date']}.",
+        f"Written by `make compare-ncu`. Hardware: {recorded['device']}, ncu {recorded['ncu']}, {recorded['date']}.",
         "One number in a cell: ncu and the simulator agree. Two: ncu / **simulator**.",
         "The last two columns are load and store instructions by warp, which only ncu counts here.",
         "",
@@ -217,14 +210,9 @@ def document(topic: str, recorded: dict[str, Any], comparisons: list[Comparison]
         "| --- | ---: | ---: |" + " ---: |" * (len(EQUAL) + 2),
     ]
     for name, entry in recorded["launches"].items():
-        cells = [
-            f"{c.ncu}" if c.equal else f"{c.ncu} / **{c.simulator}**" for c in comparisons if c.launch == name
-        ]
+        cells = [f"{c.ncu}" if c.equal else f"{c.ncu} / **{c.simulator}**" for c in comparisons if c.launch == name]
         extra = [str(entry["counters"][f"global_{kind}_instructions"]) for kind in ("load", "store")]
-        shape = [
-            f" {tables.TIMES} ".join(str(k) for k in entry[what] if k > 1) or "1"
-            for what in ("grid", "block")
-        ]
+        shape = [f" {tables.TIMES} ".join(str(k) for k in entry[what] if k > 1) or "1" for what in ("grid", "block")]
         lines.append(f"| {' | '.join([name, *shape, *cells, *extra])} |")
     differing = sum(not c.equal for c in comparisons)
     lines += ["", f"{len(comparisons)} counters compared, {differing} differ."]
@@ -234,9 +222,7 @@ def document(topic: str, recorded: dict[str, Any], comparisons: list[Comparison]
 def main() -> int:
     """Returns the exit code: 0 when all counters are equal, 1 when one differs, 2 with nothing to compare."""
     parser = argparse.ArgumentParser(prog="python -m warplab.ncu", description=__doc__)
-    parser.add_argument(
-        "topics", nargs="*", help="folders under kernels/ (default: all that have a launches.py)"
-    )
+    parser.add_argument("topics", nargs="*", help="folders under kernels/ (default: all that have a launches.py)")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:

@@ -36,11 +36,7 @@ class Kernel:
 
     def function(self) -> Any:
         """The compiled kernel: a CuPy function (CUDA C++) or a Numba dispatcher, of the active backend."""
-        if self.language == "Numba":
-            from kernels.vector_multiply import numba_kernels
-
-            return getattr(numba_kernels, self.entry)
-        return _module().get_function(self.entry)
+        return _function(self.language, self.entry)
 
     def arguments(self, a: Any, b: Any, out: Any) -> tuple:
         """What the kernel takes: Numba's arrays know their size, CUDA C++ needs the count as `size_t`."""
@@ -77,6 +73,15 @@ KERNELS = {
         Kernel("cuda_float4", "CUDA C++", "multiply_float4", _one_thread_a_float4, FLOAT4_BYTES),
     )
 }
+
+
+@functools.cache
+def _function(language: str, entry: str) -> Any:
+    if language == "Numba":
+        from kernels.vector_multiply import numba_kernels
+
+        return getattr(numba_kernels, entry)
+    return _module().get_function(entry)
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.vector_multiply import prediction
 from kernels.vector_multiply.host import BLOCK, KERNELS, Kernel
 from kernels.vector_multiply.host_pointer import host_pointer
 from warplab import benchmark
@@ -306,15 +307,6 @@ def _powers(first: int, last: int, factor: int) -> Iterator[int]:
         first *= factor
 
 
-def _prediction() -> dict[str, Callable[[], Any]]:
-    from kernels.vector_multiply import prediction
-
-    return {
-        "prediction_multiply": prediction.multiply_by_size,
-        "prediction_dense": prediction.dense_layer_by_size,
-    }
-
-
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "ten_launches": ten_launches,
     "copies": copies,
@@ -323,6 +315,7 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "launch_overhead": launch_overhead,
     "block_sizes": block_sizes,
     "grid_sizes": grid_sizes,
-    **_prediction(),
+    "prediction_multiply": prediction.multiply_by_size,
+    "prediction_dense": prediction.dense_layer_by_size,
     "host_pointer": host_pointer,
 }

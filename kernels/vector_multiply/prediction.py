@@ -72,7 +72,8 @@ def multiply_by_size(smallest: int = 2**10, largest: int = 2**26) -> dict[str, A
     """A vector multiply, by n: from pageable and from pinned memory, and with data on the GPU before.
 
     `*_seconds` are medians. Stages are taken between events and include gaps when the GPU waits for the host.
-    NumPy multiplies on one core, into an array that exists before.
+    NumPy multiplies on one core, into an array that exists before. Every run has the same host arrays, so small ones
+    are in the processor's caches, for the copies and for NumPy alike.
     """
     benchmark.require_gpu("This measurement")
     import cupy
