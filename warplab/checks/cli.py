@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade, is_solution
+
+from . import grade, release
 
 
 class BadInput(Exception):
@@ -42,8 +45,6 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
-    from . import grade
-
     print(f"Running {exercise.path} ...", file=sys.stderr, flush=True)
     notebook = grade.assemble(exercise.submitted, exercise.release)
     ended = grade.run(notebook, exercise.path.parent, arguments.timeout)
@@ -58,11 +59,6 @@ def main(argv: list[str] | None = None) -> int:
 
 def find(path: Path) -> Exercise:
     """The notebook at `path` and the release it belongs to. Raises `BadInput`."""
-    from nbgrader.utils import is_grade, is_solution
-
-    from . import release
-    from .grade import cell_id
-
     notebook = _notebook_in(path)
     try:
         submitted = nbformat.read(notebook, as_version=4)
@@ -70,7 +66,7 @@ def find(path: Path) -> Exercise:
     except (OSError, UnicodeDecodeError, nbformat.reader.NotJSONError, nbformat.ValidationError) as error:
         reason = str(error).splitlines()[0][:120]
         raise BadInput(f"{notebook} is not a Jupyter notebook ({reason}).") from error
-    graded = {cell_id(cell) for cell in submitted.cells if is_grade(cell) or is_solution(cell)}
+    graded = {grade.cell_id(cell) for cell in submitted.cells if is_grade(cell) or is_solution(cell)}
     if not graded:
         raise BadInput(
             f"{notebook} has no graded cells. Give the notebook of an exercise, such as exercises/01_vector_multiply."
@@ -78,7 +74,7 @@ def find(path: Path) -> Exercise:
     releases = {topic: release.release_notebook(topic) for topic in release.topics()}
 
     def shared(topic: str) -> int:
-        return len(graded & {cell_id(cell) for cell in releases[topic].cells})
+        return len(graded & {grade.cell_id(cell) for cell in releases[topic].cells})
 
     # Cells decide, since downloads get renamed; the file's name settles a tie.
     topic = max(releases, key=lambda topic: (shared(topic), topic == notebook.stem), default=None)
@@ -102,7 +98,7 @@ def _notebook_in(path: Path) -> Path:
     return (named or notebooks)[0]
 
 
-def table(topic: str, problems: list) -> str:
+def table(topic: str, problems: list[grade.Problem]) -> str:
     """The result as text: a line a problem, below it the message of its first failing check."""
     width = max(len(problem.title) for problem in problems) + 2
     lines = [topic, f"  {'problem':<{width}} points"]
@@ -115,7 +111,7 @@ def table(topic: str, problems: list) -> str:
     return "\n".join(lines)
 
 
-def as_dict(topic: str, problems: list) -> dict:
+def as_dict(topic: str, problems: list[grade.Problem]) -> dict:
     """The result as plain data, for --json."""
     return {
         "exercise": topic,

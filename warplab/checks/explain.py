@@ -6,6 +6,8 @@ import numpy as np
 
 from ..simulator.counters import Access, LaunchProfile
 
+_TAIL = "the tail: the elements left over when n is not a multiple of 4"
+
 
 def unwritten(written: np.ndarray, grid: int, block: int) -> tuple[str, str]:
     """What was left out, and where to look, for an output of which `written` (1-D bool) elements were stored."""
@@ -18,6 +20,11 @@ def unwritten(written: np.ndarray, grid: int, block: int) -> tuple[str, str]:
             "the index of each thread: together the threads leave gaps",
         )
     what = f"only the first {first} of {n} elements were written"
+    if first == n - 1 and first % 4 == 0:
+        return (
+            f"the last of {n} elements was never written",
+            f"the condition that ends the work, or {_TAIL}",
+        )
     if first == n - 1:
         return (
             f"the last of {n} elements was never written",
@@ -34,23 +41,30 @@ def unwritten(written: np.ndarray, grid: int, block: int) -> tuple[str, str]:
             "what a thread does after its first element: there are fewer threads than elements",
         )
     if n - first < 4 and first % 4 == 0:
-        return (what, "the tail: the elements left over when n is not a multiple of 4")
+        return (what, _TAIL)
     return (what, "the bound: is a size written into the kernel?")
 
 
-def overrun(before: np.ndarray, after: np.ndarray, n: int, threads: int) -> tuple[str, str]:
-    """What was written outside an output of n elements, from the written elements (1-D bool) on both sides."""
+def overrun(before: np.ndarray, after: np.ndarray, n: int, threads: int, group: int) -> tuple[str, str]:
+    """What was written outside an output of n elements, from the written elements (1-D bool) on both sides.
+
+    `group`: elements that one store instruction of a thread writes.
+    """
     if before.any():
         return (
             f"wrote {int(before.sum())} elements in front of the array",
             "the index: it becomes negative",
         )
-    last = n + int(np.flatnonzero(after)[-1])
-    count = int(after.sum())
+    count, last = int(after.sum()), n + int(np.flatnonzero(after)[-1])
     if count == threads - n and count > 1 and last == threads - 1:
         return (
             f"wrote {count} elements past the end: {threads} threads, {n} elements",
             "the guard: what must a thread do that has no element?",
+        )
+    if count < group:
+        return (
+            f"wrote {count} element{'s' if count > 1 else ''} past the end: a store of {group} reaches over it",
+            _TAIL,
         )
     if count == 1 and last == n:
         return (

@@ -125,10 +125,10 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
         wrong = sum(g != bool(e) for g, e in zip(got, expected, strict=True))
         return f"what is compared: {wrong} of {len(got)} answers are wrong"
     ratios = [g / float(e) for g, e in zip(got, expected, strict=True) if e]
-    if not ratios or any(not math.isclose(r, ratios[0], rel_tol=1e-6) for r in ratios):
+    if not ratios or any(not math.isclose(ratio, ratios[0], rel_tol=1e-9) for ratio in ratios):
         return "how the result depends on each input: the error differs from input to input"
     for known, cause in _UNIT_RATIOS:
-        if any(math.isclose(ratios[0], ratio, rel_tol=1e-6) for ratio in known):
+        if any(math.isclose(ratios[0], ratio, rel_tol=1e-9) for ratio in known):
             return cause
     return f"what is counted: every result is {ratios[0]:.6g} times the right one"
 

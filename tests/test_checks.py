@@ -1,0 +1,300 @@
+"""The checks themselves: what passes, what fails, and what a failure says. Wrong kernels are in tests/mutants."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warplab import checks
+from warplab.checks import cases
+from warplab.checks.cases import cover, distinct, elementwise, poisoned, same_bits
+from warplab.kernel import CudaSource
+
+PRODUCT = elementwise(np.multiply, ("a", "b"), "c", length="n")
+INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+
+
+def cuda_kernel(body: str, parameters: str = "const float* a, const float* b, float* c, int n") -> CudaSource:
+    return CudaSource(f'extern "C" __global__ void f({parameters}) {{ {body} }}', "f")
+
+
+RIGHT = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] * b[i];")
+
+
+def failure(*arguments, **options) -> checks.CheckFailed:
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.kernel(*arguments, **options)
+    return caught.value
+
+
+# -- inputs ------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 3000), st.integers(0, 2**32), st.sampled_from([np.float32, np.float64]))
+def test_inputs_are_distinct_and_not_whole(n, seed, dtype):
+    values = distinct(np.random.default_rng(seed), n, dtype)
+    assert values.dtype == dtype
+    assert np.unique(values).size == n
+    assert not np.any(values == np.round(values))
+    assert np.all((values > 1) & (values < 9))
+
+
+@given(st.integers(1, 10_000), st.sampled_from([1, 32, 96, 1024]), st.sampled_from([1, 4]))
+def test_cover_is_enough_and_not_a_block_more(n, block, elements):
+    blocks, threads = cover(block, elements=elements)(n)
+    assert threads == block
+    assert (blocks - 1) * block * elements < n <= blocks * block * elements
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, np.uint8])
+def test_poison(dtype):
+    poison = poisoned(np.ones((3, 4), dtype))
+    assert (poison.shape, poison.dtype) == ((3, 4), np.dtype(dtype))
+    if np.issubdtype(dtype, np.floating):
+        assert np.isnan(poison).all()
+        assert not same_bits(poison, np.full((3, 4), np.nan, dtype)).any()  # a computed NaN is no poison
+
+
+def test_each_run_draws_new_inputs():
+    seen = []
+
+    def make_case(rng, n):
+        case = PRODUCT(rng, n)
+        seen.append(float(case.arguments["a"][0]))
+        return case
+
+    for _ in range(2):
+        checks.kernel(RIGHT, make_case, sizes=[1], launches=[(1, 32)])
+    assert seen[0] != seen[1]
+
+
+# -- kernels -----------------------------------------------------------------------------------------------
+
+
+def test_a_right_kernel_passes_silently_but_for_one_line(capfd):
+    assert checks.kernel(RIGHT, PRODUCT) is None
+    out, err = capfd.readouterr()
+    assert re.fullmatch(r"f: right for 10 sizes and 2 launch shapes\.\n", out)
+    assert err == ""  # nbgrader counts anything there as a failure
+
+
+def test_a_failure_names_what_is_needed_to_repeat_it():
+    wrong = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] * b[i] + (i == 70);")
+    error = failure(wrong, PRODUCT, sizes=[100], launches=[(2, 64)])
+    assert "f: c is wrong in 1 of 100 elements, the first at index 70." in str(error)
+    seed = int(re.search(r"n = 100, 2 blocks of 64 threads, seed (\d+)", str(error))[1])
+    assert str(failure(wrong, PRODUCT, sizes=[100], launches=[(2, 64)], seed=seed)) == str(error)
+    assert str(failure(wrong, PRODUCT, sizes=[100], launches=[(2, 64)], seed=seed + 1)) != str(error)
+
+
+def test_a_notebook_shows_the_message_without_the_frames_of_the_check():
+    error = failure(cuda_kernel(""), PRODUCT)
+    assert error._render_traceback_() == [f"CheckFailed: {error}"]
+    assert isinstance(error, AssertionError)
+
+
+@pytest.mark.parametrize("expected", [np.nan, 1.0])
+@pytest.mark.parametrize("tolerance", [{}, {"rtol": 1e-3, "atol": 1e9}])
+def test_nan_never_passes(expected, tolerance):
+    def make_case(rng, n):
+        return cases.Case({"c": None}, {"c": np.full(n, expected, np.float32)})
+
+    kernel = cuda_kernel('c[threadIdx.x] = nanf("");', "float* c")
+    assert "is wrong in 8 of 8 elements" in str(failure(kernel, make_case, sizes=[8], launches=[(1, 8)], **tolerance))
+
+
+def test_tolerance():
+    kernel = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] * b[i] * 1.001f;")
+    checks.kernel(kernel, PRODUCT, rtol=0.01)
+    assert "is wrong" in str(failure(kernel, PRODUCT, rtol=1e-4))
+    assert "is wrong" in str(failure(kernel, PRODUCT))
+
+
+def test_infinity_is_close_to_nothing():
+    kernel = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] / 0.0f;")
+    assert "= inf" in str(failure(kernel, PRODUCT, rtol=0.5, atol=1e30))
+
+
+def test_every_array_is_checked_not_only_the_output():
+    kernel = cuda_kernel(INDEX + "if (i < n) { c[i] = a[i] * b[i]; const_cast<float*>(b)[i] = 0; }")
+    error = failure(kernel, PRODUCT)
+    assert error.problem == "f: the input b was modified."
+    assert error.got == "b[0] = 0.0"
+
+
+def test_an_array_may_be_input_and_output():
+    def make_case(rng, n):
+        a = distinct(rng, n)
+        return cases.Case({"a": a, "n": np.int32(n)}, {"a": a + np.float32(1)})
+
+    parameters = "float* a, int n"
+    checks.kernel(cuda_kernel(INDEX + "if (i < n) a[i] += 1;", parameters), make_case)
+    error = failure(cuda_kernel(INDEX + "if (i < n - 1) a[i] += 1;", parameters), make_case)
+    assert "a is wrong in 1 of 1000 elements, the first at index 999" in str(error)
+
+
+def test_two_outputs_of_two_dimensions():
+    def make_case(rng, n):
+        a = distinct(rng, n * n).reshape(n, n)
+        return cases.Case({"a": a, "t": None, "s": None}, {"t": a.T.copy(), "s": a.sum(axis=1, keepdims=True)})
+
+    body = (
+        "int n = blockDim.x, i = threadIdx.x; float sum = 0;"
+        "for (int j = 0; j < n; ++j) { t[j * n + i] = a[i * n + j]; sum += a[i * n + j]; } s[i] = sum;"
+    )
+    launch = {"sizes": [3, 8], "launches": [lambda n: (1, n)], "rtol": 1e-5}
+    checks.kernel(cuda_kernel(body, "const float* a, float* t, float* s"), make_case, **launch)
+    wrong = cuda_kernel(body + "if (i == 5) s[5] += 1;", "const float* a, float* t, float* s")
+    assert "s is wrong in 1 of 8 elements, the first at index 5" in str(failure(wrong, make_case, **launch))
+
+
+def test_elements_written_in_front_are_found():
+    error = failure(cuda_kernel("c[(int)threadIdx.x - 3] = 1;"), PRODUCT, sizes=[32], launches=[(1, 32)])
+    assert error.problem == "f: wrote 3 elements in front of the array (c)."
+
+
+def test_a_read_outside_is_reported_with_the_array():
+    kernel = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] * b[i + 1];")
+    error = failure(kernel, PRODUCT)
+    assert error.problem == "f: reaches outside its arrays."
+    assert "a load of 4 bytes" in error.got
+    assert "array `b`" in error.got
+
+
+def test_wrong_width_is_explained():
+    kernel = cuda_kernel(INDEX + "if (i < n) ((double*)c)[i] = a[i] * b[i];")
+    assert "c has elements of 4 bytes, the kernel accesses 8 bytes at a time" in failure(kernel, PRODUCT).look_at
+
+
+def test_limits_name_counter_and_line():
+    strided = CudaSource(
+        'extern "C" __global__ void f(const float* a, const float* b, float* c, int n)\n{\n'
+        "    for (int i = threadIdx.x * 8; i < threadIdx.x * 8 + 8; ++i)\n        c[i] = a[i] * b[i];\n}\n",
+        "f",
+    )
+    launch = {"sizes": [256], "launches": [(1, 32)]}
+    checks.kernel(strided, PRODUCT, limits={"sectors_per_load_request": 32}, **launch)
+    error = failure(strided, PRODUCT, limits={"sectors_per_load_request": 4}, **launch)
+    assert (error.expected, error.got) == ("at most 4", "32")
+    error = failure(strided, PRODUCT, limits={"global_store_requests": lambda n: n / 32 - 1}, **launch)
+    assert (error.expected, error.got) == ("at most 7", "8")
+    assert error.look_at == "line 4: c[i] = a[i] * b[i];"
+
+
+def test_limit_of_something_never_counted_fails():
+    kernel = cuda_kernel(INDEX + "if (i < n) c[i] = 1;")
+    ones = elementwise(lambda a, b: np.ones_like(a), ("a", "b"), "c", length="n")
+    assert failure(kernel, ones, limits={"sectors_per_load_request": 4}).got == "none were counted"
+
+
+def test_misspelt_limit_is_an_error_of_the_test():
+    with pytest.raises(AttributeError, match="sectors_per_request"):
+        checks.kernel(RIGHT, PRODUCT, limits={"sectors_per_request": 4})
+
+
+@pytest.mark.parametrize("options", [{"sizes": []}, {"launches": []}])
+def test_a_check_of_nothing_is_refused(options):
+    with pytest.raises(ValueError, match="no sizes or no launches"):
+        checks.kernel(RIGHT, PRODUCT, **options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda a, b, c, n: None, "<lambda> is a Python function, which runs on the host"),
+        (np.multiply, "not a kernel"),
+        (np.ones(3), "not a kernel"),
+        (None, "not a kernel"),
+        (42, "not a kernel"),
+    ],
+)
+def test_what_is_not_a_kernel_is_refused(answer, message):
+    assert message in str(failure(answer, PRODUCT))
+
+
+def test_language():
+    checks.kernel(RIGHT, PRODUCT, language="CUDA C++")
+    error = failure(RIGHT, PRODUCT, language="Numba")
+    assert (error.expected, error.got) == ("Numba", "CUDA C++")
+
+
+def test_wrong_parameters_and_compile_errors():
+    assert "cannot be launched with (a, b, c, n)" in str(failure(cuda_kernel("", "float* a"), PRODUCT))
+    assert "does not compile" in str(failure(cuda_kernel("c[0] = d;"), PRODUCT))
+
+
+# -- functions ---------------------------------------------------------------------------------------------
+
+
+def function_failure(function, expected=lambda x: 3.0 * x) -> checks.CheckFailed:
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.function(function, expected, lambda rng: {"x": float(rng.uniform(1, 2))})
+    return caught.value
+
+
+def test_a_right_function_passes(capfd):
+    assert checks.function(lambda x: 3 * x, lambda x: x + x + x, lambda rng: {"x": float(rng.random())}) is None
+    out, err = capfd.readouterr()
+    assert out == "<lambda>: right for 100 inputs.\n"
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: None, "not written yet"),
+        (lambda x: str(3 * x), "wrong type"),
+        (lambda x: np.array([3 * x]), "wrong type"),
+        (lambda x: True, "wrong type"),
+        (lambda x: float("nan"), "not finite"),
+        (lambda x: float("inf"), "not finite"),
+        (lambda x: 1 / 0, "raises ZeroDivisionError"),
+        (lambda y: 3 * y, "raises TypeError"),
+        (lambda x: 4.5, "the same value whatever it is given"),
+        (lambda x: 3000 * x, "a power of 1000"),
+        (lambda x: 24 * x, "bits or bytes"),
+        (lambda x: 3 * x * 1e9 / 2**30, "1000 here, not 1024"),
+        (lambda x: 2 * x, "every result is 0.666667 times"),
+        (lambda x: 3 * x + 1e-8, "the error differs from input to input"),
+    ],
+)
+def test_a_wrong_function_is_rejected_for_its_reason(function, message):
+    assert message in str(function_failure(function))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: x <= 1.5, "every answer is the opposite"),
+        (lambda x: False, "the same value whatever it is given"),
+        (lambda x: x > 1.9, "answers are wrong"),
+        (lambda x: 1, "wrong type"),
+        (lambda x: "True", "wrong type"),
+    ],
+)
+def test_yes_or_no(function, message):
+    assert message in str(function_failure(function, lambda x: x > 1.5))
+
+
+def test_numpy_scalars_are_numbers():
+    checks.examples(lambda x: np.float32(x), [({"x": 0.5}, 0.5)])
+    checks.examples(lambda x: np.bool_(x > 0), [({"x": 0.5}, True)])
+    checks.examples(lambda x: x, [({"x": 3}, 3)])
+
+
+def test_function_failure_can_be_repeated():
+    error = function_failure(lambda x: 2 * x)
+    call = re.search(r"<lambda>\(x=([\d.]+)\), seed \d+", error.where)
+    assert float(error.expected) == 3 * float(call[1])
+    assert float(error.got) == 2 * float(call[1])
+
+
+def test_no_function_and_no_inputs():
+    with pytest.raises(checks.CheckFailed, match="A function is expected"):
+        checks.examples(3.0, [({}, 3.0)])
+    with pytest.raises(ValueError, match="no inputs"):
+        checks.examples(abs, [])

@@ -1,0 +1,88 @@
+"""Exercise 01: the release, the solution, and the wrong answers that its tests must reject."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+from exercise_harness import ROOT, Session, cells_by_id, mutants, source_notebook
+from nbgrader.utils import is_grade, is_solution
+
+from warplab.checks import release
+from warplab.checks.grade import cell_id
+
+TOPIC = "01_vector_multiply"
+MUTANTS = mutants(TOPIC)
+
+
+@pytest.fixture(scope="module")
+def session():
+    return Session(TOPIC)
+
+
+def test_release_is_generated_from_source():
+    assert release.out_of_date(TOPIC) == []
+
+
+def test_solving_only_fills_the_marked_gaps():
+    """Release and source have the same cells, and differ inside the marked regions only."""
+    source, given = source_notebook(TOPIC).cells, release.release_notebook(TOPIC).cells
+    assert [cell.id for cell in source] == [cell.id for cell in given]
+    gaps = 0
+    for solved, blank in zip(source, given, strict=True):
+        text = solved.source
+        if is_solution(solved):
+            text, count = re.subn(r"(?m)^( *).*BEGIN SOLUTION.*\n(?:.*\n)*?.*END SOLUTION.*$", r"\1", text)
+            gaps += count
+        elif is_grade(solved):
+            text, count = re.subn(r"(?m)^.*BEGIN HIDDEN TESTS.*\n(?:.*\n)*?.*END HIDDEN TESTS.*(?:\n|$)", "", text)
+            assert count == 1, cell_id(solved)
+            assert text.rstrip() != solved.source.rstrip()
+        assert blank.source.rstrip("\n") == text.rstrip("\n"), solved.id
+    assert gaps == 9
+
+
+def test_release_shows_no_solution_and_no_hidden_test():
+    texts = [path.read_text() for path in (ROOT / "exercises" / TOPIC).rglob("*") if path.is_file()]
+    assert texts
+    for text in texts:
+        assert not re.search("BEGIN SOLUTION|END SOLUTION|HIDDEN TESTS", text)
+
+
+def test_points():
+    notebook = source_notebook(TOPIC)
+    points = {cell_id(cell): cell.metadata.nbgrader.points for cell in notebook.cells if is_grade(cell)}
+    assert len(points) == 13
+    assert sum(points.values()) == 25
+    assert [len(tests) for tests in Session(TOPIC).tests.values()] == [2, 2, 2, 2, 2, 3]
+    for cell in notebook.cells:
+        if cell_id(cell):
+            assert cell.metadata.nbgrader.schema_version == 3
+            assert cell.metadata.nbgrader.locked != is_solution(cell)
+
+
+def test_solution_gets_every_point(session):
+    for problem in session.tests:
+        assert session.failures(problem, session.cells[problem].source) == {}
+
+
+def test_blank_gets_no_point(session):
+    given = cells_by_id(release.release_notebook(TOPIC))
+    for problem, tests in session.tests.items():
+        assert session.failures(problem, given[problem].source).keys() == set(tests)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.path.stem)
+def test_mutant_is_rejected_for_its_reason(session, mutant):
+    failures = session.failures(mutant.problem, mutant.cell)
+    assert failures.keys() == mutant.loses
+    first = next(failures[test] for test in session.tests[mutant.problem] if test in failures)
+    assert re.search(mutant.reason, first), first
+
+
+def test_there_are_enough_mutants(session):
+    count = Counter(mutant.problem for mutant in MUTANTS)
+    assert count.keys() == session.tests.keys()
+    assert min(count.values()) >= 5
+    assert len(MUTANTS) == len({(m.problem, m.cell.strip()) for m in MUTANTS}) >= 80

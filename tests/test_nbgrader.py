@@ -1,0 +1,112 @@
+"""nbgrader's own commands on the course's files: release, grade, return; in a copy of the course."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from exercise_harness import ROOT, cells_by_id, mutants, source_notebook, tests_by_answer
+from nbgrader.api import Gradebook
+from nbgrader.utils import is_grade
+
+from warplab.checks import release
+
+TOPIC = "01_vector_multiply"
+MUTANTS = {
+    "no_guard": "p1_no_guard",
+    "local_index": "p3_local_index",
+}  # some points lost, all points of one problem lost
+
+
+def nbgrader(course: Path, command: str) -> str:
+    """Run an nbgrader command in `course`; the environment does not help it to find warplab."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *command.split()],
+        cwd=course,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """A copy of the course in which one class has been graded: solution, blank and wrong submissions."""
+    course = tmp_path_factory.mktemp("course")
+    shutil.copy(ROOT / "nbgrader_config.py", course)
+    shutil.copytree(ROOT / "solutions", course / "solutions")
+    shutil.copytree(ROOT / "warplab", course / "warplab", ignore=shutil.ignore_patterns("__pycache__"))
+    nbgrader(course, f"generate_assignment {TOPIC}")
+
+    solution, blank = source_notebook(TOPIC), release.release_notebook(TOPIC)
+    submit(course, "solution", solution)
+    submit(course, "blank", blank)
+    answers = {mutant.path.stem: mutant for mutant in mutants(TOPIC)}
+    for student, name in MUTANTS.items():
+        wrong = source_notebook(TOPIC)
+        cells_by_id(wrong)[answers[name].problem].source = answers[name].cell
+        submit(course, student, wrong)
+    nbgrader(course, f"autograde {TOPIC}")
+    nbgrader(course, f"generate_feedback {TOPIC}")
+    return course
+
+
+def submit(course: Path, student: str, notebook) -> None:
+    folder = course / "grading" / "submitted" / student / TOPIC
+    folder.mkdir(parents=True)
+    nbformat.write(notebook, folder / f"{TOPIC}.ipynb")
+
+
+def points(course: Path, student: str) -> dict[str, tuple[float, float]]:
+    """(score, possible) by test cell, from the gradebook."""
+    with Gradebook(f"sqlite:///{course}/grading/gradebook.db") as gradebook:
+        notebook = gradebook.find_submission_notebook(TOPIC, TOPIC, student)
+        assert not notebook.needs_manual_grade
+        return {grade.name: (grade.score, grade.max_score) for grade in notebook.grades}
+
+
+def test_generate_assignment_writes_the_committed_release(course):
+    written = (course / "exercises" / TOPIC / f"{TOPIC}.ipynb").read_bytes()
+    assert written == (ROOT / "exercises" / TOPIC / f"{TOPIC}.ipynb").read_bytes()
+
+
+def test_solution_scores_everything(course):
+    grades = points(course, "solution")
+    assert len(grades) == sum(is_grade(cell) for cell in source_notebook(TOPIC).cells)
+    assert all(score == possible for score, possible in grades.values()), grades
+    assert sum(possible for _, possible in grades.values()) == 25
+
+
+def test_blank_scores_nothing(course):
+    assert [score for score, _ in points(course, "blank").values()] == [0] * 13
+
+
+@pytest.mark.parametrize("student", MUTANTS)
+def test_a_mutant_loses_its_own_points_only(course, student):
+    mutant = next(mutant for mutant in mutants(TOPIC) if mutant.path.stem == MUTANTS[student])
+    lost = {test for test, (score, possible) in points(course, student).items() if score != possible}
+    assert lost == mutant.loses
+    assert lost <= set(tests_by_answer(source_notebook(TOPIC))[mutant.problem])
+
+
+def test_feedback_is_made_and_says_what_is_wrong(course):
+    for student in ("solution", "blank", *MUTANTS):
+        page = (course / "grading" / "feedback" / student / TOPIC / f"{TOPIC}.html").read_text()
+        assert "Score:" in page
+        assert ("CheckFailed" in page) == (student != "solution")
+    assert "past the end" in (course / "grading" / "feedback" / "no_guard" / TOPIC / f"{TOPIC}.html").read_text()
+
+
+def test_nothing_is_written_beside_the_release_and_the_class(course):
+    expected = {"nbgrader_config.py", "solutions", "warplab", "exercises", "grading"}
+    assert {path.name for path in course.iterdir()} - {".nbgrader.log"} == expected
