@@ -26,6 +26,7 @@ from .counters import COUNTERS, Access, Counter, Counts, LaunchProfile
 from .device import Device, Options, default_device
 from .errors import (
     DivergentBarrier,
+    DivergentWarp,
     HostPointer,
     IllegalAddress,
     InstructionLimit,
@@ -46,6 +47,7 @@ __all__ = [
     "Counts",
     "Device",
     "DivergentBarrier",
+    "DivergentWarp",
     "Entry",
     "HostPointer",
     "IllegalAddress",

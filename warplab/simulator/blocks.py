@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .program import Address, Entry, Instruction, Register, Vector
+from .program import Address, Entry, Instruction, Negated, Register, Vector
 
 # How a block ends.
 FALL, JUMP, BRANCH, GUARD, EXIT, BARRIER, TRAP = "fall", "jump", "branch", "guard", "exit", "barrier", "trap"
@@ -16,12 +16,23 @@ _NO_DESTINATION = frozenset(
 )
 
 
+# Operands of the forms `d|p` with two destinations.
+_OPERANDS_WITH_PREDICATE = {"shfl": 6, "match": 4, "elect": 3}
+# Warp-wide instructions: the lanes of a warp that their mask names must be together before one of them runs.
+_MEETINGS = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix"))
+
+
+def is_meeting(instruction: Instruction) -> bool:
+    return instruction.opcode in _MEETINGS or "warp" in instruction.modifiers
+
+
 @dataclass(eq=False)
 class Block:
     """Instructions run one after another. Blocks are numbered in program order, so a lower number is a lower pc.
 
     `end`: how it ends. BRANCH (a branch in the program) and GUARD (a skip around one guarded instruction, which
-    counts as no branch) go to `target` where `condition` holds, else on to the next block.
+    counts as no branch) go to `target` where `condition` holds, else on to the next block. `meeting`: the warp-wide
+    instruction that the block begins with.
     """
 
     index: int
@@ -31,6 +42,7 @@ class Block:
     condition: Register | None = None
     negated: bool = False
     target: int = -1
+    meeting: Instruction | None = None
     live_in: frozenset[str] = frozenset()
     live_out: frozenset[str] = frozenset()
 
@@ -54,7 +66,7 @@ def destinations(instruction: Instruction) -> list[str]:
         return []
     count = 1
     if (instruction.opcode == "setp" and len(instruction.operands) - ("and" in instruction.modifiers) > 3) or (
-        instruction.opcode == "shfl" and len(instruction.operands) == 6
+        _OPERANDS_WITH_PREDICATE.get(instruction.opcode) == len(instruction.operands)
     ):
         count = 2
     written = []
@@ -75,6 +87,8 @@ def sources(instruction: Instruction) -> list[str]:
 def _registers(operand):
     if isinstance(operand, Register):
         yield operand.name
+    elif isinstance(operand, Negated):
+        yield operand.register.name
     elif isinstance(operand, Address):
         if isinstance(operand.base, Register):
             yield operand.base.name
@@ -98,6 +112,11 @@ def cut(entry: Entry) -> list[Block]:
             new_block()
         if blocks[-1].last is not None:
             new_block()
+        meets = is_meeting(instruction)
+        if meets and instruction.guard is None:
+            if blocks[-1].body:
+                new_block()
+            blocks[-1].meeting = instruction
         start_of[number] = blocks[-1].index
         kind = _TERMINATORS.get(instruction.opcode) if "warp" not in instruction.modifiers else None
         if instruction.guard is not None and kind != JUMP:
@@ -109,6 +128,7 @@ def cut(entry: Entry) -> list[Block]:
             inner = new_block()
             if kind is None:
                 inner.body = [instruction]
+                inner.meeting = instruction if meets else None
             else:
                 inner.end = kind
             inner.last = instruction

@@ -17,6 +17,7 @@ from .memory import WINDOW_LOCAL, WINDOW_SHARED, DeviceMemory
 from .program import Entry, Program
 from .scheduler import Group, Scheduler
 from .translate import SPECIAL, Translation, translate
+from .warps import WarpOperations
 
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
@@ -159,6 +160,7 @@ class Geometry:
     special: dict[str, np.ndarray]
     block_of: np.ndarray
     warp_of: np.ndarray
+    lane_of: np.ndarray
     warp_sizes: np.ndarray
 
 
@@ -187,8 +189,12 @@ def _geometry(grid: Index3, block: Index3, first: int, blocks: int) -> Geometry:
     special["%laneid"] = register(thread % WARP_SIZE)
     special["%warpid"] = register(thread // WARP_SIZE)
     special["%nwarpid"] = register(warps_per_block)
+    bit = np.uint64(1) << (thread % WARP_SIZE).astype(np.uint64)
+    for name, mask in (("eq", bit), ("le", 2 * bit - 1), ("lt", bit - 1), ("ge", -bit), ("gt", -(2 * bit))):
+        special[f"%lanemask_{name}"] = register(mask.astype(np.uint64) & np.uint64(0xFFFFFFFF))
     warp_of = block_of * warps_per_block + thread // WARP_SIZE
-    return Geometry(grid, block, first, blocks, threads, special, block_of, warp_of, np.tile(sizes, blocks))
+    lane_of = (thread % WARP_SIZE).astype(np.uint32)
+    return Geometry(grid, block, first, blocks, threads, special, block_of, warp_of, lane_of, np.tile(sizes, blocks))
 
 
 class Chunk:
@@ -217,7 +223,9 @@ class Chunk:
             geometry.warp_of,
             geometry.warp_sizes,
         )
+        self.lane_of = geometry.lane_of
         self.warps = self.warp_sizes.shape[0]
+        self.warp = WarpOperations(self)
         self.everyone = Group(self, None)
         self.group = self.everyone
         self.params = params

@@ -72,6 +72,10 @@ class DivergentBarrier(SimulatorError):
     """A barrier that only some of the block's threads reach (compute-sanitizer synccheck)."""
 
 
+class DivergentWarp(SimulatorError):
+    """A warp-wide instruction whose mask names lanes that never reach it."""
+
+
 class InstructionLimit(SimulatorError):
     """The launch executed more instructions than its budget: probably an endless loop."""
 

@@ -12,6 +12,7 @@ from .program import (
     Entry,
     Immediate,
     Instruction,
+    Negated,
     Operand,
     Param,
     Program,
@@ -243,6 +244,8 @@ def _operand(text: str) -> Operand:
         return Vector(tuple(_operand(part) for part in _split(text[1:-1].strip())))
     if text.startswith("%"):
         return Register(text)
+    if text.startswith("!"):
+        return Negated(Register(text[1:].strip()))
     value = _literal(text)
     return Symbol(text) if value is None else Immediate(value)
 

@@ -35,7 +35,13 @@ class Vector(NamedTuple):
     items: tuple
 
 
-Operand = Register | Immediate | Symbol | Address | Vector
+class Negated(NamedTuple):
+    """`!%p`"""
+
+    register: Register
+
+
+Operand = Register | Negated | Immediate | Symbol | Address | Vector
 
 
 class Where(NamedTuple):

@@ -9,18 +9,22 @@ from __future__ import annotations
 import numpy as np
 
 from .blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP
-from .errors import DivergentBarrier, InstructionLimit, SimulatorError
+from .counters import WARP_SIZE
+from .errors import DivergentBarrier, DivergentWarp, InstructionLimit, SimulatorError
+from .program import Immediate
+
+FULL_MASK = 0xFFFFFFFF
 
 
 class Group:
     """Lanes that run together: sorted lane numbers, or None for all lanes of the chunk."""
 
-    __slots__ = ("_breaks", "_warps", "chunk", "count", "lanes")
+    __slots__ = ("_active", "_breaks", "_warps", "chunk", "count", "lanes")
 
     def __init__(self, chunk, lanes: np.ndarray | None) -> None:
         self.chunk, self.lanes = chunk, lanes
         self.count = chunk.lanes if lanes is None else lanes.shape[0]
-        self._warps = self._breaks = None
+        self._warps = self._breaks = self._active = None
 
     @property
     def breaks(self) -> np.ndarray:
@@ -36,6 +40,16 @@ class Group:
         if self._warps is None:
             self._warps = self.chunk.warps if self.lanes is None else self.breaks.shape[0] + 1
         return self._warps
+
+    @property
+    def active(self) -> np.ndarray:
+        """For each lane, the bits of the lanes of its warp that are in the group; uint32."""
+        if self._active is None:
+            lane = self.chunk.lane_of if self.lanes is None else self.chunk.lane_of.take(self.lanes)
+            starts = np.concatenate([[0], self.breaks + 1])
+            masks = np.bitwise_or.reduceat(np.uint32(1) << lane, starts)
+            self._active = np.repeat(masks, np.diff(np.append(starts, self.count)))
+        return self._active
 
     def distinct(self, keys: np.ndarray) -> int:
         """Distinct keys in each warp, summed over warps; `keys` has an int64 entry a lane."""
@@ -59,6 +73,9 @@ class Scheduler:
         self.pending: dict[int, list[np.ndarray]] = {}
         self.waiting: list[tuple[int, np.ndarray, int]] = []  # block to go on at, lanes, block of the barrier
         self.arrived = np.zeros(chunk.blocks, np.int64)
+        self.held: dict[int, np.ndarray] = {}  # at a warp-wide instruction, lanes that wait for others of their warp
+        # Per warp, bits of the lanes that have not ended.
+        self.alive = ((np.uint64(1) << chunk.warp_sizes.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
 
     def run(self) -> int:
         """Returns the number of thread instructions executed. Raises SimulatorError."""
@@ -76,10 +93,17 @@ class Scheduler:
                         self._put(current, group)
                     current, group = lowest, self._merged(pending.pop(lowest))
             elif group is None:
-                if not self.waiting:
+                if self.held:
+                    current, group = self._wake()
+                elif self.waiting:
+                    self._stuck()
+                else:
                     return executed
-                self._stuck()
             block = blocks[current]
+            if block.meeting is not None:
+                group = self._meet(block, group)
+                if group is None:
+                    continue
             executed += group.count * lengths[current]
             path += lengths[current]
             if executed > self.budget or path > self.path_budget:
@@ -94,7 +118,7 @@ class Scheduler:
             elif end == JUMP:
                 current = block.target
             elif end == EXIT:
-                group = None
+                group = self._exit(group)
             elif end == BARRIER:
                 current, group = self._barrier(block, group)
             elif end == TRAP:
@@ -131,6 +155,71 @@ class Scheduler:
         self._put(block.target, there)
         return following, here
 
+    def _exit(self, group: Group) -> None:
+        if group.lanes is None:
+            self.alive[:] = 0
+        else:
+            np.bitwise_and.at(
+                self.alive, self.chunk.warp_of[group.lanes], ~(np.uint32(1) << self.chunk.lane_of[group.lanes])
+            )
+
+    # -- warp-wide instructions ----------------------------------------------------------------------------------
+
+    def _meet(self, block, group: Group) -> Group | None:
+        """The lanes whose whole mask has arrived; the others are held until the rest comes."""
+        chunk, number = self.chunk, block.index
+        if number in self.held:
+            before = chunk.all_lanes if group.lanes is None else group.lanes
+            group = self._merged([before, self.held.pop(number)])
+        mask = self._mask(block, group)
+        if (
+            group.lanes is None
+            and chunk.lanes == WARP_SIZE * chunk.warps
+            and mask.shape[0] == 1
+            and mask[0] == FULL_MASK
+        ):
+            return group
+        lanes = chunk.all_lanes if group.lanes is None else group.lanes
+        missing = mask & self.alive[chunk.warp_of[lanes]] & ~group.active
+        if not missing.any():
+            return group
+        complete = missing == 0
+        self.held[number] = lanes[~complete]
+        return Group(chunk, lanes[complete]) if complete.any() else None
+
+    def _mask(self, block, group: Group) -> np.ndarray:
+        """Membership mask of a warp-wide instruction, uint32; all lanes for those without one (.aligned)."""
+        operand = block.meeting.operands[-1] if block.meeting.operands else None
+        if block.meeting.opcode in ("mma", "wmma", "ldmatrix", "stmatrix") or operand is None:
+            return np.array([FULL_MASK], np.uint32)
+        if isinstance(operand, Immediate):
+            return np.array([operand.value & FULL_MASK], np.uint32)
+        values = self.chunk.registers[self.chunk.translation.slots[operand.name]]
+        return values if group.lanes is None else self.chunk.at(values, group.lanes)
+
+    def _wake(self) -> tuple[int, Group]:
+        """Nothing else can run: lanes of which a warp-wide instruction waits may have ended meanwhile."""
+        for number in sorted(self.held):
+            lanes = self.held.pop(number)
+            block = self.chunk.translation.blocks[number]
+            group = self._meet(block, self._merged([lanes]))
+            if group is not None:
+                return number, group
+        self._never_come()
+
+    def _never_come(self) -> None:
+        number, lanes = min(self.held.items())
+        block, group = self.chunk.translation.blocks[number], self._merged([lanes])
+        lane = int(lanes[0])
+        missing = int(self._mask(block, group)[0] & self.alive[self.chunk.warp_of[lane]] & ~group.active[0])
+        names = ", ".join(str(k) for k in range(WARP_SIZE) if missing >> k & 1)
+        raise DivergentWarp(
+            f"`{block.meeting.opcode}` waits for lanes of its mask that never come: {names}",
+            reason="Every thread that the mask names must reach the same call: compute the mask before the branch, "
+            "or move the call out of it.",
+            **self.chunk.where_block(block, lane),
+        )
+
     # -- barriers ------------------------------------------------------------------------------------------
 
     def _barrier(self, block, group: Group) -> tuple[int, Group | None]:
@@ -159,6 +248,8 @@ class Scheduler:
         present = np.bincount(chunk.warp_of[group.lanes], minlength=chunk.warps)
         partial = (present > 0) & (present != chunk.warp_sizes)
         if partial.any():
+            if self.held:
+                self._never_come()
             warp = int(np.argmax(partial))
             lane = int(group.lanes[np.searchsorted(chunk.warp_of[group.lanes], warp)])
             raise DivergentBarrier(

@@ -21,6 +21,7 @@ from .program import (
     Entry,
     Immediate,
     Instruction,
+    Negated,
     Operand,
     Param,
     Register,
@@ -51,9 +52,8 @@ DTYPES = {
 }
 SPECIAL = {
     **{f"%{name}.{axis}": "u4" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"},
-    "%laneid": "u4",
-    "%warpid": "u4",
-    "%nwarpid": "u4",
+    **{f"%lanemask_{order}": "u4" for order in ("eq", "le", "lt", "ge", "gt")},
+    **dict.fromkeys(("%laneid", "%warpid", "%nwarpid"), "u4"),
 }
 _ITEM_BYTES = {"b1": 1}
 
@@ -242,6 +242,8 @@ class BlockWriter:
         if isinstance(operand, Register):
             local = self.local(operand.name)
             return self.viewed(local, dtype)
+        if isinstance(operand, Negated):
+            return f"~{self.value(operand.register, dtype)}"
         if isinstance(operand, Immediate):
             return literal(operand.value, dtype)
         if isinstance(operand, Symbol):
