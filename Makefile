@@ -64,6 +64,6 @@ setup: ## prepare .venv only
 		"On Debian or Ubuntu: sudo apt install python3 python3-venv" >&2; exit 1
 
 clean: ## remove .venv and caches; submissions and grades stay
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis warplab.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +

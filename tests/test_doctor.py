@@ -258,6 +258,14 @@ def test_real_compilers_write_ptx_that_a_driver_for_cuda_13_0_takes():
     assert all("PTX 9.0" in finding.text for finding in findings)
 
 
+def test_gpu_demanded_but_absent_is_one_problem(machine, monkeypatch):
+    machine(NOTHING)
+    monkeypatch.setenv("WARPLAB_BACKEND", "gpu")
+    findings = [*doctor.compiler_findings(NOTHING), *doctor.backend_findings()]
+    (line,) = texts(findings, "problem")
+    assert "WARPLAB_BACKEND=gpu, but no NVIDIA driver" in line
+
+
 PINNED = dict.fromkeys(doctor.ESSENTIAL, "1.0") | {"tensorflow-cpu": "2.21.0"}
 
 

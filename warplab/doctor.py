@@ -285,7 +285,9 @@ def compiled(compiler: str, compile_kernel: Callable[[], str], driver: nvidia.Dr
     try:
         ptx = compile_kernel()
     except Exception as error:
-        if package := missing_package(error):
+        if isinstance(error, backend.BackendError):
+            yield note(f"{compiler} was not tried: see Backend")
+        elif package := missing_package(error):
             yield note(f"{compiler} was not tried: no package {package}")
         else:
             yield problem(f"{compiler} does not compile a tiny kernel: {describe(error)}", SET_UP)
