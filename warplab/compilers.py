@@ -99,10 +99,10 @@ def compile_numba(
     """PTX with line information of a Python kernel, and the name of its entry in it.
 
     `signature`: a tuple of Numba types, one an argument. The entry's mangled name is replaced by the function's
-    own, so that the PTX can be read. Raises Numba's own errors (`numba.core.errors.TypingError` and so on).
+    own, so that the PTX can be read. Raises Numba's own errors (`numba.cuda.core.errors.TypingError` and so on).
     """
     cuda = _numba_cuda()
-    from numba.cuda.core.errors import NumbaError
+    from numba.core.errors import NumbaError
 
     capability = divmod(arch, 10)
     with numba_without_gpu(capability):

@@ -150,7 +150,7 @@ class CudaSource:
         else:
             declared, shown = signature.parameters, str(signature)
         if len(args) != len(entry.params):
-            raise ArgumentError(f"kernel {shown} takes {_arguments(len(entry.params))}, {len(args)} were given")
+            raise ArgumentError(f"kernel {shown} takes {_arguments(len(entry.params))}, {_given(args)}")
         params = []
         for position, (param, parameter, value) in enumerate(zip(entry.params, declared, args, strict=True), 1):
             what = f"argument {position} of kernel {self.entry}"
@@ -207,7 +207,7 @@ class PythonSource:
         names = self.parameters
         if len(args) != len(names):
             raise ArgumentError(
-                f"kernel {self.name}({', '.join(names)}) takes {_arguments(len(names))}, {len(args)} were given"
+                f"kernel {self.name}({', '.join(names)}) takes {_arguments(len(names))}, {_given(args)}"
             )
         signature = numba_arguments.types_of(self.name, names, args)
         if self.signatures is not None:
@@ -328,3 +328,7 @@ def host_array(value) -> np.ndarray:
 
 def _arguments(number: int) -> str:
     return f"{number} argument{'s' * (number != 1)}"
+
+
+def _given(args: tuple) -> str:
+    return f"{len(args)} {'was' if len(args) == 1 else 'were'} given"

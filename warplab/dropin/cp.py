@@ -7,6 +7,8 @@ elements are arrays on the device.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from warplab.dropin import cp_cuda as cuda
@@ -33,6 +35,10 @@ _FUNCTIONS = """
     tril triu unique var vdot vstack where
 """
 
+# Ufuncs of NumPy that CuPy 14 does not have.
+_NOT_IN_CUPY = ("isnat", "matvec", "spacing", "vecdot", "vecmat")
+
+# From here on names such as `sum` and `any` mean CuPy's functions in this module.
 for _name in _SAME.split():
     globals()[_name] = getattr(np, _name)
 for _name in _CREATION.split():
@@ -40,7 +46,7 @@ for _name in _CREATION.split():
 for _name in _FUNCTIONS.split():
     globals()[_name] = lift(getattr(np, _name))
 for _name in dir(np):
-    if isinstance(getattr(np, _name), np.ufunc):
+    if isinstance(getattr(np, _name), np.ufunc) and _name not in _NOT_IN_CUPY:
         globals()[_name] = lift(getattr(np, _name), elementwise=True)
 
 
@@ -112,9 +118,10 @@ def copyto(dst: ndarray, src, casting: str = "same_kind") -> None:
 
 def get_array_module(*args):
     """This module if any of the arguments is one of its arrays, else numpy."""
-    import sys
-
-    return sys.modules[__name__] if any(isinstance(a, ndarray) for a in args) else np
+    for arg in args:
+        if isinstance(arg, ndarray):
+            return sys.modules[__name__]
+    return np
 
 
 def shape(a) -> tuple[int, ...]:

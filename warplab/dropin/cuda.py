@@ -97,8 +97,9 @@ def device_array(shape, dtype=np.float64, strides=None, order: str = "C", stream
     """An array in device memory whose values are undefined: reading one that nothing wrote is an error."""
     if strides is not None:
         raise NotImplementedError("device_array with strides is not on the simulator")
-    if not isinstance(shape, int | np.integer) and any(not isinstance(n, int | np.integer) for n in shape):
-        raise TypeError("shape must be an integer or tuple of integers")
+    sizes = shape if isinstance(shape, tuple | list) else (shape,)
+    if any(not isinstance(n, int | np.integer) for n in sizes):
+        raise TypeError(f"shape must be an integer or tuple of integers, not {shape!r}")
     return DeviceNDArray._allocate(shape, dtype, order)
 
 
