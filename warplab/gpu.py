@@ -56,8 +56,7 @@ def _profile_numba(original: Callable, dispatcher, args: tuple, launch_config) -
     # Arrays of the host travel before and after the timed launch; Numba would copy them within it.
     travelling = {id(a): cuda.to_device(a) for a in args if type(a) is np.ndarray}
     on_device = tuple(travelling.get(id(a), a) for a in args)
-    stream = int(launch_config.stream.handle or 0)
-    profile.gpu_seconds = _seconds(stream, lambda: original(dispatcher, on_device, launch_config))
+    _time(profile, _cupy_stream(launch_config.stream), lambda: original(dispatcher, on_device, launch_config))
     for array in args:
         if id(array) in travelling and array.flags.writeable:
             travelling[id(array)].copy_to_host(array)
@@ -92,7 +91,7 @@ def _cupy_classes() -> tuple[type, type]:
                 self.kernel  # noqa: B018  compiles and loads, which is no part of the time
                 stream = kwargs.get("stream") or cupy.cuda.get_current_stream()
                 launch = functools.partial(super().__call__, grid, block, args, **kwargs)
-                profile.gpu_seconds = _seconds(stream.ptr, launch)
+                _time(profile, stream, launch)
                 record(profile, note)
 
     class RawModule(base_module):
@@ -135,14 +134,19 @@ def _simulate(kernel, grid, block, args: tuple, shared_bytes: int) -> tuple[Laun
         except (UnsupportedInstruction, NotImplementedError, ArgumentError, CompileError) as error:
             reason = str(error)
         else:
-            profile.gpu_name = _gpu_name()
             return profile, None
-    profile = LaunchProfile(name, grid, block, gpu_name=_gpu_name())
-    return profile, f"{name} was timed but not counted: {reason}."
+    return LaunchProfile(name, grid, block), f"{name} was timed but not counted: {reason}."
 
 
-def _seconds(stream: int, launch: Callable[[], None]) -> float:
-    """Time of one launch between two events.
+def _cupy_stream(stream):
+    """CuPy's object for a stream of cuda.core, which is what Numba launches into."""
+    import cupy
+
+    return cupy.cuda.Stream.from_external(stream) if int(stream.handle) else cupy.cuda.Stream.null
+
+
+def _time(profile: LaunchProfile, stream, launch: Callable[[], None]) -> None:
+    """Launch between two events and note the time between them.
 
     The stream is kept busy while the host queues events and launch, so that the time is the GPU's alone.
     """
@@ -151,17 +155,12 @@ def _seconds(stream: int, launch: Callable[[], None]) -> float:
     from warplab import benchmark
 
     start, end = cupy.cuda.Event(), cupy.cuda.Event()
-    with cupy.cuda.ExternalStream(stream):
+    with stream:
         benchmark.hold_stream(HOLD_SECONDS)
         start.record()
         launch()
         end.record()
         end.synchronize()
-    return cupy.cuda.get_elapsed_time(start, end) / 1e3
-
-
-@functools.cache
-def _gpu_name() -> str:
-    from warplab import driver
-
-    return driver.query().gpus[0].name
+        device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+    profile.gpu_seconds = cupy.cuda.get_elapsed_time(start, end) / 1e3
+    profile.gpu_name = device["name"].decode()
