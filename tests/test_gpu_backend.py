@@ -67,6 +67,13 @@ def test_what_cannot_be_simulated_is_noted(grid, arguments, reason):
     assert profile.counts.warp_instructions == 0
 
 
+def test_a_launch_of_too_many_instructions_is_noted(monkeypatch):
+    monkeypatch.setattr(gpu, "MAX_INSTRUCTIONS", 100)
+    x = np.zeros(32, np.float32)
+    _, note = gpu._simulate(CudaSource(CODE, "add"), (1,), (32,), (x, np.float32(1), np.int32(32)), 0)
+    assert "more than 100 instructions" in note
+
+
 def test_a_mistake_that_the_simulator_finds_is_raised_before_the_launch():
     with pytest.raises(simulator.IllegalAddress):
         gpu._simulate(CudaSource(CODE, "add"), (1,), (64,), (np.zeros(8, np.float32), np.float32(1), np.int32(9)), 0)

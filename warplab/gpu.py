@@ -17,11 +17,12 @@ from warplab import profiling
 from warplab.compilers import CompileError
 from warplab.errors import ArgumentError
 from warplab.kernel import CudaSource, dimensions
-from warplab.simulator import LaunchProfile, UnsupportedInstruction
+from warplab.simulator import InstructionLimit, LaunchProfile, UnsupportedInstruction
 
 # What the simulator counts in some seconds; larger launches get their time only.
 MAX_THREADS = 1 << 22
 MAX_BYTES = 1 << 28
+MAX_INSTRUCTIONS = 1 << 31  # thread instructions
 HOLD_SECONDS = 2e-3  # longer than the host takes to launch a kernel that is compiled but not yet loaded
 
 
@@ -129,13 +130,20 @@ def _simulate(kernel, grid, block, args: tuple, shared_bytes: int) -> tuple[Laun
                 copies[id(array)] = array.copy("K")
         try:
             profile = _kernel.simulate(
-                kernel, grid, block, tuple(copies.get(id(a), a) for a in args), shared_bytes=shared_bytes
+                kernel,
+                grid,
+                block,
+                tuple(copies.get(id(a), a) for a in args),
+                shared_bytes=shared_bytes,
+                instruction_limit=MAX_INSTRUCTIONS,
             )
+        except InstructionLimit:
+            reason = f"it takes more than {MAX_INSTRUCTIONS:,} instructions, summed over its threads"
         except (UnsupportedInstruction, NotImplementedError, ArgumentError, CompileError) as error:
-            reason = str(error)
+            reason = str(error).splitlines()[0]
         else:
             return profile, None
-    return LaunchProfile(name, grid, block), f"{name} was timed but not counted: {reason}."
+    return LaunchProfile(name, grid, block), f"{name} was timed but not counted: {reason}"
 
 
 def _cupy_stream(stream):
