@@ -171,8 +171,8 @@ def test_shared_overrun(blocks):
 @pytest.mark.parametrize("n", [16, 32, 33])
 def test_divergent_barrier(n):
     c = np.zeros(64, np.float32)
-    run("barrier_after_if", 2, 64, c, np.int32(n))
-    run("barrier_in_if", 2, 64, c, np.int32(64))
+    run("barrier_after_if", 1, 64, c, np.int32(n))
+    run("barrier_in_if", 1, 64, c, np.int32(64))
     with pytest.raises(simulator.DivergentBarrier) as caught:
         run("barrier_in_if", 2, 64, c, np.int32(n))
     assert caught.value.line == line_of("if (threadIdx.x < n) { c[threadIdx.x] = 1; __syncthreads()")

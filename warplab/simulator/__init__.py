@@ -10,7 +10,8 @@ The whole machine:
     Lanes that branch apart become two groups, and merge again where they meet. A function that gets only some lanes
     gathers their registers, runs the same code, and scatters the results.
 4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores, and with
-    checks on it tests bounds, alignment and initialisation before each of them.
+    checks on it tests bounds, alignment and initialisation before each of them, and `races` looks for accesses of
+    different threads that nothing orders.
 5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
 6.  `device` ties it together: `Device.launch` checks the launch, cuts the grid into chunks of blocks that fit the
     processor's cache, and returns a `LaunchProfile`.
@@ -25,6 +26,7 @@ The whole machine:
 from .counters import COUNTERS, Access, Counter, Counts, LaunchProfile
 from .device import Device, Options, default_device
 from .errors import (
+    DataRace,
     DivergentBarrier,
     DivergentWarp,
     HostPointer,
@@ -45,6 +47,7 @@ __all__ = [
     "Allocation",
     "Counter",
     "Counts",
+    "DataRace",
     "Device",
     "DivergentBarrier",
     "DivergentWarp",

@@ -118,7 +118,7 @@ class Accessor:
         if space == "generic":
             space, addresses = self._resolve(addresses, site)
         if self.checks is not None:
-            self.checks.store(site, space, addresses, lanes)
+            self.checks.store(site, space, addresses, lanes, values)
         if self.counting is not None:
             self.counting.access(site, space, addresses, self.chunk.group)
         view, index = addresses.index(self.views[space][site.dtype], site.item, site.offset)

@@ -15,6 +15,7 @@ class Checks:
     def __init__(self, chunk) -> None:
         self.chunk = chunk
         self.memory = chunk.device.memory
+        self.races = chunk.races
         self.last = None  # the allocation that the latest access lay in
 
     def load(self, site, space: str, addresses: Addresses, lanes) -> None:
@@ -28,9 +29,13 @@ class Checks:
                     self._initialized(site, space, addresses, lanes, arrays.written)
         elif space in ("global", "const") and (allocation is None or not allocation.complete):
             self._initialized(site, space, addresses, lanes, self.memory.written)
+        if self.races is not None and space in ("shared", "global"):
+            self.races.load(site, space, addresses, lanes, allocation)
 
-    def store(self, site, space: str, addresses: Addresses, lanes) -> None:
+    def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
         allocation = self._bounds(site, space, addresses, lanes)
+        if self.races is not None and space in ("shared", "global"):
+            self.races.store(site, space, addresses, lanes, allocation, values)
         if space == "shared":
             if not self.chunk.access.shared.complete:
                 mark_written(self.chunk.access.shared.written, addresses, site)

@@ -15,6 +15,7 @@ from .counting import Counting
 from .errors import Index3, InvalidLaunch
 from .memory import WINDOW_LOCAL, WINDOW_SHARED, DeviceMemory
 from .program import Entry, Program
+from .races import Races
 from .scheduler import Group, Scheduler
 from .translate import SPECIAL, Translation, translate
 from .warps import WarpOperations
@@ -29,12 +30,14 @@ MAX_SHARED_BYTES = 227 * 1024  # compute capability 9.0
 class Options:
     """How a launch is simulated.
 
-    `checks`: test every access. `counters`: count. `trace_warps`, `trace_events`: keep the accesses of the first warps.
-    `instruction_limit`: thread instructions of the launch; `path_limit`: instructions along one chunk's way; beyond
-    either the launch is taken for endless. `chunk_lanes`: threads run at a time, about.
+    `checks`: test every access; `races`: and look for data races. `counters`: count. `trace_warps`, `trace_events`:
+    keep the accesses of the first warps. `instruction_limit`: thread instructions of the launch; `path_limit`:
+    instructions along one chunk's way; beyond either the launch is taken for endless. `chunk_lanes`: threads run at a
+    time, about.
     """
 
     checks: bool = True
+    races: bool = True
     counters: bool = True
     trace_warps: int = 4
     trace_events: int = 4096
@@ -78,12 +81,15 @@ class Device:
         threads = block[0] * block[1] * block[2]
         total = grid[0] * grid[1] * grid[2]
         step = max(1, options.chunk_lanes // threads)
+        races = Races(translation, threads, total) if options.checks and options.races else None
         executed = 0
         with np.errstate(all="ignore"):
             for first in range(0, total, step):
                 geometry = _geometry(grid, block, first, min(step, total - first))
-                chunk = Chunk(self, entry, translation, geometry, bytes(buffer), shared_bytes, options, counting)
+                chunk = Chunk(self, entry, translation, geometry, bytes(buffer), shared_bytes, options, counting, races)
                 executed += Scheduler(chunk, options.instruction_limit - executed, options.path_limit).run()
+                if races is not None:
+                    races.finish()
         profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
         if counting is not None:
@@ -213,6 +219,7 @@ class Chunk:
         dynamic_shared_bytes: int,
         options: Options,
         counting: Counting | None,
+        races: Races | None,
     ) -> None:
         self.device, self.entry, self.translation, self.geometry = device, entry, translation, geometry
         self.blocks, self.threads = geometry.blocks, geometry.threads
@@ -235,7 +242,7 @@ class Chunk:
             self.own_shared_bytes = self.static_shared_bytes + dynamic_shared_bytes
         self.shared_stride = -(-self.own_shared_bytes // 128) * 128
         self.local_stride = -(-translation.local_bytes // 16) * 16
-        self.counting = counting
+        self.counting, self.races = counting, races
         self.access = Accessor(
             device.memory,
             self.shared_stride,
@@ -244,6 +251,8 @@ class Chunk:
             Checks(self) if options.checks else None,
             counting,
         )
+        if races is not None:
+            races.start(self)
         self.load, self.store = self.access.load, self.access.store
         self.load_vector, self.store_vector = self.access.load_vector, self.access.store_vector
         zeros = {dtype: np.zeros(1, dtype if dtype != "b1" else "?") for dtype in set(translation.slot_dtypes)}
@@ -275,6 +284,14 @@ class Chunk:
     def param(self, offset: int, dtype) -> np.ndarray:
         return np.frombuffer(self.params, dtype, 1, offset)
 
+    def fence(self, lanes) -> None:
+        if self.races is not None:
+            self.races.fence(lanes)
+
+    def sync_warp(self, lanes) -> None:
+        if self.races is not None:
+            self.races.sync_warp(lanes)
+
     def addresses(self, base: np.ndarray, lanes) -> Addresses:
         return Addresses(base)
 
@@ -304,6 +321,10 @@ class Chunk:
         else:
             start, size = self.local_address(0), self.local_stride
         return (start if lanes is None else self.at(start, lanes)), size
+
+    def thread_index(self, thread: int) -> tuple[Index3, Index3]:
+        """Block index and thread index of a thread, counted through the whole grid."""
+        return self.indices(thread - self.first_block * self.threads)
 
     def indices(self, lane: int) -> tuple[Index3, Index3]:
         """Block index and thread index of a lane."""

@@ -68,6 +68,18 @@ class UninitializedRead(SimulatorError):
     """A read of memory that nothing wrote (compute-sanitizer initcheck)."""
 
 
+class DataRace(SimulatorError):
+    """Two threads touch the same memory, at least one writes, and nothing orders them (compute-sanitizer racecheck).
+
+    `other_line`: line of the earlier access; `other_thread`: (block index, thread index) of its thread, None for
+    several threads.
+    """
+
+    def __init__(self, what: str, *, other_line: int, other_thread: tuple[Index3, Index3] | None, **where) -> None:
+        self.other_line, self.other_thread = other_line, other_thread
+        super().__init__(what, **where)
+
+
 class DivergentBarrier(SimulatorError):
     """A barrier that only some of the block's threads reach (compute-sanitizer synccheck)."""
 

@@ -224,9 +224,11 @@ class Scheduler:
 
     def _barrier(self, block, group: Group) -> tuple[int, Group | None]:
         """All threads of a thread block meet here; blocks that are complete go on."""
-        if group.lanes is None:
-            return block.index + 1, group
         chunk = self.chunk
+        if group.lanes is None:
+            if chunk.races is not None:
+                chunk.races.barrier(None)
+            return block.index + 1, group
         self._check_whole_warps(block, group)
         self.arrived += np.bincount(chunk.block_of[group.lanes], minlength=chunk.blocks)
         self.waiting.append((block.index + 1, group.lanes, block.index))
@@ -240,6 +242,8 @@ class Scheduler:
                 if not ready.all():
                     still.append((following, lanes[~ready], barrier))
             self.waiting = still
+            if chunk.races is not None:
+                chunk.races.barrier(np.flatnonzero(complete[chunk.block_of]))
             self.arrived[complete] = 0
         return block.index, None
 

@@ -62,6 +62,9 @@ def item_bytes(dtype: str) -> int:
     return int(dtype[1:])
 
 
+_STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))
+
+
 class Local(NamedTuple):
     """A Python variable of the function being written: the dtype of its array, and the register it merely renames."""
 
@@ -82,6 +85,7 @@ class Site:
     offset: int
     where: Where
     text: str
+    strong: bool = False  # volatile, relaxed, acquire or release: meant to synchronise
 
     def __post_init__(self) -> None:
         self.item = item_bytes(self.dtype)
@@ -329,7 +333,8 @@ class BlockWriter:
 
     def site(self, op: str, space: str, dtype: str, count: int, offset: int) -> str:
         now = self.now
-        site = Site(len(self.translator.sites), op, space, dtype, count, offset, now.where, now.text)
+        strong = not _STRONG.isdisjoint(now.modifiers)
+        site = Site(len(self.translator.sites), op, space, dtype, count, offset, now.where, now.text, strong)
         self.translator.sites.append(site)
         return f"S{site.index}"
 

@@ -58,8 +58,14 @@ def _store(w: BlockWriter, i: Instruction) -> None:
         w.line(f"m.store_vector({site}, {base}, ({items}), L)")
 
 
-def _nothing(w: BlockWriter, i: Instruction) -> None:
-    """Fences: a chunk's lanes see each other's stores at once."""
+def _fence(w: BlockWriter, i: Instruction) -> None:
+    """A chunk's lanes see each other's stores at once; race detection notes the fence."""
+    w.line("m.fence(L)")
 
 
-TABLE = {"ld": _load, "ldu": _load, "st": _store, **dict.fromkeys(("membar", "fence", "bar"), _nothing)}
+def _sync_warp(w: BlockWriter, i: Instruction) -> None:
+    """bar.warp.sync; the scheduler has brought the lanes together."""
+    w.line("m.sync_warp(L)")
+
+
+TABLE = {"ld": _load, "ldu": _load, "st": _store, "bar": _sync_warp, **dict.fromkeys(("membar", "fence"), _fence)}
