@@ -1,0 +1,221 @@
+"""Pictures of lab 01: bounds, bandwidths and times. Each takes what `measurements` returns, wrapped by
+`recordings.measure`, and carries the measurement's label: measured or recorded, on which GPU, when.
+
+Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from warplab.cards import CARDS
+from warplab.recordings import Measurement
+from warplab.tables import TIMES, count, duration, quantity
+
+FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
+DPI = 90
+BLUE, ORANGE, GREEN, PINK, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B6B6B", "#D9D9D9"
+
+
+def draw_least_times(nbytes: float, claimed: float) -> Figure:
+    """The least time in which each card's memory can move `nbytes` bytes, beside a `claimed` time in seconds."""
+    cards = list(CARDS.values())
+    least = [nbytes / (card.bandwidth_gbs * 1e9) for card in cards]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 2.5), dpi=DPI)
+        ax.axvline(claimed, color=ORANGE, lw=2)
+        ax.annotate(
+            f"claimed: {duration(claimed)}",
+            (claimed, -0.7),
+            (5, -2),
+            textcoords="offset points",
+            color=ORANGE,
+            va="top",
+        )
+        for row, seconds in enumerate(least):
+            ax.plot([claimed, seconds], [row, row], color=PALE, lw=2, zorder=0)
+            ax.plot(seconds, row, "o", color=BLUE)
+            text = f"{duration(seconds)}, {seconds / claimed:,.0f} {TIMES} the claim"
+            ax.annotate(text, (seconds, row), (8, 0), textcoords="offset points", va="center")
+        names = [f"{card.name}, {card.year}, {card.bandwidth_gbs:,.0f} GB/s" for card in cards]
+        ax.set_yticks(range(len(cards)), names)
+        ax.set(xscale="log", xlim=(claimed / 2, max(least) * 30), ylim=(len(cards) - 0.5, -0.7))
+        _duration_axis(ax.xaxis)
+        _finish(figure, ax, f"The least time in which a card's memory moves {quantity(nbytes, 'B')}")
+    return _closed(figure)
+
+
+def draw_ten_launches(m: Measurement) -> Figure:
+    """What host and GPU do over time while `launches` kernels are launched; where the clock was stopped.
+
+    `m.value`: `returned_seconds`, `finished_seconds`, `launches`, as `measurements.ten_launches` gives them.
+    """
+    returned, finished = m.value["returned_seconds"], m.value["finished_seconds"]
+    launches = m.value["launches"]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8.5, 2.1), dpi=DPI)
+        edges = np.linspace(0, finished, launches + 1)
+        widths = np.diff(edges)
+        ax.barh(0, widths, left=edges[:-1], color=[BLUE, "#56B4E9"] * (launches // 2) + [BLUE] * (launches % 2))
+        for k, (left, width) in enumerate(zip(edges, widths, strict=False)):
+            ax.text(left + width / 2, 0, str(k + 1), ha="center", va="center", color="white", weight="bold")
+        ax.barh(1, returned, color=ORANGE)
+        ax.annotate(
+            f"all {launches} launches have returned: {duration(returned)}",
+            (returned, 1),
+            (finished * 0.05, 1),
+            va="center",
+            color=ORANGE,
+            arrowprops={"arrowstyle": "->", "color": ORANGE},
+        )
+        ax.annotate(f"finished: {duration(finished)}", (finished, 0.5), ha="right", va="center", color=BLUE)
+        ax.set_yticks([1, 0], ["host", "GPU"])
+        ax.set(ylim=(-0.55, 1.5), xlim=(0, finished * 1.005), xlabel="time since the first launch")
+        _duration_axis(ax.xaxis)
+        _finish(figure, ax, f"Ten launches, {m.label}")
+    return _closed(figure)
+
+
+def draw_bandwidths(m: Measurement) -> Figure:
+    """Effective bandwidth of every kernel of `measurements.kernel_table`, beside the copy of the same run."""
+    rows = m.value["rows"]
+    limit = next(row["gbps"] for row in rows if row["kernel"] == "copy")
+    colours = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8, 0.9 + 0.3 * len(rows)), dpi=DPI)
+        for place, row in enumerate(rows):
+            ax.barh(place, row["gbps"], color=colours[row["language"]], height=0.68)
+            text = f"{row['gbps']:,.0f} GB/s, {row['gbps'] / limit:.2f} of the copy"
+            ax.text(row["gbps"] * 0.99, place, text, va="center", ha="right", color="white")
+        ax.axvline(limit, color="black", lw=1, ls="--")
+        card = next((c for c in CARDS.values() if f" {c.name} " in f"{m.device} "), None)
+        if card is not None:
+            ax.axvline(card.bandwidth_gbs, color=ORANGE, lw=1)
+            where = (card.bandwidth_gbs, -0.6)
+            ax.annotate("data sheet", where, (0, 2), textcoords="offset points", ha="center", color=ORANGE)
+        ax.set_yticks(range(len(rows)), [row["kernel"] for row in rows])
+        ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="GB/s of bytes read and written")
+        _finish(figure, ax, f"{count(m.value['n'])} float32, {m.label}", pad=14 if card else 6)
+    return _closed(figure)
+
+
+def draw_grid_sizes(m: Measurement) -> Figure:
+    """Bandwidth of the grid-stride kernel by the number of blocks, from `measurements.grid_sizes`."""
+    rows, multiprocessors = m.value["rows"], m.value["multiprocessors"]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
+        ax.plot([r["blocks"] for r in rows], [r["gbps"] for r in rows], "o-", color=BLUE, ms=4)
+        ax.axvline(multiprocessors, color=GREY, lw=1, ls="--")
+        ax.annotate(f"one block a multiprocessor ({multiprocessors})", (multiprocessors * 1.15, 60), color=GREY)
+        ax.set(xscale="log", ylim=(0, None), xlabel=f"blocks of {m.value['block']} threads", ylabel="GB/s")
+        _count_axis(ax.xaxis)
+        _finish(figure, ax, f"Grid-stride loop, {m.label}")
+    return _closed(figure)
+
+
+COPIES = (
+    ("device_to_device", "on the device (read + written)", GREY, "-"),
+    ("host_to_device_pinned", "host to device, pinned", BLUE, "-"),
+    ("device_to_host_pinned", "device to host, pinned", BLUE, "--"),
+    ("host_to_device_pageable", "host to device, pageable", ORANGE, "-"),
+    ("device_to_host_pageable", "device to host, pageable", ORANGE, "--"),
+)
+
+
+def draw_copies(m: Measurement) -> Figure:
+    """Rates of copies by their size, from `measurements.copies`."""
+    sizes = [row["bytes"] for row in m.value]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 3.2), dpi=DPI)
+        for key, label, colour, style in COPIES:
+            rates = [row[f"{key}_gbps"] for row in m.value]
+            ax.plot(
+                sizes, rates, style, marker="o", ms=3, color=colour, label=f"{label}: {_three_digits(rates[-1])} GB/s"
+            )
+        ax.set(xscale="log", yscale="log", xlabel="bytes copied", ylabel="GB/s")
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _short(quantity(v, "B"))))
+        _count_axis(ax.yaxis)
+        ax.legend(title="largest size:", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        _finish(figure, ax, f"Copies, {m.label}")
+    return _closed(figure)
+
+
+def draw_one_multiply(m: Measurement) -> Figure:
+    """Time of one vector multiply by the number of elements, from `measurements`' `prediction_multiply`."""
+    rows = m.value["rows"]
+    lines = (
+        ("NumPy, one core", [r["numpy_seconds"] for r in rows], "black", "-"),
+        ("GPU, with copies, pageable", [r["pageable"]["total_seconds"] for r in rows], ORANGE, "-"),
+        ("GPU, with copies, pinned", [r["pinned"]["total_seconds"] for r in rows], BLUE, "-"),
+        ("GPU, data already there", [r["on_gpu_seconds"] for r in rows], GREEN, "-"),
+    )
+    return _times([r["n"] for r in rows], lines, "elements", f"One vector multiply, {m.label}")
+
+
+def draw_one_layer(m: Measurement, batch: int = 1) -> Figure:
+    """Time of one dense layer by its width, from `measurements`' `prediction_dense`; weights are on the GPU."""
+    rows = [row for row in m.value["rows"] if row["batch"] == batch]
+    if not rows:
+        known = sorted({row["batch"] for row in m.value["rows"]})
+        raise ValueError(f"batch {batch} was not measured; measured are {', '.join(map(str, known))}")
+    lines = (
+        ("NumPy", [r["numpy_seconds"] for r in rows], "black", "-"),
+        ("GPU, with copies, pinned", [r["total_seconds"] for r in rows], BLUE, "-"),
+        ("of that the kernel", [r["kernel_seconds"] for r in rows], BLUE, ":"),
+    )
+    title = f"One dense layer, batch {batch}, weights on the GPU, {m.label}"
+    return _times([r["n"] for r in rows], lines, "inputs and outputs of the layer", title)
+
+
+Line = tuple[str, Sequence[float], str, str]
+
+
+def _times(sizes: list[int], lines: tuple[Line, ...], xlabel: str, title: str) -> Figure:
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 3.2), dpi=DPI)
+        for label, seconds, colour, style in lines:
+            ax.plot(sizes, seconds, style, marker="o", ms=3, color=colour, label=label)
+        ax.set(xscale="log", yscale="log", xlabel=xlabel)
+        ax.set_xticks(sizes, [count(n) for n in sizes], rotation=25 if len(sizes) > 6 else 0, minor=False)
+        ax.minorticks_off()
+        _duration_axis(ax.yaxis)
+        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        _finish(figure, ax, title)
+    return _closed(figure)
+
+
+def _short(text: str) -> str:
+    """ "10.0 kB" as "10 kB", for round numbers on an axis."""
+    number, unit = text.split(" ")
+    return f"{float(number):g} {unit}"
+
+
+def _duration_axis(axis) -> None:
+    axis.set_major_formatter(FuncFormatter(lambda v, _: _short(duration(v)) if v > 0 else "0"))
+
+
+def _three_digits(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
+def _count_axis(axis) -> None:
+    axis.set_major_formatter(FuncFormatter(lambda v, _: count(int(v)) if v >= 1 else f"{v:g}"))
+
+
+def _finish(figure: Figure, ax: Axes, title: str, pad: float = 6) -> None:
+    ax.set_title(title, loc="left", weight="bold", pad=pad)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color=PALE, lw=0.6)
+    ax.set_axisbelow(True)
+    figure.tight_layout()
+
+
+def _closed(figure: Figure) -> Figure:
+    plt.close(figure)
+    return figure

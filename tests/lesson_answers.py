@@ -1,0 +1,91 @@
+"""Right and wrong answers to the tasks of the lessons ("Your turn"), by notebook and id of the answer cell."""
+
+from dataclasses import dataclass
+from textwrap import dedent
+
+
+@dataclass(frozen=True)
+class Answers:
+    """`right`: accepted. `wrong`: source -> what the check must say of it."""
+
+    right: str
+    wrong: dict[str, str]
+
+
+def numba_add(first: str, body: str) -> str:
+    return f"@cuda.jit\ndef add(x, y, out):\n    i = {first}\n    {body}"
+
+
+def cuda_multiply_add(first: str, body: str) -> str:
+    return dedent(
+        f"""\
+        %%cuda
+        __global__ void multiply_add(const float *a, const float *b, const float *c, float *out,
+                                     int n) {{
+            int i = {first};
+            {body}
+        }}"""
+    )
+
+
+def rate_of(moved: str, rate: str = "nbytes / seconds") -> str:
+    return (
+        f"def bytes_moved(vector_bytes, loops):\n    return {moved}\n\n\ndef rate(nbytes, seconds):\n    return {rate}"
+    )
+
+
+def most(elements: str) -> str:
+    return f"def most_elements(n, grid, block):\n    return {elements}"
+
+
+PYTHON_GRID, CUDA_GRID = "cuda.grid(1)", "blockIdx.x * blockDim.x + threadIdx.x"
+PYTHON_SUM, CUDA_SUM = "out[i] = x[i] + y[i]", "out[i] = a[i] * b[i] + c[i];"
+
+ANSWERS = {
+    "00_start_here": {
+        "your-turn-add": Answers(
+            numba_add(PYTHON_GRID, f"if i < out.size: {PYTHON_SUM}"),
+            {
+                numba_add(PYTHON_GRID, PYTHON_SUM): "the guard",
+                numba_add("cuda.threadIdx.x", f"if i < out.size: {PYTHON_SUM}"): "as many as one block has threads",
+                numba_add(PYTHON_GRID, f"if i < out.size - 1: {PYTHON_SUM}"): "the last of 1000 elements",
+                numba_add(PYTHON_GRID, "if i < out.size: out[i] = x[i] * y[i]"): "the expression that computes",
+                "def add(x, y, out):\n    out[:] = x + y": "runs on the host",
+            },
+        ),
+    },
+    "01_vector_multiply": {
+        "your-turn-rate": Answers(
+            rate_of("3 * vector_bytes * loops"),
+            {
+                rate_of("2 * vector_bytes * loops"): "every result is 0.666667 times the right one",
+                rate_of("3 * vector_bytes"): "the error differs from input to input",
+                rate_of("3 * vector_bytes * loops", "nbytes * seconds"): "rate returns a wrong value",
+            },
+        ),
+        "your-turn-multiply-add": Answers(
+            cuda_multiply_add(CUDA_GRID, f"if (i < n) {CUDA_SUM}"),
+            {
+                cuda_multiply_add(CUDA_GRID, CUDA_SUM): "a guard missing",
+                cuda_multiply_add("threadIdx.x", f"if (i < n) {CUDA_SUM}"): "as many as one block has threads",
+                cuda_multiply_add(CUDA_GRID, "if (i < n) out[i] = a[i] * b[i];"): "the expression that computes",
+            },
+        ),
+        "your-turn-most": Answers(
+            most("-(-n // (grid * block))"),
+            {
+                most("n // (grid * block)"): "most_elements(n=5, grid=1, block=32)",
+                most("-(-n // block)"): "most_elements(n=1024, grid=2, block=128)",
+                most("n // (grid * block) + 1"): "most_elements(n=1024, grid=2, block=128)",
+                most("1"): "the same value whatever it is given",
+            },
+        ),
+        "your-turn-shift": Answers(
+            "sectors_a_request = 5",
+            {
+                "sectors_a_request = 4": "4: the profile says something else",
+                "sectors_a_request = 33": "33: the profile says something else",
+            },
+        ),
+    },
+}

@@ -1,0 +1,179 @@
+"""Executes lessons from a clean kernel, top to bottom, and writes their outputs in place.
+
+    python tools/execute_notebooks.py                      every notebook in notebooks/
+    python tools/execute_notebooks.py notebooks/00*.ipynb  these
+    python tools/execute_notebooks.py --check              run, write nothing
+
+A notebook is written only if no cell raised an error or wrote to stderr. Paths of this machine are cut from the text
+of outputs; execution timestamps are not kept. The device goes into the notebook's metadata under "warplab".
+Ends with 1 if a notebook failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import datetime
+import io
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat.notebooknode import NotebookNode
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+TIMEOUT = 300  # seconds a cell
+COLOURS = 64  # of a picture's palette: a third of the bytes, and no difference to be seen in a diagram
+ABSOLUTE_PATH = re.compile(r"(?<![\w./:-])/(?:home|root|tmp|usr|opt|var|mnt|srv|work|workspace|data|Users)/[\w./-]+")
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Failed(Exception):
+    """A notebook that cannot be kept; the message names the cell and says why."""
+
+
+def execute(notebook: NotebookNode, timeout: int = TIMEOUT) -> NotebookNode:
+    """Run all cells in a fresh Python process with notebooks/ as its folder; outputs go into `notebook`.
+
+    Raises `Failed` at the first error, and after the run for output on stderr and for absolute paths.
+    """
+    for cell in code_cells(notebook):
+        cell.outputs, cell.execution_count = [], None
+    client = NotebookClient(
+        notebook,
+        timeout=timeout,
+        kernel_name="python3",
+        record_timing=False,
+        extra_arguments=["--log-level=ERROR"],  # no warning about sockets on this machine
+        resources={"metadata": {"path": str(NOTEBOOKS)}},
+    )
+    search_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    # A backend chosen outside would keep pictures out of the notebook.
+    environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
+    try:
+        client.execute(env={**environment, "PYTHONPATH": search_path})
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        raise Failed(ESCAPES.sub("", str(error))) from None
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+    for cell in code_cells(notebook):
+        for output in cell.outputs:
+            _clean(output)
+            _inspect(cell, output)
+            _shrink(output)
+    return notebook
+
+
+def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
+    """The code cells, in order."""
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def texts(output: NotebookNode) -> dict[str, str]:
+    """What an output shows as text: MIME type (or stream name) -> text; images left out."""
+    if output.output_type == "stream":
+        return {output.name: output.text}
+    if output.output_type == "error":
+        return {"error": f"{output.ename}: {output.evalue}\n" + "\n".join(output.traceback)}
+    return {kind: text for kind, text in output.data.items() if isinstance(text, str) and not kind.startswith("image/")}
+
+
+def _clean(output: NotebookNode) -> None:
+    """Cuts the path of this checkout, so that files are named as the reader finds them."""
+    for kind, text in texts(output).items():
+        shorter = text.replace(f"{ROOT}{os.sep}", "")
+        if output.output_type == "stream":
+            output.text = shorter
+        elif output.output_type != "error":
+            output.data[kind] = shorter
+
+
+def _inspect(cell: NotebookNode, output: NotebookNode) -> None:
+    for kind, text in texts(output).items():
+        where = f"the cell that starts with {cell.source.splitlines()[0]!r}"
+        if kind in ("stderr", "error"):
+            raise Failed(f"{where} wrote to {kind}:\n{text}")
+        path = ABSOLUTE_PATH.search(text)
+        if path:
+            raise Failed(f"{where} shows a path of this machine: {path.group()}")
+
+
+def _shrink(output: NotebookNode) -> None:
+    """Pictures with a palette, so that a notebook stays small."""
+    png = output.get("data", {}).get("image/png")
+    if png is None:
+        return
+    smaller = io.BytesIO()
+    image = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
+    image.quantize(COLOURS, dither=Image.Dither.NONE).save(smaller, "PNG", optimize=True)
+    output.data["image/png"] = base64.b64encode(smaller.getvalue()).decode()
+
+
+def device() -> dict[str, str]:
+    """Backend, device and date, as kept in a notebook's metadata."""
+    from warplab import backend, benchmark
+
+    if backend.name() == "gpu":
+        about = benchmark.machine()
+        return {"backend": "gpu", "device": about["device"], "date": about["date"]}
+    return {"backend": "simulator", "device": "simulator", "date": datetime.date.today().isoformat()}
+
+
+def _write(path: Path, notebook: NotebookNode) -> None:
+    nbformat.validate(notebook)
+    unfinished = path.with_suffix(".tmp")
+    nbformat.write(notebook, unfinished)
+    os.replace(unfinished, path)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Returns the exit code: 0, 1 when a notebook failed, 2 when one does not exist."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("notebooks", nargs="*", type=Path, help="default: all in notebooks/")
+    parser.add_argument("--check", action="store_true", help="execute, but write nothing")
+    parser.add_argument("--timeout", type=int, default=TIMEOUT, metavar="SECONDS", help="limit of one cell")
+    arguments = parser.parse_args(argv)
+    paths = arguments.notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+    missing = [str(path) for path in paths if not path.is_file()]
+    if missing or not paths:
+        print(f"error: no such notebook: {', '.join(missing) or NOTEBOOKS}", file=sys.stderr)
+        return 2
+
+    about = device()
+    print(f"Running on {about['device']}.", flush=True)
+    failed = 0
+    for path in paths:
+        print(f"{path.name} ...", end=" ", flush=True)
+        start = time.perf_counter()
+        try:
+            notebook = execute(nbformat.read(path, as_version=4), arguments.timeout)
+        except Failed as failure:
+            failed += 1
+            print(f"FAILED\n{failure}", flush=True)
+            continue
+        cells, kept = len(code_cells(notebook)), "checked, not written"
+        if not arguments.check:
+            # What the kernel reports of itself differs from machine to machine; the course's is fixed.
+            notebook.metadata = nbformat.from_dict(
+                {
+                    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+                    "language_info": {"name": "python"},
+                    "warplab": about,
+                }
+            )
+            _write(path, notebook)
+            kept = f"written, {path.stat().st_size / 1e3:.0f} kB"
+        print(f"{cells} code cells, {time.perf_counter() - start:.1f} s, {kept}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    raise SystemExit(main())
