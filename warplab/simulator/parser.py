@@ -34,11 +34,13 @@ TYPE_BYTES = {
 SPACES = ("shared", "local", "const", "global")
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
-_LABEL = re.compile(r"\s*([$\w.]+):")
+_LABEL = re.compile(r"\s*([$\w.]+)\s*:(?!:)")
+_LABELS = re.compile(r"(?:^|(?<=[;{}:]))\s*([$\w]+)\s*:(?!:)", re.M)
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 _SECTION = re.compile(r"\s*\.section\s+[^{]*\{[^}]*\}")
 _IDENTIFIER = r"[%$A-Za-z_][\w$.]*"
+_WORD = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
 _ADDRESS = re.compile(rf"({_IDENTIFIER}|\d\w*)?\s*(?:\+?\s*(-?\w+))?$")
 _VARIABLE = re.compile(
     r"(?P<qualifiers>(?:\.\w+\s+(?:\d+\s+)?)*)\.(?P<type>\w+)\s+(?P<name>[\w$%.]+)\s*"
@@ -119,35 +121,42 @@ class _Parser:
         for dim in dims:
             count *= int(dim or 0)
         size = count * TYPE_BYTES[match["type"]]
-        initial = self._initial(match["initial"], match["type"], size)
-        return Variable(match["name"], space, size, align, initial, dynamic=size == 0)
+        initial, pointers = None, ()
+        if match["initial"] is not None:
+            initial, pointers = self._initial(match["initial"], match["type"], size)
+        return Variable(match["name"], space, size, align, initial, size == 0, pointers)
 
     @staticmethod
-    def _initial(text: str | None, kind: str, size: int) -> bytes | None:
-        if text is None:
-            return None
+    def _initial(text: str, kind: str, size: int) -> tuple[bytes, tuple[tuple[int, str], ...]]:
+        """Initial bytes, and the (offset, symbol) of the addresses among them, which are known later."""
         width = TYPE_BYTES[kind]
-        values = [_literal(word) for word in re.findall(r"[^\s{},]+", text)]
-        if None in values:
-            raise UnsupportedInstruction(f"variable initialised with an address: {text[:80]!r}")
+        words = re.findall(r"[^\s{},]+", text)
+        values = [_literal(word) for word in words]
+        pointers = tuple(
+            (k * width, word.removeprefix("generic(").rstrip(")"))
+            for k, (word, value) in enumerate(zip(words, values, strict=True))
+            if value is None
+        )
         if kind.startswith("f"):
             data = struct.pack(f"<{len(values)}{'d' if width == 8 else 'f'}", *values)
         else:
-            data = b"".join((int(v) & (1 << 8 * width) - 1).to_bytes(width, "little") for v in values)
-        return data.ljust(size, b"\0")
+            data = b"".join((int(v or 0) & (1 << 8 * width) - 1).to_bytes(width, "little") for v in values)
+        return data.ljust(size, b"\0"), pointers
 
     def _function(self) -> None:
         head = self._take(r"(?:\.\w+\s+)*\.(entry|func)\b")
         is_entry = head.rstrip().endswith("entry")
         self._skip_space()
+        returns = []
         if not is_entry and self.text[self.at] == "(":
-            self._until(")")  # the return parameter
+            self.at += 1
+            returns = self._params(self._until(")"))
             self._skip_space()
-        entry = Entry(self._take(_IDENTIFIER), self.program)
+        entry = Entry(self._take(_IDENTIFIER), self.program, returns=returns)
         self._skip_space()
         if self.text[self.at] == "(":
             self.at += 1
-            self._params(entry, self._until(")"))
+            entry.params = self._params(self._until(")"))
         while self._skip_space() and self.text[self.at] not in "{;":
             directive = self._take(r"\.\w+[^\n{;]*")
             if match := re.match(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", directive):
@@ -159,8 +168,8 @@ class _Parser:
             (self.program.entries if is_entry else self.program.functions)[entry.name] = entry
 
     @staticmethod
-    def _params(entry: Entry, text: str) -> None:
-        offset = 0
+    def _params(text: str) -> list[Param]:
+        params, offset = [], 0
         for part in filter(None, (p.strip() for p in text.split(","))):
             words = part.split()
             align = int(words[words.index(".align") + 1]) if ".align" in words else 0
@@ -169,56 +178,82 @@ class _Parser:
             size = TYPE_BYTES[kind] * (int(dims.rstrip("]")) if dims else 1)
             align = align or size
             offset = -(-offset // align) * align
-            entry.params.append(Param(name, kind, size, align, offset))
+            params.append(Param(name, kind, size, align, offset))
             offset += size
+        return params
 
     # -- bodies --------------------------------------------------------------------------------------------
 
     def _body(self, entry: Entry) -> None:
-        depth, where = 1, NOWHERE
-        while depth:
+        """Registers, parameters and labels of a nested scope get names of their own: `p` becomes `%p$3`."""
+        scopes: list[tuple[dict[str, str], str]] = [({}, "")]  # new names, what they end with
+        opened, where = 0, NOWHERE
+        while scopes:
             if not self._skip_space():
                 raise UnsupportedInstruction(f"PTX of {entry.name} ends before its closing brace")
             char = self.text[self.at]
-            if char in "{}":
-                depth += 1 if char == "{" else -1
+            names, suffix = scopes[-1]
+            if char == "}":
+                scopes.pop()
                 self.at += 1
+            elif char == "{":
+                self.at += 1
+                opened += 1
+                scopes.append(({**names, **self._labels(f"${opened}")}, f"${opened}"))
             elif match := _LOC.match(self.text, self.at):
                 self.at = match.end()
                 if int(match[2]):  # line 0 means "no line": keep the one before
                     where = Where(self.files.get(int(match[1]), ""), int(match[2]))
             elif match := _LABEL.match(self.text, self.at):
                 self.at = match.end()
-                entry.labels[match[1]] = len(entry.instructions)
+                entry.labels[names.get(match[1], match[1])] = len(entry.instructions)
             else:
-                self._statement(entry, self._until(";"), where)
+                self._statement(entry, self._until(";"), where, names, suffix)
 
-    def _statement(self, entry: Entry, statement: str, where: Where) -> None:
+    def _labels(self, suffix: str) -> dict[str, str]:
+        """New names of the labels in the scope that begins here: a jump may come before its label."""
+        depth, end = 1, self.at
+        while depth and end < len(self.text):
+            depth += (self.text[end] == "{") - (self.text[end] == "}")
+            end += 1
+        return {name: name + suffix for name in _LABELS.findall(self.text[self.at : end])}
+
+    def _statement(self, entry: Entry, statement: str, where: Where, names: dict[str, str], suffix: str) -> None:
         if statement.startswith(".reg"):
-            _, kind, *names = statement.replace(",", " ").split()
-            for name in names:
+            _, kind, *declared = statement.replace(",", " ").split()
+            for name in declared:
                 stem, _, count = name.partition("<")
-                registers = [f"{stem}{i}" for i in range(int(count.rstrip(">")))] if count else [stem]
-                entry.registers.update(dict.fromkeys(registers, kind[1:]))
+                for register in [f"{stem}{i}" for i in range(int(count.rstrip(">")))] if count else [stem]:
+                    new = f"{'' if register[0] == '%' else '%'}{register}{suffix}"
+                    entry.registers[new] = kind[1:]
+                    if new != register:
+                        names[register] = new
         elif statement.startswith("."):
             if any(statement.startswith(f".{space}") for space in SPACES):
                 variable = self._variable(statement)
                 entry.variables[variable.name] = variable
             elif statement.startswith(".param"):
-                raise UnsupportedInstruction(f"call of a device function in {entry.name}: {statement}")
+                (param,) = self._params(statement)
+                names[param.name] = f"{param.name}{suffix}"
+                entry.variables[names[param.name]] = Variable(
+                    names[param.name], "param", param.size, param.align, None, dynamic=False
+                )
         elif statement:
-            entry.instructions.append(parse_instruction(statement, where))
+            entry.instructions.append(parse_instruction(statement, where, names))
 
 
-def parse_instruction(statement: str, where: Where = NOWHERE) -> Instruction:
-    """One PTX instruction without its semicolon."""
+def parse_instruction(statement: str, where: Where = NOWHERE, names: dict[str, str] | None = None) -> Instruction:
+    """One PTX instruction without its semicolon. `names`: what operands of these names are called instead."""
     text = " ".join(statement.split())
     guard, negated, rest = None, False, text
     if rest.startswith("@"):
         word, _, rest = rest.partition(" ")
         negated = word.startswith("@!")
-        guard = Register(word.lstrip("@!"))
+        word = word.lstrip("@!")
+        guard = Register(names.get(word, word) if names else word)
     head, _, tail = rest.partition(" ")
+    if names:
+        tail = _WORD.sub(lambda match: names.get(match[0], match[0]), tail)
     opcode, *modifiers = head.split(".")
     operands = tuple(_operand(part) for part in _split(tail))
     return Instruction(opcode, tuple(modifiers), operands, guard, negated, where, text)

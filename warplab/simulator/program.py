@@ -52,6 +52,7 @@ class Where(NamedTuple):
 
 
 NOWHERE = Where("", 0)
+_FIRST_CODE = 1 << 24
 
 
 @dataclass(slots=True)
@@ -78,7 +79,10 @@ class Param(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A `.shared`, `.local`, `.const` or `.global` variable."""
+    """A `.shared`, `.local`, `.const` or `.global` variable, or the `.param` of a call.
+
+    `pointers`: (offset, symbol) of the addresses in its initial value.
+    """
 
     name: str
     space: str
@@ -86,15 +90,20 @@ class Variable(NamedTuple):
     align: int
     initial: bytes | None
     dynamic: bool
+    pointers: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(eq=False)
 class Entry:
-    """A kernel: its parameters, registers (name → PTX type), variables and instructions with labels."""
+    """A kernel or device function: its parameters, registers (name → PTX type), variables, instructions, labels.
+
+    `returns`: what a device function returns, as parameters.
+    """
 
     name: str
     program: Program
     params: list[Param] = field(default_factory=list)
+    returns: list[Param] = field(default_factory=list)
     registers: dict[str, str] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
@@ -129,6 +138,10 @@ class Program:
     functions: dict[str, Entry] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
+
+    def function_address(self, name: str) -> int:
+        """What a pointer to a device function holds; below any address of data."""
+        return _FIRST_CODE + 16 * list(self.functions).index(name)
 
     def source_line(self, where: Where) -> str | None:
         text = self.sources.get(where.file)
