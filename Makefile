@@ -13,7 +13,7 @@ PINS = uv pip compile pyproject.toml --quiet --python-version 3.11 --python-plat
 # JupyterLab refuses to run as root unless told so; in a container root is the usual user.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-gpu bench record bench-simulator exercises notebooks doctor pins setup clean
+.PHONY: help lab test test-gpu bench record compare-ncu bench-simulator exercises notebooks doctor pins setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -36,6 +36,9 @@ bench: setup ## each kernel's bandwidth on this GPU against copy and library
 
 record: setup ## the same, written to the recordings that notebooks show where no GPU is
 	$(BIN)/python -m kernels.vector_multiply.benchmark --record
+
+compare-ncu: setup ## the simulator's counters against Nsight Compute's (needs an NVIDIA GPU and ncu)
+	$(BIN)/python -m warplab.ncu
 
 bench-simulator: setup ## the simulator's speed against Numba's own
 	$(BIN)/python -m warplab.simulator_speed
