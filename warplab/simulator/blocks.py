@@ -62,7 +62,7 @@ class Block:
 
 def destinations(instruction: Instruction) -> list[str]:
     """Names of the registers that an instruction writes."""
-    if instruction.opcode in _NO_DESTINATION or not instruction.operands:
+    if not _writes(instruction):
         return []
     count = 1
     if (instruction.opcode == "setp" and len(instruction.operands) - ("and" in instruction.modifiers) > 3) or (
@@ -76,9 +76,15 @@ def destinations(instruction: Instruction) -> list[str]:
     return written
 
 
+def _writes(instruction: Instruction) -> bool:
+    """Does it have a destination? Memory operands in its place (`wmma.store.d [p], …`) are read."""
+    operands = instruction.operands
+    return instruction.opcode not in _NO_DESTINATION and bool(operands) and not isinstance(operands[0], Address)
+
+
 def sources(instruction: Instruction) -> list[str]:
     """Names of the registers that an instruction reads, its guard left out."""
-    count = 0 if instruction.opcode in _NO_DESTINATION else 1
+    count = int(_writes(instruction))
     if count and len(destinations(instruction)) == 2 and not isinstance(instruction.operands[0], Vector):
         count = 2
     return [name for operand in instruction.operands[count:] for name in _registers(operand)]
