@@ -1,10 +1,12 @@
 """nbgrader's settings for this course: run `nbgrader` commands in this folder.
 
 solutions/ is the source folder, exercises/ the release folder. What belongs to a class (submissions, graded copies,
-feedback, the gradebook) lives under grading/, which is not in the repository.
+feedback, the gradebook) lies in grading/, which is not in the repository.
 """
 
+import contextlib
 import os
+import sys
 
 course = os.path.dirname(os.path.abspath(__file__))
 grading = os.path.join(course, "grading")
@@ -19,12 +21,23 @@ c.CourseDirectory.submitted_directory = os.path.join("grading", "submitted")
 c.CourseDirectory.autograded_directory = os.path.join("grading", "autograded")
 c.CourseDirectory.feedback_directory = os.path.join("grading", "feedback")
 c.CourseDirectory.db_url = "sqlite:///" + os.path.join(grading, "gradebook.db")
+with contextlib.suppress(OSError):  # a learner may have the course where they cannot write
+    os.makedirs(grading, exist_ok=True)  # SQLite makes the file, not its folder
 
 # An empty line is the one stub that is valid in a Python cell and in a %%cuda cell.
 c.ClearSolutions.code_stub = {"python": ""}
 c.Execute.timeout = 120  # seconds a cell; the slowest test cell takes a few
+# Otherwise each kernel starts with a warning on the terminal.
+c.Execute.extra_arguments = ["--IPKernelApp.log_level=ERROR"]
+
+
+def put_first(variable, folder):
+    folders = os.environ.get(variable, "").split(os.pathsep)
+    if folder not in folders:
+        os.environ[variable] = os.pathsep.join(filter(None, [folder, *folders]))
+
 
 # A submission runs in grading/autograded/STUDENT/TOPIC, where `import warplab` must find this course.
-paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-if course not in paths:
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [course, *paths]))
+put_first("PYTHONPATH", course)
+# nbgrader starts `alembic` by name, also where the environment is not activated.
+put_first("PATH", os.path.dirname(sys.executable))

@@ -26,7 +26,7 @@ def cells_by_id(notebook: NotebookNode) -> dict[str, NotebookNode]:
     return {cell_id(cell): cell for cell in notebook.cells if cell_id(cell)}
 
 
-def tests_by_answer(notebook: NotebookNode) -> dict[str, list[str]]:
+def answers_and_tests(notebook: NotebookNode) -> dict[str, list[str]]:
     """Id of each answer cell -> ids of the test cells that follow it."""
     found: dict[str, list[str]] = {}
     answer = ""
@@ -69,7 +69,7 @@ class Session:
 
     def __init__(self, topic: str) -> None:
         self.notebook = source_notebook(topic)
-        self.cells, self.tests = cells_by_id(self.notebook), tests_by_answer(self.notebook)
+        self.cells, self.tests = cells_by_id(self.notebook), answers_and_tests(self.notebook)
         config = Config()
         config.HistoryManager.enabled = False
         self.shell = InteractiveShell.instance(config=config, colors="nocolor")

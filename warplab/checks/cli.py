@@ -63,8 +63,8 @@ def find(path: Path) -> Exercise:
     try:
         submitted = nbformat.read(notebook, as_version=4)
         nbformat.validate(submitted)
-    except (OSError, UnicodeDecodeError, nbformat.reader.NotJSONError, nbformat.ValidationError) as error:
-        reason = str(error).splitlines()[0][:120]
+    except Exception as error:  # nbformat meets malformed JSON with a dozen classes
+        reason = (str(error) or type(error).__name__).splitlines()[0][:120]
         raise BadInput(f"{notebook} is not a Jupyter notebook ({reason}).") from error
     graded = {grade.cell_id(cell) for cell in submitted.cells if is_grade(cell) or is_solution(cell)}
     if not graded:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import copy
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest import mock
 
 from nbclient.exceptions import DeadKernelError
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute
 from nbgrader.utils import determine_grade, is_grade, is_locked, is_solution
 
-from .release import COURSE
+from .release import course_config
 
 
 @dataclass
@@ -90,13 +88,13 @@ def run(notebook: NotebookNode, folder: Path, timeout: int) -> str:
 
     `timeout`: seconds a cell. Returns "", or why the run ended before the last cell.
     """
-    search_path = os.pathsep.join(filter(None, [str(COURSE), os.environ.get("PYTHONPATH")]))
-    execute = Execute(timeout=timeout, kernel_name="python3")
-    with mock.patch.dict(os.environ, PYTHONPATH=search_path):
-        try:
-            execute.preprocess(notebook, {"metadata": {"path": str(folder)}})
-        except DeadKernelError:
-            return "The Python process of the notebook ended before this cell ran."
+    config = course_config()
+    config.Execute.timeout, config.Execute.kernel_name = timeout, "python3"
+    execute = Execute(config=config)
+    try:
+        execute.preprocess(notebook, {"metadata": {"path": str(folder)}})
+    except DeadKernelError:
+        return "The Python process of the notebook ended before this cell ran."
     return ""
 
 
@@ -152,7 +150,7 @@ def _failure(cell: NotebookNode) -> str:
     """What went wrong in an executed cell; "" if nothing did."""
     for output in cell.outputs:
         if output.output_type == "error":
-            if output.ename == "CellTimeoutError":
+            if output.ename in ("CellTimeoutError", "KeyboardInterrupt"):  # it is interrupted when time is up
                 return "The cell did not end in time: an endless loop?"
             return output.evalue if output.ename == "CheckFailed" else f"{output.ename}: {output.evalue}"
         if output.output_type == "stream" and output.name == "stderr":

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..simulator.counters import COUNTERS, LaunchProfile
-from ..simulator.errors import IllegalAddress, InstructionLimit, SimulatorError
+from ..simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError
 from . import explain
 from .cases import DEFAULT_SIZES, POISON_BYTE, Case, Launch, MakeCase, cover, poisoned, same_bits
 from .errors import CheckFailed
@@ -41,10 +41,12 @@ class _Run:
     grid: int
     block: int
     seed: int
+    rtol: float
+    atol: float
 
     def where(self) -> str:
-        blocks = f"{self.grid} block{'s' if self.grid > 1 else ''} of {self.block} threads"
-        return f"n = {self.n}, {blocks}, seed {self.seed}"
+        blocks, threads = _count(self.grid, "block"), _count(self.block, "thread")
+        return f"n = {self.n}, {blocks} of {threads}, seed {self.seed}"
 
     def failed(self, problem: str, **details: str) -> CheckFailed:
         return CheckFailed(f"{self.name}: {problem}", where=self.where(), **details)
@@ -83,11 +85,15 @@ def kernel(
         for number, launch in enumerate(launches):
             grid, block = launch(n) if callable(launch) else launch
             case = make_case(np.random.default_rng([seed, n, number]), n)
-            run = _Run(kernel, name, case, n, grid, block, seed)
+            run = _Run(kernel, name, case, n, grid, block, seed, rtol, atol)
             profile, buffers = _launch(run)
-            _check_memory(run, profile, buffers, rtol, atol)
+            _check_memory(run, profile, buffers)
             _check_limits(run, profile, limits or {})
-    print(f"{name}: right for {len(sizes)} sizes and {len(launches)} launch shapes.")
+    print(f"{name}: right for {_count(len(sizes), 'size')} and {_count(len(launches), 'launch shape')}.")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _name(kernel: Any, language: Language | None) -> str:
@@ -131,6 +137,8 @@ def _launch(run: _Run) -> tuple[LaunchProfile, dict[str, np.ndarray]]:
         return _simulate(run, tuple(buffers.values())), buffers
     except IllegalAddress as error:
         raise run.failed(**_overrun(run, error)) from None
+    except DataRace as error:
+        raise _race(run, error) from None
     except InstructionLimit as error:
         raise run.failed(
             "does not come to an end.", got=str(error), look_at="the loop: does its index reach the end?"
@@ -152,13 +160,14 @@ def _device():
     return Device()
 
 
-def _simulate(run: _Run, arguments: tuple) -> LaunchProfile:
+def _simulate(run: _Run, arguments: tuple, **options: int | bool) -> LaunchProfile:
     from ..kernel import simulate
 
     elements = max(np.size(value) for value in arguments)
+    options = {"path_limit": 10_000 + 64 * elements} | options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
-        return simulate(run.kernel, run.grid, run.block, arguments, device=_device(), path_limit=10_000 + 64 * elements)
+        return simulate(run.kernel, run.grid, run.block, arguments, device=_device(), **options)
 
 
 def _overrun(run: _Run, error: IllegalAddress) -> dict[str, str]:
@@ -171,7 +180,7 @@ def _overrun(run: _Run, error: IllegalAddress) -> dict[str, str]:
     }
     arguments = tuple(value.array if isinstance(value, _Guarded) else value for value in guarded.values())
     try:
-        profile = _simulate(run, arguments)
+        profile = _simulate(run, arguments, path_limit=64 * BAND_ELEMENTS, races=False)
     except SimulatorError:
         return failure  # further out than the bands
     arrays = {name: value for name, value in guarded.items() if isinstance(value, _Guarded)}
@@ -185,6 +194,19 @@ def _overrun(run: _Run, error: IllegalAddress) -> dict[str, str]:
             break
     odd = explain.odd_width(profile.accesses, {name: value.itemsize for name, value in arrays.items()})
     return failure | ({"look_at": odd} if odd else {})
+
+
+def _race(run: _Run, error: DataRace) -> CheckFailed:
+    """The failure for a data race: what it did to the result, where it shows, tells more than the race itself."""
+    buffers = run.case.buffers()
+    try:
+        profile = _simulate(run, tuple(buffers.values()), races=False)
+        _check_memory(run, profile, buffers)
+    except CheckFailed as wrong_result:
+        return wrong_result
+    except SimulatorError:
+        pass
+    return run.failed("has a data race.", got=str(error), look_at="which thread owns which element")
 
 
 class _Guarded:
@@ -210,7 +232,7 @@ class _Guarded:
         return before, after
 
 
-def _check_memory(run: _Run, profile: LaunchProfile, buffers: dict, rtol: float, atol: float) -> None:
+def _check_memory(run: _Run, profile: LaunchProfile, buffers: dict[str, np.ndarray]) -> None:
     """Inputs unmodified, outputs written, finite where they must be, and right."""
     if not profile.counts.global_store_bytes and not profile.counts.atomics:
         raise run.failed(
@@ -230,10 +252,10 @@ def _check_memory(run: _Run, profile: LaunchProfile, buffers: dict, rtol: float,
                     look_at="what stands to the left of =",
                 )
     for name, expected in run.case.expected.items():
-        _check_output(run, name, buffers[name], expected, rtol, atol)
+        _check_output(run, name, buffers[name], expected)
 
 
-def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray, rtol: float, atol: float) -> None:
+def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray) -> None:
     flat, wanted = got.ravel(), expected.ravel()
     if run.case.arguments[name] is None:
         written = ~same_bits(flat, poisoned(wanted))
@@ -247,7 +269,8 @@ def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray, r
                 look_at=look_at,
             )
     # Either way NaN is equal to nothing.
-    right = np.isclose(flat, wanted, rtol=rtol, atol=atol) if rtol or atol else flat == wanted
+    exact = not run.rtol and not run.atol
+    right = flat == wanted if exact else np.isclose(flat, wanted, rtol=run.rtol, atol=run.atol)
     wrong = np.flatnonzero(~right)
     if wrong.size:
         at = wrong[0]

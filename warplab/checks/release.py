@@ -29,9 +29,14 @@ def topics(course: Path = COURSE) -> list[str]:
     return sorted({path.stem for path in folders if path.stem == path.parent.name})
 
 
+def course_config() -> Config:
+    """The settings in nbgrader_config.py; reading them also lets new processes import warplab."""
+    return PyFileConfigLoader("nbgrader_config.py", path=str(COURSE)).load_config()
+
+
 def release_text(source: Path) -> str:
     """The release version of one source notebook: solutions, hidden tests and outputs removed, cells locked."""
-    config: Config = PyFileConfigLoader("nbgrader_config.py", path=str(COURSE)).load_config()
+    config = course_config()
     config.Exporter.default_preprocessors = []
     exporter = NotebookExporter(config=config)
     for preprocessor in GenerateAssignment().preprocessors:
