@@ -143,9 +143,10 @@ def _counter_table(groups: list[list[LaunchProfile]]) -> Table:
         rows.append(["time on the GPU", *(_gpu_time(group) for group in groups), ""])
         rows.append(["GPU", *(f.gpu_name or "" for f in firsts), ""])
     for counter in COUNTERS:
-        values = [getattr(f.counts, counter.name) for f in firsts]
+        # A launch that was only timed has counted nothing; every kernel executes at least one instruction.
+        values = [getattr(f.counts, counter.name) if f.counts.warp_instructions else None for f in firsts]
         if any(values) or counter.name in ALWAYS:
-            rows.append([counter.label, *map(count, values), counter.ncu])
+            rows.append([counter.label, *("–" if v is None else count(v) for v in values), counter.ncu])
         for after, label, name, form, metric in DERIVED:
             derived = [getattr(f.counts, name) for f in firsts]
             if after == counter.name and any(d is not None for d in derived):

@@ -13,13 +13,14 @@ class Addresses:
     """The base addresses of one value, for the lanes of a group. What is found out about them serves all accesses
     of the block that use the same base with another offset."""
 
-    __slots__ = ("_bits", "_high", "_indices", "_low", "_relative", "_sectors", "base")
+    __slots__ = ("_bits", "_high", "_indices", "_low", "_relative", "_sectors", "_wavefronts", "base")
 
     def __init__(self, base: np.ndarray) -> None:
         self.base = base
         self._low = self._high = self._bits = self._relative = None
         self._indices: dict[int, np.ndarray] = {}
         self._sectors: dict[int, int] = {}
+        self._wavefronts: dict[tuple[int, int], int] = {}
 
     @property
     def low(self) -> int:
@@ -72,6 +73,16 @@ class Addresses:
             else:
                 self._sectors[phase] = group.distinct(self.at(phase).view(np.int64) >> 5)
         return self._sectors[phase]
+
+    def wavefronts(self, offset: int, width: int, group) -> int:
+        """Passes through shared memory's banks, summed over warps. Moving all lanes by whole words changes nothing."""
+        key = (offset & 3, width)
+        if key not in self._wavefronts:
+            if self.base.shape[0] == 1:
+                self._wavefronts[key] = group.warps
+            else:
+                self._wavefronts[key] = group.bank_passes(self.at(offset & 3).view(np.int64) >> 2, -(-width // 4))
+        return self._wavefronts[key]
 
 
 class Accessor:

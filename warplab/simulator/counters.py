@@ -73,8 +73,42 @@ COUNTERS = (
         "smsp__sass_data_bytes_mem_global_op_st.sum",
         "bytes that the threads wrote",
     ),
-    Counter("shared_load_requests", "shared load requests", "smsp__inst_executed_op_shared_ld.sum", "by warp"),
-    Counter("shared_store_requests", "shared store requests", "smsp__inst_executed_op_shared_st.sum", "by warp"),
+    Counter(
+        "shared_load_requests",
+        "shared load requests",
+        "smsp__inst_executed_op_shared_ld.sum",
+        "load instructions that a warp sent to shared memory",
+    ),
+    Counter(
+        "shared_load_wavefronts",
+        "shared load wavefronts",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+        "passes that serve them: one, or more where lanes need different words of one bank",
+    ),
+    Counter(
+        "shared_load_conflicts",
+        "shared load bank conflicts",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+        "wavefronts beyond those that the width of the access needs",
+    ),
+    Counter(
+        "shared_store_requests",
+        "shared store requests",
+        "smsp__inst_executed_op_shared_st.sum",
+        "store instructions that a warp sent to shared memory",
+    ),
+    Counter(
+        "shared_store_wavefronts",
+        "shared store wavefronts",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+        "passes that serve them",
+    ),
+    Counter(
+        "shared_store_conflicts",
+        "shared store bank conflicts",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+        "wavefronts beyond those that the width of the access needs",
+    ),
     Counter("local_load_requests", "local load requests", "smsp__inst_executed_op_local_ld.sum", "by warp"),
     Counter("local_store_requests", "local store requests", "smsp__inst_executed_op_local_st.sum", "by warp"),
     Counter("branches", "branches", "smsp__sass_branch_targets.sum", "conditional branches, once per warp"),
@@ -85,7 +119,8 @@ COUNTERS = (
         "branches at which the threads of one warp went two ways",
     ),
     Counter("barriers", "barriers", "", "block-wide barriers, once per warp"),
-    Counter("atomics", "atomics", "smsp__inst_executed_op_global_atom.sum", "atomic operations, once per warp"),
+    Counter("atomics", "atomics", "", "atomic operations on global and shared memory, once per warp"),
+    Counter("tensor_operations", "tensor operations", "smsp__inst_executed_pipe_tensor.sum", "mma, once per warp"),
     Counter("flops_f16", "FP16 operations", "", "an FMA counts two, once per thread"),
     Counter("flops_f32", "FP32 operations", "", "an FMA counts two, once per thread"),
     Counter("flops_f64", "FP64 operations", "", "an FMA counts two, once per thread"),
@@ -105,13 +140,18 @@ class Counts:
     global_store_sectors: int = 0
     global_store_bytes: int = 0
     shared_load_requests: int = 0
+    shared_load_wavefronts: int = 0
+    shared_load_conflicts: int = 0
     shared_store_requests: int = 0
+    shared_store_wavefronts: int = 0
+    shared_store_conflicts: int = 0
     local_load_requests: int = 0
     local_store_requests: int = 0
     branches: int = 0
     divergent_branches: int = 0
     barriers: int = 0
     atomics: int = 0
+    tensor_operations: int = 0
     flops_f16: int = 0
     flops_f32: int = 0
     flops_f64: int = 0
@@ -178,6 +218,8 @@ class LaunchProfile:
     """One launch: its counters in total and by source line, a trace of its first warps' memory accesses.
 
     `footprint`: distinct bytes touched, in whole 32-byte sectors: "global_load_bytes", "global_store_bytes".
+    `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: by shape and types, as
+    "m16n8k16.f32.f16.f16.f32", once per warp.
     `gpu_seconds` and `gpu_name` are set only where the launch ran on that GPU and was timed with events.
     """
 
@@ -189,6 +231,8 @@ class LaunchProfile:
     sources: dict[str, str] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
     footprint: dict[str, int] = field(default_factory=dict)
+    mix: dict[str, int] = field(default_factory=dict)
+    tensor_operations: dict[str, int] = field(default_factory=dict)
     static: dict[str, int | None] = field(default_factory=dict)
     gpu_seconds: float | None = None
     gpu_name: str | None = None

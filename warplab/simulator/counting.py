@@ -6,6 +6,7 @@ import numpy as np
 
 from .access import Addresses
 from .counters import SECTOR_BYTES, Access, Counts, LaunchProfile
+from .program import Where
 from .translate import Translation
 
 
@@ -14,14 +15,14 @@ class Counting:
 
     def __init__(self, translation: Translation, memory, trace_warps: int, trace_events: int) -> None:
         self.translation, self.memory = translation, memory
-        blocks, sites = len(translation.blocks), len(translation.sites)
+        blocks = len(translation.blocks)
         self.block_threads = [0] * blocks
         self.block_warps = [0] * blocks
         self.divergent = [0] * blocks
-        self.requests = [0] * sites
-        self.sectors = [0] * sites
-        self.threads = [0] * sites
-        self.touched: dict[str, dict[int, np.ndarray]] = {"load": {}, "store": {}}
+        # By site and space: requests, threads, sectors, wavefronts.
+        self.accesses: dict[tuple[int, str], list[int]] = {}
+        self.tensor: dict[tuple[Where, str], int] = {}
+        self.touched: dict[str, dict[int, np.ndarray]] = {"load": {}, "store": {}, "atomic": {}}
         self.trace: list[tuple] = []
         self.trace_warps, self.trace_events = trace_warps, trace_events
 
@@ -30,13 +31,22 @@ class Counting:
         self.block_warps[number] += group.warps
 
     def access(self, site, space: str, addresses: Addresses, group) -> None:
-        self.requests[site.index] += group.warps
-        self.threads[site.index] += group.count
+        row = self.accesses.get((site.index, space))
+        if row is None:
+            row = self.accesses[site.index, space] = [0, 0, 0, 0]
+        row[0] += group.warps
+        row[1] += group.count
         if space == "global":
-            self.sectors[site.index] += addresses.sectors(site.offset, group)
+            row[2] += addresses.sectors(site.offset, group)
             self._touch(site, addresses)
+        elif space == "shared":
+            row[3] += addresses.wavefronts(site.offset, site.width, group)
         if self.trace_warps and group.chunk.first_block == 0 and len(self.trace) < self.trace_events:
             self._trace(site, space, addresses, group)
+
+    def matrix(self, where: Where, name: str, group) -> None:
+        """A tensor-core operation of each warp of the group; `name`: shape and types."""
+        self.tensor[where, name] = self.tensor.get((where, name), 0) + group.warps
 
     def _touch(self, site, addresses: Addresses) -> None:
         """Note the sectors for the footprint: a bitmap for each allocation."""
@@ -103,37 +113,46 @@ class Counting:
             threads, warps = self.block_threads[number], self.block_warps[number]
             if not warps:
                 continue
-            for where, (instructions, f16, f32, f64) in self.translation.static_counts[number].items():
+            for where, static in self.translation.static_counts[number].items():
                 counts = line(where)
-                counts.warp_instructions += warps * instructions
-                counts.thread_instructions += threads * instructions
-                counts.flops_f16 += threads * f16
-                counts.flops_f32 += threads * f32
-                counts.flops_f64 += threads * f64
+                counts.warp_instructions += warps * static.instructions
+                counts.thread_instructions += threads * static.instructions
+                for precision, amount in static.flops.items():
+                    name = f"flops_{precision}"
+                    setattr(counts, name, getattr(counts, name) + threads * amount)
+                for kind, amount in static.mix.items():
+                    profile.mix[kind] = profile.mix.get(kind, 0) + warps * amount
             if block.end == "branch":
                 line(block.last.where).branches += warps
                 line(block.last.where).divergent_branches += self.divergent[number]
             elif block.end == "barrier":
                 line(block.last.where).barriers += warps
-        for site in self.translation.sites:
-            requests = self.requests[site.index]
-            if not requests or site.space == "const":
-                continue
+        for (index, space), (requests, threads, sectors, wavefronts) in self.accesses.items():
+            site = self.translation.sites[index]
             counts = line(site.where)
-            space = "global" if site.space == "generic" else site.space
-            name = f"{space}_{site.op}_requests"
-            setattr(counts, name, getattr(counts, name) + requests)
+            if site.op == "atomic":
+                counts.atomics += requests
+                continue
+            if space == "const":
+                continue
+            amounts = {"requests": requests}
             if space == "global":
-                for what, amount in (
-                    ("sectors", self.sectors[site.index]),
-                    ("bytes", self.threads[site.index] * site.width),
-                ):
-                    name = f"global_{site.op}_{what}"
-                    setattr(counts, name, getattr(counts, name) + amount)
+                amounts.update(sectors=sectors, bytes=threads * site.width)
+            elif space == "shared":
+                # Without conflicts the lanes' words pass 32 at a time.
+                needed = requests * max(1, site.width // 4)
+                amounts.update(wavefronts=wavefronts, conflicts=max(0, wavefronts - needed))
+            for what, amount in amounts.items():
+                name = f"{space}_{site.op}_{what}"
+                setattr(counts, name, getattr(counts, name) + amount)
+        for (where, name), amount in self.tensor.items():
+            line(where).tensor_operations += amount
+            profile.tensor_operations[name] = profile.tensor_operations.get(name, 0) + amount
         profile.lines = dict(sorted(lines.items()))
         profile.counts = sum(lines.values(), Counts())
         profile.accesses = self.trace
         profile.footprint = {
             f"global_{op}_bytes": SECTOR_BYTES * sum(int(np.count_nonzero(m)) for m in maps.values())
             for op, maps in self.touched.items()
+            if op != "atomic"
         }

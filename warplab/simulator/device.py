@@ -123,7 +123,10 @@ class Device:
             shape += (1,) * (3 - len(shape))
             for axis, n, limit in zip("xyz", shape, limits, strict=True):
                 if not 1 <= n <= limit:
-                    raise InvalidLaunch(f"{what} dimension {axis} is {n:,}; it must be from 1 to {limit:,}")
+                    raise InvalidLaunch(
+                        f"{what} dimension {axis} is {n:,}; it must be from 1 to {limit:,}",
+                        reason="Use smaller blocks and a larger grid." if what == "block" and n > limit else "",
+                    )
             shapes.append(shape)
         grid, block = shapes
         threads = block[0] * block[1] * block[2]

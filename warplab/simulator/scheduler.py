@@ -14,6 +14,7 @@ from .errors import DivergentBarrier, DivergentWarp, InstructionLimit, Simulator
 from .program import Immediate
 
 FULL_MASK = 0xFFFFFFFF
+BANKS = 32  # of shared memory, 4 bytes wide
 
 
 class Group:
@@ -62,6 +63,24 @@ class Group:
             keys = np.sort((np.cumsum(order) << 40) + keys)
             steps = keys[1:] - keys[:-1]
         return 1 + int(np.count_nonzero(steps))
+
+    def bank_passes(self, words: np.ndarray, width: int) -> int:
+        """Wavefronts of accesses to `width` words from word numbers `words` on, summed over warps.
+
+        Each pass serves one word of each of the 32 banks; lanes that share a word share its pass.
+        """
+        if width == 1:
+            steps = words[1:] - words[:-1]
+            steps[self.breaks] = 1
+            if (steps == 1).all():  # neighbours take neighbouring words
+                return self.warps
+        order = np.zeros(words.shape[0], np.int64)
+        order[self.breaks + 1] = 1
+        warp = np.cumsum(order)
+        every = (words[:, None] + np.arange(width)).reshape(-1)
+        bank = (np.repeat(warp, width) << 5) | (every & (BANKS - 1))
+        keys = np.unique((bank << 32) | (every >> 5))
+        return int(np.bincount(keys >> 32, minlength=BANKS * self.warps).reshape(-1, BANKS).max(axis=1).sum())
 
 
 class Scheduler:

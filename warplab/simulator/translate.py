@@ -8,7 +8,7 @@ with `L` the registers read are gathered first and those that live on are scatte
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +92,15 @@ class Site:
         self.width = self.item * self.count
 
 
+@dataclass
+class StaticCounts:
+    """What one execution of a block's instructions of one line counts: a thread's FLOPs by precision, kinds."""
+
+    instructions: int = 0
+    flops: dict[str, int] = field(default_factory=dict)
+    mix: dict[str, int] = field(default_factory=dict)
+
+
 @dataclass(eq=False)
 class Translation:
     """An entry made runnable: its blocks, their functions and memory sites, register slots and variable offsets."""
@@ -105,7 +114,7 @@ class Translation:
     shared_bytes: int
     local_bytes: int
     sources: list[str]
-    static_counts: list[dict[Where, tuple[int, int, int, int]]]  # per block: instructions, flops f16, f32, f64 by line
+    static_counts: list[dict[Where, StaticCounts]]  # per block, by line
     block_where: list[Where]
 
 
@@ -121,7 +130,7 @@ class _Translator:
         from . import operations
 
         self.table = operations.TABLE
-        self.flops = operations.flops
+        self.flops, self.kind = operations.flops, operations.kind
         self.entry = entry
         self.params: dict[str, Param] = {p.name: p for p in entry.params}
         self.variables: dict[str, Variable] = {**entry.program.variables, **entry.variables}
@@ -169,15 +178,17 @@ class _Translator:
             [next((i.where for i in block.counted), Where("", 0)) for block in blocks],
         )
 
-    def _static_counts(self, block: Block) -> dict:
-        counts: dict[Where, list[int]] = {}
+    def _static_counts(self, block: Block) -> dict[Where, StaticCounts]:
+        counts: dict[Where, StaticCounts] = {}
         for instruction in block.counted:
-            row = counts.setdefault(instruction.where, [0, 0, 0, 0])
-            row[0] += 1
-            kind, amount = self.flops(instruction)
-            if kind:
-                row[("f16", "f32", "f64").index(kind) + 1] += amount
-        return {where: tuple(row) for where, row in counts.items()}
+            static = counts.setdefault(instruction.where, StaticCounts())
+            static.instructions += 1
+            precision, amount = self.flops(instruction)
+            if precision:
+                static.flops[precision] = static.flops.get(precision, 0) + amount
+            kind = self.kind(instruction)
+            static.mix[kind] = static.mix.get(kind, 0) + 1
+        return counts
 
     def slot(self, register: str) -> int:
         return self.slots.setdefault(register, len(self.slots))

@@ -27,3 +27,28 @@ def flops(instruction: Instruction) -> tuple[str | None, int]:
         return "f16", 2 * amount
     kind = "f16" if kind == "bf16" else kind
     return (kind, amount) if amount and kind in ("f16", "f32", "f64") else (None, 0)
+
+
+# Kinds of instruction, for a launch's mix: by opcode, and for arithmetic by type.
+KINDS = {
+    **dict.fromkeys(("ld", "ldu", "ldmatrix"), "load"),
+    **dict.fromkeys(("st", "stmatrix"), "store"),
+    **dict.fromkeys(("atom", "red"), "atomic"),
+    **dict.fromkeys(("bra", "brx", "ret", "exit", "call"), "control"),
+    **dict.fromkeys(("bar", "barrier", "mbarrier", "membar", "fence"), "synchronisation"),
+    **dict.fromkeys(("shfl", "vote", "match", "redux", "activemask", "elect"), "warp"),
+    **dict.fromkeys(("mma", "wmma"), "tensor"),
+    **dict.fromkeys(("mov", "cvta", "selp", "slct"), "move"),
+    "cp": "asynchronous copy",
+    "cvt": "conversion",
+}
+
+
+def kind(instruction: Instruction) -> str:
+    """Kind of an instruction: one of KINDS' values, or "FP16", "FP32", "FP64", "integer" arithmetic."""
+    if instruction.opcode in KINDS:
+        return KINDS[instruction.opcode]
+    last = instruction.modifiers[-1] if instruction.modifiers else ""
+    if last in ("f16", "f16x2", "bf16", "bf16x2"):
+        return "FP16"
+    return {"f32": "FP32", "f64": "FP64"}.get(last, "integer")
