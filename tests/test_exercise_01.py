@@ -9,6 +9,7 @@ import pytest
 from exercise_harness import ROOT, Session, cells_by_id, mutants, source_notebook
 from nbgrader.utils import is_grade, is_solution
 
+from warplab import backend
 from warplab.checks import release
 from warplab.checks.grade import cell_id
 
@@ -86,3 +87,13 @@ def test_there_are_enough_mutants(session):
     assert count.keys() == session.tests.keys()
     assert min(count.values()) >= 5
     assert len(MUTANTS) == len({(m.problem, m.cell.strip()) for m in MUTANTS}) >= 80
+
+
+@pytest.mark.gpu
+def test_a_gpu_changes_no_grade(session):
+    """With the real numba.cuda and cupy the same answers win and lose the same points."""
+    assert backend.name() == "gpu"
+    for problem in session.tests:
+        assert session.failures(problem, session.cells[problem].source) == {}
+    for mutant in MUTANTS:
+        assert session.failures(mutant.problem, mutant.cell).keys() == mutant.loses, mutant.path.name

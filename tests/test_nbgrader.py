@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import nbformat
-import pytest
 from exercise_harness import ROOT, Mutant, cells_by_id, mutants, source_notebook
 from nbgrader.api import Gradebook
 from nbgrader.utils import is_grade
@@ -36,10 +35,19 @@ def nbgrader(course: Path, command: str) -> str:
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def course(tmp_path_factory):
-    """A copy of the course in which one class has been graded: solution, blank and wrong submissions."""
-    course = tmp_path_factory.mktemp("course")
+def test_a_class_is_released_graded_and_returned(tmp_path):
+    """One test, since pytest-xdist would have each of its workers grade the class again for a shared fixture."""
+    course = graded_class(tmp_path)
+    generate_assignment_wrote_the_committed_release(course)
+    solution_scores_everything(course)
+    blank_scores_nothing(course)
+    wrong_answers_lose_their_own_points_only(course)
+    feedback_says_what_is_wrong(course)
+    nothing_else_was_written(course)
+
+
+def graded_class(course: Path) -> Path:
+    """A copy of the course in which one class has been graded: solution, blank and wrong submission."""
     shutil.copy(ROOT / "nbgrader_config.py", course)
     shutil.copytree(ROOT / "solutions", course / "solutions")
     shutil.copytree(ROOT / "warplab", course / "warplab", ignore=shutil.ignore_patterns("__pycache__"))
@@ -77,29 +85,29 @@ def points(course: Path, student: str) -> dict[str, tuple[float, float]]:
         return {grade.name: (grade.score, grade.max_score) for grade in notebook.grades}
 
 
-def test_generate_assignment_writes_the_committed_release(course):
+def generate_assignment_wrote_the_committed_release(course):
     written = (course / "exercises" / TOPIC / f"{TOPIC}.ipynb").read_bytes()
     assert written == (ROOT / "exercises" / TOPIC / f"{TOPIC}.ipynb").read_bytes()
 
 
-def test_solution_scores_everything(course):
+def solution_scores_everything(course):
     grades = points(course, "solution")
     assert len(grades) == sum(is_grade(cell) for cell in source_notebook(TOPIC).cells)
     assert all(score == possible for score, possible in grades.values()), grades
     assert sum(possible for _, possible in grades.values()) == 25
 
 
-def test_blank_scores_nothing(course):
+def blank_scores_nothing(course):
     assert [score for score, _ in points(course, "blank").values()] == [0] * 13
 
 
-def test_wrong_answers_lose_their_own_points_only(course):
+def wrong_answers_lose_their_own_points_only(course):
     lost = {test for test, (score, possible) in points(course, "wrong").items() if score != possible}
     assert lost == frozenset.union(*(mutant.loses for mutant in chosen_mutants()))
     assert 0 < len(lost) < 13
 
 
-def test_feedback_is_made_and_says_what_is_wrong(course):
+def feedback_says_what_is_wrong(course):
     for student, reason in (("solution", None), ("blank", "not written yet"), ("wrong", "past the end")):
         page = (course / "grading" / "feedback" / student / TOPIC / f"{TOPIC}.html").read_text()
         assert "Score:" in page
@@ -107,6 +115,6 @@ def test_feedback_is_made_and_says_what_is_wrong(course):
         assert reason is None or reason in page
 
 
-def test_nothing_is_written_beside_the_release_and_the_class(course):
+def nothing_else_was_written(course):
     expected = {"nbgrader_config.py", "solutions", "warplab", "exercises", "grading"}
     assert {path.name for path in course.iterdir()} - {".nbgrader.log"} == expected
