@@ -48,33 +48,8 @@ def _in_the_simulator():
         yield
 
 
-@pytest.fixture(scope="module", params=CODE_CELLS)
-def executed(request):
-    """(name, notebook run in the simulator as it is, all tasks unsolved)."""
-    return request.param, tool.execute(read(request.param))
-
-
-@pytest.fixture(scope="module", params=ANSWERS)
-def answered(request):
-    """(name, {task: output of its check for the right answer}, {(task, wrong answer): the same}) of one run.
-
-    The right answers stand in their places; each wrong one follows at the end, with its check below it.
-    """
-    name = request.param
-    notebook = read(name)
-    cells = {cell.id: cell for cell in notebook.cells}
-    wrong = {}
-    for task, answers in ANSWERS[name].items():
-        check = cells[task.replace("your-turn", "check")]
-        for source in answers.wrong:
-            again = copy.deepcopy(check)
-            again.id = f"wrong-{len(wrong)}"
-            wrong[task, source] = again
-            notebook.cells += [nbformat.v4.new_code_cell(source), again]
-        cells[task].source = answers.right
-    tool.execute(notebook)
-    right = {task: text_of(cells[task.replace("your-turn", "check")]) for task in ANSWERS[name]}
-    return name, right, {key: text_of(cell) for key, cell in wrong.items()}
+def pictures(notebook):
+    return [o for cell in tool.code_cells(notebook) for o in cell.outputs if "image/png" in o.get("data", {})]
 
 
 def test_every_lesson_is_tested():
@@ -82,36 +57,28 @@ def test_every_lesson_is_tested():
     assert set(ANSWERS) == set(CODE_CELLS)
 
 
-def test_a_lesson_runs_in_the_simulator(executed):
-    name, notebook = executed
+@pytest.mark.parametrize("name", CODE_CELLS)
+def test_a_lesson_runs_in_the_simulator(name):
+    """From the first cell to the last, all tasks unsolved. One test, so that the lesson runs once."""
+    notebook = tool.execute(read(name))
     counts = [cell.execution_count for cell in tool.code_cells(notebook)]
     assert counts == list(range(1, CODE_CELLS[name] + 1))
-
-
-def pictures(notebook):
-    return [o for cell in tool.code_cells(notebook) for o in cell.outputs if "image/png" in o.get("data", {})]
-
-
-def test_a_lesson_draws_its_pictures(executed):
-    name, notebook = executed
     assert len(pictures(notebook)) == PICTURES[name]
+    check_first_result(notebook)
+    check_times(notebook)
+    for cell in notebook.cells:
+        if "check" in cell.metadata.get("tags", []):
+            assert re.search(r"not written yet|^None: ", text_of(cell)), (name, text_of(cell))
 
 
-def test_committed_lessons_have_their_pictures(committed):
-    name, notebook = committed
-    assert len(pictures(notebook)) == PICTURES[name]
-
-
-def test_the_first_result_comes_within_three_code_cells(executed):
-    _, notebook = executed
+def check_first_result(notebook):
+    """Within three code cells; the line that names the backend does not count."""
     first = "\n".join(text_of(cell) for cell in tool.code_cells(notebook)[:3])
-    results = [line for line in first.splitlines() if line and not line.startswith("Warp Lab runs kernels")]
-    assert results
+    assert [line for line in first.splitlines() if line and not line.startswith("Warp Lab runs kernels")]
 
 
-def test_no_time_of_the_simulator_is_shown(executed):
+def check_times(notebook):
     """Every line with a rate or a time names the GPU it is from, or is arithmetic on a data sheet."""
-    _, notebook = executed
     for cell in tool.code_cells(notebook):
         label = ""
         for line in text_of(cell).splitlines():
@@ -126,36 +93,35 @@ def test_tasks_are_those_with_answers():
         tagged = [cell.id for cell in cells if "your-turn" in cell.metadata.get("tags", [])]
         checks = [cell.id for cell in cells if "check" in cell.metadata.get("tags", [])]
         assert tagged == list(answers)
-        assert checks == [task.replace("your-turn", "check") for task in tagged]
+        assert checks == [check_of(task) for task in tagged]
 
 
-def test_unsolved_tasks_say_so(executed):
-    name, notebook = executed
-    for cell in notebook.cells:
-        if "check" in cell.metadata.get("tags", []):
-            assert re.search(r"not written yet|^None: ", text_of(cell)), (name, text_of(cell))
-
-
-def test_right_answers_are_accepted(answered):
-    name, right, _ = answered
-    assert len(right) == len(ANSWERS[name])
-    for task, said in right.items():
+@pytest.mark.parametrize("name", ANSWERS)
+def test_checks_accept_the_right_answer_and_reject_wrong_ones(name):
+    """One run: right answers stand in their places, each wrong one follows at the end with its check below it."""
+    notebook = read(name)
+    cells = {cell.id: cell for cell in notebook.cells}
+    wrong = []
+    for task, answers in ANSWERS[name].items():
+        cells[task].source = answers.right
+        for source, reason in answers.wrong.items():
+            again = copy.deepcopy(cells[check_of(task)])
+            again.id = f"wrong-{len(wrong)}"
+            notebook.cells += [nbformat.v4.new_code_cell(source), again]
+            wrong.append((source, reason, again))
+    tool.execute(notebook)
+    for task in ANSWERS[name]:
+        said = text_of(cells[check_of(task)])
         assert re.search(r"right for \d+|^5: right$", said.strip()), (task, said)
-        assert "look at" not in said
-        assert "something else" not in said
-
-
-def test_wrong_answers_are_rejected_for_their_reason(answered):
-    name, _, wrong = answered
-    assert len(wrong) == sum(len(answers.wrong) for answers in ANSWERS[name].values())
-    for (task, source), said in wrong.items():
-        assert ANSWERS[name][task].wrong[source] in said, (source, said)
-
-
-def test_the_claim_comes_out_of_the_right_answer(answered):
-    name, right, _ = answered
+        assert not re.search("look at|something else", said), (task, said)
+    for source, reason, check in wrong:
+        assert reason in text_of(check), (source, text_of(check))
     if name == "01_vector_multiply":
-        assert "750,000 GB/s" in right["your-turn-rate"]
+        assert "the claim: 750,000 GB/s" in text_of(cells["check-rate"])
+
+
+def check_of(task):
+    return task.replace("your-turn", "check")
 
 
 def test_cells_are_short(committed):
@@ -191,6 +157,11 @@ def test_committed_outputs_are_those_of_one_clean_run(committed):
         for output in cell.outputs:
             assert output.output_type != "error"
             assert output.get("name") != "stderr"
+
+
+def test_committed_lessons_have_their_pictures(committed):
+    name, notebook = committed
+    assert len(pictures(notebook)) == PICTURES[name]
 
 
 def test_committed_outputs_name_the_device(committed):

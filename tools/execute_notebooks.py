@@ -51,6 +51,7 @@ def execute(notebook: NotebookNode, timeout: int = TIMEOUT) -> NotebookNode:
         timeout=timeout,
         kernel_name="python3",
         record_timing=False,
+        coalesce_streams=True,  # one output for what was printed, in however many pieces it came
         extra_arguments=["--log-level=ERROR"],  # no warning about sockets on this machine
         resources={"metadata": {"path": str(NOTEBOOKS)}},
     )

@@ -165,7 +165,7 @@ def draw_one_layer(m: Measurement, batch: int = 1) -> Figure:
         known = sorted({row["batch"] for row in m.value["rows"]})
         raise ValueError(f"batch {batch} was not measured; measured are {', '.join(map(str, known))}")
     lines = (
-        ("NumPy", [r["numpy_seconds"] for r in rows], "black", "-"),
+        ("NumPy with its BLAS", [r["numpy_seconds"] for r in rows], "black", "-"),
         ("GPU, with copies, pinned", [r["total_seconds"] for r in rows], BLUE, "-"),
         ("of that the kernel", [r["kernel_seconds"] for r in rows], BLUE, ":"),
     )
