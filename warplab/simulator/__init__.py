@@ -2,7 +2,8 @@
 
 The whole machine:
 
-1.  `parser` reads PTX text into instructions; `blocks` cuts them into basic blocks and finds the live registers.
+1.  `parser` reads PTX text into instructions; `calls` puts the bodies of device functions in place of their calls;
+    `blocks` cuts the result into basic blocks and finds the live registers.
 2.  Every thread of a launch is a *lane*. A register is one NumPy array with an entry a lane, or a single entry where
     all lanes hold the same value. `translate` turns a basic block, once, into a Python function on whole arrays;
     what each PTX instruction becomes is a row in the tables of `operations`, with `numerics` for what NumPy lacks.
@@ -13,7 +14,8 @@ The whole machine:
     checks on it tests bounds, alignment and initialisation before each of them, and `races` looks for accesses of
     different threads that nothing orders.
 5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
-6.  `device` ties it together: `Device.launch` checks the launch, cuts the grid into chunks of blocks that fit the
+6.  `system` serves what a kernel asks of the driver: `printf`, assert, clocks.
+7.  `device` ties it together: `Device.launch` checks the launch, cuts the grid into chunks of blocks that fit the
     processor's cache, and returns a `LaunchProfile`.
 
     from warplab import simulator
@@ -26,6 +28,7 @@ The whole machine:
 from .counters import COUNTERS, Access, Counter, Counts, LaunchProfile
 from .device import Device, Options, default_device
 from .errors import (
+    AssertFailed,
     DataRace,
     DivergentBarrier,
     DivergentWarp,
@@ -45,6 +48,7 @@ __all__ = [
     "COUNTERS",
     "Access",
     "Allocation",
+    "AssertFailed",
     "Counter",
     "Counts",
     "DataRace",

@@ -12,10 +12,11 @@ FALL, JUMP, BRANCH, GUARD, EXIT, BARRIER, TRAP = "fall", "jump", "branch", "guar
 _TERMINATORS = {"bra": JUMP, "ret": EXIT, "exit": EXIT, "bar": BARRIER, "barrier": BARRIER, "trap": TRAP}
 # Instructions whose first operand is read, not written.
 _NO_DESTINATION = frozenset(
-    ("st", "red", "bra", "ret", "exit", "bar", "barrier", "trap", "membar", "fence", "brkpt", "nanosleep")
+    ("st", "red", "bra", "ret", "exit", "bar", "barrier", "trap", "membar", "fence", "brkpt", "nanosleep", "assertfail")
 )
 
 
+_COMBINE = frozenset(("and", "or", "xor"))  # setp with a third input
 # Operands of the forms `d|p` with two destinations.
 _OPERANDS_WITH_PREDICATE = {"shfl": 6, "match": 4, "elect": 3}
 # Warp-wide instructions: the lanes of a warp that their mask names must be together before one of them runs.
@@ -65,7 +66,8 @@ def destinations(instruction: Instruction) -> list[str]:
     if not _writes(instruction):
         return []
     count = 1
-    if (instruction.opcode == "setp" and len(instruction.operands) - ("and" in instruction.modifiers) > 3) or (
+    combined = not _COMBINE.isdisjoint(instruction.modifiers)
+    if (instruction.opcode == "setp" and len(instruction.operands) - combined > 3) or (
         _OPERANDS_WITH_PREDICATE.get(instruction.opcode) == len(instruction.operands)
     ):
         count = 2

@@ -220,6 +220,7 @@ class LaunchProfile:
     `footprint`: distinct bytes touched, in whole 32-byte sectors: "global_load_bytes", "global_store_bytes".
     `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: by shape and types, as
     "m16n8k16.f32.f16.f16.f32", once per warp.
+    `output`: what the kernel printed.
     `gpu_seconds` and `gpu_name` are set only where the launch ran on that GPU and was timed with events.
     """
 
@@ -234,5 +235,6 @@ class LaunchProfile:
     mix: dict[str, int] = field(default_factory=dict)
     tensor_operations: dict[str, int] = field(default_factory=dict)
     static: dict[str, int | None] = field(default_factory=dict)
+    output: str = ""
     gpu_seconds: float | None = None
     gpu_name: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,9 +15,11 @@ from .counters import WARP_SIZE, LaunchProfile
 from .counting import Counting
 from .errors import Index3, InvalidLaunch
 from .memory import WINDOW_LOCAL, WINDOW_SHARED, DeviceMemory
+from .printf import Printed
 from .program import Entry, Program
 from .races import Races
 from .scheduler import Group, Scheduler
+from .system import System
 from .translate import SPECIAL, Translation, translate
 from .warps import WarpOperations
 
@@ -52,6 +55,9 @@ class Device:
     def __init__(self, memory_bytes: int = 16 << 30) -> None:
         self.memory = DeviceMemory(memory_bytes)
         self._variables: dict[int, tuple[Program, dict[str, int]]] = {}
+        self.printed = Printed()
+        self.parameters: int | None = None  # where the running kernel's parameters lie, if it takes their address
+        self.launches = self.ticks = 0  # so far; for %gridid and %globaltimer
 
     def launch(
         self,
@@ -83,18 +89,35 @@ class Device:
         step = max(1, options.chunk_lanes // threads)
         races = Races(translation, threads, total) if options.checks and options.races else None
         executed = 0
-        with np.errstate(all="ignore"):
-            for first in range(0, total, step):
-                geometry = _geometry(grid, block, first, min(step, total - first))
-                chunk = Chunk(self, entry, translation, geometry, bytes(buffer), shared_bytes, options, counting, races)
-                executed += Scheduler(chunk, options.instruction_limit - executed, options.path_limit).run()
-                if races is not None:
-                    races.finish()
-        profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
+        self.launches += 1
+        try:
+            with np.errstate(all="ignore"):
+                for first in range(0, total, step):
+                    geometry = _geometry(grid, block, first, min(step, total - first))
+                    chunk = Chunk(
+                        self, entry, translation, geometry, bytes(buffer), shared_bytes, options, counting, races
+                    )
+                    executed += Scheduler(chunk, options.instruction_limit - executed, options.path_limit).run()
+                    self.ticks = chunk.system.now
+                    if races is not None:
+                        races.finish()
+        finally:
+            output = self._end_launch()
+        profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources, output=output)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
         if counting is not None:
             counting.fill(profile)
         return profile
+
+    def _end_launch(self) -> str:
+        """Free the parameters; show what the kernel printed, also one that failed, and return it."""
+        if self.parameters is not None:
+            self.memory.free(self.parameters)
+            self.parameters = None
+        output = self.printed.take()
+        if output:
+            sys.stdout.write(output)
+        return output
 
     def variable_address(self, program: Program, name: str) -> int:
         """Address of a module's `.global` or `.const` variable, placed in memory at its first use."""
@@ -108,6 +131,11 @@ class Device:
                 self.memory.view(address, variable.size)[:] = np.frombuffer(variable.initial, np.uint8)
             self.memory.mark_initialized(address, variable.size)  # static variables start at zero
             addresses[name] = address
+            for offset, symbol in variable.pointers:
+                other, _, distance = symbol.partition("+")
+                known = other in program.functions
+                value = program.function_address(other) if known else self.variable_address(program, other)
+                self.memory.view(address + offset, 8).view(np.uint64)[0] = value + int(distance or "0", 0)
         return addresses[name]
 
     @staticmethod
@@ -238,7 +266,10 @@ class Chunk:
         self.warp = WarpOperations(self)
         self.everyone = Group(self, None)
         self.group = self.everyone
+        self.clock = 0  # instructions on the chunk's way so far
+        self.system = System(self)
         self.params = params
+        self.dynamic_shared_bytes = dynamic_shared_bytes
         self.static_shared_bytes = -(-translation.shared_bytes // 16) * 16
         self.own_shared_bytes = translation.shared_bytes
         if dynamic_shared_bytes:
@@ -286,6 +317,14 @@ class Chunk:
 
     def param(self, offset: int, dtype) -> np.ndarray:
         return np.frombuffer(self.params, dtype, 1, offset)
+
+    def param_address(self, offset: int) -> np.ndarray:
+        device = self.device
+        if device.parameters is None:
+            device.parameters = device.memory.allocate(len(self.params), "kernel parameters")
+            device.memory.view(device.parameters, len(self.params))[:] = np.frombuffer(self.params, np.uint8)
+            device.memory.mark_initialized(device.parameters, len(self.params))
+        return np.array([device.parameters + offset], np.uint64)
 
     def fence(self, lanes) -> None:
         if self.races is not None:
@@ -340,13 +379,13 @@ class Chunk:
 
     def where(self, site, lane: int) -> dict:
         """Place of a memory access, for errors."""
-        return self._where(site.where, lane)
+        return self.where_line(site.where, lane)
 
     def where_block(self, block, lane: int) -> dict:
         last = block.last if block.last is not None else next(iter(block.body), None)
-        return self._where(last.where if last is not None else self.translation.block_where[block.index], lane)
+        return self.where_line(last.where if last is not None else self.translation.block_where[block.index], lane)
 
-    def _where(self, where, lane: int) -> dict:
+    def where_line(self, where, lane: int) -> dict:
         block, thread = self.indices(lane)
         source = self.entry.program.source_line(where)
         return {

@@ -88,6 +88,14 @@ class DivergentWarp(SimulatorError):
     """A warp-wide instruction whose mask names lanes that never reach it."""
 
 
+class AssertFailed(SimulatorError):
+    """A device `assert` that does not hold; `expression`: what was asserted."""
+
+    def __init__(self, what: str, *, expression: str, **where) -> None:
+        self.expression = expression
+        super().__init__(what, **where)
+
+
 class InstructionLimit(SimulatorError):
     """The launch executed more instructions than its budget: probably an endless loop."""
 

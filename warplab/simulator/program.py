@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -111,6 +112,13 @@ class Entry:
     max_threads: tuple[int, int, int] | None = None
     translated: object = None  # blocks and their functions, made at the first launch
 
+    @functools.cached_property
+    def inlined(self) -> Entry:
+        """The kernel with the bodies of the functions that it calls in place of the calls."""
+        from .calls import inline
+
+        return inline(self)
+
     @property
     def shared_bytes(self) -> int:
         """Static shared memory of one thread block, bytes."""
@@ -118,13 +126,10 @@ class Entry:
 
     def shared_variables(self) -> list[Variable]:
         """Static shared variables that the kernel uses, its own and the module's."""
+        every = {**self.program.variables, **self.inlined.variables}
         used = {
-            name
-            for instruction in self.instructions
-            for name in _symbols(instruction.operands)
-            if name in self.variables or name in self.program.variables
+            name for instruction in self.inlined.instructions for name in symbols(instruction.operands) if name in every
         }
-        every = {**self.program.variables, **self.variables}
         return [v for n, v in every.items() if n in used and v.space == "shared" and not v.dynamic]
 
 
@@ -159,14 +164,15 @@ def layout(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], i
     return offsets, end
 
 
-def _symbols(operands):
+def symbols(operands):
+    """Names of the variables, parameters, functions and labels in operands."""
     for operand in operands:
         if isinstance(operand, Symbol):
             yield operand.name
         elif isinstance(operand, Address) and isinstance(operand.base, Symbol):
             yield operand.base.name
         elif isinstance(operand, Vector):
-            yield from _symbols(operand.items)
+            yield from symbols(operand.items)
 
 
 def load(ptx: str, sources: dict[str, str] | None = None) -> Program:

@@ -129,7 +129,7 @@ class Scheduler:
                 self._endless(block, group, path)
             if counting is not None:
                 counting.block(current, group)
-            chunk.group = group
+            chunk.group, chunk.clock = group, path
             result = functions[current](chunk, registers, group.lanes)
             end = block.end
             if end in (BRANCH, GUARD):

@@ -30,6 +30,7 @@ from .program import (
     Where,
     layout,
 )
+from .system import REGISTERS
 
 # NumPy dtype of each PTX type. Registers hold bits; an instruction's type says how it reads them.
 DTYPES = {
@@ -121,7 +122,7 @@ class Translation:
 def translate(entry: Entry) -> Translation:
     """Translate a kernel, once. Raises UnsupportedInstruction naming the instruction and its source line."""
     if entry.translated is None:
-        entry.translated = _Translator(entry).run()
+        entry.translated = _Translator(entry.inlined).run()
     return entry.translated
 
 
@@ -243,6 +244,10 @@ class BlockWriter:
         self.lines.append(text)
 
     def local(self, register: str) -> Local:
+        if register in REGISTERS:
+            name = self.fresh()
+            self.line(f"{name} = m.system.register({register!r}, L)")
+            return Local(name, REGISTERS[register][0])
         if register not in self.current:
             dtype = self.translator.dtypes.get(register)
             if dtype is None:
@@ -323,7 +328,9 @@ class BlockWriter:
         translator = self.translator
         variable = translator.variables.get(symbol)
         if symbol in translator.params:
-            return self.constant(translator.params[symbol].offset, dtype)
+            return self._cast(f"m.param_address({translator.params[symbol].offset})", "u8", dtype)
+        if symbol in translator.entry.program.functions:
+            return self.constant(translator.entry.program.function_address(symbol), dtype)
         if variable is None:
             raise self.unsupported(f"unknown symbol {symbol}")
         if variable.space == "shared":

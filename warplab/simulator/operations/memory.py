@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..program import Address, Instruction, Symbol, Vector
+from ..program import Instruction, Symbol, Vector
 from ..translate import DTYPES, BlockWriter, item_bytes
 from .arithmetic import allow
 
@@ -26,13 +26,18 @@ def _load(w: BlockWriter, i: Instruction) -> None:
     space, dtype, count = _memory(w, i)
     destination, address = i.operands[:2]
     if space == "param":
-        if not isinstance(address, Address) or not isinstance(address.base, Symbol):
-            raise w.unsupported()
+        if not isinstance(address.base, Symbol):  # through a pointer to a parameter
+            return _load_from(w, i, "const", dtype, count)
         offset = w.translator.params[address.base.name].offset + address.offset
         items = destination.items if isinstance(destination, Vector) else (destination,)
         for k, item in enumerate(items):
             w.define(item, f"m.param({offset + k * item_bytes(dtype)}, {dtype})", dtype)
         return
+    return _load_from(w, i, space, dtype, count)
+
+
+def _load_from(w: BlockWriter, i: Instruction, space: str, dtype: str, count: int) -> None:
+    destination, address = i.operands[:2]
     base, offset = w.addresses(address)
     site = w.site("load", space, dtype, count, offset)
     if count == 1:

@@ -65,10 +65,8 @@ def _convert_address(w: BlockWriter, i: Instruction) -> None:
     space = next(m for m in i.modifiers if m in ("global", "shared", "local", "const", "param"))
     dtype = DTYPES[i.modifiers[-1]]
     source = i.operands[1]
-    if space in ("global", "const"):
+    if space in ("global", "const", "param"):
         return w.define(i.operands[0], w.array(source, dtype), dtype, alias_of=source)
-    if space == "param":
-        raise w.unsupported()
     sign = "-" if "to" in i.modifiers else "+"
     return w.define(i.operands[0], f"{w.array(source, dtype)} {sign} m.window_{space}", dtype)
 

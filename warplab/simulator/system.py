@@ -1,0 +1,160 @@
+"""What a kernel asks of the system around it: printf, assert, clocks, special registers, the kind of an address."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .errors import AssertFailed, IllegalAddress
+from .memory import WINDOW_LOCAL, WINDOW_SHARED
+from .program import Where
+
+NUMBER_OF_SMS = 132  # of an H100 SXM
+_MAX_STRING = 1 << 16
+
+# Special registers that are read where they stand, in an instruction: dtype, value for a chunk.
+# The clocks count the PTX instructions that the chunk of blocks has gone through (a thread sees its own and those of
+# the threads that ran before it); %globaltimer goes on from launch to launch. Neither is a time of a GPU.
+REGISTERS = {
+    "%clock": ("u4", lambda chunk: chunk.clock & 0xFFFFFFFF),
+    "%clock_hi": ("u4", lambda chunk: chunk.clock >> 32),
+    "%clock64": ("u8", lambda chunk: chunk.clock),
+    "%globaltimer": ("u8", lambda chunk: chunk.system.now),
+    "%globaltimer_lo": ("u4", lambda chunk: chunk.system.now & 0xFFFFFFFF),
+    "%globaltimer_hi": ("u4", lambda chunk: chunk.system.now >> 32),
+    "%gridid": ("u8", lambda chunk: chunk.device.launches),
+    "%nsmid": ("u4", lambda chunk: NUMBER_OF_SMS),
+    "%smid": ("u4", lambda chunk: (chunk.first_block + chunk.block_of) % NUMBER_OF_SMS),
+    "%dynamic_smem_size": ("u4", lambda chunk: chunk.dynamic_shared_bytes),
+    "%total_smem_size": ("u4", lambda chunk: chunk.own_shared_bytes),
+    "%aggr_smem_size": ("u4", lambda chunk: chunk.own_shared_bytes),
+    "%is_explicit_cluster": ("b1", lambda chunk: False),  # every block is a cluster of its own
+    "%cluster_ctarank": ("u4", lambda chunk: 0),
+    "%cluster_nctarank": ("u4", lambda chunk: 1),
+    **{f"%cluster_ctaid.{axis}": ("u4", lambda chunk: 0) for axis in "xyz"},
+    **{f"%cluster_nctaid.{axis}": ("u4", lambda chunk: 1) for axis in "xyz"},
+    **{f"%clusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%ctaid.{a}"]) for axis in "xyz"},
+    **{f"%nclusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%nctaid.{a}"]) for axis in "xyz"},
+    **{f"%envreg{k}": ("u4", lambda chunk: 0) for k in range(32)},
+}
+
+
+class System:
+    """Called by translated blocks; `lanes` are the group's (None for all)."""
+
+    def __init__(self, chunk) -> None:
+        self.chunk = chunk
+        self.slept = 0
+
+    @property
+    def now(self) -> int:
+        return self.chunk.device.ticks + self.chunk.clock + self.slept
+
+    def register(self, name: str, lanes) -> np.ndarray:
+        dtype, value = REGISTERS[name]
+        values = np.atleast_1d(np.asarray(value(self.chunk), "?" if dtype == "b1" else dtype))
+        return values if lanes is None else self.chunk.at(values, lanes)
+
+    def sleep(self, nanoseconds: np.ndarray) -> None:
+        """nanosleep: only %globaltimer goes on."""
+        self.slept += int(np.max(nanoseconds))
+
+    def is_space(self, space: str, address: np.ndarray) -> np.ndarray:
+        """isspacep: which generic addresses lie in a space."""
+        device, program = self.chunk.device, self.chunk.entry.program
+        if space in ("shared", "local"):
+            return self._within(address, WINDOW_SHARED if space == "shared" else WINDOW_LOCAL)
+        if space == "param":
+            allocation = device.memory.find(device.parameters) if device.parameters is not None else None
+            return _inside(address, [allocation] if allocation is not None else [])
+        constants = [
+            device.memory.find(device.variable_address(program, name))
+            for name, variable in program.variables.items()
+            if variable.space == "const"
+        ]
+        constant = _inside(address, constants)
+        if space == "const":
+            return constant
+        return ~(self._within(address, WINDOW_SHARED) | self._within(address, WINDOW_LOCAL) | constant)
+
+    @staticmethod
+    def _within(address: np.ndarray, window: int) -> np.ndarray:
+        return (address >= np.uint64(window)) & (address < np.uint64(2 * window))
+
+    # -- printf and assert -----------------------------------------------------------------------------------------
+
+    def printf(self, formats: np.ndarray, arguments: np.ndarray, lanes, file: str, line: int) -> np.ndarray:
+        """vprintf: note what the lanes print; the number of arguments of each lane's format."""
+        count = self.chunk.group.count
+        where = Where(file, line)
+        if formats.shape[0] == 1:
+            return np.array([self._printf(int(formats[0]), arguments, lanes, where, count)], np.uint32)
+        result = np.empty(count, np.uint32)
+        for address in np.unique(formats):
+            mine = np.flatnonzero(formats == address)
+            own = arguments if arguments.shape[0] == 1 else arguments[mine]
+            own_lanes = mine if lanes is None else lanes[mine]
+            result[mine] = self._printf(int(address), own, own_lanes, where, mine.size)
+        return result
+
+    def _printf(self, address: int, arguments: np.ndarray, lanes, where: Where, count: int) -> int:
+        if not address:
+            return 0xFFFFFFFF
+        text = self._string(address, lanes, where)
+        return self.chunk.device.printed.add(
+            text,
+            lambda offset, dtype: self._read(arguments + np.uint64(offset), dtype),
+            lambda addresses: self._strings(addresses, lanes, where),
+            count,
+        )
+
+    def assert_fail(self, expression, file, line, function, lanes, at: Where) -> None:
+        """__assertfail: the kernel ends with an error."""
+        expression, name, function = (self._string(int(a[0]), lanes, at).decode() for a in (expression, file, function))
+        where = Where(*at) if at[1] else Where(name, int(line[0]))
+        lane = 0 if lanes is None else int(lanes[0])
+        raise AssertFailed(
+            f"assertion failed: {expression} (in {function})",
+            expression=expression,
+            **self.chunk.where_line(where, lane),
+        )
+
+    def _strings(self, addresses: np.ndarray, lanes, where: Where) -> list[bytes]:
+        known = {a: self._string(a, lanes, where) if a else b"(null)" for a in set(addresses.tolist())}
+        return [known[a] for a in addresses.tolist()]
+
+    def _string(self, address: int, lanes, where: Where) -> bytes:
+        """The bytes up to the first zero."""
+        view, start = self._place(np.array([address], np.uint64))
+        start = int(start[0])
+        if view is self.chunk.access.views["global"]:
+            allocation = self.chunk.device.memory.find(start)
+            if allocation is None:
+                raise IllegalAddress(
+                    f"printf of a string at {address:#x}, which lies outside every array",
+                    reason="`%s` takes a char* that ends with a zero byte.",
+                    address=address,
+                    **self.chunk.where_line(where, 0 if lanes is None else int(lanes[0])),
+                )
+            end = min(allocation.end, start + _MAX_STRING)
+        else:
+            end = start + _MAX_STRING
+        return view["u1"][start:end].tobytes().partition(b"\0")[0]
+
+    def _read(self, addresses: np.ndarray, dtype: str) -> np.ndarray:
+        view, place = self._place(addresses)
+        return view[dtype].take(place // int(dtype[1:]))
+
+    def _place(self, addresses: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Views of the space that generic addresses lie in, and byte numbers there."""
+        views = self.chunk.access.views
+        for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
+            if self._within(addresses[:1], window).all():
+                return views[space], (addresses - np.uint64(window)).view(np.int64)
+        return views["global"], addresses.view(np.int64)
+
+
+def _inside(address: np.ndarray, allocations: list) -> np.ndarray:
+    result = np.zeros(address.shape, bool)
+    for allocation in allocations:
+        result |= (address >= np.uint64(allocation.address)) & (address < np.uint64(allocation.end))
+    return result
