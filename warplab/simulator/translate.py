@@ -142,7 +142,7 @@ class _Translator:
         self.dtypes = dtypes
         self.slots: dict[str, int] = {}
         self.sites: list[Site] = []
-        self.constants: dict[str, np.ndarray] = {}
+        self.constants: dict[str, object] = {}
 
     def _register_dtype(self, kind: str) -> str:
         try:
@@ -284,6 +284,12 @@ class BlockWriter:
         number = np.array([_fit(value, dtype)], dtype=np.dtype(dtype if dtype != "b1" else "?"))
         name = f"K_{dtype}_{number.tobytes().hex()}"
         self.translator.constants[name] = number
+        return name
+
+    def object(self, value) -> str:
+        """The name by which the function finds `value`, such as an instruction's tables."""
+        name = f"O{len(self.translator.constants)}"
+        self.translator.constants[name] = value
         return name
 
     def viewed(self, local: Local, dtype: str) -> str:

@@ -1,0 +1,157 @@
+"""Which element of a matrix each thread of a warp holds: the fragments of mma, wmma and ldmatrix.
+
+Every layout but that of Volta's m8n8k4 comes from one rule. Lane l stands for g = l / 4 ("groupID" in the PTX ISA) and
+t = l % 4 ("threadID_in_group"). A register holds e consecutive elements, e = 1 for tf32, s32, f32 and f64, 2 for f16
+and bf16, 4 for 8-bit types, so the four lanes with one g hold 4·e consecutive elements of a row.
+
+    A (16 × K)   row = g + 8·(r % 2), column = 4e·(r / 2) + e·t + i     register r, element i in it
+    B (K × 8)    row = 4e·r + e·t + i, column = g
+    C, D (16 × 8)  row = g + 8·(j / 2), column = 2t + j % 2             element j
+
+With M = 8 there is no second half of rows. These are the formulas of the PTX ISA, "Warp-level matrix instructions",
+sections "Matrix Fragments for mma.m16n8k16 with floating point type", "… for mma.m16n8k32" and their neighbours.
+
+PTX leaves the fragments of wmma opaque. Those here are an H100's, read with wmma.load on 2026-11-21: a matrix of
+M × N is cut into tiles of 16 × 8 as above, one after another; m8n32k16 is m32n8k16 with everything transposed;
+f16 fragments of A and B that are shorter than 16 elements repeat themselves. They do not depend on the layout in
+memory.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+WARP_SIZE = 32
+BITS = {
+    **dict.fromkeys(("s8", "u8", "e4m3", "e5m2", "b8"), 8),
+    **dict.fromkeys(("f16", "bf16", "b16"), 16),
+    **dict.fromkeys(("tf32", "f32", "s32"), 32),
+    "f64": 64,
+}
+WMMA_HALF_ELEMENTS = 16  # of an f16 fragment of A or B, whatever the shape
+
+
+class Fragment(NamedTuple):
+    """`row`, `column`: int64 arrays of shape (32, elements); element j of lane l is matrix[row[l, j], column[l, j]].
+
+    Elements are in the order of the registers, the low bits of a register first. `rows`, `columns`: the matrix's.
+    """
+
+    row: np.ndarray
+    column: np.ndarray
+    rows: int
+    columns: int
+
+
+class Shape(NamedTuple):
+    """D (m × n) = A (m × k) · B (k × n) + C."""
+
+    m: int
+    n: int
+    k: int
+
+
+def parse_shape(text: str) -> Shape:
+    """`"m16n8k16"` → Shape(16, 8, 16). KeyError for text of another form."""
+    match = re.fullmatch(r"m(\d+)n(\d+)k(\d+)", text)
+    if match is None:
+        raise KeyError(text)
+    return Shape(*map(int, match.groups()))
+
+
+@functools.cache
+def mma_fragment(shape: str, operand: str, kind: str, layout: str = "row") -> Fragment:
+    """Fragment of `mma.sync`. `operand`: "a", "b", "c" or "d"; `kind`: the PTX type of its elements.
+
+    `layout` ("row" or "col") matters for f16 m8n8k4 only: there each of the four groups of eight lanes holds a matrix
+    of its own, and all are given. KeyError for a shape or type that the rule does not cover.
+    """
+    m, n, k = parse_shape(shape)
+    if shape == "m8n8k4" and kind in ("f16", "f32"):
+        return _quad_pairs(operand, kind, layout)
+    if n != 8 or m not in (8, 16):
+        raise KeyError(shape)
+    lane = np.arange(WARP_SIZE)[:, None]
+    g, t = lane // 4, lane % 4
+    e = max(1, 32 // BITS[kind])
+    halves = m // 8
+    if operand in ("c", "d"):
+        j = np.arange(2 * halves)
+        return _fragment(g + 8 * (j // 2), 2 * t + j % 2, m, n)
+    if k % (4 * e):
+        raise KeyError(shape)
+    if operand == "a":
+        j = np.arange(halves * k // 4)
+        r, i = j // e, j % e
+        return _fragment(g + 8 * (r % halves), 4 * e * (r // halves) + e * t + i, m, k)
+    j = np.arange(k // 4)
+    r, i = j // e, j % e
+    return _fragment(4 * e * r + e * t + i, g + 0 * j, k, n)
+
+
+@functools.cache
+def wmma_fragment(shape: str, operand: str, kind: str) -> Fragment:
+    """Fragment of `wmma`, as nvcuda::wmma shows it in `fragment.x`. `operand`: "a", "b", "c" or "d".
+
+    KeyError for a shape that wmma does not have.
+    """
+    m, n, k = parse_shape(shape)
+    if (m, n) == (8, 32):
+        whole = wmma_fragment(f"m32n8k{k}", {"a": "b", "b": "a"}.get(operand, operand), kind)
+        return _fragment(whole.column, whole.row, whole.columns, whole.rows)
+    if (m, n) not in ((16, 16), (32, 8), (8, 8)):
+        raise KeyError(shape)
+    tile = mma_fragment(f"m{min(m, 16)}n8k{k}", operand, kind)
+    steps_m = range(0, m, 16) if operand != "b" else (0,)
+    steps_n = range(0, n, 8) if operand != "a" else (0,)
+    row = np.concatenate([tile.row + i for i in steps_m for _ in steps_n], axis=1)
+    column = np.concatenate([tile.column + j for _ in steps_m for j in steps_n], axis=1)
+    if kind == "f16" and operand in ("a", "b"):
+        times = WMMA_HALF_ELEMENTS // row.shape[1]
+        row, column = np.tile(row, times), np.tile(column, times)
+    rows, columns = {"a": (m, k), "b": (k, n)}.get(operand, (m, n))
+    return _fragment(row, column, rows, columns)
+
+
+@functools.cache
+def ldmatrix_fragment(transposed: bool = False) -> Fragment:
+    """One 8 × 8 matrix of 16-bit elements, as `ldmatrix` gives it to a warp: two elements a lane.
+
+    PTX ISA, "Warp-level matrix load instruction: ldmatrix". Row i is what lane i (for the second matrix lane 8 + i,
+    and so on) points to.
+    """
+    lane = np.arange(WARP_SIZE)[:, None]
+    row, column = lane // 4 + np.zeros(2, np.int64), 2 * (lane % 4) + np.arange(2)
+    return _fragment(column, row, 8, 8) if transposed else _fragment(row, column, 8, 8)
+
+
+def _quad_pairs(operand: str, kind: str, layout: str) -> Fragment:
+    """mma.m8n8k4 with f16: four products at a time, stacked here along the rows (A, C, D) or the columns (B).
+
+    PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16 floating point type": lanes q·4 … q·4+3 and q·4+16 … q·4+19
+    work on product q.
+    """
+    lane = np.arange(WARP_SIZE)[:, None]
+    product, upper, t = lane // 4 % 4, lane // 16, lane % 4
+    i = np.arange(4 if operand in ("a", "b") else 8)
+    if operand in ("a", "b"):
+        along_k = (layout == "row") == (operand == "a")  # a lane's four elements run along k
+        outer = t + 4 * upper + 0 * i if along_k else i + 4 * upper
+        inner = i + 0 * t if along_k else t + 0 * i
+        if operand == "a":
+            return _fragment(8 * product + outer, inner, 32, 4)
+        return _fragment(inner, 8 * product + outer, 4, 32)
+    if kind == "f16":
+        return _fragment(8 * product + t + 4 * upper + 0 * i, i + 0 * t, 32, 8)
+    row = (t & 1) + (i & 2) + 4 * upper
+    column = (i & 4) + (t & 2) + (i & 1)
+    return _fragment(8 * product + row, column, 32, 8)
+
+
+def _fragment(row: np.ndarray, column: np.ndarray, rows: int, columns: int) -> Fragment:
+    row, column = (np.ascontiguousarray(x) for x in np.broadcast_arrays(row, column))
+    return Fragment(row, column, rows, columns)
