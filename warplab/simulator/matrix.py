@@ -214,7 +214,7 @@ class MatrixOperations:
     # -- wmma.load and wmma.store ----------------------------------------------------------------------------------
 
     def load(self, transfer: Transfer, base: np.ndarray, stride: np.ndarray, lanes) -> list[np.ndarray]:
-        """Registers of a fragment. `base`: address of the matrix; `stride`: elements from a row (column) to the next."""
+        """Registers of a fragment. `base`: address of the matrix; `stride`: elements from row (column) to row."""
         warps = self._warps(transfer.site, lanes)
         base, stride = self._origin(transfer, base, stride, lanes, warps)
         fragment = transfer.fragment

@@ -10,7 +10,7 @@ NumPy.
 Measured on an H100 (2026-11-21; tests/recorded/matrix_h100.npz holds a sample): 25 bits, one step for all of k. What
 the H100 has no mma.sync for, its compiler makes from other instructions, and so do the rules here:
 
-    e4m3, e5m2  converted to f16 and multiplied in two steps, elements 0 and 1 of each four, then 2 and 3; C is added last
+    e4m3, e5m2  converted to f16, multiplied in two steps (elements 0 and 1 of each four, then 2 and 3), C added last
     wmma tf32   two steps of k = 4
     f64         a chain of FMAs from C, k ascending
     f16 m8n8k4  FMAs in f32
@@ -28,10 +28,9 @@ from .numerics import fma_f32, fma_f64
 FRACTION_BITS = 25  # kept of each addend, below the largest exponent
 _WARPS_AT_A_TIME = 128  # so that a step's arrays stay in the processor's cache
 _NAN = {"f16": np.uint16(0x7FFF), "f32": np.uint32(0x7FFFFFFF)}
-_LEAST = {  # the exponent of subnormal numbers
+_LEAST = {  # the exponent of subnormal numbers; 8-bit factors are f16 by then
     **dict.fromkeys(("bf16", "tf32", "f32"), 2.0**-126),
-    **dict.fromkeys(("f16", "e5m2"), 2.0**-14),
-    "e4m3": 2.0**-6,
+    **dict.fromkeys(("f16", "e5m2", "e4m3"), 2.0**-14),
 }
 
 
@@ -168,7 +167,7 @@ def quad_pair(a, b, c, kinds):
     a, b, c = (x.astype(np.float32) for x in (a, b, c))
     x, y = a[:, :, None], b[:, None]
     if kinds[3] == "f32":
-        total = x[0] * y[0]
+        total = x[0] * y[0] + np.float32(0)
         for k in range(1, 4):
             total = fma_f32(x[k], y[k], total)
         return (total + c).astype(np.float64)
