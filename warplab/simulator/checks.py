@@ -8,6 +8,8 @@ from .access import Addresses, mark_written, written
 from .errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
 from .memory import HOST_START
 
+_ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"}
+
 
 class Checks:
     """Checks for the lanes of one chunk; a failed one raises for the lowest lane concerned."""
@@ -20,6 +22,11 @@ class Checks:
 
     def load(self, site, space: str, addresses: Addresses, lanes) -> None:
         allocation = self._bounds(site, space, addresses, lanes)
+        self._readable(site, space, addresses, lanes, allocation)
+        if self.races is not None and space in ("shared", "global"):
+            self.races.load(site, space, addresses, lanes, allocation)
+
+    def _readable(self, site, space: str, addresses: Addresses, lanes, allocation) -> None:
         if space == "shared":
             arrays = self.chunk.access.shared
             if not arrays.complete:
@@ -29,13 +36,30 @@ class Checks:
                     self._initialized(site, space, addresses, lanes, arrays.written)
         elif space in ("global", "const") and (allocation is None or not allocation.complete):
             self._initialized(site, space, addresses, lanes, self.memory.written)
-        if self.races is not None and space in ("shared", "global"):
-            self.races.load(site, space, addresses, lanes, allocation)
 
     def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
         allocation = self._bounds(site, space, addresses, lanes)
         if self.races is not None and space in ("shared", "global"):
             self.races.store(site, space, addresses, lanes, allocation, values)
+        self._note_written(site, space, addresses, allocation)
+
+    def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
+        """`reads`: the old value matters, as it does for all but an exchange whose result nobody uses."""
+        if space == "local":
+            raise IllegalAddress(
+                "an atomic operation on local memory",
+                reason="Atomics are for memory that threads share: an array in global or shared memory.",
+                **self.chunk.where(site, 0 if lanes is None else int(lanes[0])),
+            )
+        allocation = self._bounds(site, space, addresses, lanes)
+        if reads:
+            self._readable(site, space, addresses, lanes, allocation)
+        else:
+            self._note_written(site, space, addresses, allocation)
+        if self.races is not None:
+            self.races.store(site, space, addresses, lanes, allocation, None)
+
+    def _note_written(self, site, space: str, addresses: Addresses, allocation) -> None:
         if space == "shared":
             if not self.chunk.access.shared.complete:
                 mark_written(self.chunk.access.shared.written, addresses, site)
@@ -75,7 +99,7 @@ class Checks:
         bad = (address & np.uint64(site.width - 1)) != 0
         if bad.any():
             lane, at = self._first(bad, address, lanes)
-            what = f"misaligned address: a {site.op} of {site.width} bytes at {at:#x}"
+            what = f"misaligned address: {_ACCESS[site.op]} of {site.width} bytes at {at:#x}"
             allocation = self.memory.find(at) if space == "global" else None
             name = None
             if allocation is not None:
@@ -92,7 +116,7 @@ class Checks:
     def _illegal(self, site, address: np.ndarray, bad: np.ndarray, lanes) -> None:
         lane, at = self._first(bad, address, lanes)
         where = self.chunk.where(site, lane)
-        what = f"illegal address: a {site.op} of {site.width} bytes at {at:#x}"
+        what = f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {at:#x}"
         count = int(bad.sum())
         others = f" (so do {count - 1:,} other threads)" if count > 1 else ""
         freed, near = self.memory.find_freed(at), self.memory.nearest(at)
@@ -132,7 +156,7 @@ class Checks:
         lane, at = self._first(bad, distance, lanes)
         owner = {"shared": "block", "local": "thread"}[space]
         raise IllegalAddress(
-            f"illegal address: a {site.op} of {site.width} bytes at byte {at} of {space} memory, "
+            f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at byte {at} of {space} memory, "
             f"of which the {owner} has {size} bytes",
             reason=f"Is an index of the {space} array too large"
             + (", or was too little dynamic shared memory given at the launch?" if space == "shared" else "?"),

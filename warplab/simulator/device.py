@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .access import Accessor, Addresses
+from .atomics import Atomics
 from .checks import Checks
 from .counters import WARP_SIZE, LaunchProfile
 from .counting import Counting
@@ -285,6 +286,7 @@ class Chunk:
             Checks(self) if options.checks else None,
             counting,
         )
+        self.atomics = Atomics(self.access)
         if races is not None:
             races.start(self)
         self.load, self.store = self.access.load, self.access.store

@@ -8,9 +8,9 @@ emitter raises KeyError or IndexError, or `writer.unsupported()`, for a form tha
 from __future__ import annotations
 
 from ..program import Instruction
-from . import arithmetic, calls, matrix, memory, moves, warp
+from . import arithmetic, atomics, calls, matrix, memory, moves, warp
 
-TABLE = {**arithmetic.TABLE, **moves.TABLE, **memory.TABLE, **warp.TABLE, **calls.TABLE, **matrix.TABLE}
+TABLE = {**arithmetic.TABLE, **moves.TABLE, **memory.TABLE, **warp.TABLE, **calls.TABLE, **atomics.TABLE, **matrix.TABLE}
 
 FLOPS = {
     **dict.fromkeys(("add", "sub", "mul", "div", "min", "max", "sqrt", "rsqrt", "rcp"), 1),

@@ -1,0 +1,302 @@
+"""Atomic operations of a group of lanes: as if the lanes came one after another, in the order of their numbers.
+
+Where all addresses differ one array operation does it. Otherwise the lanes are sorted by address, and those of one
+address, a *segment*, are worked through by prefix sums, by a scan or in rounds, one lane of each segment a round.
+Floating-point sums round after every lane, as the hardware does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+_MANY_SEGMENTS, _ROUNDS = 256, 128  # rounds are worth it for many segments; longer ones are finished by themselves
+_CAS_ROUNDS = 8
+
+
+class Operation(NamedTuple):
+    """`step(old, b)` is what one lane leaves behind; `ufunc` does the same and is scanned where it may be."""
+
+    step: Callable
+    ufunc: np.ufunc | None = None
+
+
+def _increment(old, bound):
+    return np.where(old >= bound, old.dtype.type(0), old + old.dtype.type(1))
+
+
+def _decrement(old, bound):
+    return np.where((old == 0) | (old > bound), bound, old - old.dtype.type(1))
+
+
+def _flush(a):
+    return np.where(np.abs(a) < np.float32(2.0**-126), np.copysign(np.float32(0), a), a)
+
+
+def _add_flushed(old, b):
+    return _flush(_flush(old) + _flush(b))
+
+
+def _bf16_value(bits):
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def _bf16_bits(value):
+    """bfloat16 bits of float32, rounded to nearest even; NaN in its canonical form."""
+    bits = value.astype(np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    return np.where(np.isnan(value), np.uint32(0x7FFF), rounded).astype(np.uint16)
+
+
+def _on_bf16(function: Callable) -> Callable:
+    return lambda old, b: _bf16_bits(function(_bf16_value(old), _bf16_value(b)))
+
+
+OPERATIONS = {
+    "add": Operation(np.add, np.add),
+    "min": Operation(np.minimum, np.minimum),
+    "max": Operation(np.maximum, np.maximum),
+    "and": Operation(np.bitwise_and, np.bitwise_and),
+    "or": Operation(np.bitwise_or, np.bitwise_or),
+    "xor": Operation(np.bitwise_xor, np.bitwise_xor),
+    "inc": Operation(_increment),
+    "dec": Operation(_decrement),
+    "exch": Operation(lambda old, b: np.broadcast_to(b, old.shape)),
+    "fadd": Operation(np.add, np.add),
+    "fadd.ftz": Operation(_add_flushed),
+    "fmin": Operation(np.fmin, np.fmin),
+    "fmax": Operation(np.fmax, np.fmax),
+    "fadd.bf16": Operation(_on_bf16(np.add)),
+    "fmin.bf16": Operation(_on_bf16(np.fmin)),
+    "fmax.bf16": Operation(_on_bf16(np.fmax)),
+}
+_CANONICAL_NAN = {"f2": np.array(0x7FFF, "u2").view("f2"), "f4": np.array(0x7FFFFFFF, "u4").view("f4")}
+
+
+class Atomics:
+    """Called by translated blocks; `lanes` are the group's (None for all), results have an entry each."""
+
+    def __init__(self, access) -> None:
+        self.access = access
+
+    def run(self, site, addresses, operation: str, operands: tuple, lanes, wanted: bool) -> list[np.ndarray | None]:
+        """Old values, one array an element of the access (None where they are not wanted).
+
+        `operands`: for each element the values b, or (compare, b) for "cas".
+        """
+        access, space = self.access, site.space
+        if space == "generic":
+            space, addresses = access._resolve(addresses, site)
+        if access.checks is not None:
+            access.checks.atomic(site, space, addresses, lanes, reads=operation != "exch" or wanted)
+        group = access.chunk.group
+        if access.counting is not None:
+            access.counting.access(site, space, addresses, group)
+        view, index = addresses.index(access.views[space][site.dtype], site.item, site.offset)
+        if operation == "fadd" and space == "global" and site.dtype == "f4":
+            operation = "fadd.ftz"
+        return [apply(view[k:], index, operation, values, group.count, wanted) for k, values in enumerate(operands)]
+
+    @staticmethod
+    def halves(packed: np.ndarray, dtype) -> tuple[np.ndarray, np.ndarray]:
+        """The low and the high half of 32-bit values."""
+        pair = np.ascontiguousarray(packed).view(dtype).reshape(-1, 2)
+        return pair[:, 0].copy(), pair[:, 1].copy()
+
+    @staticmethod
+    def packed(low: np.ndarray | None, high: np.ndarray | None) -> np.ndarray | None:
+        return None if low is None else np.stack((low, high), axis=-1).reshape(-1).view(np.uint32)
+
+
+def apply(view: np.ndarray, index: np.ndarray, operation: str, operands, count: int, wanted: bool):
+    """Do `operation` for `count` lanes at elements `index` of `view` (one element, or one a lane).
+
+    Returns the values that the lanes found (None unless `wanted`).
+    """
+    if operation == "fadd.ftz" and not _may_be_subnormal(view, index, operands):
+        operation = "fadd"
+    if index.shape[0] == count:
+        steps = index[1:] - index[:-1]
+        order = None
+        if steps.size and not (steps > 0).all():
+            if (steps < 0).any():
+                order = np.argsort(index, kind="stable")
+                steps = np.diff(index[order])
+        if (steps != 0).all():
+            return _apart(view, index, operation, operands)
+        ordered = index if order is None else index[order]
+        starts = np.concatenate(([0], np.flatnonzero(steps) + 1))
+    else:
+        order, ordered, starts = None, index, np.zeros(1, np.int64)
+    places = ordered[starts]
+    if operation == "cas":
+        operands = tuple(_each(values, order, count) for values in operands)
+    else:
+        operands = _each(operands, order, count)
+    segments = _Segments(starts, count, view.take(places))
+    found, left = _contended(segments, operation, operands, wanted)
+    view[places] = left
+    if not wanted:
+        return None
+    if order is None:
+        return found
+    result = np.empty_like(found)
+    result[order] = found
+    return result
+
+
+def _each(values: np.ndarray, order, count: int) -> np.ndarray:
+    values = np.broadcast_to(values, count)
+    return values if order is None else values[order]
+
+
+def _may_be_subnormal(view, index, values) -> bool:
+    """Sums of numbers that are all multiples of 2**-125 (which those from 2**-102 on are) are never subnormal."""
+    return any(((np.abs(v) < np.float32(2.0**-102)) & (v != 0)).any() for v in (values, view.take(index)))
+
+
+def _apart(view: np.ndarray, index: np.ndarray, operation: str, operands) -> np.ndarray:
+    """Every lane has an address of its own."""
+    old = view.take(index)
+    if operation == "cas":
+        compare, b = operands
+        view[index] = np.where(old == compare, b, old)
+    else:
+        view[index] = _canonical(OPERATIONS[operation].step(old, operands))
+    return old
+
+
+def _canonical(values: np.ndarray) -> np.ndarray:
+    """NaN results have one bit pattern (float32 and float16)."""
+    nan = _CANONICAL_NAN.get(values.dtype.str[1:])
+    if nan is None or not np.isnan(values).any():
+        return values
+    return np.where(np.isnan(values), nan, values)
+
+
+class _Segments:
+    """Lanes sorted by address. `starts`: where each address begins; `old`: the value there before."""
+
+    def __init__(self, starts: np.ndarray, count: int, old: np.ndarray) -> None:
+        self.starts, self.count, self.old = starts, count, old
+        self.lengths = np.diff(np.append(starts, count))
+        self.ends = starts + self.lengths - 1
+
+    @property
+    def number(self) -> np.ndarray:
+        """The segment of each lane."""
+        return np.repeat(np.arange(self.starts.shape[0]), self.lengths)
+
+    @property
+    def place(self) -> np.ndarray:
+        """The place of each lane in its segment."""
+        return np.arange(self.count) - np.repeat(self.starts, self.lengths)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        return np.repeat(values, self.lengths)
+
+    def shifted(self, left: np.ndarray) -> np.ndarray:
+        """What each lane finds, given what each leaves."""
+        found = np.empty_like(left)
+        found[1:] = left[:-1]
+        found[self.starts] = self.old
+        return found
+
+
+def _contended(segments: _Segments, operation: str, b, wanted: bool) -> tuple[np.ndarray | None, np.ndarray]:
+    """What each lane finds (None where not wanted), and what is left of each segment."""
+    if operation == "cas":
+        return _compare_and_swap(segments, *b)
+    if operation == "exch":
+        return segments.shifted(b), b[segments.ends]
+    if operation in ("inc", "dec") and (b == b[0]).all():
+        return _count_around(segments, operation, int(b[0]))
+    ufunc = OPERATIONS[operation].ufunc
+    if operation == "add" and wanted:
+        sums = np.cumsum(b, dtype=b.dtype)
+        before = sums - b
+        found = before + segments.spread(segments.old - before[segments.starts])
+        return found, found[segments.ends] + b[segments.ends]
+    if ufunc is not None and operation[0] != "f":
+        if not wanted:
+            return None, ufunc(segments.old, ufunc.reduceat(b, segments.starts, dtype=b.dtype))
+        left = _scan(segments, ufunc, b)
+        return segments.shifted(left), left[segments.ends]
+    return _one_by_one(segments, OPERATIONS[operation], b)
+
+
+def _scan(segments: _Segments, ufunc: np.ufunc, b: np.ndarray) -> np.ndarray:
+    """What each lane leaves, by doubling steps."""
+    left = b.copy()
+    left[segments.starts] = ufunc(segments.old, left[segments.starts])
+    if segments.starts.shape[0] == 1:
+        return ufunc.accumulate(left)
+    place, step, longest = segments.place, 1, int(segments.lengths.max())
+    while step < longest:
+        left[step:] = np.where(place[step:] >= step, ufunc(left[:-step], left[step:]), left[step:])
+        step *= 2
+    return left
+
+
+def _count_around(segments: _Segments, operation: str, bound: int) -> tuple[np.ndarray, np.ndarray]:
+    """inc and dec by lanes with the same bound: after the first lane a value counts around 0…bound."""
+    step, dtype = OPERATIONS[operation].step, segments.old.dtype
+    cycle = np.uint64(bound + 1)
+    first = step(segments.old, dtype.type(bound)).astype(np.uint64)
+    after = (segments.place % (bound + 1)).astype(np.uint64)  # 32-bit operations: nothing overflows 64 bits
+    turned = segments.spread(first) + (after if operation == "inc" else cycle - after)
+    left = (turned % cycle).astype(dtype)
+    return segments.shifted(left), left[segments.ends]
+
+
+def _one_by_one(segments: _Segments, operation: Operation, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """In rounds for many short segments; what is longer, or few, a segment at a time."""
+    left = np.empty_like(b)
+    current = segments.old
+    done = 0
+    if segments.starts.shape[0] > _MANY_SEGMENTS:
+        done = min(_ROUNDS, int(segments.lengths.max()))
+        current = current.copy()
+        for place in range(done):
+            going = np.flatnonzero(segments.lengths > place)
+            lane = segments.starts[going] + place
+            left[lane] = current[going] = _canonical(operation.step(current[going], b[lane]))
+    for number in np.flatnonzero(segments.lengths > done):
+        first, end = segments.starts[number] + done, segments.ends[number] + 1
+        own = np.concatenate((current[number : number + 1], b[first:end]))
+        if operation.ufunc is not None:
+            left[first:end] = _canonical(operation.ufunc.accumulate(own)[1:])
+        else:
+            for k in range(1, own.shape[0]):
+                own[k : k + 1] = _canonical(operation.step(own[k - 1 : k], own[k : k + 1]))
+            left[first:end] = own[1:]
+    return segments.shifted(left), left[segments.ends]
+
+
+def _compare_and_swap(segments: _Segments, compare: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """In each round the first lane of a segment that finds what it compares with swaps; those before it did not."""
+    number, current = segments.number, segments.old.copy()
+    found = np.empty_like(b)
+    rest = np.arange(segments.count)
+    for _ in range(_CAS_ROUNDS):
+        at = number[rest]
+        hits = rest[compare[rest] == current[at]]
+        winners = hits[np.unique(number[hits], return_index=True)[1]]
+        last = np.full(current.shape, segments.count)
+        last[number[winners]] = winners
+        done = rest <= last[at]
+        found[rest[done]] = current[at[done]]
+        current[number[winners]] = b[winners]
+        rest = rest[~done]
+        if not rest.size:
+            return found, current
+    values = current.tolist()  # many lanes swap one after another: plain Python is the quickest
+    old = []
+    for where, expected, new in zip(number[rest].tolist(), compare[rest].tolist(), b[rest].tolist(), strict=True):
+        old.append(values[where])
+        if values[where] == expected:
+            values[where] = new
+    found[rest] = old
+    return found, np.array(values, current.dtype)
