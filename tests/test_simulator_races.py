@@ -62,6 +62,7 @@ KERNEL shift(const int* a, int* c, int n) {
 }
 KERNEL histogram(const int* a, int* bins) { bins[a[threadIdx.x]] += 1; }
 KERNEL flag(const int* a, int* found) { if (a[threadIdx.x] == 3) *found = 1; }
+KERNEL flag4(int k, int4* found) { *found = make_int4(1, 2, 3, 4 + k * threadIdx.x); }
 KERNEL last(const int* a, int* c) { *c = threadIdx.x; }
 KERNEL neighbours(char* c, int* out) {
     __shared__ char s[64];
@@ -151,9 +152,13 @@ def test_lost_update():
 
 
 def test_threads_that_write_the_same_value_are_no_race():
-    found = np.zeros(1, np.int32)
+    found = np.zeros(4, np.int32)
     run("flag", 1, 64, np.full(64, 3, np.int32), found)
     assert found[0] == 1
+    run("flag4", 1, 64, np.int32(0), found)
+    assert found.tolist() == [1, 2, 3, 4]
+    with pytest.raises(simulator.DataRace, match="writes"):
+        run("flag4", 1, 64, np.int32(1), found)
     with pytest.raises(simulator.DataRace, match="writes"):
         run("last", 1, 64, np.zeros(1, np.int32), found)
 

@@ -30,8 +30,11 @@ HOLD_SECONDS = 2e-3  # longer than the host takes to launch a kernel that is com
 def install() -> None:
     """Put the hooks in place, once."""
     import cupy
+    from numba.cuda.core import config
     from numba.cuda.dispatcher import CUDADispatcher
 
+    # The course's first launches are small on purpose; Numba would warn of each on stderr.
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     CUDADispatcher.call = _numba_hook(CUDADispatcher.call)
     cupy.RawKernel, cupy.RawModule = _cupy_classes()
 

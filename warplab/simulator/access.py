@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .memory import WINDOW_LOCAL, WINDOW_SHARED
+from .memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
 
 _FULL = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
 
@@ -55,10 +55,11 @@ class Addresses:
     def index(self, view: np.ndarray, item: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
         """A view and the element numbers in it at which the accesses at `offset` are found."""
         if self.bits & (item - 1) or offset & (item - 1):
-            return view, (self.at(offset) // item).view(np.int64)
+            return view, ((self.at(offset) & np.uint64(ORIGIN - 1)) // item).view(np.int64)
         indices = self._indices.get(item)
         if indices is None:
-            indices = self.base.view(np.int64) >> (item.bit_length() - 1) if item > 1 else self.base.view(np.int64)
+            # Places in device memory; those in shared and local memory are below ORIGIN as they are.
+            indices = (self.base.view(np.int64) & (ORIGIN - 1)) >> (item.bit_length() - 1)
             self._indices[item] = indices
         if offset >= 0:
             return view[offset // item :], indices

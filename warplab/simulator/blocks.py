@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from .program import Address, Entry, Instruction, Negated, Register, Vector
 
 # How a block ends.
-FALL, JUMP, BRANCH, GUARD, EXIT, BARRIER, TRAP = "fall", "jump", "branch", "guard", "exit", "barrier", "trap"
+FALL, JUMP, BRANCH, GUARD, EXIT, TRAP = "fall", "jump", "branch", "guard", "exit", "trap"
+BARRIER, WARP_SYNC = "barrier", "warp sync"
 
 _TERMINATORS = {"bra": JUMP, "ret": EXIT, "exit": EXIT, "bar": BARRIER, "barrier": BARRIER, "trap": TRAP}
 # Instructions whose first operand is read, not written.
@@ -24,7 +25,7 @@ _MEETINGS = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "wmma",
 
 
 def is_meeting(instruction: Instruction) -> bool:
-    return instruction.opcode in _MEETINGS or "warp" in instruction.modifiers
+    return instruction.opcode in _MEETINGS
 
 
 @dataclass(eq=False)
@@ -126,7 +127,9 @@ def cut(entry: Entry) -> list[Block]:
                 new_block()
             blocks[-1].meeting = instruction
         start_of[number] = blocks[-1].index
-        kind = _TERMINATORS.get(instruction.opcode) if "warp" not in instruction.modifiers else None
+        kind = _TERMINATORS.get(instruction.opcode)
+        if kind == BARRIER and "warp" in instruction.modifiers:
+            kind = WARP_SYNC
         if instruction.guard is not None and kind != JUMP:
             # Becomes a skip around a block of its own.
             block = blocks[-1]
@@ -162,16 +165,19 @@ def cut(entry: Entry) -> list[Block]:
 
 
 def _find_live_registers(blocks: list[Block]) -> None:
-    reads, writes = [], []
+    reads, writes, read_at_end = [], [], []
     for block in blocks:
         read, written = set(), set()
         for instruction in block.body:
             read.update(name for name in sources(instruction) if name not in written)
             written.update(destinations(instruction))
-        if block.end == BARRIER:
-            read.update(name for name in _barrier_sources(block.last) if name not in written)
+        at_end = set(_barrier_sources(block.last)) if block.end in (BARRIER, WARP_SYNC) else set()
+        read |= at_end - written
         if block.condition is not None and block.condition.name not in written:
             read.add(block.condition.name)
+        if block.end == BARRIER and "red" in block.last.modifiers:
+            written.update(_registers(block.last.operands[0]))
+        read_at_end.append(at_end)
         reads.append(read)
         writes.append(written)
     changed = True
@@ -182,7 +188,10 @@ def _find_live_registers(blocks: list[Block]) -> None:
             before = frozenset(reads[block.index] | (out - writes[block.index]))
             if out != block.live_out or before != block.live_in:
                 block.live_out, block.live_in, changed = out, before, True
+    for block, at_end in zip(blocks, read_at_end, strict=True):
+        block.live_out |= at_end  # the scheduler reads them, so they must be in their slots
 
 
 def _barrier_sources(instruction: Instruction) -> list[str]:
-    return [name for operand in instruction.operands for name in _registers(operand)]
+    operands = instruction.operands[1:] if "red" in instruction.modifiers else instruction.operands
+    return [name for operand in operands for name in _registers(operand)]

@@ -6,7 +6,7 @@ import numpy as np
 
 from .access import Addresses, mark_written, written
 from .errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
-from .memory import HOST_START
+from .memory import is_host_address
 
 _ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"}
 
@@ -120,7 +120,7 @@ class Checks:
         count = int(bad.sum())
         others = f" (so do {count - 1:,} other threads)" if count > 1 else ""
         freed, near = self.memory.find_freed(at), self.memory.nearest(at)
-        if at >= HOST_START:
+        if is_host_address(at):
             raise HostPointer(
                 f"{what}: that is host memory, which a kernel cannot reach{others}",
                 reason="Copy the data to the device first (cuda.to_device, cp.asarray) and pass that array.",

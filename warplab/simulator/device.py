@@ -15,11 +15,13 @@ from .checks import Checks
 from .counters import WARP_SIZE, LaunchProfile
 from .counting import Counting
 from .errors import Index3, InvalidLaunch
+from .groups import Group
+from .matrix import MatrixOperations
 from .memory import WINDOW_LOCAL, WINDOW_SHARED, DeviceMemory
 from .printf import Printed
 from .program import Entry, Program
 from .races import Races
-from .scheduler import Group, Scheduler
+from .scheduler import POLICIES, Scheduler
 from .system import System
 from .translate import SPECIAL, Translation, translate
 from .warps import WarpOperations
@@ -37,7 +39,7 @@ class Options:
     `checks`: test every access; `races`: and look for data races. `counters`: count. `trace_warps`, `trace_events`:
     keep the accesses of the first warps. `instruction_limit`: thread instructions of the launch; `path_limit`:
     instructions along one chunk's way; beyond either the launch is taken for endless. `chunk_lanes`: threads run at a
-    time, about.
+    time, about. `scheduling`: "volta" (a program counter a thread) or "pascal" (one a warp); see `scheduler`.
     """
 
     checks: bool = True
@@ -48,6 +50,11 @@ class Options:
     instruction_limit: int = 2**33
     path_limit: int = 5_000_000
     chunk_lanes: int = 1 << 15
+    scheduling: str = "volta"
+
+    def __post_init__(self) -> None:
+        if self.scheduling not in POLICIES:
+            raise ValueError(f"scheduling must be one of {POLICIES}, not {self.scheduling!r}")
 
 
 class Device:
@@ -98,7 +105,9 @@ class Device:
                     chunk = Chunk(
                         self, entry, translation, geometry, bytes(buffer), shared_bytes, options, counting, races
                     )
-                    executed += Scheduler(chunk, options.instruction_limit - executed, options.path_limit).run()
+                    executed += Scheduler(
+                        chunk, options.instruction_limit - executed, options.path_limit, options.scheduling
+                    ).run()
                     self.ticks = chunk.system.now
                     if races is not None:
                         races.finish()
@@ -264,7 +273,7 @@ class Chunk:
         )
         self.lane_of = geometry.lane_of
         self.warps = self.warp_sizes.shape[0]
-        self.warp = WarpOperations(self)
+        self.warp, self.matrix = WarpOperations(self), MatrixOperations(self)
         self.everyone = Group(self, None)
         self.group = self.everyone
         self.clock = 0  # instructions on the chunk's way so far
@@ -382,6 +391,9 @@ class Chunk:
     def where(self, site, lane: int) -> dict:
         """Place of a memory access, for errors."""
         return self.where_line(site.where, lane)
+
+    def where_instruction(self, instruction, lane: int) -> dict:
+        return self.where_line(instruction.where, lane)
 
     def where_block(self, block, lane: int) -> dict:
         last = block.last if block.last is not None else next(iter(block.body), None)

@@ -1,7 +1,7 @@
 """Device memory: one address space, allocations with gaps between them, and a record of which bytes were written.
 
-A device address is the byte's place in one large anonymous mapping, of which only touched pages take memory. A second
-mapping of the same shape holds a byte 0xFF for every byte that was ever written.
+A device address is `ORIGIN` plus the byte's place in one large anonymous mapping, of which only touched pages take
+memory. A second mapping of the same shape holds a byte 0xFF for every byte that was ever written.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 
 ALIGNMENT = 512  # bytes; as cudaMalloc's
 GAP = 1 << 16  # unallocated bytes after each allocation, so that an overrun meets no neighbour
-FIRST_ADDRESS = 1 << 25
+# Host addresses end below 2**48 on the processors of today, so no host pointer looks like a device address.
+ORIGIN = 1 << 48
 # Where the generic address space shows shared and local memory; beyond any device address.
-WINDOW_SHARED = 1 << 40
-WINDOW_LOCAL = 1 << 41
-# Host addresses on Linux lie above this.
-HOST_START = 1 << 42
+WINDOW_SHARED = 1 << 49
+WINDOW_LOCAL = 1 << 50
 _PAGE = mmap.PAGESIZE
+_FIRST = ORIGIN + (1 << 20)
 _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
@@ -60,7 +60,7 @@ class DeviceMemory:
         self.views = {kind: data.view(kind) for kind in kinds}
         self.written = {width: shadow.view(f"u{width}") for width in (1, 2, 4, 8)}
         self._bytes, self._written_bytes = data, shadow
-        self._next = FIRST_ADDRESS
+        self._next = _FIRST
         self._starts: list[int] = []
         self._allocations: list[Allocation] = []
         self._freed: list[Allocation] = []
@@ -86,12 +86,12 @@ class DeviceMemory:
 
     def _place(self, nbytes: int) -> int:
         room = -(-nbytes // ALIGNMENT) * ALIGNMENT + GAP
-        if self._next + room <= self.size:
+        if self._next + room <= ORIGIN + self.size:
             address, self._next = self._next, self._next + room
             return address
-        end = FIRST_ADDRESS  # the space is used up: the first hole between allocations that is large enough
+        end = _FIRST  # the space is used up: the first hole between allocations that is large enough
         for allocation in [*self._allocations, None]:
-            start = self.size if allocation is None else allocation.address
+            start = ORIGIN + self.size if allocation is None else allocation.address
             if end + room <= start:
                 return end
             if allocation is not None:
@@ -106,14 +106,15 @@ class DeviceMemory:
         del self._starts[position]
         allocation = self._allocations.pop(position)
         self.used_bytes -= allocation.nbytes
+        start, end = address - ORIGIN, allocation.end - ORIGIN
+        first, last = -(-start // _PAGE) * _PAGE, end // _PAGE * _PAGE
         for mapping, view in ((self._data, self._bytes), (self._shadow, self._written_bytes)):
-            first, last = -(-address // _PAGE) * _PAGE, allocation.end // _PAGE * _PAGE
             if last > first:  # whole pages go back to the system and read as zero again
                 mapping.madvise(mmap.MADV_DONTNEED, first, last - first)
-                view[address:first] = 0
-                view[last : allocation.end] = 0
+                view[start:first] = 0
+                view[last:end] = 0
             else:
-                view[address : allocation.end] = 0
+                view[start:end] = 0
         self._freed = [*self._freed[-63:], allocation]
 
     def find(self, address: int) -> Allocation | None:
@@ -149,7 +150,7 @@ class DeviceMemory:
 
     def view(self, address: int, nbytes: int) -> np.ndarray:
         """The bytes themselves, as uint8. Writing through the view needs `mark_initialized`."""
-        return self._bytes[address : address + nbytes]
+        return self._bytes[address - ORIGIN : address - ORIGIN + nbytes]
 
     def mark_initialized(self, address: int, nbytes: int) -> None:
         """Note that these bytes were written."""
@@ -159,16 +160,29 @@ class DeviceMemory:
         if allocation is not None and nbytes >= allocation.nbytes:
             allocation.complete = True
         else:
-            self._written_bytes[address : address + nbytes] = 0xFF
+            self._written_bytes[address - ORIGIN : address - ORIGIN + nbytes] = 0xFF
 
     def mark_uninitialized(self, address: int, nbytes: int) -> None:
         """Forget that these bytes were written."""
         allocation = self.find(address)
         if allocation is not None and allocation.complete:
             allocation.complete = False
-            self._written_bytes[allocation.address : allocation.end] = 0xFF
-        self._written_bytes[address : address + nbytes] = 0
+            self._written_bytes[allocation.address - ORIGIN : allocation.end - ORIGIN] = 0xFF
+        self._written_bytes[address - ORIGIN : address - ORIGIN + nbytes] = 0
 
 
 def _reserve(size: int) -> mmap.mmap:
     return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+
+
+def is_host_address(address: int) -> bool:
+    """Does this address lie in the memory of this very process?"""
+    try:
+        with open("/proc/self/maps") as maps:
+            for line in maps:
+                start, _, end = line.split(" ", 1)[0].partition("-")
+                if int(start, 16) <= address < int(end, 16):
+                    return True
+    except OSError:
+        pass
+    return False

@@ -250,18 +250,23 @@ class Races:
 
     def _unchanged(self, site, space: str, addresses: Addresses, values) -> np.ndarray | bool:
         """Lanes that write what is there already: harmless."""
-        if values is None or site.count > 1:
-            return False
+        if values is None:
+            return np.False_
         view, index = addresses.index(self.chunk.access.views[space][site.dtype], site.item, site.offset)
-        return view.take(index) == values[0]
+        same = view.take(index) == values[0]
+        for k in range(1, site.count):
+            same = same & (view[k:].take(index) == values[k])
+        return same
 
     def _one_value(self, record: _Record, space: str, event: _Event, word, same_word, values) -> None:
         """Lanes of one store share a word: a race unless they write the same."""
-        if values is not None and len(values) == 1:
-            value = np.broadcast_to(values[0], word.shape)
-            winner = np.full(record.words, 0, value.dtype)
+        different = np.zeros(word.shape, bool)
+        for value in values:  # lanes that share a word of an aligned access share all its words
+            value = np.broadcast_to(value, word.shape)
+            winner = np.zeros(record.words, value.dtype)
             winner[word] = value
-            same_word &= winner[word] != value
+            different |= winner[word] != value
+        same_word &= different
         if same_word.any():
             self._report("writes", "writes", record, record.writer, None, space, event, word, same_word)
 

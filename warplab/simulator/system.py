@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .errors import AssertFailed, IllegalAddress
-from .memory import WINDOW_LOCAL, WINDOW_SHARED
+from .memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
 from .program import Where
 
 NUMBER_OF_SMS = 132  # of an H100 SXM
@@ -127,7 +127,7 @@ class System:
         view, start = self._place(np.array([address], np.uint64))
         start = int(start[0])
         if view is self.chunk.access.views["global"]:
-            allocation = self.chunk.device.memory.find(start)
+            allocation = self.chunk.device.memory.find(address)
             if allocation is None:
                 raise IllegalAddress(
                     f"printf of a string at {address:#x}, which lies outside every array",
@@ -135,7 +135,7 @@ class System:
                     address=address,
                     **self.chunk.where_line(where, 0 if lanes is None else int(lanes[0])),
                 )
-            end = min(allocation.end, start + _MAX_STRING)
+            end = start + min(allocation.end - address, _MAX_STRING)
         else:
             end = start + _MAX_STRING
         return view["u1"][start:end].tobytes().partition(b"\0")[0]
@@ -150,7 +150,7 @@ class System:
         for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
             if self._within(addresses[:1], window).all():
                 return views[space], (addresses - np.uint64(window)).view(np.int64)
-        return views["global"], addresses.view(np.int64)
+        return views["global"], addresses.view(np.int64) & (ORIGIN - 1)
 
 
 def _inside(address: np.ndarray, allocations: list) -> np.ndarray:

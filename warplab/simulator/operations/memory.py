@@ -68,9 +68,4 @@ def _fence(w: BlockWriter, i: Instruction) -> None:
     w.line("m.fence(L)")
 
 
-def _sync_warp(w: BlockWriter, i: Instruction) -> None:
-    """bar.warp.sync; the scheduler has brought the lanes together."""
-    w.line("m.sync_warp(L)")
-
-
-TABLE = {"ld": _load, "ldu": _load, "st": _store, "bar": _sync_warp, **dict.fromkeys(("membar", "fence"), _fence)}
+TABLE = {"ld": _load, "ldu": _load, "st": _store, **dict.fromkeys(("membar", "fence"), _fence)}

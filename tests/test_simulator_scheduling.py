@@ -1,0 +1,165 @@
+"""Barriers with numbers and counts, `__syncwarp` across branches, locks, and the two scheduling policies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warplab import simulator
+from warplab.kernel import CudaSource, simulate
+
+SOURCE = """
+KERNEL counts(const int* a, int* out, int n) {
+    int t = threadIdx.x, v = a[t];
+    out[t] = __syncthreads_count(v > 3);
+    out[n + t] = __syncthreads_and(v >= 0);
+    out[2 * n + t] = __syncthreads_or(v > 100);
+}
+KERNEL halves(int* out) {
+    __shared__ int s[128];
+    int t = threadIdx.x, half = t / 64;
+    s[t] = t;
+    asm volatile("bar.sync %0, 64;" :: "r"(half + 1) : "memory");
+    out[t] = s[half * 64 + 63 - t % 64];
+}
+KERNEL producer(int* out) {
+    __shared__ int s[32];
+    int t = threadIdx.x;
+    if (t < 32) {
+        s[t] = t * 3;
+        asm volatile("bar.arrive 1, 64;" ::: "memory");
+    } else {
+        asm volatile("bar.sync 1, 64;" ::: "memory");
+        out[t - 32] = s[63 - t];
+    }
+}
+KERNEL odd_count() { asm volatile("bar.sync 1, 48;" ::: "memory"); }
+KERNEL axby(int* log, int* order) {
+    // The order A X B Y: B reads what X wrote, Y reads what A wrote.
+    __shared__ int a, x;
+    if (threadIdx.x < 4) {
+        if (threadIdx.x == 0) a = 1;
+        __syncwarp();
+        log[threadIdx.x] = x;
+    } else {
+        if (threadIdx.x == 4) x = 2;
+        __syncwarp();
+        log[threadIdx.x] = a;
+    }
+    __syncwarp();
+}
+KERNEL lock_in_loop(int* lock, int* count) {
+    while (atomicCAS(lock, 0, 1) != 0) {}
+    __threadfence();
+    *(volatile int*)count = *(volatile int*)count + 1;
+    __threadfence();
+    atomicExch(lock, 0);
+}
+KERNEL lock_with_exit(int* lock, int* count) {
+    bool done = false;
+    while (!done) {
+        if (atomicCAS(lock, 0, 1) == 0) {
+            *(volatile int*)count = *(volatile int*)count + 1;
+            __threadfence();
+            atomicExch(lock, 0);
+            done = true;
+        }
+    }
+}
+KERNEL flag_between_blocks(volatile int* flag, volatile int* data, int* out) {
+    if (blockIdx.x == 0) {
+        while (*flag == 0) {}
+        __threadfence();
+        *out = *data;
+    } else {
+        *data = 42;
+        __threadfence();
+        *flag = 1;
+    }
+}
+KERNEL swap_branches(const int* a, int* out) {
+    int t = threadIdx.x;
+    if (a[t] & 1) for (int k = 0; k < a[t]; k++) out[t] += out[t] + k % 3; else out[t] = 2;
+    out[t] += 10;
+}
+""".replace("KERNEL", 'extern "C" __global__ void')
+
+
+def run(name, grid, block, *args, **options):
+    return simulate(CudaSource(SOURCE, name), grid, block, args, **options)
+
+
+@pytest.mark.parametrize("threads", [32, 100, 256])
+def test_barriers_that_reduce(threads):
+    a = np.random.default_rng().integers(0, 8, threads, dtype=np.int32)
+    out = np.full(3 * threads, -1, np.int32)
+    run("counts", 1, threads, a, out, np.int32(threads))
+    count, every, some = out.reshape(3, threads)
+    assert set(count.tolist()) == {int((a > 3).sum())}
+    assert all(every)
+    assert not any(some)
+    a[-1] = -1
+    a[0] = 101
+    run("counts", 1, threads, a, out, np.int32(threads))
+    count, every, some = out.reshape(3, threads)
+    assert not any(every)
+    assert all(some)
+
+
+def test_numbered_barriers():
+    out = np.zeros(128, np.int32)
+    run("halves", 2, 128, out)
+    assert out.tolist() == [*range(63, -1, -1), *range(127, 63, -1)]
+    run("producer", 1, 64, out)
+    assert out[:32].tolist() == [(31 - k) * 3 for k in range(32)]
+    with pytest.raises(simulator.DivergentBarrier, match="for 48 threads: the number must be a multiple of 32"):
+        run("odd_count", 1, 64)
+
+
+def test_syncwarp_orders_the_sides_of_a_branch():
+    log = np.zeros(32, np.int32)
+    run("axby", 1, 32, log, np.zeros(1, np.int32))
+    assert log.tolist() == [2] * 4 + [1] * 28
+    with pytest.raises(simulator.DivergentWarp, match="`__syncwarp` waits for lanes") as caught:
+        run("axby", 1, 32, log, np.zeros(1, np.int32), scheduling="pascal")
+    assert "one program counter a warp" in str(caught.value)
+
+
+def test_a_spin_lock_finishes_on_volta_and_hangs_on_pascal():
+    for kernel in ("lock_in_loop", "lock_with_exit"):
+        count = np.zeros(1, np.int32)
+        run(kernel, 1, 8, np.zeros(1, np.int32), count)
+        assert count[0] == 8
+    count = np.zeros(1, np.int32)
+    run("lock_with_exit", 1, 8, np.zeros(1, np.int32), count, scheduling="pascal")
+    assert count[0] == 8
+    with pytest.raises(simulator.InstructionLimit, match="one program counter a warp") as caught:
+        run("lock_in_loop", 1, 8, np.zeros(1, np.int32), count, scheduling="pascal", path_limit=100_000)
+    assert "lock" in str(caught.value)
+
+
+@pytest.mark.parametrize("policy", ["volta", "pascal"])
+def test_a_block_may_wait_for_another(policy):
+    flag, data, out = (np.zeros(1, np.int32) for _ in range(3))
+    run("flag_between_blocks", 2, 1, flag, data, out, scheduling=policy)
+    assert out[0] == 42
+
+
+@pytest.mark.parametrize("policy", ["volta", "pascal"])
+def test_both_policies_give_the_same_result(policy):
+    a = np.arange(64, dtype=np.int32)
+    out = np.zeros(64, np.int32)
+    want = np.full(64, 2)
+    for t in range(1, 64, 2):
+        want[t] = 0
+        for k in range(min(t, 19)):
+            want[t] += want[t] + k % 3
+    a[1::2] = np.minimum(a[1::2], 19)
+    profile = run("swap_branches", 1, 64, a, out, scheduling=policy)
+    assert out.tolist() == (want + 10).tolist()
+    assert profile.counts.warp_efficiency < 1
+
+
+def test_unknown_policy():
+    with pytest.raises(ValueError, match="scheduling must be one of"):
+        run("odd_count", 1, 64, scheduling="kepler")

@@ -1,0 +1,164 @@
+"""Block-wide barriers: threads wait until as many as the barrier expects have arrived.
+
+`bar` and `barrier` with .sync, .arrive and .red, 16 barriers a block, with or without a number of threads.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .counters import WARP_SIZE
+from .errors import DivergentBarrier
+from .groups import Group
+from .program import Immediate, Instruction, Negated, Operand
+
+
+class _Form(NamedTuple):
+    """Operands of a barrier instruction."""
+
+    kind: str  # "sync", "arrive" or "red"
+    number: Operand
+    expected: Operand | None
+    result: Operand | None
+    predicate: Operand | None
+    aligned: bool
+
+
+def form(instruction: Instruction) -> _Form:
+    kind = next(m for m in instruction.modifiers if m in ("sync", "arrive", "red"))
+    operands = list(instruction.operands)
+    result = operands.pop(0) if kind == "red" else None
+    predicate = operands.pop() if kind == "red" else None
+    expected = operands[1] if len(operands) > 1 else None
+    aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
+    return _Form(kind, operands[0] if operands else Immediate(0), expected, result, predicate, aligned)
+
+
+class _State:
+    """One barrier number in all blocks of the chunk."""
+
+    def __init__(self, blocks: int, threads: int) -> None:
+        self.arrived = np.zeros(blocks, np.int64)
+        self.expected = np.full(blocks, threads, np.int64)
+        self.true = np.zeros(blocks, np.int64)  # predicates of .red that hold
+        self.waiting: list[tuple[object, np.ndarray]] = []  # block of code and lanes
+
+
+class Barriers:
+    """Lanes that wait at barriers of one chunk."""
+
+    def __init__(self, scheduler) -> None:
+        self.scheduler, self.chunk = scheduler, scheduler.chunk
+        self.states: dict[int, _State] = {}
+
+    def arrive(self, block, group: Group) -> tuple[int, Group | None]:
+        """Where the group goes on; None where its lanes have been put aside or let go."""
+        chunk, what = self.chunk, form(block.last)
+        if group.lanes is None and what.kind == "sync" and what.expected is None and isinstance(what.number, Immediate):
+            if chunk.races is not None:
+                chunk.races.barrier(None)
+            return block.index + 1, group
+        if what.aligned:
+            self._check_whole_warps(block, group)
+        lanes = group.all_lanes
+        numbers = np.broadcast_to(self._values(what.number, group), lanes.shape)
+        for number in np.unique(numbers):
+            chosen = numbers == number
+            self._arrive(block, what, int(number), lanes[chosen], group, chosen)
+        if what.kind == "arrive":
+            return block.index + 1, group
+        return block.index, None
+
+    def _arrive(self, block, what: _Form, number: int, lanes: np.ndarray, group: Group, chosen: np.ndarray) -> None:
+        chunk = self.chunk
+        state = self.states.setdefault(number, _State(chunk.blocks, chunk.threads))
+        owner = chunk.block_of[lanes]
+        if what.expected is not None:
+            expected = np.broadcast_to(self._values(what.expected, group), chosen.shape)[chosen].astype(np.int64)
+            if (expected % WARP_SIZE).any() or not expected.all():
+                raise DivergentBarrier(
+                    f"a barrier for {int(expected[0])} threads: the number must be a multiple of {WARP_SIZE}",
+                    **chunk.where_instruction(block.last, int(lanes[0])),
+                )
+            state.expected[owner] = expected
+        else:
+            state.expected[owner] = chunk.threads
+        if what.predicate is not None:
+            holds = np.broadcast_to(self._values(what.predicate, group), chosen.shape)[chosen]
+            state.true += np.bincount(owner[holds], minlength=chunk.blocks)
+        state.arrived += np.bincount(owner, minlength=chunk.blocks)
+        if what.kind != "arrive":
+            state.waiting.append((block, lanes))
+        complete = (state.arrived >= state.expected) & (state.arrived > 0)
+        if complete.any():
+            self._release(state, complete)
+
+    def _release(self, state: _State, complete: np.ndarray) -> None:
+        chunk, still = self.chunk, []
+        for block, lanes in state.waiting:
+            ready = complete[chunk.block_of[lanes]]
+            if ready.any():
+                going = lanes[ready]
+                self._give_result(block, state, going)
+                self.scheduler.put(block.index + 1, going)
+            if not ready.all():
+                still.append((block, lanes[~ready]))
+        state.waiting = still
+        if chunk.races is not None:
+            chunk.races.barrier(np.flatnonzero(complete[chunk.block_of]))
+        state.arrived[complete] = state.true[complete] = 0
+
+    def _give_result(self, block, state: _State, lanes: np.ndarray) -> None:
+        """What .red leaves in its register: how many predicates held, or whether all or any did."""
+        what = form(block.last)
+        slot = self.chunk.translation.slots.get(what.result.name) if what.result is not None else None
+        if slot is None:
+            return
+        owner = self.chunk.block_of[lanes]
+        true, all_of_them = state.true[owner], state.expected[owner]
+        operation = next(m for m in block.last.modifiers if m in ("popc", "and", "or"))
+        value = {"popc": true.astype(np.uint32), "and": true == all_of_them, "or": true > 0}[operation]
+        self.chunk.scatter(slot, lanes, value)
+
+    def _values(self, operand: Operand, group: Group) -> np.ndarray:
+        if isinstance(operand, Immediate):
+            return np.array([operand.value])
+        if isinstance(operand, Negated):
+            return ~self._values(operand.register, group)
+        values = self.chunk.registers[self.chunk.translation.slots[operand.name]]
+        return values if group.lanes is None else self.chunk.at(values, group.lanes)
+
+    def _check_whole_warps(self, block, group: Group) -> None:
+        chunk = self.chunk
+        warp_of = chunk.warp_of[group.all_lanes]
+        present = np.bincount(warp_of, minlength=chunk.warps)
+        partial = (present > 0) & (present != chunk.warp_sizes)
+        if partial.any():
+            self.scheduler.meetings.check_none_left()
+            warp = int(np.argmax(partial))
+            lane = int(group.all_lanes[np.searchsorted(warp_of, warp)])
+            raise DivergentBarrier(
+                f"divergent barrier: only {present[warp]} of the {chunk.warp_sizes[warp]} threads of a warp reach it",
+                reason=_REASON,
+                **chunk.where_instruction(block.last, lane),
+            )
+
+    def check_none_left(self) -> None:
+        """DivergentBarrier if threads still wait: those that they wait for never come."""
+        for state in self.states.values():
+            for block, lanes in state.waiting:
+                owner = self.chunk.block_of[lanes[0]]
+                raise DivergentBarrier(
+                    f"divergent barrier: {int(state.arrived[owner])} of {int(state.expected[owner])} threads wait for "
+                    "the others, which have ended or wait elsewhere",
+                    reason=_REASON,
+                    **self.chunk.where_instruction(block.last, int(lanes[0])),
+                )
+
+
+_REASON = (
+    "Every thread of the block must reach the same barrier: move it out of the `if` or the loop, or put it before "
+    "the early `return` that some threads take."
+)

@@ -1,0 +1,129 @@
+"""Warp-wide instructions hold lanes back until all lanes that their mask names have come.
+
+A shuffle or vote exchanges values, so the lanes must stand at the same instruction. `__syncwarp` (bar.warp.sync) only
+orders: lanes may stand at different ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .counters import WARP_SIZE
+from .errors import DivergentWarp
+from .groups import Group
+from .program import Immediate
+
+FULL_MASK = 0xFFFFFFFF
+_WITHOUT_MASK = ("mma", "wmma", "ldmatrix", "stmatrix")  # .aligned: all lanes
+
+
+class Meetings:
+    """Lanes held at warp-wide instructions of one chunk."""
+
+    def __init__(self, scheduler) -> None:
+        self.scheduler, self.chunk = scheduler, scheduler.chunk
+        self.held: dict[int, np.ndarray] = {}  # at the start of a block
+        self.syncing: dict[int, np.ndarray] = {}  # at the bar.warp.sync that ends a block
+
+    def meet(self, block, group: Group) -> Group | None:
+        """The lanes whose whole mask has arrived; the others are held until the rest comes."""
+        number = block.index
+        if number in self.held:
+            group = self.scheduler.merged([group.all_lanes, self.held.pop(number)])
+        mask = self._mask(block.meeting, group)
+        if group.whole and mask.shape[0] == 1 and mask[0] == FULL_MASK:
+            return group
+        lanes = group.all_lanes
+        missing = mask & self.scheduler.alive[self.chunk.warp_of[lanes]] & ~group.active
+        if not missing.any():
+            return group
+        complete = missing == 0
+        self.held[number] = lanes[~complete]
+        self._refuse_on_pascal()
+        return Group(self.chunk, lanes[complete]) if complete.any() else None
+
+    def sync(self, block, group: Group) -> tuple[int, Group | None]:
+        """bar.warp.sync: lanes go on when every lane of their mask has come to one, this or another."""
+        mask = self._mask(block.last, group)
+        if group.whole and mask.shape[0] == 1 and mask[0] == FULL_MASK:
+            self.chunk.sync_warp(None)
+            return block.index + 1, group
+        lanes = group.all_lanes
+        if block.index in self.syncing:
+            lanes = np.sort(np.concatenate([lanes, self.syncing[block.index]]))
+        self.syncing[block.index] = lanes
+        self._let_go()
+        if self.syncing:
+            self._refuse_on_pascal()
+        return block.index, None
+
+    def _let_go(self) -> bool:
+        chunk, scheduler = self.chunk, self.scheduler
+        arrived = np.zeros(chunk.warps, np.uint32)
+        for lanes in self.syncing.values():
+            np.bitwise_or.at(arrived, chunk.warp_of[lanes], np.uint32(1) << chunk.lane_of[lanes])
+        going = []
+        for number, lanes in list(self.syncing.items()):
+            mask = self._mask(chunk.translation.blocks[number].last, Group(chunk, lanes))
+            warp = chunk.warp_of[lanes]
+            complete = (mask & scheduler.alive[warp] & ~arrived[warp]) == 0
+            if complete.any():
+                going.append(lanes[complete])
+                scheduler.put(number + 1, lanes[complete])
+                if complete.all():
+                    del self.syncing[number]
+                else:
+                    self.syncing[number] = lanes[~complete]
+        if going:
+            chunk.sync_warp(np.concatenate(going))
+        return bool(going)
+
+    def _mask(self, instruction, group: Group) -> np.ndarray:
+        """Membership mask, uint32, an entry a lane or a single one."""
+        operand = instruction.operands[-1] if instruction.operands else None
+        if instruction.opcode in _WITHOUT_MASK or operand is None:
+            return np.array([FULL_MASK], np.uint32)
+        if isinstance(operand, Immediate):
+            return np.array([operand.value & FULL_MASK], np.uint32)
+        values = self.chunk.registers[self.chunk.translation.slots[operand.name]]
+        return values if group.lanes is None else self.chunk.at(values, group.lanes)
+
+    def wake(self) -> bool:
+        """Nothing else can run: lanes of a mask may have ended meanwhile, and are then not waited for."""
+        for number in sorted(self.held):
+            block = self.chunk.translation.blocks[number]
+            group = self.scheduler.merged([self.held.pop(number)])
+            missing = self._mask(block.meeting, group) & self.scheduler.alive[self.chunk.warp_of[group.all_lanes]]
+            if ((missing & ~group.active) == 0).any():
+                self.scheduler.put(number, group.all_lanes)
+                return True
+            self.held[number] = group.all_lanes
+        return self._let_go()
+
+    def check_none_left(self) -> None:
+        """DivergentWarp if lanes are still held: those that they wait for never come."""
+        if not self.held and not self.syncing:
+            return
+        at_start = bool(self.held)
+        number, lanes = min((self.held or self.syncing).items())
+        block, group = self.chunk.translation.blocks[number], self.scheduler.merged([lanes])
+        instruction = block.meeting if at_start else block.last
+        lane, alive = int(lanes[0]), self.scheduler.alive
+        missing = int(self._mask(instruction, group)[0] & alive[self.chunk.warp_of[lane]] & ~group.active[0])
+        names = ", ".join(str(k) for k in range(WARP_SIZE) if missing >> k & 1)
+        name = "__syncwarp" if instruction.opcode == "bar" else instruction.opcode
+        reason = (
+            "Every thread that the mask names must reach the same call: compute the mask before the branch, "
+            "or move the call out of it."
+        )
+        if self.scheduler.policy == "pascal":
+            reason = "With one program counter a warp, the lanes of the other side of a branch run only after these."
+        raise DivergentWarp(
+            f"`{name}` waits for lanes of its mask that never come: {names}",
+            reason=reason,
+            **self.chunk.where_instruction(instruction, lane),
+        )
+
+    def _refuse_on_pascal(self) -> None:
+        if self.scheduler.policy == "pascal":
+            self.check_none_left()
