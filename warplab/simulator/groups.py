@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+
 import numpy as np
 
 from .counters import WARP_SIZE
@@ -83,3 +86,15 @@ class Group:
         bank = (np.repeat(warp, width) << 5) | (every & (BANKS - 1))
         keys = np.unique((bank << 32) | (every >> 5))
         return int(np.bincount(keys >> 32, minlength=BANKS * self.warps).reshape(-1, BANKS).max(axis=1).sum())
+
+
+@contextlib.contextmanager
+def part(chunk, lanes: np.ndarray | None) -> Iterator[None]:
+    """Within it the chunk's group consists of these lanes: an access that only some lanes of an instruction make."""
+    group = chunk.group
+    if lanes is not group.lanes:
+        chunk.group = Group(chunk, lanes)
+    try:
+        yield
+    finally:
+        chunk.group = group

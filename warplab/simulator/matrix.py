@@ -16,6 +16,7 @@ from .access import Addresses
 from .counters import WARP_SIZE
 from .errors import DivergentWarp, MisalignedAddress
 from .fragments import BITS, Fragment, ldmatrix_fragment, mma_fragment, wmma_fragment
+from .groups import part
 from .program import Where
 
 WMMA_POINTER_BYTES, WMMA_STRIDE_BYTES = 32, 16  # CUDA C++ Programming Guide, "Warp Matrix Functions"
@@ -261,17 +262,14 @@ class MatrixOperations:
 
     def _access(self, site, addresses: np.ndarray, who: np.ndarray, lanes, values=None):
         """Load, or store `values`, with the lanes `who` of each warp of the group."""
-        chunk, group = self.chunk, self.chunk.group
-        every = chunk.all_lanes if lanes is None else lanes
-        some = lanes if who.shape[0] == WARP_SIZE else every.reshape(-1, WARP_SIZE)[:, who].reshape(-1)
-        try:
-            if some is not lanes:
-                chunk.group = type(group)(chunk, some)
+        chunk, some = self.chunk, lanes
+        if who.shape[0] < WARP_SIZE:
+            every = chunk.all_lanes if lanes is None else lanes
+            some = every.reshape(-1, WARP_SIZE)[:, who].reshape(-1)
+        with part(chunk, some):
             if values is None:
                 return chunk.load_vector(site, Addresses(addresses), some)
             return chunk.store_vector(site, Addresses(addresses), tuple(values), some)
-        finally:
-            chunk.group = group
 
     # -- ldmatrix and stmatrix -------------------------------------------------------------------------------------
 
