@@ -19,9 +19,14 @@ _SPEC = re.compile(
 
 
 class Spec(NamedTuple):
-    """One conversion of a format: the Python format of it, and the dtypes of the arguments that it takes."""
+    """One conversion of a format; `dtypes` of the arguments that it takes, the last one is converted.
 
-    python: bytes
+    `width` and `precision` are numbers, None where they are missing, "*" where an argument gives them.
+    """
+
+    flags: str
+    width: int | str | None
+    precision: int | str | None
     kind: str
     dtypes: tuple[str, ...]
 
@@ -37,12 +42,15 @@ def parse(text: bytes) -> list[bytes | Spec]:
         if kind == "%":
             parts.append(b"%")
             continue
-        stars = (match["width"] == b"*") + (match["precision"] == b"*")
-        precision = b"" if match["precision"] is None else b"." + match["precision"]
-        letter = {"i": "d", "u": "d", "p": "s", "S": "s", "a": "s", "A": "s"}.get(kind, kind)
-        python = b"%" + match["flags"] + match["width"] + precision + letter.encode()
-        parts.append(Spec(python, kind, ("i4",) * stars + (_dtype(kind, match["size"] or b""),)))
+        width = _number(match["width"] or None)
+        precision = None if match["precision"] is None else _number(match["precision"] or b"0")
+        dtypes = ("i4",) * ((width == "*") + (precision == "*")) + (_dtype(kind, match["size"] or b""),)
+        parts.append(Spec(match["flags"].decode(), width, precision, kind, dtypes))
     return [*parts, text[end:]]
+
+
+def _number(text: bytes | None) -> int | str | None:
+    return None if text is None else "*" if text == b"*" else int(text)
 
 
 def _dtype(kind: str, size: bytes) -> str:
@@ -81,22 +89,76 @@ class Call(NamedTuple):
 
 
 def _format(spec: Spec, values: tuple) -> bytes:
+    """ISO C 7.21.6.1: sign and prefix, digits, then the padding."""
     *stars, value = values
-    python = spec.python
-    if spec.kind == "c":
-        value &= 0xFF
-    elif spec.kind == "p":
-        value = b"%#x" % value if value else b"(nil)"
-    elif spec.kind in "oxX" and value == 0:
-        python = python.replace(b"#", b"")
-    elif spec.kind == "o":
-        python, value = python.replace(b"#", b"").replace(b"o", b"s"), b"%s%o" % (b"0" * (b"#" in python), value)
-    elif spec.kind in "aA":
-        value = re.sub(r"\.?0*p", "p", value.hex()).encode()
-        value = value.upper() if spec.kind == "A" else value
-    elif isinstance(value, float) and value - value != 0:  # infinite or no number: C does not pad these with zeros
-        python = python.replace(b"0", b"", 1) if re.match(rb"%[-+ #]*0", python) else python
-    return python % (*stars, value)
+    flags, kind = spec.flags, spec.kind
+    width = stars.pop(0) if spec.width == "*" else spec.width or 0
+    precision = stars.pop(0) if spec.precision == "*" else spec.precision
+    if width < 0:
+        flags, width = flags + "-", -width
+    if precision is not None and precision < 0:
+        precision = None
+    zeros, sign = "0" in flags, b""
+    if kind in "sScp":
+        zeros = False
+        if kind == "c":
+            body = bytes([value & 0xFF])
+        elif kind == "p":
+            body = b"%#x" % value if value else b"(nil)"
+        else:
+            body = value[:precision]
+    elif kind in "diouxX":
+        body, sign = _digits(abs(value), kind, precision, "#" in flags)
+        zeros &= precision is None
+        sign = (_sign(value < 0, flags) if kind in "di" else b"") + sign
+    else:
+        body, prefix = _float(abs(value), kind, precision, "#" in flags)
+        zeros &= value - value == 0
+        sign = _sign(str(value)[0] == "-", flags) + prefix
+    if "-" in flags:
+        return (sign + body).ljust(width)
+    return sign + body.rjust(width - len(sign), b"0") if zeros else (sign + body).rjust(width)
+
+
+def _sign(negative: bool, flags: str) -> bytes:
+    return b"-" if negative else b"+" if "+" in flags else b" " if " " in flags else b""
+
+
+def _digits(value: int, kind: str, precision: int | None, alternative: bool) -> tuple[bytes, bytes]:
+    """Digits and prefix of an integer."""
+    text = b"%d" % value if kind in "diu" else (b"%" + kind.encode()) % value
+    text = b"" if value == 0 and precision == 0 else text.rjust(precision or 0, b"0")
+    if not alternative or kind in "diu":
+        return text, b""
+    if kind == "o":
+        return text if text.startswith(b"0") else b"0" + text, b""
+    return text, b"0" + kind.encode() if value else b""
+
+
+def _float(value: float, kind: str, precision: int | None, alternative: bool) -> tuple[bytes, bytes]:
+    """Digits and prefix of a float that is not negative."""
+    if kind not in "aA" or value - value != 0:
+        kind = {"a": "f", "A": "F"}.get(kind, kind)
+        text = ("%" + "#" * alternative + f".{6 if precision is None else precision}" + kind) % value
+        return text.encode(), b""
+    mantissa, exponent = value.hex()[2:].split("p")  # 1.999999999999ap+3
+    number, digits = int(mantissa.replace(".", ""), 16), len(mantissa) - 2 if "." in mantissa else 0
+    if precision is None:
+        while digits and number % 16 == 0:
+            number, digits = number >> 4, digits - 1
+    elif precision < digits:
+        number, digits = _half_to_even(number, 4 * (digits - precision)), precision
+    else:
+        number, digits = number << 4 * (precision - digits), precision
+    text = f"{number >> 4 * digits:x}" + ("." if digits or alternative else "")
+    text += f"{number & (1 << 4 * digits) - 1:0{digits}x}" if digits else ""
+    text += f"p{exponent}"
+    return (text.upper() if kind == "A" else text).encode(), b"0X" if kind == "A" else b"0x"
+
+
+def _half_to_even(number: int, bits: int) -> int:
+    quotient, rest = number >> bits, number & (1 << bits) - 1
+    return quotient + (rest > 1 << bits - 1 or (rest == 1 << bits - 1 and quotient & 1))
 
 
 class Printed:
