@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import deque
 from collections.abc import Callable
@@ -114,7 +115,7 @@ def _format(spec: Spec, values: tuple) -> bytes:
     else:
         body, prefix = _float(abs(value), kind, precision, "#" in flags)
         zeros &= value - value == 0
-        sign = _sign(str(value)[0] == "-", flags) + prefix
+        sign = _sign(math.copysign(1, value) < 0, flags) + prefix
     if "-" in flags:
         return (sign + body).ljust(width)
     return sign + body.rjust(width - len(sign), b"0") if zeros else (sign + body).rjust(width)
