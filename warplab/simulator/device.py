@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .access import Accessor, Addresses
+from .asynchronous import AsynchronousCopies
 from .atomics import Atomics
 from .checks import Checks
 from .counters import WARP_SIZE, LaunchProfile
@@ -17,6 +18,7 @@ from .counting import Counting
 from .errors import Index3, InvalidLaunch
 from .groups import Group
 from .matrix import MatrixOperations
+from .mbarriers import MBarriers
 from .memory import WINDOW_LOCAL, WINDOW_SHARED, DeviceMemory
 from .printf import Printed
 from .program import Entry, Program
@@ -296,6 +298,7 @@ class Chunk:
             counting,
         )
         self.atomics = Atomics(self.access)
+        self.copies, self.mbarriers = AsynchronousCopies(self), MBarriers(self)
         if races is not None:
             races.start(self)
         self.load, self.store = self.access.load, self.access.store

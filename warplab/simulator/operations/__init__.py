@@ -8,9 +8,18 @@ emitter raises KeyError or IndexError, or `writer.unsupported()`, for a form tha
 from __future__ import annotations
 
 from ..program import Instruction
-from . import arithmetic, atomics, calls, matrix, memory, moves, warp
+from . import arithmetic, asynchronous, atomics, calls, matrix, memory, moves, warp
 
-TABLE = {**arithmetic.TABLE, **moves.TABLE, **memory.TABLE, **warp.TABLE, **calls.TABLE, **atomics.TABLE, **matrix.TABLE}
+TABLE = {
+    **arithmetic.TABLE,
+    **moves.TABLE,
+    **memory.TABLE,
+    **atomics.TABLE,
+    **asynchronous.TABLE,
+    **warp.TABLE,
+    **matrix.TABLE,
+    **calls.TABLE,
+}
 
 FLOPS = {
     **dict.fromkeys(("add", "sub", "mul", "div", "min", "max", "sqrt", "rsqrt", "rcp"), 1),

@@ -1,0 +1,202 @@
+"""Asynchronous copies: cp.async with its groups, and cp.async.bulk.
+
+A copy reads its source when it is issued and writes its destination as late as the hardware may: when a thread that
+waits for it does so. Until then the destination counts as unwritten, so a kernel without its wait is caught reading
+it. Threads wait for copies of their own with cp.async.wait_group and wait_all, and for those of others at an
+mbarrier (`mbarriers`). A copy from shared to global memory (cp.async.bulk) happens at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from .access import Addresses
+from .errors import MisalignedAddress
+from .groups import part
+
+_BULK_BYTES = 16  # addresses and sizes of cp.async.bulk are multiples
+
+
+@dataclass(eq=False)
+class _Copy:
+    """What one instruction copies, an entry a lane (a bulk copy has one for each 16 bytes).
+
+    `group`: number of the lane's cp.async group; -1 for bulk copies. `number`: of the copy, in order of issue.
+    """
+
+    site: object
+    lanes: np.ndarray
+    group: np.ndarray
+    address: np.ndarray
+    values: list[np.ndarray]
+    number: int
+
+    def some(self, chosen: np.ndarray) -> _Copy:
+        values = [value[chosen] for value in self.values]
+        return replace(
+            self, lanes=self.lanes[chosen], group=self.group[chosen], address=self.address[chosen], values=values
+        )
+
+
+class AsynchronousCopies:
+    """Copies under way in one chunk. `lanes` are the group's, None for all lanes of the chunk."""
+
+    def __init__(self, chunk) -> None:
+        self.chunk = chunk
+        self.copies: list[_Copy] = []
+        self.issued = 0
+        self.committed: np.ndarray | None = None  # groups that each lane has closed
+
+    # -- cp.async --------------------------------------------------------------------------------------------------
+
+    def copy(self, source, destination, origin: Addresses, target: Addresses, size, lanes) -> None:
+        """cp.async. `source`, `destination`: sites; `size`: bytes to read, None for all, the rest becomes zero."""
+        chunk = self.chunk
+        every = chunk.all_lanes if lanes is None else lanes
+        if self.committed is None:
+            self.committed = np.zeros(chunk.lanes, np.int64)
+        values = self._read(source, origin, size, lanes)
+        if chunk.counting is not None:
+            chunk.counting.access(destination, "shared", target, chunk.group)
+        address = np.broadcast_to(target.base, every.shape)
+        self._issue(_Copy(destination, every, self.committed[every], address, values, self.issued))
+
+    def commit(self, lanes) -> None:
+        """cp.async.commit_group"""
+        if self.committed is None:
+            self.committed = np.zeros(self.chunk.lanes, np.int64)
+        self.committed[slice(None) if lanes is None else lanes] += 1
+
+    def wait(self, most: int | None, lanes) -> None:
+        """cp.async.wait_group: at most the latest `most` groups of each lane stay under way. None: wait_all."""
+        if not self.copies:
+            return
+        waiting = np.zeros(self.chunk.lanes, bool)
+        waiting[slice(None) if lanes is None else lanes] = True
+        limit = np.iinfo(np.int64).max if most is None else self.committed - most
+        limit = np.broadcast_to(limit, waiting.shape)
+        self.complete(lambda copy: waiting[copy.lanes] & (copy.group >= 0) & (copy.group < limit[copy.lanes]))
+
+    def complete_of(self, lanes: np.ndarray, before: int) -> None:
+        """The cp.async that these lanes issued before copy number `before` are done."""
+        concerned = np.zeros(self.chunk.lanes, bool)
+        concerned[lanes] = True
+        self.complete(lambda copy: concerned[copy.lanes] & (copy.group >= 0) & (copy.number < before))
+
+    def _read(self, site, addresses: Addresses, size, lanes) -> list[np.ndarray]:
+        """Values of each lane's source, `site.count` arrays with an entry each."""
+        chunk, count = self.chunk, self.chunk.group.count
+        if size is None or (np.asarray(size) == site.width).all():
+            return [np.broadcast_to(value, count) for value in chunk.load_vector(site, addresses, lanes)]
+        size = np.broadcast_to(size, count)
+        if (size > site.width).any():
+            raise MisalignedAddress(
+                f"cp.async of {site.width} bytes with a source of {int(size.max())} bytes",
+                **chunk.where(site, int((chunk.all_lanes if lanes is None else lanes)[int(np.argmax(size))])),
+            )
+        every, base = chunk.all_lanes if lanes is None else lanes, np.broadcast_to(addresses.base, count)
+        data = np.zeros((count, site.width), np.uint8)
+        whole = size == site.width
+        if whole.any():
+            with part(chunk, every[whole]):
+                values = chunk.load_vector(site, Addresses(base[whole]), every[whole])
+            data[whole] = np.stack(values, axis=-1).view(np.uint8)
+        for k in range(site.width):  # sources that end earlier, byte by byte
+            longer = ~whole & (size > k)
+            if longer.any():
+                byte = replace(site, dtype="u1", count=1, offset=site.offset + k)
+                with part(chunk, every[longer]):
+                    data[longer, k] = chunk.load(byte, Addresses(base[longer]), every[longer])
+        return list(data.view(site.dtype).T)
+
+    # -- cp.async.bulk ---------------------------------------------------------------------------------------------
+
+    def bulk(self, source, destination, origin: Addresses, target: Addresses, size, mbarrier, lanes) -> None:
+        """cp.async.bulk of `size` bytes a lane; `mbarrier`: (site, addresses) of the one that counts the bytes."""
+        chunk = self.chunk
+        every = chunk.all_lanes if lanes is None else lanes
+        size = np.broadcast_to(size, every.shape).astype(np.int64)
+        if (size % _BULK_BYTES).any():
+            raise MisalignedAddress(
+                f"cp.async.bulk of {int(size[np.argmax(size % _BULK_BYTES)])} bytes",
+                reason="The size of a bulk copy must be a multiple of 16 bytes.",
+                **chunk.where(source, int(every[np.argmax(size % _BULK_BYTES)])),
+            )
+        pieces = size // _BULK_BYTES
+        owner = np.repeat(np.arange(every.shape[0]), pieces)
+        first = np.repeat(np.cumsum(pieces) - pieces, pieces)
+        offset = (_BULK_BYTES * (np.arange(owner.shape[0]) - first)).astype(np.uint64)
+        origin, target = (
+            Addresses(np.broadcast_to(x.base, every.shape)[owner] + offset) if owner.size else None
+            for x in (origin, target)
+        )
+        copier = every[owner]
+        if owner.size:
+            values = self._move(source, origin, copier)
+            copy = _Copy(destination, copier, np.full(owner.shape, -1), target.base, values, self.issued)
+            if mbarrier is None:
+                self._deliver(copy)
+                return
+            self._issue(copy)
+        if mbarrier is not None:
+            chunk.mbarriers.expect_bytes(mbarrier, size, lanes, self.issued)
+
+    def complete_bulk(self, number: int, lanes: np.ndarray) -> None:
+        """What these lanes copy with bulk copy `number` is done."""
+        self.complete(lambda copy: np.isin(copy.lanes, lanes) & (copy.number == number) & (copy.group < 0))
+
+    def _move(self, site, addresses: Addresses, lanes: np.ndarray) -> list[np.ndarray]:
+        """Checked but not counted: bulk copies do not pass the load and store units."""
+        access = self.chunk.access
+        if access.checks is not None:
+            access.checks.load(site, site.space, addresses, lanes)
+        view, index = addresses.index(access.views[site.space][site.dtype], site.item, site.offset)
+        return [view[k:].take(index) for k in range(site.count)]
+
+    # -- from issue to completion ----------------------------------------------------------------------------------
+
+    def _issue(self, copy: _Copy) -> None:
+        self.issued += 1
+        self.copies.append(copy)
+        access = self.chunk.access
+        if access.checks is not None:
+            addresses = Addresses(copy.address)
+            access.checks.store(copy.site, "shared", addresses, copy.lanes, copy.values)
+            access.shared.complete = False
+            view, index = addresses.index(access.shared.written[copy.site.item], copy.site.item, copy.site.offset)
+            for k in range(copy.site.count):
+                view[k:][index] = 0
+
+    def complete(self, wanted: Callable[[_Copy], np.ndarray]) -> None:
+        """Deliver the entries of all copies for which `wanted` holds."""
+        left = []
+        for copy in self.copies:
+            done = wanted(copy)
+            if done.all():
+                self._deliver(copy)
+                continue
+            if done.any():
+                self._deliver(copy.some(done))
+                copy = copy.some(~done)
+            left.append(copy)
+        self.copies = left
+
+    def _deliver(self, copy: _Copy) -> None:
+        access, site = self.chunk.access, copy.site
+        addresses = Addresses(copy.address)
+        if access.checks is not None:
+            access.checks.store(site, site.space, addresses, copy.lanes, copy.values)
+        view, index = addresses.index(access.views[site.space][site.dtype], site.item, site.offset)
+        for k, value in enumerate(copy.values):
+            view[k:][index] = value
+
+    def under_way(self, address: int):
+        """Site of the copy that is still to write this byte of the chunk's shared memory; None if there is none."""
+        for copy in self.copies:
+            start = copy.address.astype(np.int64) + copy.site.offset
+            if ((start <= address) & (address < start + copy.site.width)).any():
+                return copy.site
+        return None
