@@ -193,10 +193,10 @@ class AsynchronousCopies:
         for k, value in enumerate(copy.values):
             view[k:][index] = value
 
-    def under_way(self, address: int):
-        """Site of the copy that is still to write this byte of the chunk's shared memory; None if there is none."""
+    def under_way(self, address: int, nbytes: int):
+        """Site of a copy that is still to write some of these bytes of the chunk's shared memory, None without one."""
         for copy in self.copies:
             start = copy.address.astype(np.int64) + copy.site.offset
-            if ((start <= address) & (address < start + copy.site.width)).any():
+            if ((start < address + nbytes) & (address < start + copy.site.width)).any():
                 return copy.site
         return None

@@ -177,18 +177,25 @@ class Checks:
             if good.all():
                 return
         lane, at = self._first(~good, address, lanes)
-        name = None
+        name, what = None, "was never written"
         if space == "shared":
             start, _ = self.chunk.own_memory(space, lanes)
             place = f"byte {int((address - start)[~good][0])} of shared memory"
             reason = "Is a store to shared memory, or a barrier before this load, missing?"
+            copy = self.chunk.copies.under_way(at, site.width)
+            if copy is not None:
+                what = f"is still being copied (line {copy.where.line})"
+                reason = (
+                    "The copy is asynchronous: wait for it (cp.async.wait_group, __pipeline_wait_prior, consumer_wait or "
+                    "an mbarrier), and where other threads copied, pass a __syncthreads() after the wait."
+                )
         else:
             allocation = self.memory.find(at)
             name = allocation.name
             place = f"byte {at - allocation.address} of {_array(allocation)}"
             reason = "Fill the array before the kernel reads it; `empty` and `device_array` leave it as it was."
         raise UninitializedRead(
-            f"uninitialised read: {place} was never written",
+            f"uninitialised read: {place} {what}",
             reason=reason,
             address=at,
             array=name,
