@@ -186,7 +186,7 @@ class Checks:
             if copy is not None:
                 what = f"is still being copied (line {copy.where.line})"
                 reason = (
-                    "The copy is asynchronous: wait for it (cp.async.wait_group, __pipeline_wait_prior, consumer_wait or "
+                    "The copy is asynchronous: wait for it (cp.async.wait_group, __pipeline_wait_prior, consumer_wait, "
                     "an mbarrier), and where other threads copied, pass a __syncthreads() after the wait."
                 )
         else:
