@@ -73,7 +73,7 @@ class Prediction:
         notes = [paragraph(note) for note in self.notes]
         return document([paragraph(self._head()), self._table().html(), *notes, paragraph(LABEL, muted=True)])
 
-    __str__ = text
+    __str__ = __repr__ = text
     _repr_html_ = html
 
     def _head(self) -> str:
@@ -177,7 +177,7 @@ class Predictions:
         notes = [paragraph(note) for note in self._notes()]
         return document([self._table().html(), *notes, paragraph(LABEL, muted=True)])
 
-    __str__ = text
+    __str__ = __repr__ = text
     _repr_html_ = html
 
     def _table(self) -> Table:
