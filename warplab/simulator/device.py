@@ -110,7 +110,7 @@ class Device:
                     executed += Scheduler(
                         chunk, options.instruction_limit - executed, options.path_limit, options.scheduling
                     ).run()
-                    self.ticks = chunk.system.now
+                    self.ticks += chunk.clock + chunk.system.slept
                     if races is not None:
                         races.finish()
         finally:
@@ -251,6 +251,7 @@ class Chunk:
 
     window_shared = WINDOW_SHARED
     window_local = WINDOW_LOCAL
+    waits_in_vain = False  # the latest block tested an mbarrier that is not through: a good time for others to run
 
     def __init__(
         self,

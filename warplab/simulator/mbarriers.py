@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from .access import Addresses
-from .errors import SimulatorError, UninitializedRead
+from .errors import DivergentBarrier, SimulatorError, UninitializedRead
 
 _COUNT_BITS, _COUNT = 20, (1 << 20) - 1
 _BYTES_BITS, _BYTES_ZERO = 22, 1 << 21
 _READY, _PHASE = np.uint64(1) << np.uint64(62), np.uint64(1) << np.uint64(63)
+_PATIENCE = 50_000  # tests in vain, with nothing arriving anywhere, that make a wait one for ever
 
 
 class _Words(NamedTuple):
@@ -62,6 +63,8 @@ class MBarriers:
     def __init__(self, chunk) -> None:
         self.chunk = chunk
         self.later: list[_Later] = []
+        self.in_vain = 0  # tests since anything arrived
+        self.tested: tuple | None = None
 
     @property
     def _view(self) -> np.ndarray:
@@ -110,6 +113,7 @@ class MBarriers:
         index = self._index(site, addresses, lanes, initialised=False)
         count = np.broadcast_to(count, index.shape).astype(np.int64)
         zero = np.zeros_like(count)
+        self.in_vain = 0
         self._view[index] = _pack(_Words(count, count, zero, zero))
 
     def invalidate(self, site, addresses: Addresses, lanes) -> None:
@@ -118,6 +122,7 @@ class MBarriers:
     def arrive(self, site, addresses: Addresses, count, expect: np.ndarray | None, drop: bool, lanes) -> np.ndarray:
         """The state before each lane's arrival, uint64. `expect`: bytes to come besides; `drop`: and never again."""
         index = self._index(site, addresses, lanes)
+        self.in_vain = 0
         self._settle(index)
         count = np.broadcast_to(np.asarray(count), index.shape).astype(np.int64)
         if expect is not None:
@@ -147,12 +152,40 @@ class MBarriers:
 
     def test(self, site, addresses: Addresses, state, parity: bool, lanes) -> np.ndarray:
         """test_wait and try_wait: is the phase of `state`, a state or (`parity`) the parity of a phase, over?"""
-        index = self._index(site, addresses, lanes)
+        index = self._again(site, addresses, lanes)
+        if index is None:
+            index = self._index(site, addresses, lanes)
+            self.tested = site, addresses.base, lanes, index
         self._settle(index)
-        current = _unpack(self._view[index]).phase
+        current = self._view[index] >> np.uint64(63)
         state = np.broadcast_to(np.asarray(state), index.shape)
-        asked = (state & state.dtype.type(1)).astype(np.int64) if parity else _unpack(state).phase
-        return current != asked
+        asked = state & state.dtype.type(1) if parity else state >> np.uint64(63)
+        over = current != asked
+        if over.any():
+            self.in_vain = 0
+            return over
+        self.in_vain += 1
+        self.chunk.waits_in_vain = True
+        if self.in_vain > _PATIENCE:
+            self._never_over(site, index, lanes)
+        return over
+
+    def _again(self, site, addresses: Addresses, lanes) -> np.ndarray | None:
+        """The places of the latest test, if this is the same one: a loop that waits."""
+        if not self.in_vain or self.tested is None:
+            return None
+        before, base, same, index = self.tested
+        return index if before is site and same is lanes and np.array_equal(base, addresses.base) else None
+
+    def _never_over(self, site, index: np.ndarray, lanes) -> None:
+        words = _unpack(self._view[index[:1]])
+        missing = f"{int(words.pending[0])} arrivals" if words.pending[0] else f"{int(words.bytes[0])} bytes"
+        raise DivergentBarrier(
+            f"threads wait for ever at an mbarrier: {missing} of its phase never come",
+            reason="Do as many threads arrive as init was told, is each wait for the phase (parity) that comes next, "
+            "and do the copies that it waits for add up to the bytes it expects?",
+            **self.chunk.where(site, int(self._every(lanes)[0])),
+        )
 
     @staticmethod
     def pending_count(state: np.ndarray) -> np.ndarray:
@@ -162,6 +195,7 @@ class MBarriers:
     # -- phases ----------------------------------------------------------------------------------------------------
 
     def _add_bytes(self, index: np.ndarray, amount: np.ndarray) -> None:
+        self.in_vain = 0
         places, inverse = np.unique(index, return_inverse=True)
         words = _unpack(self._view[places])
         total = words.bytes + np.bincount(inverse, amount, places.shape[0]).astype(np.int64)
@@ -236,6 +270,7 @@ class MBarriers:
 
     def _come(self, later: _Later) -> None:
         copies, places = self.chunk.copies, np.unique(later.index)
+        self.in_vain = 0
         if later.bytes is None:
             copies.complete_of(later.lanes, later.before)
             words = _unpack(self._view[places])

@@ -106,9 +106,9 @@ class Scheduler:
             return lowest, self.merged(pending.pop(lowest))
         self.grace = max(0, self.grace - 1)
         self.waited += 1
-        if self.waited <= self.patience or self.grace:
+        if (self.waited <= self.patience or self.grace) and not self.chunk.waits_in_vain:
             return current, group
-        self.waited = 0
+        self.waited, self.chunk.waits_in_vain = 0, False
         turn = self._starved(group)
         if turn is None:
             return current, group
