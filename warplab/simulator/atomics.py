@@ -120,10 +120,9 @@ def apply(view: np.ndarray, index: np.ndarray, operation: str, operands, count: 
     if index.shape[0] == count:
         steps = index[1:] - index[:-1]
         order = None
-        if steps.size and not (steps > 0).all():
-            if (steps < 0).any():
-                order = np.argsort(index, kind="stable")
-                steps = np.diff(index[order])
+        if (steps < 0).any():
+            order = np.argsort(index, kind="stable")
+            steps = np.diff(index[order])
         if (steps != 0).all():
             return _apart(view, index, operation, operands)
         ordered = index if order is None else index[order]

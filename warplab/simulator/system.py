@@ -15,9 +15,9 @@ _MAX_STRING = 1 << 16
 # The clocks count the PTX instructions that the chunk of blocks has gone through (a thread sees its own and those of
 # the threads that ran before it); %globaltimer goes on from launch to launch. Neither is a time of a GPU.
 REGISTERS = {
-    "%clock": ("u4", lambda chunk: chunk.clock & 0xFFFFFFFF),
-    "%clock_hi": ("u4", lambda chunk: chunk.clock >> 32),
-    "%clock64": ("u8", lambda chunk: chunk.clock),
+    "%clock": ("u4", lambda chunk: chunk.system.clock & 0xFFFFFFFF),
+    "%clock_hi": ("u4", lambda chunk: chunk.system.clock >> 32),
+    "%clock64": ("u8", lambda chunk: chunk.system.clock),
     "%globaltimer": ("u8", lambda chunk: chunk.system.now),
     "%globaltimer_lo": ("u4", lambda chunk: chunk.system.now & 0xFFFFFFFF),
     "%globaltimer_hi": ("u4", lambda chunk: chunk.system.now >> 32),
@@ -43,13 +43,15 @@ class System:
 
     def __init__(self, chunk) -> None:
         self.chunk = chunk
-        self.slept = 0
+        self.clock = self.slept = 0
 
     @property
     def now(self) -> int:
-        return self.chunk.device.ticks + self.chunk.clock + self.slept
+        return self.chunk.device.ticks + self.clock + self.slept
 
-    def register(self, name: str, lanes) -> np.ndarray:
+    def register(self, name: str, ahead: int, lanes) -> np.ndarray:
+        """A special register; `ahead`: instructions of the block that are still to come, which its clock counts."""
+        self.clock = self.chunk.clock - ahead
         dtype, value = REGISTERS[name]
         values = np.atleast_1d(np.asarray(value(self.chunk), "?" if dtype == "b1" else dtype))
         return values if lanes is None else self.chunk.at(values, lanes)

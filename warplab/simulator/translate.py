@@ -245,8 +245,9 @@ class BlockWriter:
 
     def local(self, register: str) -> Local:
         if register in REGISTERS:
-            name = self.fresh()
-            self.line(f"{name} = m.system.register({register!r}, L)")
+            name, block = self.fresh(), self.block  # the clocks tell instructions of one block apart
+            ahead = len(block.counted) - next((k for k, i in enumerate(block.body) if i is self.now), 0)
+            self.line(f"{name} = m.system.register({register!r}, {ahead}, L)")
             return Local(name, REGISTERS[register][0])
         if register not in self.current:
             dtype = self.translator.dtypes.get(register)
