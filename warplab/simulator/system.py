@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from .errors import AssertFailed, IllegalAddress
@@ -91,11 +93,11 @@ class System:
         if formats.shape[0] == 1:
             return np.array([self._printf(int(formats[0]), arguments, lanes, where, count)], np.uint32)
         result = np.empty(count, np.uint32)
-        for address in np.unique(formats):
-            mine = np.flatnonzero(formats == address)
-            own = arguments if arguments.shape[0] == 1 else arguments[mine]
-            own_lanes = mine if lanes is None else lanes[mine]
-            result[mine] = self._printf(int(address), own, own_lanes, where, mine.size)
+        starts = np.concatenate(([0], np.flatnonzero(formats[1:] != formats[:-1]) + 1, [count]))
+        for start, end in itertools.pairwise(starts):  # lanes in a row with one format
+            own = arguments if arguments.shape[0] == 1 else arguments[start:end]
+            own_lanes = np.arange(start, end) if lanes is None else lanes[start:end]
+            result[start:end] = self._printf(int(formats[start]), own, own_lanes, where, end - start)
         return result
 
     def _printf(self, address: int, arguments: np.ndarray, lanes, where: Where, count: int) -> int:
