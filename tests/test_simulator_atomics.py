@@ -77,14 +77,30 @@ KERNEL histogram(const int* x, int* bins, int n) {
     if (threadIdx.x < 16) atomicAdd(bins + threadIdx.x, s[threadIdx.x]);
 }
 __device__ float atomic_max(float* a, float v) {
-    volatile int* first = (int*)a;
-    int old = *first, seen;
+    int old = *(int*)a, seen;  // as in the CUDA C++ Programming Guide, "Atomic Functions"
     do {
         seen = old;
         old = atomicCAS((int*)a, seen, __float_as_int(fmaxf(v, __int_as_float(seen))));
     } while (seen != old);
     return __int_as_float(old);
 }
+KERNEL cas_loop_shared(const float* x, float* m, int n) {
+    __shared__ float s[3];
+    if (threadIdx.x < 3) s[threadIdx.x] = m[threadIdx.x];
+    __syncthreads();
+    if (I < n) atomic_max(s + I % 3, x[I]);
+    __syncthreads();
+    if (threadIdx.x < 3) m[threadIdx.x] = s[threadIdx.x];
+}
+KERNEL cas_loop_variable(const float* x, float* m, int n) {
+    __shared__ float s;
+    if (threadIdx.x == 0) s = m[0];
+    __syncthreads();
+    if (I < n) atomic_max(&s, x[I]);
+    __syncthreads();
+    m[0] = s;
+}
+KERNEL guess_without_cas(const int* x, int* m) { if (m[0] < x[I]) atomicMax(m, x[I]); }
 KERNEL cas_loop(const float* x, float* m, int n) { if (I < n) atomic_max(m + I % 3, x[I]); }
 KERNEL lock(int* lock, volatile int* counter) {
     while (atomicCAS(lock, 0, 1) != 0) { }
@@ -277,10 +293,19 @@ def test_histogram():
     assert profile.counts.atomics == 94 + 12
 
 
-def test_cas_loop():
-    x, m = np.random.default_rng(8).normal(size=500).astype("f4"), np.full(3, -10, "f4")
-    run("cas_loop", 2, 256, x, m, np.int32(500))
-    np.testing.assert_array_equal(m, [x[k::3].max() for k in range(3)])
+@pytest.mark.parametrize(
+    ("name", "blocks", "places"), [("cas_loop", 2, 3), ("cas_loop_shared", 1, 3), ("cas_loop_variable", 1, 1)]
+)
+def test_cas_loop(name, blocks, places):
+    """The plain load before the loop is no race: the CAS finds out if it was out of date."""
+    x, m = np.random.default_rng(8).normal(size=250 * blocks).astype("f4"), np.full(places, -10, "f4")
+    run(name, blocks, 256, x, m, np.int32(250 * blocks))
+    np.testing.assert_array_equal(m, [x[k::places].max() for k in range(places)])
+
+
+def test_other_plain_loads_of_what_atomics_write_are_races():
+    with pytest.raises(simulator.DataRace):
+        run("guess_without_cas", 2, 32, np.arange(64, dtype="i4"), np.zeros(1, "i4"))
 
 
 def test_spin_lock():

@@ -86,7 +86,7 @@ class Site:
     offset: int
     where: Where
     text: str
-    strong: bool = False  # volatile, relaxed, acquire or release: meant to synchronise
+    strong: bool = False  # volatile, relaxed, acquire or release: meant to synchronise; or a first guess for CAS
 
     def __post_init__(self) -> None:
         self.item = item_bytes(self.dtype)
@@ -143,6 +143,20 @@ class _Translator:
         self.slots: dict[str, int] = {}
         self.sites: list[Site] = []
         self.constants: dict[str, object] = {}
+        self.pointers = {
+            i.operands[0]: i.operands[1]
+            for i in entry.instructions
+            if i.opcode == "mov" and isinstance(i.operands[1], Symbol)
+        }
+        # Where CAS loops swap. A plain load there may read any value: the CAS tells whether it was the right one.
+        self.swapped = {self.place(i) for i in entry.instructions if i.opcode == "atom" and "cas" in i.modifiers}
+
+    def place(self, instruction: Instruction) -> tuple[Operand | None, int] | None:
+        """Base (a variable by its name, if it is one) and offset of a memory instruction."""
+        for operand in instruction.operands:
+            if isinstance(operand, Address):
+                return self.pointers.get(operand.base, operand.base), operand.offset
+        return None
 
     def _register_dtype(self, kind: str) -> str:
         try:
@@ -358,7 +372,7 @@ class BlockWriter:
 
     def site(self, op: str, space: str, dtype: str, count: int, offset: int) -> str:
         now = self.now
-        strong = not _STRONG.isdisjoint(now.modifiers)
+        strong = not _STRONG.isdisjoint(now.modifiers) or self.translator.place(now) in self.translator.swapped
         site = Site(len(self.translator.sites), op, space, dtype, count, offset, now.where, now.text, strong)
         self.translator.sites.append(site)
         return f"S{site.index}"
