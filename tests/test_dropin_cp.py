@@ -417,3 +417,15 @@ def test_streams_events_device():
     assert cp.cuda.Device(0).compute_capability == "90"
     assert cp.cuda.runtime.getDeviceProperties(0)["name"] == b"PTX simulator"
     assert len(np.frombuffer(cp.cuda.alloc_pinned_memory(64), np.float32, 16)) == 16
+
+
+def test_memory_lives_as_long_as_any_view_of_it():
+    """NumPy may still work on a device array's bytes when the array itself is gone, as in `a[a > 2]` on Python 3.12."""
+    a = cp.arange(6, dtype=cp.float32)
+    view = a._view[1:]
+    used = simulator.default_device().memory.used_bytes
+    del a
+    assert view.tolist() == [1, 2, 3, 4, 5]
+    assert simulator.default_device().memory.used_bytes == used
+    del view
+    assert simulator.default_device().memory.used_bytes == used - 24

@@ -6,6 +6,7 @@ Most of it needs a GPU; what surrounds the launches is tested everywhere.
 import cupy
 import numpy as np
 import pytest
+from numba.cuda import grid
 from test_dropin_cp import EXPRESSIONS
 
 from warplab import gpu, profiling, simulator
@@ -30,9 +31,7 @@ extern "C" __global__ void reverse(int* x) {
 
 
 def add_one(x):
-    from numba import cuda
-
-    i = cuda.grid(1)
+    i = grid(1)
     if i < x.size:
         x[i] += 1
 

@@ -23,9 +23,21 @@ class Buffer:
         self.device = simulator.default_device() if device is None else device
         self.nbytes = nbytes
         self.address = self.device.memory.allocate(nbytes) if nbytes else 0
-        self.bytes = self.device.memory.view(self.address, nbytes) if nbytes else np.empty(0, np.uint8)
+        self.bytes = np.empty(0, np.uint8)
         if nbytes:
-            weakref.finalize(self, self.device.memory.free, self.address).atexit = False
+            # NumPy's views of the bytes keep `owner` alive, and `owner` the allocation: an expression that has dropped
+            # the device array but still works on a view of it reads what was there.
+            owner = _Owner(self.device.memory.view(self.address, nbytes))
+            weakref.finalize(owner, self.device.memory.free, self.address).atexit = False
+            self.bytes = np.asarray(owner)
+
+
+class _Owner:
+    """What NumPy's views of an allocation's bytes refer to."""
+
+    def __init__(self, data: np.ndarray) -> None:
+        self._data = data
+        self.__array_interface__ = data.__array_interface__
 
 
 class OnDevice:
