@@ -17,6 +17,8 @@ _NO_DESTINATION = frozenset(
 )
 
 
+CARRY = "%cc"  # the carry flag: a register that instructions use without naming it
+_WITH_CARRY = frozenset(("addc", "subc", "madc"))
 _COMBINE = frozenset(("and", "or", "xor"))  # setp with a third input
 # Operands of the forms `d|p` with two destinations.
 _OPERANDS_WITH_PREDICATE = {"shfl": 6, "match": 4, "elect": 3}
@@ -64,33 +66,28 @@ class Block:
 
 def destinations(instruction: Instruction) -> list[str]:
     """Names of the registers that an instruction writes."""
-    if not _writes(instruction):
-        return []
-    count = 1
-    combined = not _COMBINE.isdisjoint(instruction.modifiers)
-    if (instruction.opcode == "setp" and len(instruction.operands) - combined > 3) or (
-        _OPERANDS_WITH_PREDICATE.get(instruction.opcode) == len(instruction.operands)
-    ):
-        count = 2
-    written = []
-    for operand in instruction.operands[:count]:
+    written = [CARRY] if "cc" in instruction.modifiers else []
+    for operand in instruction.operands[: _destinations(instruction)]:
         items = operand.items if isinstance(operand, Vector) else (operand,)
         written += [r.name for r in items if isinstance(r, Register)]
     return written
 
 
-def _writes(instruction: Instruction) -> bool:
-    """Does it have a destination? Memory operands in its place (`wmma.store.d [p], …`) are read."""
-    operands = instruction.operands
-    return instruction.opcode not in _NO_DESTINATION and bool(operands) and not isinstance(operands[0], Address)
-
-
 def sources(instruction: Instruction) -> list[str]:
     """Names of the registers that an instruction reads, its guard left out."""
-    count = int(_writes(instruction))
-    if count and len(destinations(instruction)) == 2 and not isinstance(instruction.operands[0], Vector):
-        count = 2
-    return [name for operand in instruction.operands[count:] for name in _registers(operand)]
+    read = [CARRY] if instruction.opcode in _WITH_CARRY else []
+    return read + [n for operand in instruction.operands[_destinations(instruction) :] for n in _registers(operand)]
+
+
+def _destinations(instruction: Instruction) -> int:
+    """How many operands are written. Memory operands in a destination's place (`wmma.store.d [p], …`) are read."""
+    operands = instruction.operands
+    if instruction.opcode in _NO_DESTINATION or not operands or isinstance(operands[0], Address):
+        return 0
+    combined = not _COMBINE.isdisjoint(instruction.modifiers)
+    if instruction.opcode == "setp":
+        return 2 if len(operands) - combined > 3 else 1
+    return 2 if _OPERANDS_WITH_PREDICATE.get(instruction.opcode) == len(operands) else 1
 
 
 def _registers(operand):

@@ -220,7 +220,7 @@ class _Parser:
 
     def _statement(self, entry: Entry, statement: str, where: Where, names: dict[str, str], suffix: str) -> None:
         if statement.startswith(".reg"):
-            _, kind, *declared = statement.replace(",", " ").split()
+            kind, *declared = statement.removeprefix(".reg").replace(",", " ").split()  # inline asm: `.reg.b16 x, y`
             for name in declared:
                 stem, _, count = name.partition("<")
                 for register in [f"{stem}{i}" for i in range(int(count.rstrip(">")))] if count else [stem]:

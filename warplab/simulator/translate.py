@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import numerics
-from .blocks import BARRIER, BRANCH, GUARD, Block, cut
+from .blocks import BARRIER, BRANCH, CARRY, GUARD, Block, cut
 from .errors import UnsupportedInstruction
 from .program import (
     Address,
@@ -41,10 +41,13 @@ DTYPES = {
     "u16": "u2",
     "s16": "i2",
     "f16": "f2",
+    "bf16": "u2",
     "b32": "u4",
     "u32": "u4",
     "s32": "i4",
     "f32": "f4",
+    "f16x2": "u4",
+    "bf16x2": "u4",
     "b64": "u8",
     "u64": "u8",
     "s64": "i8",
@@ -138,7 +141,7 @@ class _Translator:
         self.shared_offsets, self.shared_bytes = layout(entry.shared_variables())
         self.local_offsets, self.local_bytes = layout([v for v in entry.variables.values() if v.space == "local"])
         dtypes = {name: self._register_dtype(kind) for name, kind in entry.registers.items()}
-        dtypes.update(SPECIAL)
+        dtypes.update(SPECIAL, **{CARRY: "b1"})
         self.dtypes = dtypes
         self.slots: dict[str, int] = {}
         self.sites: list[Site] = []
@@ -445,6 +448,8 @@ def _fit(value: int | float, dtype: str) -> int | float:
     if dtype == "b1":
         return bool(value)
     bits = 8 * item_bytes(dtype)
+    if isinstance(value, float):  # the bits of a float, as in `mov.b32 %r1, 0f3F800000`
+        value = int(np.array(value, f"f{bits // 8}").view(f"u{bits // 8}"))
     value = int(value) & ((1 << bits) - 1)
     return value - (1 << bits) if dtype[0] == "i" and value >> (bits - 1) else value
 
