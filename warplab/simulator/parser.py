@@ -274,7 +274,8 @@ def _split(text: str) -> list[str]:
 
 def _operand(text: str) -> Operand:
     if text.startswith("["):
-        return _address(text[1:-1].strip())
+        # Beside the address of a tensor map or texture stand coordinates; such instructions are refused by name.
+        return Symbol(text) if "," in text else _address(text[1:-1].strip())
     if text.startswith(("{", "(")):
         return Vector(tuple(_operand(part) for part in _split(text[1:-1].strip())))
     if text.startswith("%"):
