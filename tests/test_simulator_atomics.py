@@ -264,7 +264,10 @@ def test_float_sums_round_after_every_lane():
 
 
 def test_subnormal_float_sums():
-    """PTX ISA, "atom": add.f32 flushes subnormals to zero in global memory and keeps them in shared memory."""
+    """PTX ISA, "atom": add.f32 flushes subnormals to zero in global memory and keeps them in shared memory.
+
+    An H200 does so: (2**-126) + (-1.5 * 2**-126) gave -0 in global and 0x80400000 in shared memory.
+    """
     tiny = np.float32(2.0**-130)
     for where, expected in (("", 0), ("_shared", 3 * tiny)):
         a, old = np.zeros(64, "f4"), np.zeros(3, "f4")
@@ -275,6 +278,18 @@ def test_subnormal_float_sums():
     a, old = np.zeros(64, "f4"), np.zeros(3, "f4")
     run("add_f32", 1, 64, a, np.zeros(3, "i4"), values, old, np.int32(3))
     np.testing.assert_array_equal(old, np.array([0, 2.0**-126, 0], "f4"))
+
+
+@pytest.mark.parametrize("where", ["", "_shared"])
+def test_nan_has_one_bit_pattern(where):
+    """An H200 leaves 0x7fffffff for each of these sums."""
+    a, old = np.array([0x7F812345, 0xFFC00001, 0x3F800000, 0x7F800000], "u4").view("f4"), np.zeros(4, "f4")
+    values = np.array([0x3F800000, 0x3F800000, 0x7F812345, 0xFF800000], "u4").view("f4")
+    memory = np.zeros(64, "f4")
+    memory[:4] = a
+    run("add_f32" + where, 1, 64, memory, np.arange(4, dtype="i4"), values, old, np.int32(4))
+    assert (memory.view("u4")[:4] == 0x7FFFFFFF).all()
+    np.testing.assert_array_equal(old.view("u4"), a.view("u4"))
 
 
 def test_divergent_lanes_and_partial_warps():
@@ -410,14 +425,19 @@ def test_errors_name_the_atomic():
         run("misaligned", 1, 1, np.zeros(8, "u1"))
     with pytest.raises(simulator.UninitializedRead, match="shared memory was never written"):
         run("uninitialised", 1, 1, a)
-    with pytest.raises(simulator.IllegalAddress, match="atomic operation on local memory"):
-        run("on_the_stack", 1, 1, a, np.int32(3))
 
 
 def test_an_exchange_may_write_first():
     a = np.zeros(1, "i4")
     run("exchanged_first", 1, 1, a)
     assert a[0] == 5
+
+
+def test_local_memory_by_a_generic_address():
+    """An H200 does it, too."""
+    a = np.zeros(1, "i4")
+    run("on_the_stack", 1, 40, a, np.int32(3), races=False)
+    assert a[0] == 2
 
 
 def test_accesses_are_traced():

@@ -474,9 +474,9 @@ KERNEL hints(int* out) {
     asm volatile("applypriority.global.L2::evict_normal [%0], 128;" :: "l"(out));
     asm volatile("griddepcontrol.wait;");
     asm volatile("griddepcontrol.launch_dependents;");
-    __brkpt();
     out[0] = 1;
 }
+KERNEL stops_for_a_debugger(int* out) { out[0] = 1; __brkpt(); out[0] = 2; }
 KERNEL more_registers(int* out) { asm volatile("setmaxnreg.inc.sync.aligned.u32 64;"); out[0] = 1; }
 KERNEL checked(const int* x) {
     assert(x[threadIdx.x] > 0);
@@ -502,7 +502,7 @@ def test_special_registers():
     np.testing.assert_array_equal(out[:, 0], [0, 1, 2])
     assert (out[:, 1] >= 3).all()
     assert (out[:, 2] == 32).all()
-    assert (out[:, 3] == 64).all()
+    assert (out[:, 3] == 128).all()  # in units of 128 bytes
     assert (out[:, 4] == 0).all()
     np.testing.assert_array_equal(out[:, 5], [0, 1, 2])
     assert (out[:, 6] == 1).all()
@@ -519,6 +519,13 @@ def test_hints_do_nothing():
     out = ints(32)
     simulate(CudaSource(SYSTEM, "hints"), 1, 1, (out,))
     assert out[0] == 1
+
+
+def test_a_breakpoint_ends_the_kernel():
+    """As on an H200 without a debugger."""
+    out = ints(1)
+    with pytest.raises(simulator.SimulatorError, match="breakpoint"):
+        simulate(CudaSource(SYSTEM, "stops_for_a_debugger"), 1, 1, (out,))
 
 
 def test_register_reallocation_is_refused_by_name():

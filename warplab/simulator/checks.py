@@ -45,18 +45,12 @@ class Checks:
 
     def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
         """`reads`: the old value matters, as it does for all but an exchange whose result nobody uses."""
-        if space == "local":
-            raise IllegalAddress(
-                "an atomic operation on local memory",
-                reason="Atomics are for memory that threads share: an array in global or shared memory.",
-                **self.chunk.where(site, 0 if lanes is None else int(lanes[0])),
-            )
         allocation = self._bounds(site, space, addresses, lanes)
         if reads:
             self._readable(site, space, addresses, lanes, allocation)
         else:
             self._note_written(site, space, addresses, allocation)
-        if self.races is not None:
+        if self.races is not None and space in ("shared", "global"):
             self.races.store(site, space, addresses, lanes, allocation, None)
 
     def _note_written(self, site, space: str, addresses: Addresses, allocation) -> None:

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from .errors import AssertFailed, IllegalAddress
+from .errors import AssertFailed, IllegalAddress, SimulatorError
 from .memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
 from .program import Where
 
@@ -27,8 +27,8 @@ REGISTERS = {
     "%nsmid": ("u4", lambda chunk: NUMBER_OF_SMS),
     "%smid": ("u4", lambda chunk: (chunk.first_block + chunk.block_of) % NUMBER_OF_SMS),
     "%dynamic_smem_size": ("u4", lambda chunk: chunk.dynamic_shared_bytes),
-    "%total_smem_size": ("u4", lambda chunk: chunk.own_shared_bytes),
-    "%aggr_smem_size": ("u4", lambda chunk: chunk.own_shared_bytes),
+    "%total_smem_size": ("u4", lambda chunk: chunk.shared_stride),
+    "%aggr_smem_size": ("u4", lambda chunk: chunk.own_shared_bytes + 1024),  # with what the system keeps for itself
     "%is_explicit_cluster": ("b1", lambda chunk: False),  # every block is a cluster of its own
     "%cluster_ctarank": ("u4", lambda chunk: 0),
     "%cluster_nctarank": ("u4", lambda chunk: 1),
@@ -61,6 +61,14 @@ class System:
     def sleep(self, nanoseconds: np.ndarray) -> None:
         """nanosleep: only %globaltimer goes on."""
         self.slept += int(np.max(nanoseconds))
+
+    def breakpoint(self, lanes, at: Where) -> None:
+        """brkpt: without a debugger the launch fails, on a GPU too."""
+        raise SimulatorError(
+            "the kernel met a breakpoint (brkpt)",
+            reason="Only a debugger can go on from it: take it out to run the kernel.",
+            **self.chunk.where_line(Where(*at), 0 if lanes is None else int(lanes[0])),
+        )
 
     def is_space(self, space: str, address: np.ndarray) -> np.ndarray:
         """isspacep: which generic addresses lie in a space."""

@@ -29,6 +29,10 @@ def _assert_fail(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.system.assert_fail({', '.join(values)}, L, ({i.where.file!r}, {i.where.line}))")
 
 
+def _breakpoint(w: BlockWriter, i: Instruction) -> None:
+    w.line(f"m.system.breakpoint(L, ({i.where.file!r}, {i.where.line}))")
+
+
 def _sleep(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.system.sleep({w.array(i.operands[0], 'u4')})")
 
@@ -40,12 +44,13 @@ def _is_space(w: BlockWriter, i: Instruction) -> None:
     w.define(i.operands[0], f"m.system.is_space({space!r}, {w.array(i.operands[1], 'u8')})", "b1")
 
 
-_HINTS = ("prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol", "brkpt", "pmevent")
+_HINTS = ("prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol", "pmevent")
 
 TABLE = {
     **dict.fromkeys(("inlined", *_HINTS), _nothing),
     "argument": _argument,
     "assertfail": _assert_fail,
+    "brkpt": _breakpoint,
     "isspacep": _is_space,
     "nanosleep": _sleep,
     "vprintf": _printf,
