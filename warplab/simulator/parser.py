@@ -36,7 +36,10 @@ SPACES = ("shared", "local", "const", "global")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _LABEL = re.compile(r"\s*([$\w.]+)\s*:(?!:)")
 _LABELS = re.compile(r"(?:^|(?<=[;{}:]))\s*([$\w]+)\s*:(?!:)", re.M)
-_LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+\d+[^\n]*")
+_LOC = re.compile(
+    r"\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)\s+(?P<column>\d+)"
+    r"(?:[^\n]*?inlined_at\s+(?P<place>\d+\s+\d+\s+\d+))?[^\n]*"
+)
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
 _SECTION = re.compile(r"\s*\.section\s+[^{]*\{[^}]*\}")
 _IDENTIFIER = r"[%$A-Za-z_][\w$.]*"
@@ -58,6 +61,7 @@ class _Parser:
         self.text = _COMMENT.sub("", ptx.rstrip("\0"))  # NVRTC ends its text with a NUL
         self.at = 0
         self.files = {int(i): name for i, name in _FILE.findall(ptx)}
+        self.places: dict[tuple[str, str, str], Where] = {}  # file, line and column of a .loc → the line it means
         self.program = Program(sources=sources)
 
     def run(self) -> Program:
@@ -202,13 +206,22 @@ class _Parser:
                 scopes.append(({**names, **self._labels(f"${opened}")}, f"${opened}"))
             elif match := _LOC.match(self.text, self.at):
                 self.at = match.end()
-                if int(match[2]):  # line 0 means "no line": keep the one before
-                    where = Where(self.files.get(int(match[1]), ""), int(match[2]))
+                if int(match["line"]):  # line 0 means "no line": keep the one before
+                    where = self._where(match)
             elif match := _LABEL.match(self.text, self.at):
                 self.at = match.end()
                 entry.labels[names.get(match[1], match[1])] = len(entry.instructions)
             else:
                 self._statement(entry, self._until(";"), where, names, suffix)
+
+    def _where(self, loc: re.Match) -> Where:
+        """The line that a .loc means. For code inlined from another file, such as a header: the line that calls it."""
+        where = Where(self.files.get(int(loc["file"]), ""), int(loc["line"]))
+        if loc["place"] is not None:
+            caller = self.places.get(tuple(loc["place"].split()), where)
+            where = where if where.file == caller.file else caller
+        self.places[loc["file"], loc["line"], loc["column"]] = where
+        return where
 
     def _labels(self, suffix: str) -> dict[str, str]:
         """New names of the labels in the scope that begins here: a jump may come before its label."""
