@@ -97,7 +97,10 @@ class Atomics:
         view, index = addresses.index(access.views[space][site.dtype], site.item, site.offset)
         if operation == "fadd" and space == "global" and site.dtype == "f4":
             operation = "fadd.ftz"
-        return [apply(view[k:], index, operation, values, group.count, wanted) for k, values in enumerate(operands)]
+        found = [apply(view[k:], index, operation, values, group.count, wanted) for k, values in enumerate(operands)]
+        if wanted and _in_vain(operation, operands[0], found[0]):
+            access.chunk.waits_in_vain = True  # perhaps for a lock, whose holder must run now
+        return found
 
     @staticmethod
     def halves(packed: np.ndarray, dtype) -> tuple[np.ndarray, np.ndarray]:
@@ -144,6 +147,13 @@ def apply(view: np.ndarray, index: np.ndarray, operation: str, operands, count: 
     result = np.empty_like(found)
     result[order] = found
     return result
+
+
+def _in_vain(operation: str, operands, found: np.ndarray) -> bool:
+    """No lane of a CAS found what it compares with, or all lanes put what they found."""
+    if operation == "cas":
+        return not (found == operands[0]).any()
+    return operation == "exch" and bool((found == operands).all())
 
 
 def _each(values: np.ndarray, order, count: int) -> np.ndarray:

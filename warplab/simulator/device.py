@@ -251,7 +251,7 @@ class Chunk:
 
     window_shared = WINDOW_SHARED
     window_local = WINDOW_LOCAL
-    waits_in_vain = False  # the latest block tested an mbarrier that is not through: a good time for others to run
+    waits_in_vain = False  # the lanes waited for others (mbarrier, lock, nanosleep): a good time for these to run
 
     def __init__(
         self,

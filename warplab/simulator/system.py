@@ -59,8 +59,9 @@ class System:
         return values if lanes is None else self.chunk.at(values, lanes)
 
     def sleep(self, nanoseconds: np.ndarray) -> None:
-        """nanosleep: only %globaltimer goes on."""
+        """nanosleep: %globaltimer goes on, and it is the turn of others."""
         self.slept += int(np.max(nanoseconds))
+        self.chunk.waits_in_vain = True
 
     def breakpoint(self, lanes, at: Where) -> None:
         """brkpt: without a debugger the launch fails, on a GPU too."""
