@@ -12,7 +12,7 @@ The whole machine:
     gathers their registers, runs the same code, and scatters the results.
 4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores, and with
     checks on it tests bounds, alignment and initialisation before each of them, and `races` looks for accesses of
-    different threads that nothing orders.
+    different threads that nothing orders. `atomics` lets the lanes come one after another, without a loop over them.
 5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
 6.  `system` serves what a kernel asks of the driver: `printf`, assert, clocks.
 7.  `device` ties it together: `Device.launch` checks the launch, cuts the grid into chunks of blocks that fit the

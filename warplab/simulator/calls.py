@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, replace
 
 from .errors import UnsupportedInstruction
+from .parser import TYPE_BYTES
 from .program import Address, Entry, Immediate, Instruction, Negated, Register, Symbol, Vector, symbols
 
 MAX_INSTRUCTIONS = 1_000_000  # of a kernel with its calls inlined
@@ -27,7 +28,6 @@ _REFUSED = {
     "cudaGetParameterBufferV2": "a kernel started from a kernel (dynamic parallelism)",
     "cudaLaunchDeviceV2": "a kernel started from a kernel (dynamic parallelism)",
 }
-_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
 def inline(entry: Entry) -> Entry:
@@ -304,7 +304,7 @@ def _accesses(instruction: Instruction) -> list[_Access] | None:
     address, value = instruction.operands if is_store else instruction.operands[::-1]
     if not isinstance(address, Address) or not isinstance(address.base, Symbol):
         return None
-    size = _BYTES[instruction.modifiers[-1][1:]]
+    size = TYPE_BYTES[instruction.modifiers[-1]]
     count = len(value.items) if isinstance(value, Vector) else 1
     return [_Access(address.offset + k * size, size, is_store) for k in range(count)]
 
