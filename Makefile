@@ -10,6 +10,7 @@ BIN := .venv/bin
 PINS = uv pip compile pyproject.toml --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
 	--extra dev --custom-compile-command "make pins" $(PINS_ARGS)
 
+# No pop-up that offers news of the Jupyter project.
 # JupyterLab refuses to run as root unless told so; in a container root is the usual user.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -21,7 +22,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'
 
 lab: setup ## open JupyterLab on the first notebook
-	$(BIN)/jupyter lab $(ALLOW_ROOT) $(LAB_ARGS) notebooks/00_start_here.ipynb
+	$(BIN)/jupyter lab $(ALLOW_ROOT) --LabApp.news_url=None $(LAB_ARGS) notebooks/00_start_here.ipynb
 
 test: setup ## lint and all tests that need no GPU
 	$(BIN)/ruff check .
