@@ -59,8 +59,6 @@ class AsynchronousCopies:
         if self.committed is None:
             self.committed = np.zeros(chunk.lanes, np.int64)
         values = self._read(source, origin, size, lanes)
-        if chunk.counting is not None:
-            chunk.counting.access(destination, "shared", target, chunk.group)
         address = np.broadcast_to(target.base, every.shape)
         self._issue(_Copy(destination, every, self.committed[every], address, values, self.issued))
 
@@ -98,18 +96,15 @@ class AsynchronousCopies:
                 **chunk.where(site, int((chunk.all_lanes if lanes is None else lanes)[int(np.argmax(size))])),
             )
         every, base = chunk.all_lanes if lanes is None else lanes, np.broadcast_to(addresses.base, count)
+        reading = size > 0
+        if chunk.counting is not None and reading.any():
+            with part(chunk, every[reading]):
+                chunk.counting.access(site, "global", Addresses(base[reading]), chunk.group)
         data = np.zeros((count, site.width), np.uint8)
-        whole = size == site.width
-        if whole.any():
-            with part(chunk, every[whole]):
-                values = chunk.load_vector(site, Addresses(base[whole]), every[whole])
-            data[whole] = np.stack(values, axis=-1).view(np.uint8)
-        for k in range(site.width):  # sources that end earlier, byte by byte
-            longer = ~whole & (size > k)
-            if longer.any():
-                byte = replace(site, dtype="u1", count=1, offset=site.offset + k)
-                with part(chunk, every[longer]):
-                    data[longer, k] = chunk.load(byte, Addresses(base[longer]), every[longer])
+        for k in range(int(size.max())):  # byte by byte: a short source may end where its array does
+            longer = size > k
+            byte = replace(site, dtype="u1", count=1, offset=site.offset + k)
+            data[longer, k] = self._fetch(byte, Addresses(base[longer]), every[longer])[0]
         return list(data.view(site.dtype).T)
 
     # -- cp.async.bulk ---------------------------------------------------------------------------------------------
@@ -135,7 +130,7 @@ class AsynchronousCopies:
         )
         copier = every[owner]
         if owner.size:
-            values = self._move(source, origin, copier)
+            values = self._fetch(source, origin, copier)
             copy = _Copy(destination, copier, np.full(owner.shape, -1), target.base, values, self.issued)
             if mbarrier is None:
                 self._deliver(copy)
@@ -148,8 +143,8 @@ class AsynchronousCopies:
         """What these lanes copy with bulk copy `number` is done."""
         self.complete(lambda copy: np.isin(copy.lanes, lanes) & (copy.number == number) & (copy.group < 0))
 
-    def _move(self, site, addresses: Addresses, lanes: np.ndarray) -> list[np.ndarray]:
-        """Checked but not counted: bulk copies do not pass the load and store units."""
+    def _fetch(self, site, addresses: Addresses, lanes: np.ndarray) -> list[np.ndarray]:
+        """A load that is checked but not counted: bulk copies do not pass the load and store units."""
         access = self.chunk.access
         if access.checks is not None:
             access.checks.load(site, site.space, addresses, lanes)

@@ -21,7 +21,7 @@ class Counting:
         self.divergent = [0] * blocks
         # By site and space: requests, threads, sectors, wavefronts.
         self.accesses: dict[tuple[int, str], list[int]] = {}
-        self.tensor: dict[tuple[Where, str], int] = {}
+        self.tensor: dict[tuple[Where, str, int], int] = {}
         self.touched: dict[str, dict[int, np.ndarray]] = {"load": {}, "store": {}, "atomic": {}}
         self.trace: list[tuple] = []
         self.trace_warps, self.trace_events = trace_warps, trace_events
@@ -44,9 +44,10 @@ class Counting:
         if self.trace_warps and group.chunk.first_block == 0 and len(self.trace) < self.trace_events:
             self._trace(site, space, addresses, group)
 
-    def matrix(self, where: Where, name: str, group) -> None:
-        """A tensor-core operation of each warp of the group; `name`: shape and types."""
-        self.tensor[where, name] = self.tensor.get((where, name), 0) + group.warps
+    def matrix(self, where: Where, name: str, group, machine: int) -> None:
+        """A matrix product of each warp of the group; `name`: shape and types, `machine`: machine instructions."""
+        key = where, name, machine
+        self.tensor[key] = self.tensor.get(key, 0) + group.warps
 
     def _touch(self, site, addresses: Addresses) -> None:
         """Note the sectors for the footprint: a bitmap for each allocation."""
@@ -145,8 +146,8 @@ class Counting:
             for what, amount in amounts.items():
                 name = f"{space}_{site.op}_{what}"
                 setattr(counts, name, getattr(counts, name) + amount)
-        for (where, name), amount in self.tensor.items():
-            line(where).tensor_operations += amount
+        for (where, name, machine), amount in self.tensor.items():
+            line(where).tensor_operations += machine * amount
             profile.tensor_operations[name] = profile.tensor_operations.get(name, 0) + amount
         profile.lines = dict(sorted(lines.items()))
         profile.counts = sum(lines.values(), Counts())

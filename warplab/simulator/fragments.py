@@ -63,6 +63,13 @@ def parse_shape(text: str) -> Shape:
     return Shape(*map(int, match.groups()))
 
 
+def flops(name: str) -> int:
+    """Operations of one product, `name` as in `LaunchProfile.tensor_operations`: 2·m·n·k, an FMA counting two."""
+    shape, _, factor = name.split(".")[:3]
+    m, n, k = parse_shape(shape)
+    return 2 * m * n * k * (4 if (shape, factor) == ("m8n8k4", "f16") else 1)
+
+
 @functools.cache
 def mma_fragment(shape: str, operand: str, kind: str, layout: str = "row") -> Fragment:
     """Fragment of `mma.sync`. `operand`: "a", "b", "c" or "d"; `kind`: the PTX type of its elements.

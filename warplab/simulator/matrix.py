@@ -32,6 +32,7 @@ class Product:
     arithmetic: Callable
     where: Where
     text: str
+    machine: int = 1  # instructions of the tensor cores that an H100 executes for it
     separate: int = 1  # products side by side: four for m8n8k4 with f16
 
     def __post_init__(self) -> None:
@@ -47,12 +48,11 @@ def mma(shape: str, layouts: tuple[str, str], kinds, saturate: bool, where: Wher
         for operand, kind, layout in zip("abcd", kinds, (*layouts, "row", "row"), strict=True)
     )
     if shape == "m8n8k4" and kinds[0] == "f16":
-        arithmetic, separate = tensor_cores.quad_pair, 4
-    else:
-        if layouts != ("row", "col"):
-            raise KeyError(layouts)
-        arithmetic, separate = _ARITHMETIC[kinds[0]](saturate), 1
-    return Product(_name(shape, kinds), kinds, fragments, arithmetic, where, text, separate)
+        return Product(_name(shape, kinds), kinds, fragments, tensor_cores.quad_pair, where, text, 0, 4)
+    if layouts != ("row", "col"):
+        raise KeyError(layouts)
+    machine = 2 if kinds[0] in ("e4m3", "e5m2") else 1
+    return Product(_name(shape, kinds), kinds, fragments, _ARITHMETIC[kinds[0]](saturate), where, text, machine)
 
 
 def wmma(shape: str, kinds, saturate: bool, where: Where, text: str) -> Product:
@@ -61,7 +61,8 @@ def wmma(shape: str, kinds, saturate: bool, where: Where, text: str) -> Product:
     arithmetic = _ARITHMETIC[kinds[0]](saturate)
     if kinds[0] == "tf32":
         arithmetic = tensor_cores.half_precision((np.s_[:4], np.s_[4:]))
-    return Product(_name(shape, kinds), kinds, fragments, arithmetic, where, text)
+    machine = {"f64": 1, "tf32": 4}.get(kinds[0], 2)
+    return Product(_name(shape, kinds), kinds, fragments, arithmetic, where, text, machine)
 
 
 _WHOLE = tensor_cores.half_precision((np.s_[:],))
@@ -93,13 +94,14 @@ class Transfer:
     """One wmma.load or wmma.store: what the lanes of a warp read or write, access by access.
 
     `accesses`: for each, the lanes that take part and the row and column of the first element of each of them; the
-    other elements follow along the layout's direction. `site`: width and kind of one access.
+    other elements follow along the layout's direction. `site`: width and kind of one access; `by_tiles`: like ldmatrix.
     """
 
     site: object
     fragment: Fragment
     by_column: bool
     item: int
+    by_tiles: bool
     accesses: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
     def __post_init__(self) -> None:
@@ -115,7 +117,7 @@ class Transfer:
 
 
 def wmma_accesses(fragment: Fragment, operand: str, kind: str, by_column: bool, space: str):
-    """How an H100 moves a wmma fragment: (bytes of an access, accesses as in `Transfer`).
+    """How an H100 moves a wmma fragment: (bytes of an access, `by_tiles` and accesses as in `Transfer`).
 
     Read from the machine code that ptxas 13.0 makes of wmma.load and wmma.store for sm_90. A register's elements
     that follow one another in memory take one access; 16-bit elements that do not are fetched the other way round,
@@ -146,8 +148,22 @@ def wmma_accesses(fragment: Fragment, operand: str, kind: str, by_column: bool, 
             tiles = range(first, min(first + most, row.shape[1]))
             rows, columns = (np.concatenate([x[::4, tile] for tile in tiles]) for x in (row, column))
             accesses.append((lanes[: rows.shape[0]], rows, columns))
-        return 16, accesses
-    return item * together, [(lanes, row[:, j], column[:, j]) for j in range(row.shape[1])]
+        return 16, True, accesses
+    return item * together, False, [(lanes, row[:, j], column[:, j]) for j in range(row.shape[1])]
+
+
+class _Rows(Addresses):
+    """Addresses of rows of 16 bytes, eight for each 8 × 8 matrix: the banks serve one matrix after another.
+
+    Measured for ldmatrix on an H100; the lanes of other 16-byte accesses share passes. Not measured for stmatrix.
+    """
+
+    def wavefronts(self, offset: int, width: int, group) -> int:
+        start = self.at(offset).view(np.int64)
+        matrix = np.arange(start.shape[0]) >> 3
+        place = matrix << 3 | start >> 4 & 7  # a row fills four banks, one eighth of all
+        rows = np.unique(place << 40 | start >> 7)
+        return int(np.bincount(rows >> 40, minlength=start.shape[0]).reshape(-1, 8).max(axis=1).sum())
 
 
 class MatrixOperations:
@@ -177,7 +193,7 @@ class MatrixOperations:
         """Registers of D from those of A, B and C: arrays of unsigned integers with an entry a lane or one for all."""
         warps = self._warps(instruction, lanes)
         if self.chunk.counting is not None:
-            self.chunk.counting.matrix(instruction.where, instruction.name, self.chunk.group)
+            self.chunk.counting.matrix(instruction.where, instruction.name, self.chunk.group, instruction.machine)
         matrices = [
             self._matrix(registers, BITS[kind] // 8, fragment, gather, warps)
             for registers, kind, fragment, gather in zip(
@@ -222,7 +238,7 @@ class MatrixOperations:
         matrix = np.empty((warps, fragment.rows * fragment.columns), f"u{transfer.item}")
         for (who, row, column), elements in zip(transfer.accesses, transfer.elements, strict=True):
             addresses = (base + transfer.offsets(row, column, stride)).reshape(-1)
-            parts = self._access(transfer.site, addresses, who, lanes)
+            parts = self._access(transfer.site, addresses, who, lanes, transfer.by_tiles)
             data = np.stack(parts, axis=-1).view(matrix.dtype)
             matrix[:, elements] = data.reshape(warps, *elements.shape)
         return self._registers(matrix[:, transfer.gather.reshape(-1)], WARP_SIZE * warps)
@@ -236,17 +252,19 @@ class MatrixOperations:
         for (who, row, column), elements in zip(transfer.accesses, transfer.elements, strict=True):
             addresses = (base + transfer.offsets(row, column, stride)).reshape(-1)
             data = np.ascontiguousarray(matrix[:, elements]).view(transfer.site.dtype)
-            self._access(transfer.site, addresses, who, lanes, data.reshape(addresses.shape[0], -1).T)
+            self._access(transfer.site, addresses, who, lanes, False, data.reshape(addresses.shape[0], -1).T)
 
     def _origin(self, transfer: Transfer, base, stride, lanes, warps: int) -> tuple[np.ndarray, np.ndarray]:
         """Address and stride of each warp, (warps, 1)."""
         base, stride = (np.broadcast_to(x, WARP_SIZE * warps).reshape(warps, WARP_SIZE)[:, :1] for x in (base, stride))
         stride = stride.astype(np.uint64)
         if self.chunk.access.checks is not None:
-            start = base + np.uint64(transfer.site.offset)
+            start, fragment = base + np.uint64(transfer.site.offset), transfer.fragment
+            dense = transfer.item * (fragment.rows if transfer.by_column else fragment.columns)
+            step = min(WMMA_STRIDE_BYTES, dense)  # 8 for the 8-bit matrices that are 8 wide
             for what, bad, least in (
                 ("pointer", start % np.uint64(WMMA_POINTER_BYTES) != 0, WMMA_POINTER_BYTES),
-                ("stride", stride * np.uint64(transfer.item) % np.uint64(WMMA_STRIDE_BYTES) != 0, WMMA_STRIDE_BYTES),
+                ("stride", stride * np.uint64(transfer.item) % np.uint64(step) != 0, step),
             ):
                 if bad.any():
                     place = int(np.argmax(bad)) * WARP_SIZE
@@ -260,16 +278,17 @@ class MatrixOperations:
                     )
         return base, stride
 
-    def _access(self, site, addresses: np.ndarray, who: np.ndarray, lanes, values=None):
+    def _access(self, site, addresses: np.ndarray, who: np.ndarray, lanes, by_tiles: bool, values=None):
         """Load, or store `values`, with the lanes `who` of each warp of the group."""
         chunk, some = self.chunk, lanes
         if who.shape[0] < WARP_SIZE:
             every = chunk.all_lanes if lanes is None else lanes
             some = every.reshape(-1, WARP_SIZE)[:, who].reshape(-1)
+        addresses = _Rows(addresses) if by_tiles else Addresses(addresses)
         with part(chunk, some):
             if values is None:
-                return chunk.load_vector(site, Addresses(addresses), some)
-            return chunk.store_vector(site, Addresses(addresses), tuple(values), some)
+                return chunk.load_vector(site, addresses, some)
+            return chunk.store_vector(site, addresses, tuple(values), some)
 
     # -- ldmatrix and stmatrix -------------------------------------------------------------------------------------
 
@@ -277,7 +296,7 @@ class MatrixOperations:
         """ldmatrix: `count` registers. Lane 8i + j points to row j of matrix i, eight 16-bit elements."""
         warps = self._warps(site, lanes)
         who, addresses = self._row_addresses(base, count, warps)
-        data = np.stack(self._access(site, addresses, who, lanes), axis=-1).view(np.uint16)
+        data = np.stack(self._access(site, addresses, who, lanes, True), axis=-1).view(np.uint16)
         elements = data.reshape(warps, count, 64)[:, :, _row_places(transposed)]
         packed = np.ascontiguousarray(elements).reshape(warps, count, WARP_SIZE, 2).view(np.uint32)
         return [np.ascontiguousarray(packed[:, k]).reshape(-1) for k in range(count)]
@@ -291,7 +310,7 @@ class MatrixOperations:
             register = np.ascontiguousarray(np.broadcast_to(register, WARP_SIZE * warps))
             rows[:, k, _row_places(transposed)] = register.view(np.uint16).reshape(warps, -1)
         data = rows.reshape(addresses.shape[0], 8).view(site.dtype)
-        self._access(site, addresses, who, lanes, data.T)
+        self._access(site, addresses, who, lanes, True, data.T)
 
     @staticmethod
     def _row_addresses(base: np.ndarray, count: int, warps: int) -> tuple[np.ndarray, np.ndarray]:

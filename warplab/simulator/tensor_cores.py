@@ -124,9 +124,8 @@ def half_precision(steps: tuple[slice, ...]) -> Callable:
         total = c
         for step in steps:
             total = aligned_sum(a[step], b[step], total, kinds[:3])
-            if "f32" in kinds[2:]:  # an f32 C or D: the adders' f32 result is then rounded to f16 if D is
-                total = cut_to_f32(total) + 0.0
-            total = _rounded(total, kinds[3])
+            # With an f32 C the adders give f32, which is then converted if D is f16 (wmma has that mixture).
+            total = _rounded(total, "f32" if "f32" in kinds[2:] else "f16")
         return total
 
     return multiply

@@ -80,11 +80,11 @@ def _transfer(w: BlockWriter, i: Instruction, address: Address, stride) -> tuple
         raise w.unsupported()
     space, by_column = _space(i), layout == "col"
     fragment = wmma_fragment(shape, operand, kind)
-    nbytes, accesses = matrix.wmma_accesses(fragment, operand, kind, by_column, space)
+    nbytes, by_tiles, accesses = matrix.wmma_accesses(fragment, operand, kind, by_column, space)
     base, offset = w.addresses(address)
     dtype, count = f"u{min(nbytes, 8)}", max(1, nbytes // 8)
     w.site("load" if operation == "load" else "store", space, dtype, count, offset)
-    transfer = matrix.Transfer(w.translator.sites[-1], fragment, by_column, BITS[kind] // 8, accesses)
+    transfer = matrix.Transfer(w.translator.sites[-1], fragment, by_column, BITS[kind] // 8, by_tiles, accesses)
     if stride is None:
         stride = Immediate(fragment.rows if by_column else fragment.columns)
     return w.object(transfer), f"{base}.base, {w.array(stride, 'u4')}"
