@@ -25,6 +25,7 @@ _NAMES = {
     "predict": "roofline",
     "predict_all": "roofline",
     "profile": "profiling",
+    "resources": "resources",
     "simulate": "kernel",
 }
 _BACKEND_NAMES = {"cuda": ("numba.cuda", "warplab.dropin.cuda"), "cp": ("cupy", "warplab.dropin.cp")}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,18 +62,27 @@ def simulate(
                 error.args = (error.message(),)
             raise
         launch.copy_back()
-    profile.kernel = source.name
+    profile.kernel, profile.compile = source.name, launch.compile
     return profile
 
 
 @dataclass
 class Launch:
-    """A kernel with its arguments in place. `names`: the kernel's parameter name of each array, by address."""
+    """A kernel with its arguments in place. `names`: the kernel's parameter name of each array, by address.
+
+    `compile`: its `compile_for`, given an architecture.
+    """
 
     entry: simulator.Entry
     params: list[bytes]
     names: dict[int, str]
     copy_back: Callable[[], None]
+    compile: Compile
+
+
+# What `bind` gives: entry, bytes of each parameter, and how to compile the kernel for another architecture.
+Compile = Callable[[int], tuple[str, str, tuple[str, ...]]]
+Bound = tuple[simulator.Entry, list[bytes], Compile]
 
 
 @contextmanager
@@ -80,12 +90,12 @@ def prepare(source: CudaSource | PythonSource, args: tuple, device: simulator.De
     """Compile `source` for `args`, put host arrays on `device`; what was put there is freed in the end."""
     arrays = _Arrays(device)
     try:
-        entry, params = source.bind(args, arrays)
+        entry, params, compile_for = source.bind(args, arrays)
         for address, name in arrays.names.items():
             allocation = device.memory.find(address)
             if allocation is not None:
                 allocation.name = name
-        yield Launch(entry, params, arrays.names, arrays.copy_back)
+        yield Launch(entry, params, arrays.names, arrays.copy_back, compile_for)
     finally:
         arrays.free()
 
@@ -141,7 +151,7 @@ class CudaSource:
             raise ValueError(f"there is no kernel {self.entry} in {self.file}; its __global__ functions: {known}")
         return entry
 
-    def bind(self, args: tuple, arrays: _Arrays) -> tuple[simulator.Entry, list[bytes]]:
+    def bind(self, args: tuple, arrays: _Arrays) -> Bound:
         entry, signature = self.load(), self.signature
         if signature is None or len(signature.parameters) != len(entry.params):
             unknown = cuda_signature.Parameter("", "", False, None)
@@ -157,7 +167,15 @@ class CudaSource:
             if parameter.declaration:
                 what += f", `{parameter.declaration}`,"
             params.append(cuda_arguments.pack(what, param, parameter, value, arrays.address))
-        return entry, params
+        return entry, params, self.compile_for
+
+    def compile_for(self, arch: int, signature: None = None) -> tuple[str, str, tuple[str, ...]]:
+        """PTX for compute capability `arch` (75 for 7.5), the kernel's name in it, options for the assembler."""
+        compiled = compilers.compile_cuda_program(
+            self.code, self.file, arch, options=self.options, name_expressions=self._expressions()
+        )
+        registers = re.findall(r"-maxrregcount[= ]?(\d+)", " ".join(self.options))
+        return compiled.ptx, compiled.names.get(self.entry, self.entry), tuple(f"-maxrregcount={n}" for n in registers)
 
     def _expressions(self) -> tuple[str, ...]:
         expressions = dict.fromkeys(self.name_expressions)
@@ -192,18 +210,28 @@ class PythonSource:
     def compile(self, signature: tuple) -> simulator.Entry:
         """The entry for arguments of the Numba types `signature`."""
         if signature not in self.compiled:
-            ptx, entry = compilers.compile_numba(
-                self.function,
-                signature,
-                fastmath=self.fastmath,
-                opt=self.opt,
-                launch_bounds=self.launch_bounds,
-            )
+            ptx, entry = self._compile(signature, compilers.DEFAULT_ARCH)
             ptx, sources = label_files(ptx)
             self.compiled[signature] = ptx, simulator.load(ptx, sources).entries[entry]
         return self.compiled[signature][1]
 
-    def bind(self, args: tuple, arrays: _Arrays) -> tuple[simulator.Entry, list[bytes]]:
+    def compile_for(self, arch: int, signature: tuple) -> tuple[str, str, tuple[str, ...]]:
+        """PTX for compute capability `arch` (75 for 7.5), the kernel's name in it, options for the assembler."""
+        ptx, entry = self._compile(signature, arch)
+        return ptx, entry, ()
+
+    def _compile(self, signature: tuple, arch: int) -> tuple[str, str]:
+        return compilers.compile_numba(
+            self.function,
+            signature,
+            arch,
+            fastmath=self.fastmath,
+            opt=self.opt,
+            launch_bounds=self.launch_bounds,
+        )
+
+    def signature_of(self, args: tuple) -> tuple:
+        """Numba types that the kernel is compiled for when it is given `args`. Raises ArgumentError."""
         names = self.parameters
         if len(args) != len(names):
             raise ArgumentError(
@@ -212,11 +240,15 @@ class PythonSource:
         signature = numba_arguments.types_of(self.name, names, args)
         if self.signatures is not None:
             signature = numba_arguments.match_signature(self.name, names, signature, self.signatures)
+        return signature
+
+    def bind(self, args: tuple, arrays: _Arrays) -> Bound:
+        names, signature = self.parameters, self.signature_of(args)
         entry = self.compile(signature)
         params = []
         for name, kind, value in zip(names, signature, args, strict=True):
             params += numba_arguments.pack(kind, value, functools.partial(arrays.address, name=name))
-        return entry, params
+        return entry, params, functools.partial(self.compile_for, signature=signature)
 
 
 def source_of(kernel) -> CudaSource | PythonSource:

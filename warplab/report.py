@@ -70,6 +70,13 @@ DERIVED = (
     ),
 )
 ALWAYS = {"warp_instructions", "thread_instructions"}
+# Rows of launches that `warplab.resources` was asked about: key of `static`, label, Nsight Compute metric.
+RESOURCES = (
+    ("registers", "registers a thread", "launch__registers_per_thread"),
+    ("local_bytes", "local memory a thread, bytes", ""),
+    ("spill_bytes", "spills, bytes", ""),
+    ("shared_bytes", "shared memory a block, bytes", "launch__shared_mem_per_block_static + _dynamic"),
+)
 
 
 def launches(profile: object) -> list[LaunchProfile]:
@@ -151,6 +158,11 @@ def _counter_table(groups: list[list[LaunchProfile]]) -> Table:
             derived = [getattr(f.counts, name) for f in firsts]
             if after == counter.name and any(d is not None for d in derived):
                 rows.append([label, *map(form, derived), metric])
+    if any("registers" in f.static for f in firsts):
+        rows.append(["machine code for", *(f"sm_{f.static['arch']}" if "arch" in f.static else "" for f in firsts), ""])
+        for key, label, metric in RESOURCES:
+            values = [f.static.get(key) if "registers" in f.static else None for f in firsts]
+            rows.append([label, *("" if v is None else count(v) for v in values), metric])
     heads = [
         f.kernel + (f" ({TIMES} {len(group)})" if len(group) > 1 else "")
         for f, group in zip(firsts, groups, strict=True)

@@ -6,6 +6,7 @@ memory requests and sectors are those that the hardware counts.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from typing import NamedTuple
 
@@ -220,7 +221,8 @@ class LaunchProfile:
     `footprint`: distinct bytes touched, in whole 32-byte sectors: "global_load_bytes", "global_store_bytes".
     `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: by shape and types, as
     "m16n8k16.f32.f16.f16.f32", once per warp.
-    `output`: what the kernel printed.
+    `static`: what the compiled kernel needs; "shared_bytes" of a block, dynamic too; `warplab.resources` adds more.
+    `output`: what the kernel printed. `compile`: how `warplab.resources` compiles the kernel again, None if unknown.
     `gpu_seconds` and `gpu_name` are set only where the launch ran on that GPU and was timed with events.
     """
 
@@ -236,5 +238,6 @@ class LaunchProfile:
     tensor_operations: dict[str, int] = field(default_factory=dict)
     static: dict[str, int | None] = field(default_factory=dict)
     output: str = ""
+    compile: Callable | None = field(default=None, repr=False, compare=False)
     gpu_seconds: float | None = None
     gpu_name: str | None = None

@@ -1,0 +1,183 @@
+"""What the machine code of a kernel needs: registers, shared and local memory, spills; no GPU needed.
+
+    resources.of(kernel, a, b, card="A100")       # a kernel of either language; arguments decide a Numba kernel's types
+    resources.of(profile[0])                      # a launch; its report then has rows for them
+    resources.occupancy(profile[0], "H100")       # how many of its blocks fit on an SM of the card
+
+NVIDIA's assembler, as part of nvJitLink (a pip package), translates the kernel's PTX to machine code and reports on it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass, replace
+
+from warplab import occupancy as _occupancy
+from warplab.cards import Card, card
+from warplab.compilers import CompilerNotFound
+from warplab.kernel import PythonSource, dimensions, source_of
+from warplab.profiling import Profile
+from warplab.simulator.counters import LaunchProfile
+
+OLDEST_ARCH = 75  # that CUDA 13 compiles for
+RESERVED_SHARED_BYTES = 1024  # of each block for the system, which nvJitLink counts in from 9.0 on
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Of one kernel in machine code for compute capability `arch` (90 for 9.0); sizes in bytes.
+
+    `registers`: of a thread. `shared_bytes`: static shared memory of a block. `local_bytes`: of a thread, for arrays
+    and for registers that did not fit; `spill_bytes`: written and read for the latter, as the instructions stand in
+    the code, each counted once. `barriers`: of `__syncthreads()` and named ones, of a block.
+    `note`: what to know of them, "" for nothing.
+    """
+
+    kernel: str
+    arch: int
+    registers: int
+    shared_bytes: int
+    local_bytes: int
+    spill_bytes: int
+    barriers: int
+    note: str = ""
+
+    def __str__(self) -> str:
+        text = (
+            f"{self.kernel} for sm_{self.arch}: {self.registers} registers a thread, "
+            f"{self.shared_bytes:,} bytes of static shared memory a block, {self.local_bytes:,} bytes of local memory "
+            f"a thread, {self.spill_bytes:,} bytes of spills"
+        )
+        return f"{text} ({self.note})" if self.note else text
+
+
+def of(kernel, *args, card: str | Card = "H100") -> Resources:
+    """What `kernel` needs on a card.
+
+    `kernel`: whatever `warplab.simulate` takes, or a launch of a profile. `args`: as for a launch; a Numba kernel needs
+    them for their types, others do not. A launch gets the numbers into its `static` and so into its report.
+    Raises TypeError for what is no kernel, ValueError for an unknown card or a launch that cannot be compiled again,
+    and what the compilers raise.
+    """
+    device, note = _card(card)
+    if isinstance(kernel, LaunchProfile | Profile):
+        launch = _launch(kernel)
+        name, (ptx, entry, options) = launch.kernel, launch.compile(_arch(device))
+    else:
+        source = source_of(kernel)
+        signature = source.signature_of(args) if isinstance(source, PythonSource) else None
+        name, (ptx, entry, options) = source.name, source.compile_for(_arch(device), signature)
+    found = replace(_assembled(ptx, entry, _arch(device), options), kernel=name, note=note)
+    if isinstance(kernel, LaunchProfile | Profile):
+        launch.static.update({k: getattr(found, k) for k in ("arch", "registers", "local_bytes", "spill_bytes")})
+    return found
+
+
+def occupancy(
+    kernel, card: str | Card, *args, block: int | tuple[int, ...] | None = None, shared_bytes: int | None = None
+) -> _occupancy.Occupancy:
+    """Theoretical occupancy of a kernel's blocks on a card; `str()` of it is a sentence.
+
+    `kernel`, `args`: as for `of`. `block` and `shared_bytes` (dynamic shared memory, bytes) are those of the launch
+    where `kernel` is one; for a kernel `block` must be given. Raises what `of` raises.
+    """
+    found = of(kernel, *args, card=card)
+    if isinstance(kernel, LaunchProfile | Profile):
+        launch = _launch(kernel)
+        block = launch.block if block is None else block
+        total = launch.static["shared_bytes"] if shared_bytes is None else found.shared_bytes + shared_bytes
+    else:
+        if block is None:
+            raise ValueError("block is missing: occupancy depends on the number of threads of a block")
+        total = found.shared_bytes + (shared_bytes or 0)
+    x, y, z = dimensions(block, "block")
+    return _occupancy.theoretical(
+        card, x * y * z, registers=found.registers, shared_bytes=total, barriers=found.barriers
+    )
+
+
+def _card(name: str | Card) -> tuple[Card, str]:
+    device = card(name)
+    major, minor = device.compute_capability
+    if 10 * major + minor >= OLDEST_ARCH:
+        return device, ""
+    return device, (
+        f"compiled for sm_{OLDEST_ARCH}, the oldest that CUDA 13 knows; "
+        f"for the {device.name}, sm_{major}{minor}, another compiler may use more or fewer"
+    )
+
+
+def _arch(device: Card) -> int:
+    major, minor = device.compute_capability
+    return max(OLDEST_ARCH, 10 * major + minor)
+
+
+def _launch(profile: LaunchProfile | Profile) -> LaunchProfile:
+    if isinstance(profile, Profile):
+        if len(profile) != 1:
+            raise ValueError(f"the profile has {len(profile)} launches; give one of them, such as profile[0]")
+        profile = profile[0]
+    if profile.compile is None:
+        raise ValueError(f"this launch of {profile.kernel} does not know its source; give the kernel itself")
+    return profile
+
+
+_ENTRY = re.compile(r"Compiling entry function '([^']+)'")
+_STACK = re.compile(r"Function properties for (\S+)\n\D*(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes")
+_USED = re.compile(r"Used (\d+) registers(?:, used (\d+) barriers)?(.*)")
+
+
+@functools.lru_cache(maxsize=256)
+def _assembled(ptx: str, entry: str, arch: int, options: tuple[str, ...]) -> Resources:
+    log = _assembler_log(ptx, arch, options)
+    parts = _ENTRY.split(log)  # text before, then name and report of each kernel
+    reports = dict(zip(parts[1::2], parts[2::2], strict=True))
+    used = _USED.search(reports.get(entry, ""))
+    if used is None:
+        raise RuntimeError(f"the assembler's report on kernel {entry} could not be read:\n{log}")
+    stacks = {name: tuple(map(int, numbers)) for name, *numbers in _STACK.findall(reports[entry])}
+    stack, spill_stores, spill_loads = stacks[entry]
+    cumulative = re.search(r"(\d+) bytes cumulative stack size", used[3])
+    # Shared variables that other modules may see, such as Numba's, are in the linker's report only.
+    linked = re.search(rf"Function properties for '{re.escape(entry)}':\n.* (\d+) bytes smem", log)
+    shared = int(linked[1]) if linked else 0
+    if arch >= 90 and shared:
+        shared -= RESERVED_SHARED_BYTES
+    return Resources(
+        entry,
+        arch,
+        registers=int(used[1]),
+        shared_bytes=shared,
+        local_bytes=max(stack, int(cumulative[1]) if cumulative else 0),
+        spill_bytes=spill_stores + spill_loads,
+        barriers=int(used[2] or 0),
+    )
+
+
+def _assembler_log(ptx: str, arch: int, options: tuple[str, ...]) -> str:
+    try:
+        from cuda.bindings import nvjitlink
+
+        nvjitlink.version()
+    except Exception as error:  # a missing shared library raises classes of cuda.pathfinder
+        raise CompilerNotFound(
+            f"nvJitLink, which assembles PTX, does not load ({error}); `python -m warplab doctor` says what is missing"
+        ) from error
+
+    def text(kind: str) -> str:
+        buffer = bytearray(getattr(nvjitlink, f"get_{kind}_log_size")(handle))
+        getattr(nvjitlink, f"get_{kind}_log")(handle, buffer)
+        return buffer.decode(errors="replace").strip("\0 \n")
+
+    data = ptx.encode()
+    arguments = [f"-arch=sm_{arch}", "-verbose", *options]
+    handle = nvjitlink.create(len(arguments), arguments)
+    try:
+        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel.ptx")
+        nvjitlink.complete(handle)
+        return text("info")
+    except nvjitlink.nvJitLinkError as error:
+        raise RuntimeError(f"the kernel could not be assembled for sm_{arch}: {text('error') or error}") from error
+    finally:
+        nvjitlink.destroy(handle)
