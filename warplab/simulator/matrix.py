@@ -106,7 +106,8 @@ class Transfer:
 
     def __post_init__(self) -> None:
         fragment, n = self.fragment, self.site.width // self.item
-        self.gather = fragment.row * fragment.columns + fragment.column
+        self.scatter = (fragment.row * fragment.columns + fragment.column).reshape(-1)
+        self.gather = _gather(fragment)
         step = np.arange(n) * (fragment.columns if self.by_column else 1)
         self.elements = [(row * fragment.columns + column)[:, None] + step for _, row, column in self.accesses]
 
@@ -159,11 +160,14 @@ class _Rows(Addresses):
     """
 
     def wavefronts(self, offset: int, width: int, group) -> int:
-        start = self.at(offset).view(np.int64)
-        matrix = np.arange(start.shape[0]) >> 3
-        place = matrix << 3 | start >> 4 & 7  # a row fills four banks, one eighth of all
-        rows = np.unique(place << 40 | start >> 7)
-        return int(np.bincount(rows >> 40, minlength=start.shape[0]).reshape(-1, 8).max(axis=1).sum())
+        start = self.at(offset).view(np.int64).reshape(-1, 8)
+        place = start >> 4 & 7  # a row fills four banks, one eighth of all
+        spread = np.bitwise_or.reduce(1 << place, axis=1) == 0xFF  # eight rows in eight places: one pass
+        start, place = start[~spread], place[~spread]
+        matrix = np.arange(start.shape[0])[:, None] << 3
+        rows = np.unique((matrix | place) << 40 | start >> 7)
+        passes = np.bincount(rows >> 40, minlength=8 * start.shape[0]).reshape(-1, 8).max(axis=1)
+        return int(np.count_nonzero(spread) + passes.sum())
 
 
 class MatrixOperations:
@@ -241,13 +245,13 @@ class MatrixOperations:
             parts = self._access(transfer.site, addresses, who, lanes, transfer.by_tiles)
             data = np.stack(parts, axis=-1).view(matrix.dtype)
             matrix[:, elements] = data.reshape(warps, *elements.shape)
-        return self._registers(matrix[:, transfer.gather.reshape(-1)], WARP_SIZE * warps)
+        return self._registers(matrix[:, transfer.scatter], WARP_SIZE * warps)
 
     def store(self, transfer: Transfer, base: np.ndarray, stride: np.ndarray, registers, lanes) -> None:
         warps = self._warps(transfer.site, lanes)
         base, stride = self._origin(transfer, base, stride, lanes, warps)
         fragment = transfer.fragment
-        matrix = self._matrix(registers, transfer.item, fragment, _gather(fragment), warps)
+        matrix = self._matrix(registers, transfer.item, fragment, transfer.gather, warps)
         matrix = np.ascontiguousarray(matrix.reshape(-1, warps).T)
         for (who, row, column), elements in zip(transfer.accesses, transfer.elements, strict=True):
             addresses = (base + transfer.offsets(row, column, stride)).reshape(-1)
