@@ -287,5 +287,5 @@ def test_fma_f64_rounds_once(a, b, c):
 def test_unknown_instruction_names_itself():
     with pytest.raises(UnsupportedInstruction, match=r"`wgmma\.fence\.sync\.aligned`"):
         run("wgmma.fence.sync.aligned;", [("u32", np.arange(4))], "u32")
-    with pytest.raises(UnsupportedInstruction, match=r"`add\.rz\.f32 %d, %a, %a`: modifier \.rz"):
-        run("add.rz.f32 %d, %a, %a;", [("f32", np.arange(4))], "f32")
+    with pytest.raises(UnsupportedInstruction, match=r"`add\.rs\.f32 %d, %a, %a`: modifier \.rs"):
+        run("add.rs.f32 %d, %a, %a;", [("f32", np.arange(4))], "f32")

@@ -8,10 +8,29 @@ emitter raises KeyError or IndexError, or `writer.unsupported()`, for a form tha
 from __future__ import annotations
 
 from ..program import Instruction
-from . import arithmetic, asynchronous, atomics, calls, matrix, memory, moves, warp
+from . import (
+    arithmetic,
+    asynchronous,
+    atomics,
+    bits,
+    calls,
+    carry,
+    comparisons,
+    conversions,
+    half,
+    matrix,
+    memory,
+    moves,
+    warp,
+)
 
 TABLE = {
     **arithmetic.TABLE,
+    **half.TABLE,  # this and the next leave to `arithmetic` what is not theirs
+    **carry.TABLE,
+    **bits.TABLE,
+    **comparisons.TABLE,
+    **conversions.TABLE,
     **moves.TABLE,
     **memory.TABLE,
     **atomics.TABLE,

@@ -1,16 +1,9 @@
-"""Moves, selections and conversions between types and address spaces."""
+"""Moves between registers, vectors of them, and address spaces."""
 
 from __future__ import annotations
 
 from ..program import Instruction, Register, Vector
 from ..translate import DTYPES, BlockWriter, item_bytes
-from .arithmetic import allow, flushed
-
-
-def _select(w: BlockWriter, i: Instruction) -> None:
-    dtype = DTYPES[i.modifiers[-1]].replace("i", "u")
-    a, b = w.array(i.operands[1], dtype), w.array(i.operands[2], dtype)
-    w.define(i.operands[0], f"np.where({w.value(i.operands[3], 'b1')}, {a}, {b})", dtype)
 
 
 def _move(w: BlockWriter, i: Instruction) -> None:
@@ -36,28 +29,7 @@ def _repack(w: BlockWriter, destination, source, dtype: str) -> None:
     else:
         part = f"u{item_bytes(dtype) // len(source.items)}"
         items = ", ".join(w.array(item, part) for item in source.items)
-        w.define(destination, f"np.stack(np.broadcast_arrays({items}), axis=-1).reshape(-1).view({dtype})", dtype)
-
-
-def _convert(w: BlockWriter, i: Instruction) -> None:
-    *modifiers, to_kind, from_kind = i.modifiers
-    to, have = DTYPES[to_kind], DTYPES[from_kind]
-    allow(w, modifiers, {"rn", "rz", "rzi", "rni", "rmi", "rpi", "ftz", "sat"})
-    value = flushed(w.array(i.operands[1], have), modifiers, have)
-    integral = next((m for m in modifiers if m in ("rzi", "rni", "rmi", "rpi")), None)
-    if to[0] != "f" and have[0] == "f":
-        result = f"float_to_int({value}, {to}, {integral!r})"
-    elif to[0] == "f" and have[0] == "f" and integral:
-        function = {"rzi": "trunc", "rni": "rint", "rmi": "floor", "rpi": "ceil"}[integral]
-        result = f"np.{function}({value}).astype({to}, copy=False)"
-    elif "rz" in modifiers or ("sat" in modifiers and to[0] != "f"):
-        raise w.unsupported()
-    else:
-        result = f"{value}.astype({to})"
-    if "sat" in modifiers and to[0] == "f":
-        result = f"saturate({result})"
-    # A register wider than the destination type takes the sign- or zero-extended value; `define` does that.
-    w.define(i.operands[0], flushed(result, modifiers, to), to)
+        w.define(destination, f"pack({dtype}, {items})", dtype)
 
 
 def _convert_address(w: BlockWriter, i: Instruction) -> None:
@@ -71,4 +43,4 @@ def _convert_address(w: BlockWriter, i: Instruction) -> None:
     return w.define(i.operands[0], f"{w.array(source, dtype)} {sign} m.window_{space}", dtype)
 
 
-TABLE = {"cvt": _convert, "cvta": _convert_address, "mov": _move, "selp": _select}
+TABLE = {"cvta": _convert_address, "mov": _move}

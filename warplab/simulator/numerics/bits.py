@@ -1,0 +1,134 @@
+"""Bit counting, bit fields and permutations, on whole arrays. Shift amounts and positions are uint32 arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .integers import shift_left, shift_right
+
+__all__ = [
+    "bit_mask",
+    "brev",
+    "clz",
+    "extend",
+    "extract_field",
+    "find_leading",
+    "funnel_shift",
+    "insert_field",
+    "pack",
+    "permute",
+    "popc",
+]
+
+_NONE = np.uint32(0xFFFFFFFF)
+
+
+def popc(a):
+    """Number of ones, uint32."""
+    return np.bitwise_count(a).astype(np.uint32)
+
+
+def clz(a):
+    """Leading zeros of uint32 or uint64, as uint32."""
+    if a.dtype.itemsize == 8:
+        high = clz((a >> np.uint64(32)).astype(np.uint32))
+        return np.where(high < 32, high, 32 + clz(a.astype(np.uint32)))
+    # The exponent of the number as a float64: 1023 for the lowest bit, 0 for the number 0.
+    exponent = (a.astype(np.float64).view(np.uint64) >> np.uint64(52)).astype(np.uint32)
+    return np.minimum(1054 - exponent, 32)
+
+
+def brev(a):
+    """Bits in reverse order, uint32 or uint64."""
+    for step, mask in ((1, 0x55), (2, 0x33), (4, 0x0F)):
+        mask = a.dtype.type(int.from_bytes(bytes([mask]) * a.dtype.itemsize, "little"))
+        a = ((a >> step) & mask) | ((a & mask) << step)
+    return a.byteswap()
+
+
+def find_leading(a, shift_amount: bool):
+    """bfind: place of the highest bit that differs from the sign, or how far left it can go; all ones if none does."""
+    bits = 8 * a.dtype.itemsize
+    if a.dtype.kind == "i":
+        a = (a ^ (a >> (bits - 1))).view(f"u{bits // 8}")
+    zeros = clz(a)
+    return np.where(zeros == bits, _NONE, zeros if shift_amount else (bits - 1) - zeros)
+
+
+def _field(position, length, bits: int):
+    """Of position and length the 32-bit instructions look at 8 bits; the 64-bit ones at all of them (recorded)."""
+    return (position & 0xFF, length & 0xFF) if bits == 32 else (position, length)
+
+
+def extract_field(a, position, length):
+    """bfe: `length` bits of a from `position` on, extended by the field's top bit if a is signed."""
+    bits = 8 * a.dtype.itemsize
+    position, length = _field(position, length, bits)
+    room = (bits - np.minimum(np.maximum(length, 1), bits)).astype(a.dtype)
+    field = shift_right(a, position) << room >> room
+    return np.where(length == 0, a.dtype.type(0), field)
+
+
+def insert_field(a, b, position, length):
+    """bfi: b with `length` bits from `position` on replaced by the low bits of a."""
+    position, length = _field(position, length, 8 * a.dtype.itemsize)
+    ones = np.full(1, np.iinfo(a.dtype).max, a.dtype)
+    mask = shift_left(~shift_left(ones, length), position)
+    return (b & ~mask) | (shift_left(a, position) & mask)
+
+
+def extend(a, length, wrap: bool):
+    """szext: the low `length` bits of a (int32 or uint32), extended by the sign or by zeros."""
+    length = length & 31 if wrap else np.minimum(length, 32)
+    room = (32 - np.maximum(length, 1)).astype(a.dtype)
+    return np.where(length == 0, a.dtype.type(0), a << room >> room)
+
+
+def bit_mask(position, length, wrap: bool):
+    """bmsk: `length` ones from `position` on, uint32."""
+    if wrap:
+        position, length = position & 31, length & 31
+    return shift_left(~shift_left(np.full(1, _NONE), length), position)
+
+
+def funnel_shift(low, high, amount, left: bool, wrap: bool):
+    """shf: high:low shifted; its upper 32 bits after a left shift, its lower ones after a right shift."""
+    both = (high.astype(np.uint64) << np.uint64(32)) | low
+    amount = (amount & 31 if wrap else np.minimum(amount, 32)).astype(np.uint64)
+    return (both << amount >> np.uint64(32) if left else both >> amount).astype(np.uint32)
+
+
+def permute(a, b, selector, mode: str = ""):
+    """prmt: four of the eight bytes of b:a. PTX ISA, "prmt"; bit 3 of a selector repeats the byte's top bit."""
+    both = pack(np.uint64, a, b).view(np.uint8).reshape(-1, 8)
+    place = np.arange(4, dtype=np.uint32)
+    if mode:
+        n = (selector & 3)[:, None]
+        selectors = {
+            "f4e": place + n,
+            "b4e": (n - place) & 7,
+            "rc8": n + 0 * place,
+            "ecl": np.maximum(place, n),
+            "ecr": np.minimum(place, n),
+            "rc16": (place & 1) + 2 * (n & 1),
+        }[mode]
+    else:
+        selectors = (selector[:, None] >> (4 * place)) & 15
+    index = (selectors & 7).astype(np.intp)
+    if index.shape[0] == 1:
+        bytes_ = both.take(index[0], axis=1)
+    else:
+        bytes_ = np.take_along_axis(np.broadcast_to(both, (index.shape[0], 8)), index, axis=1)
+    repeat = selectors & 8
+    if repeat.any():
+        bytes_ = np.where(repeat != 0, (bytes_ >> 7) * np.uint8(255), bytes_)
+    return bytes_.reshape(-1).view(np.uint32)
+
+
+def pack(dtype, *parts):
+    """Registers side by side in a wider one, the first lowest."""
+    n = max(part.shape[0] for part in parts)
+    packed = np.empty((n, len(parts)), parts[0].dtype)
+    for k, part in enumerate(parts):
+        packed[:, k] = part
+    return packed.reshape(-1).view(dtype)

@@ -1,0 +1,106 @@
+"""cvt between integers, float16, float32 and float64, on whole arrays. Modes: rn rz rm rp, and rni rzi rmi rpi."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .rounding import canonical, narrow, to_odd
+
+__all__ = [
+    "float_to_int",
+    "int_to_float",
+    "pack_saturated",
+    "round_to_integral",
+    "tf32",
+    "to_exact_f64",
+]
+
+_INTEGRAL = {"rzi": np.trunc, "rni": np.rint, "rmi": np.floor, "rpi": np.ceil}
+
+
+def round_to_integral(a, rounding: str):
+    """cvt.rni.f32.f32 and the like: a float with an integral value."""
+    result = _INTEGRAL[rounding](a)
+    return canonical(result) if a.dtype == np.float32 else result
+
+
+def float_to_int(a, dtype, rounding: str):
+    """float32 or float64 to an integer: rounded and clamped to its range.
+
+    NaN gives 0 if a is float32 and the integer has at most 32 bits, else only the top bit set (PTX ISA, "cvt"). A
+    float16 is given as float32.
+    """
+    dtype = np.dtype(dtype)
+    info = np.iinfo(dtype)
+    rounded = _INTEGRAL[rounding](a)
+    if rounded.dtype.itemsize < 8:
+        rounded = rounded.astype(np.float64)
+    if dtype.itemsize < 8:
+        result = np.fmin(np.fmax(rounded, info.min), info.max).astype(np.int64).astype(dtype)
+    else:  # the highest integer is no float64
+        inside = (rounded > info.min) & (rounded < info.max)
+        clamped = np.where(rounded >= info.max, dtype.type(info.max), dtype.type(info.min))
+        result = np.where(inside, np.where(inside, rounded, 0).astype(dtype), clamped)
+    square = rounded.dot(rounded)
+    if square == square:
+        return result
+    top = a.dtype.itemsize == 8 or dtype.itemsize == 8
+    nan = np.array(1 << (8 * dtype.itemsize - 1) if top else 0, np.uint64).astype(dtype)
+    return np.where(rounded != rounded, nan, result)
+
+
+def to_exact_f64(a):
+    """An integer as float64, rounded to odd where it has more than 53 bits."""
+    nearest = a.astype(np.float64)
+    if a.dtype.itemsize < 8:
+        return nearest
+    top = 2.0**63 if a.dtype.kind == "i" else 2.0**64
+    fits = nearest < top  # else the integer was rounded up beyond its type
+    error = a - np.where(fits, nearest, 0).astype(a.dtype)
+    signed = error.view(np.int64)  # below 2**11 in size
+    return to_odd(nearest, np.where(fits, signed, -1).astype(np.float64))
+
+
+def int_to_float(a, dtype, rounding: str):
+    """cvt.rX.f32 and .f64 from integers."""
+    dtype = np.dtype(dtype)
+    nearest = a.astype(dtype)
+    if rounding == "rn":
+        return nearest
+    exact = to_exact_f64(a)
+    if dtype.itemsize < 8:
+        return narrow(exact, nearest, rounding)
+    if a.dtype.itemsize < 8:
+        return nearest
+    # Rounded to odd tells only that it is inexact: compare the integers.
+    top = 2.0**63 if a.dtype.kind == "i" else 2.0**64
+    fits = nearest < top
+    back = np.where(fits, nearest, 0).astype(a.dtype)
+    above, below = ~fits | (back > a), fits & (back < a)
+    if rounding == "rz":
+        down, up = above & (nearest > 0), below & (nearest < 0)
+    else:
+        down, up = above & (rounding == "rm"), below & (rounding == "rp")
+    nearest = np.where(down, np.nextafter(nearest, -np.inf), nearest)
+    return np.where(up, np.nextafter(nearest, np.inf), nearest)
+
+
+def tf32(a, rounding: str, relu: bool):
+    """float32 with 10 fraction bits (rna: nearest, ties away from zero). The 13 low bits are zero."""
+    if relu:
+        a = np.where(a <= 0, np.float32(0), a)
+    bits = a.view(np.uint32)
+    falling = np.uint32(0x1FFF)
+    if rounding == "rna":
+        rounded = np.where(np.isfinite(a), bits + np.uint32(0x1000), bits) & ~falling
+        return rounded
+    if rounding == "rn":
+        bits = np.where(np.isfinite(a), bits + np.uint32(0xFFF) + ((bits >> 13) & 1), bits)
+    return np.where(a != a, np.uint32(0x7FFFE000), bits & ~falling)
+
+
+def pack_saturated(a, b, c, low, high, bits: int):
+    """cvt.pack: a and b clamped to low…high in the lowest parts of `bits` bits, a above b; c shifted above them."""
+    mask = (1 << bits) - 1
+    a, b = (np.clip(x, low, high).astype(np.int64) & mask for x in (a, b))
+    return ((c.astype(np.int64) << (2 * bits)) | (a << bits) | b).astype(np.uint32)

@@ -1,0 +1,139 @@
+"""float16 and bfloat16, on whole arrays of their bits (uint16). NumPy alone: it has no bfloat16.
+
+Both are computed in float32 or float64 and narrowed. That rounds twice, which is harmless where the wider type has at
+least 2p + 2 bits for a sum, product or quotient of p-bit numbers (Figueroa, "When is double rounding innocuous?",
+1995): float32 has 24 for the 11 of float16 and the 8 of bfloat16. A product of two bfloat16 may be too small for
+float32 and is taken in float64, where it is exact, and so is that of an fma, whose sum is rounded to odd first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .rounding import canonical, maximum, maximum_nan, minimum, minimum_nan, narrow, odd_sum, saturate, xor_sign
+
+__all__ = [
+    "half_arithmetic",
+    "half_clamped",
+    "half_fma",
+    "half_from_f32",
+    "half_from_f64",
+    "half_least",
+    "half_of_f64",
+    "half_special",
+    "half_to_f32",
+]
+
+_NAN = np.uint16(0x7FFF)  # what every instruction on halves gives for NaN (recorded)
+
+
+def half_to_f32(bits, kind: str, ftz: bool = False):
+    """uint16 bits to float32, exactly; with `ftz` the subnormals of float16 as zero."""
+    if kind == "bf16":  # also of NaN
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    a = canonical(bits.view(np.float16).astype(np.float32))
+    return _flushed(a) if ftz else a
+
+
+def half_from_f32(a, kind: str, rounding: str = "rn"):
+    """float32 to uint16 bits."""
+    if kind == "f16":
+        bits = narrow(a, a.astype(np.float16), rounding).view(np.uint16)
+    else:
+        wide = a.view(np.uint32)
+        low = wide & 0xFFFF
+        if rounding == "rn":
+            up = 0x7FFF + ((wide >> 16) & 1)
+        elif rounding == "rz":
+            up = 0
+        else:  # away from zero for numbers of one sign
+            up = np.where((low != 0) & (np.signbit(a) == (rounding == "rm")), np.uint32(0x10000), np.uint32(0))
+        bits = (np.where(np.isfinite(a), wide + up, wide) >> 16).astype(np.uint16)
+    return np.where(a != a, _NAN, bits) if np.isnan(a).any() else bits
+
+
+def half_from_f64(a, kind: str, rounding: str = "rn"):
+    """float64 to uint16 bits, rounded once."""
+    return half_from_f32(_odd_f32(a), kind, rounding)
+
+
+def half_of_f64(a, kind: str, rounding: str):
+    """cvt from f64: NaN keeps its sign and the top of its payload (recorded)."""
+    bits = half_from_f64(a, kind, rounding)
+    nan = a != a
+    if not nan.any():
+        return bits
+    wide = a.view(np.uint64)
+    quiet, shift = (0x7E00, 42) if kind == "f16" else (0x7FC0, 45)
+    kept = (wide >> np.uint64(48) & 0x8000) | (wide >> np.uint64(shift) & (quiet & -quiet) - 1) | quiet
+    return np.where(nan, kept.astype(np.uint16), bits)
+
+
+def _odd_f32(a):
+    """float64 rounded to odd in float32."""
+    near = a.astype(np.float32)
+    back = near.astype(np.float64)
+    inexact = (back != a) & (a == a)
+    if not inexact.any():
+        return near
+    bits = near.view(np.int32)
+    bits = bits - (np.abs(back) > np.abs(a))  # towards zero
+    return (bits.astype(np.int32) | inexact).view(np.float32)
+
+
+def _flushed(a, exact: bool = False):
+    """float16 values in a wider type with float16's subnormals as zero (.ftz).
+
+    `exact`: not rounded yet. What 11 bits with any exponent would round up to 2**-14 is not flushed (recorded).
+    """
+    smallest = 2.0**-14 * (1 - 2.0**-12) if exact else 2.0**-14
+    return np.where(np.abs(a) < smallest, np.copysign(a.dtype.type(0), a), a)
+
+
+def half_clamped(bits, kind: str, clamp: str, ftz: bool = False):
+    """.ftz, .sat (to 0…1, NaN to 0) or .relu (negative to 0) of a result."""
+    if not (clamp or ftz):
+        return bits
+    a = half_to_f32(bits, kind, ftz)
+    if clamp == "sat":
+        a = saturate(a)
+    elif clamp == "relu":
+        a = np.where(a <= 0, np.float32(0), a)
+    return half_from_f32(a, kind)
+
+
+def half_arithmetic(operation: str, kind: str, ftz: bool, clamp: str, *operands):
+    """add, sub, mul, neg and abs, rounded to nearest."""
+    wide = [half_to_f32(o, kind, ftz) for o in operands]
+    if operation == "mul":
+        exact = np.multiply(*wide, dtype=np.float64)
+        return half_clamped(half_from_f64(_flushed(exact, True) if ftz else exact, kind), kind, clamp)
+    function = {"add": np.add, "sub": np.subtract, "neg": np.negative, "abs": np.abs}[operation]
+    return half_clamped(half_from_f32(function(*wide), kind), kind, clamp, ftz)
+
+
+def half_fma(kind: str, ftz: bool, clamp: str, a, b, c):
+    """a·b + c, rounded to nearest once."""
+    a, b, c = (half_to_f32(x, kind, ftz) for x in (a, b, c))
+    exact = odd_sum(np.multiply(a, b, dtype=np.float64), c.astype(np.float64))
+    return half_clamped(half_from_f64(_flushed(exact, True) if ftz else exact, kind), kind, clamp)
+
+
+def half_least(operation: str, kind: str, ftz: bool, nan: bool, xorsign: bool, a, b):
+    """min and max; `nan`: NaN if either is; `xorsign`: of the magnitudes, with the product of the signs."""
+    a, b = (half_to_f32(x, kind, ftz) for x in (a, b))
+    function = {
+        ("min", False): minimum,
+        ("max", False): maximum,
+        ("min", True): minimum_nan,
+        ("max", True): maximum_nan,
+    }[operation, nan]
+    result = function(np.abs(a), np.abs(b)) if xorsign else function(a, b)
+    return half_from_f32(xor_sign(a, b, result) if xorsign else result, kind)
+
+
+def half_special(operation: str, kind: str, ftz: bool, a):
+    """ex2.approx and tanh.approx, rounded to nearest."""
+    function = {"ex2": np.exp2, "tanh": np.tanh}[operation]
+    result = function(half_to_f32(a, kind, ftz).astype(np.float64))
+    return half_clamped(half_from_f64(result, kind), kind, "", ftz)

@@ -1,0 +1,329 @@
+"""Floating point with one rounding: directed rounding, flushing, saturation, minimum and maximum, NaN.
+
+float32 is computed in float64 and narrowed once. Where float64 itself is inexact it is first *rounded to odd*: to the
+neighbour whose last bit is 1, which keeps enough of the exact value for any later rounding to fewer bits to be right
+(Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). float64 in a directed mode is the nearest
+float64, moved by one step where the exact error, found by error-free transformations, says so.
+
+Rounding modes are PTX's: "rn" nearest, ties to even; "rz" to zero; "rm" down; "rp" up.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+__all__ = [
+    "absolute_f64",
+    "add_f32",
+    "add_f64",
+    "canonical",
+    "copy_sign",
+    "divide_f32",
+    "divide_f64",
+    "flush_f32",
+    "flush_tiny",
+    "has_property",
+    "maximum",
+    "maximum_nan",
+    "minimum",
+    "minimum_nan",
+    "multiply_f32",
+    "multiply_f64",
+    "narrow_f32",
+    "negative_f64",
+    "saturate",
+    "square_root_f32",
+    "square_root_f64",
+    "xor_sign",
+]
+
+NAN_F32 = np.uint32(0x7FFFFFFF).view(np.float32)  # what every float32 instruction gives for NaN (PTX ISA, recorded)
+_SMALLEST_F32 = np.float32(2.0**-126)
+_SPLIT = 134217729.0  # 2**27 + 1 (Veltkamp)
+
+
+# -- NaN, flushing, saturation -----------------------------------------------------------------------------
+
+
+def canonical(a):
+    """float32 with every NaN replaced by the one that the GPU gives."""
+    square = a.dot(a)  # NaN exactly if one of them is; the cheapest test by far
+    if square == square:
+        return a
+    return np.where(a != a, NAN_F32, a)
+
+
+def flush_f32(a):
+    """Subnormal float32 become zero of the same sign (.ftz)."""
+    small = np.abs(a) < _SMALLEST_F32
+    return np.where(small, np.copysign(np.float32(0), a), a) if small.any() else a
+
+
+def flush_tiny(a, scaled):
+    """A float32 result with .ftz: zero where it would be subnormal if it were rounded to 24 bits with any exponent.
+
+    That is so for some values that a subnormal's fewer bits round up to 2**-126 (recorded). `scaled()` gives the
+    result times 2**24, whose rounding has all the bits.
+    """
+    size = np.abs(a)
+    small = size <= _SMALLEST_F32
+    if not small.any():
+        return a
+    small = np.abs(scaled()) < np.float32(2.0**-102) if (size == _SMALLEST_F32).any() else size < _SMALLEST_F32
+    return np.where(small, np.copysign(np.float32(0), a), a)
+
+
+def saturate(a):
+    """Clamped to 0…1, NaN and -0 to +0 (.sat)."""
+    return np.fmin(np.fmax(a, a.dtype.type(0)), a.dtype.type(1)) + a.dtype.type(0)
+
+
+def _keep_nan(a, result):
+    """What float64 instructions do with NaN: it stays, made quiet."""
+    nan = a != a
+    return np.where(nan, a + 0.0, result) if nan.any() else result
+
+
+def absolute_f64(a):
+    return _keep_nan(a, np.abs(a))
+
+
+def negative_f64(a):
+    return _keep_nan(a, -a)
+
+
+def copy_sign(a, b):
+    """copysign: b with the sign of a."""
+    return np.copysign(b, a)
+
+
+def has_property(a, what: str):
+    """testp."""
+    size = np.abs(a)
+    smallest = a.dtype.type(2.0**-126 if a.dtype.itemsize == 4 else 2.0**-1022)
+    return {
+        "finite": lambda: np.isfinite(a),
+        "infinite": lambda: np.isinf(a),
+        "number": lambda: a == a,
+        "notanumber": lambda: a != a,
+        "normal": lambda: np.isfinite(a) & ((size >= smallest) | (size == 0)),  # zeros count as normal
+        "subnormal": lambda: (size < smallest) & (size > 0),
+    }[what]()
+
+
+# -- minimum and maximum -----------------------------------------------------------------------------------
+
+
+def minimum(a, b):
+    """The lesser number; of a number and NaN the number; -0 is less than +0."""
+    # NumPy may return either of two zeros. In both orders together they have both signs, of which `|` keeps the minus.
+    return _both(np.fmin, np.bitwise_or, a, b)
+
+
+def maximum(a, b):
+    """The greater number; of a number and NaN the number; +0 is greater than -0."""
+    return _both(np.fmax, np.bitwise_and, a, b)
+
+
+def _both(function, combine, a, b):
+    bits = f"u{a.dtype.itemsize}"
+    one, other = function(a, b), function(b, a)
+    result = combine(one.view(bits), other.view(bits)).view(a.dtype)
+    square = one.dot(one)
+    if square == square:
+        return result
+    return np.where(one != one, NAN_F32 if a.dtype.itemsize == 4 else one, result)
+
+
+def minimum_nan(a, b):
+    """min.NaN: NaN if either is NaN."""
+    return _nan_if_any(a, b, minimum(a, b))
+
+
+def maximum_nan(a, b):
+    return _nan_if_any(a, b, maximum(a, b))
+
+
+def _nan_if_any(a, b, result):
+    return np.where((a != a) | (b != b), NAN_F32, result)
+
+
+def xor_sign(a, b, result):
+    """.xorsign: the result, a magnitude or NaN, with the product of the signs of a and b."""
+    signed = np.where(np.signbit(a) ^ np.signbit(b), -result, result)
+    return np.where(result != result, NAN_F32, signed)
+
+
+# -- narrowing ---------------------------------------------------------------------------------------------
+
+
+def narrow(exact, nearest, rounding: str):
+    """`nearest`, the float nearest to `exact`, moved to the neighbour that `rounding` asks for.
+
+    `exact`: float64, or float32 for a float16 `nearest`.
+    """
+    if rounding == "rn":
+        return nearest
+    back = nearest.astype(exact.dtype)
+    minus = np.signbit(nearest)
+    if rounding == "rz":
+        steps = np.where(np.abs(back) > np.abs(exact), -1, 0)
+    elif rounding == "rm":
+        steps = np.where(back > exact, np.where(minus, 1, -1), 0)
+    else:
+        steps = np.where(back < exact, np.where(minus, -1, 1), 0)
+    # In sign and magnitude one step of the bits is one float further from zero, also from zero and to infinity.
+    bits = f"i{nearest.dtype.itemsize}"
+    return (nearest.view(bits) + steps.astype(bits)).view(nearest.dtype)
+
+
+def narrow_f32(exact, rounding: str):
+    """float64 (exact, or rounded to odd) to float32."""
+    return narrow(exact, exact.astype(np.float32), rounding)
+
+
+def two_sum_error(a, b, total):
+    """The exact error of the float64 sum `total` of a and b (Knuth)."""
+    virtual = total - a
+    return (a - (total - virtual)) + (b - virtual)
+
+
+def to_odd(total, error):
+    """`total`, which is the exact value less `error`, rounded to odd instead of to nearest."""
+    bits = total.view(np.int64)
+    fix = (error != 0) & (error == error) & ((bits & 1) == 0) & (total != 0)
+    if not fix.any():
+        return total
+    away = (error > 0) == (total > 0)
+    return (bits + np.where(fix, np.where(away, 1, -1), 0)).view(np.float64)
+
+
+def odd_sum(a, b):
+    """a + b of float64, rounded to odd."""
+    total = a + b
+    return to_odd(total, two_sum_error(a, b, total))
+
+
+# -- float32, any rounding ---------------------------------------------------------------------------------
+
+
+def add_f32(a, b, rounding: str):
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    return canonical(zero_sum(a, b, narrow_f32(odd_sum(a, b), rounding), rounding))
+
+
+def zero_sum(a, b, total, rounding: str):
+    """An exact sum of zero is -0 when rounding down, unless both are +0."""
+    if rounding != "rm":
+        return total
+    minus = (total == 0) & ((a != 0) | (np.signbit(a) | np.signbit(b))) & (a == -b)
+    return np.where(minus, -np.abs(total), total)
+
+
+def multiply_f32(a, b, rounding: str):
+    return canonical(narrow_f32(np.multiply(a, b, dtype=np.float64), rounding))  # the product is exact
+
+
+def divide_f32(a, b, rounding: str):
+    # A quotient of two 24-bit numbers is a float32, or over 2**-50 of its size away from one: float64 can tell.
+    return canonical(narrow_f32(np.divide(a, b, dtype=np.float64), rounding))
+
+
+def square_root_f32(a, rounding: str):
+    return canonical(narrow_f32(np.sqrt(a, dtype=np.float64), rounding))
+
+
+# -- float64, directed rounding ----------------------------------------------------------------------------
+
+
+def step(result, error, rounding: str):
+    """`result`, the nearest float64, moved where the sign of (exact - result) and the rounding ask for it."""
+    if rounding == "rz":
+        down, up = (error < 0) & (result > 0), (error > 0) & (result < 0)
+    elif rounding == "rm":
+        down, up = error < 0, False
+    else:
+        down, up = False, error > 0
+    result = np.where(down, np.nextafter(result, -np.inf), result)
+    return np.where(up, np.nextafter(result, np.inf), result)
+
+
+def two_product_error(a, b, product):
+    """The exact error of the float64 `product` of a and b (Dekker). Wrong where a part over- or underflows."""
+    a1 = a * _SPLIT
+    a1 = a1 - (a1 - a)
+    b1 = b * _SPLIT
+    b1 = b1 - (b1 - b)
+    a2, b2 = a - a1, b - b1
+    return ((a1 * b1 - product) + a1 * b2 + a2 * b1) + a2 * b2
+
+
+def exact_error(sign, lanes, result, *operands):
+    """Signs of (exact - result) for some lanes, in exact arithmetic; 0 where an operand or the result is no number.
+
+    `sign(result, *operands)` gets fractions and returns a number of the right sign.
+    """
+    arrays = np.broadcast_arrays(result, *operands)
+    errors = np.zeros(lanes.shape[0])
+    for k, lane in enumerate(lanes):
+        value, *numbers = (float(array[lane]) for array in arrays)
+        if not all(map(np.isfinite, numbers)) or value != value:
+            continue
+        if np.isinf(value):
+            errors[k] = -value
+        else:
+            exact = sign(Fraction(value), *map(Fraction, numbers))
+            errors[k] = (exact > 0) - (exact < 0)
+    return errors
+
+
+def _corrected(result, error, doubtful, sign, operands, rounding):
+    """`step`, with the errors of the doubtful lanes computed exactly."""
+    lanes = np.flatnonzero(np.broadcast_to(doubtful, result.shape))
+    if lanes.shape[0]:
+        error = np.array(np.broadcast_to(error, result.shape))
+        error[lanes] = exact_error(sign, lanes, result, *operands)
+    return step(result, error, rounding)
+
+
+def add_f64(a, b, rounding: str):
+    total = a + b
+    error = two_sum_error(a, b, total)
+    huge = np.abs(total) > 2.0**1022
+    total_ = _corrected(total, error, huge, lambda s, x, y: x + y - s, (a, b), rounding)
+    return zero_sum(a, b, total_, rounding)
+
+
+def _extreme(*values):
+    """Where products of parts may over- or underflow."""
+    extreme = False
+    for value in values:
+        size = np.abs(value)
+        extreme = extreme | ~(size < 2.0**960) | ((size < 2.0**-900) & (size != 0))
+    return extreme
+
+
+def multiply_f64(a, b, rounding: str):
+    product = a * b
+    error = two_product_error(a, b, product)
+    underflow = (product == 0) & (a != 0) & (b != 0)
+    doubtful = _extreme(a, b, product) | underflow
+    return _corrected(product, error, doubtful, lambda p, x, y: x * y - p, (a, b), rounding)
+
+
+def divide_f64(a, b, rounding: str):
+    quotient = a / b
+    product = quotient * b
+    rest = (a - product) - two_product_error(quotient, b, product)
+    error = np.where(b < 0, -rest, rest)
+    doubtful = (_extreme(a, b, quotient) | ((quotient == 0) & (a != 0))) & (b != 0)
+    return _corrected(quotient, error, doubtful, lambda q, x, y: x / y - q, (a, b), rounding)
+
+
+def square_root_f64(a, rounding: str):
+    root = np.sqrt(a)
+    square = root * root
+    error = (a - square) - two_product_error(root, root, square)
+    return _corrected(root, error, _extreme(a), lambda r, x: x - r * r, (a,), rounding)

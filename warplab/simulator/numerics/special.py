@@ -1,0 +1,115 @@
+"""The GPU's approximate functions, rounded to nearest from float64.
+
+The hardware's are tables with interpolation, a few units in the last place away from these (PTX ISA gives the bounds;
+an H100 stays within them). Code that corrects them afterwards, as the compilers' division does, is not affected.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .rounding import canonical, flush_f32, narrow_f32
+
+__all__ = [
+    "cos_approx",
+    "div_approx",
+    "div_full",
+    "ex2_approx",
+    "lg2_approx",
+    "rcp_approx",
+    "rcp_approx_f64",
+    "rsqrt_approx",
+    "rsqrt_approx_f64",
+    "rsqrt_f64",
+    "sin_approx",
+    "sqrt_approx",
+    "tanh_approx",
+]
+
+
+_TURN = np.float32(0.15915494)
+
+
+def _nearest(a):
+    return canonical(a.astype(np.float32))
+
+
+def ex2_approx(a):
+    return _nearest(np.exp2(a.astype(np.float64)))
+
+
+def lg2_approx(a):
+    return _nearest(np.log2(a.astype(np.float64)))
+
+
+def _turns(a):
+    """The angle in turns, less whole ones, float64. The hardware multiplies by 1 / 2π in float32, rounding to zero."""
+    turns = flush_f32(narrow_f32(np.multiply(a, _TURN, dtype=np.float64), "rz")).astype(np.float64)
+    return turns - np.rint(turns)
+
+
+def sin_approx(a):
+    turns = _turns(a)
+    return np.where(turns * 2 % 1 == 0, np.copysign(np.float32(0), a), _nearest(np.sin(turns * (2 * np.pi))))
+
+
+def cos_approx(a):
+    turns = _turns(a)
+    return np.where(np.abs(turns) == 0.25, np.float32(0), _nearest(np.cos(turns * (2 * np.pi))))
+
+
+def tanh_approx(a):
+    return _nearest(np.tanh(a.astype(np.float64)))
+
+
+def rcp_approx(a):
+    return canonical(1 / a)
+
+
+def sqrt_approx(a):
+    return canonical(np.sqrt(a))
+
+
+def rsqrt_approx(a):
+    return _nearest(1 / np.sqrt(a.astype(np.float64)))
+
+
+def div_approx(a, b):
+    """a / b by a reciprocal, which is zero for a divisor beyond 2**126 (PTX ISA, "div")."""
+    size = np.abs(b)
+    huge = (size > np.float32(2.0**126)) & (size < np.float32(np.inf))
+    quotient = a / b
+    return canonical(np.where(huge, a * np.copysign(np.float32(0), b), quotient) if huge.any() else quotient)
+
+
+def div_full(a, b):
+    return canonical(a / b)
+
+
+def _high_word(a):
+    """float64 rounded to its high 32 bits; subnormals become zero."""
+    bits = a.view(np.uint64)
+    rounded = ((bits + np.uint64(1 << 31)) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
+    rounded = np.where(np.abs(rounded) < 2.0**-1022, np.copysign(0.0, rounded), rounded)
+    return np.where(np.isfinite(a), rounded, a)
+
+
+def _top(a):
+    """What the function units see of a float64: its high 32 bits, subnormals as zero."""
+    a = (a.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
+    return np.where(np.abs(a) < 2.0**-1022, np.copysign(0.0, a), a)
+
+
+def rcp_approx_f64(a):
+    """rcp.approx.ftz.f64: the reciprocal of the high 32 bits, in 32 bits."""
+    return _high_word(1 / _top(a))
+
+
+def rsqrt_f64(a):
+    """rsqrt.approx.f64, which the assembler makes of many instructions, rounded to nearest."""
+    return (1 / np.sqrt(a.astype(np.longdouble))).astype(np.float64)
+
+
+def rsqrt_approx_f64(a):
+    """rsqrt.approx.ftz.f64: the reciprocal root of the high 32 bits, in 32 bits."""
+    return _high_word(1 / np.sqrt(_top(a)))
