@@ -9,13 +9,17 @@ The whole machine:
     what each PTX instruction becomes is a row in the tables of `operations`, with `numerics` for what NumPy lacks.
 3.  `scheduler` keeps, for each basic block, the lanes whose program counter stands there, and runs the lowest one.
     Lanes that branch apart become two groups, and merge again where they meet. A function that gets only some lanes
-    gathers their registers, runs the same code, and scatters the results.
+    gathers their registers, runs the same code, and scatters the results. `barriers` and `meetings` hold lanes back
+    at block-wide barriers and warp-wide instructions until the others have come.
 4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores, and with
     checks on it tests bounds, alignment and initialisation before each of them, and `races` looks for accesses of
     different threads that nothing orders. `atomics` lets the lanes come one after another, without a loop over them.
+    `asynchronous` and `mbarriers` serve copies that arrive only where a thread waits for them.
 5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
-6.  `system` serves what a kernel asks of the driver: `printf`, assert, clocks.
-7.  `device` ties it together: `Device.launch` checks the launch, cuts the grid into chunks of blocks that fit the
+6.  `warps` exchanges values between the lanes of a warp; `matrix` multiplies what they hold together, with the layouts
+    of `fragments` and the arithmetic of `tensor_cores`.
+7.  `system` serves what a kernel asks of the driver: `printf`, assert, clocks.
+8.  `device` ties it together: `Device.launch` checks the launch, cuts the grid into chunks of blocks that fit the
     processor's cache, and returns a `LaunchProfile`.
 
     from warplab import simulator
