@@ -54,7 +54,7 @@ def test_arguments_that_are_one_array_are_one_copy():
 @pytest.mark.parametrize(
     ("grid", "arguments", "reason"),
     [
-        ((2**20,), (np.zeros(8, np.float32), np.float32(1), np.int32(8)), "268,435,456 threads"),
+        ((1,), (np.broadcast_to(np.float32(0), (2**29 + 1,)), np.float32(1), np.int32(8)), "2,147,483,660 bytes"),
         ((1,), (np.zeros(8, np.float32), np.float32(1), 8), "write np.int32"),
     ],
 )
@@ -66,11 +66,45 @@ def test_what_cannot_be_simulated_is_noted(grid, arguments, reason):
     assert profile.counts.warp_instructions == 0
 
 
+def test_a_large_launch_is_sampled():
+    x = np.zeros(2**23, np.float32)
+    profile, note = gpu._simulate(CudaSource(CODE, "add"), (2**15,), (256,), (x, np.float32(1), np.int32(x.size)), 0)
+    assert note is None
+    ran, blocks = profile.sampled
+    assert ran <= gpu.SAMPLES[0] // 256
+    assert blocks == 2**15
+    assert profile.counts.global_load_requests == 2**23 // 32
+    assert not x.any()
+
+
+def test_a_launch_of_many_instructions_is_sampled(monkeypatch):
+    monkeypatch.setattr(gpu, "MAX_INSTRUCTIONS", 10_000)
+    monkeypatch.setattr(gpu, "SAMPLES", (1 << 11, 1 << 8))
+    x = np.zeros(4096, np.float32)
+    profile, note = gpu._simulate(CudaSource(CODE, "add"), (128,), (32,), (x, np.float32(1), np.int32(4096)), 0)
+    assert note is None
+    assert profile.sampled == (8, 128)
+    assert profile.counts.global_load_requests == 128
+
+
 def test_a_launch_of_too_many_instructions_is_noted(monkeypatch):
     monkeypatch.setattr(gpu, "MAX_INSTRUCTIONS", 100)
     x = np.zeros(32, np.float32)
     _, note = gpu._simulate(CudaSource(CODE, "add"), (1,), (32,), (x, np.float32(1), np.int32(32)), 0)
     assert "more than 100 instructions" in note
+
+
+def test_an_endless_kernel_is_simulated_once(monkeypatch):
+    counted = []
+    monkeypatch.setattr(
+        gpu._kernel,
+        "simulate",
+        lambda *args, **options: counted.append(1) or simulate(*args, path_limit=999, **options),
+    )
+    source = CudaSource('extern "C" __global__ void f(volatile int* x) { while (!*x); }', "f")
+    _, note = gpu._simulate(source, (1,), (32,), (np.zeros(1, np.int32),), 0)
+    assert "does not end" in note
+    assert len(counted) == 1
 
 
 def test_a_mistake_that_the_simulator_finds_is_raised_before_the_launch():
@@ -211,13 +245,14 @@ def test_an_overrun_inside_a_profile_spares_the_gpu(cuda, cp):
 
 
 @pytest.mark.gpu
-def test_a_large_launch_is_timed_only_and_plausibly(cp):
+def test_a_large_launch_is_timed_plausibly_and_its_counters_sampled(cp):
     n = 1 << 27
     x = cp.zeros(n, cp.float32)
     with profiling.profile() as p:
         cp.RawKernel(CODE, "add")((n // 256,), (256,), (x, np.float32(1), np.int32(n)))
-    assert p[0].counts.warp_instructions == 0
-    assert "was timed but not counted" in p.notes[0]
+    assert p[0].sampled[1] == n // 256
+    assert p[0].counts.global_load_requests == n // 32
+    assert p.notes == []
     gigabytes_a_second = 2 * 4 * n / p[0].gpu_seconds / 1e9
     assert 100 < gigabytes_a_second < 10_000
     assert float(x.min()) == float(x.max()) == 1.0

@@ -1,13 +1,15 @@
 """Profiles on a GPU: hooks by which `warplab.profile()` sees the launches of numba.cuda and of CuPy's raw kernels.
 
-Inside a profile a launch is first simulated, on copies of its arguments, for the counters; an error that the
-simulator finds is raised before it can harm the GPU's context. Then it runs on the GPU, timed with events.
+Inside a profile a launch is first simulated, on copies of its arguments, for the counters (of a large launch a sample
+of its blocks); an error that the simulator finds is raised before it can harm the GPU's context. Then it runs on the
+GPU, timed with events.
 Outside a profile a launch costs one more function call.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -19,10 +21,12 @@ from warplab.errors import ArgumentError
 from warplab.kernel import CudaSource, dimensions
 from warplab.simulator import InstructionLimit, LaunchProfile, UnsupportedInstruction
 
-# What the simulator counts in some seconds; larger launches get their time only.
+# What the simulator counts in some seconds. Of larger launches it runs a sample of the blocks; those whose arguments
+# are larger than MAX_BYTES, all of which it copies, and those whose sample is too long get their time only.
 MAX_THREADS = 1 << 22
-MAX_BYTES = 1 << 28
 MAX_INSTRUCTIONS = 1 << 31  # thread instructions
+MAX_BYTES = 1 << 31
+SAMPLES = (1 << 18, 1 << 13)  # threads; the second where the first takes too many instructions
 HOLD_SECONDS = 2e-3  # longer than the host takes to launch a kernel that is compiled but not yet loaded
 
 
@@ -117,36 +121,45 @@ def _simulate(kernel, grid, block, args: tuple, shared_bytes: int) -> tuple[Laun
     """The launch's profile from the simulator, or one without counters and a note that says why."""
     name = _kernel.source_of(kernel).name
     grid, block = dimensions(grid, "grid"), dimensions(block, "block")
-    threads = int(np.prod(grid, dtype=object) * np.prod(block, dtype=object))
+    blocks, of_block = math.prod(grid), math.prod(block)
+    samples = [n for n in (max(8, threads // of_block) for threads in SAMPLES) if n < blocks]
     nbytes = sum(getattr(a, "nbytes", 0) for a in args)
-    if threads > MAX_THREADS or nbytes > MAX_BYTES:
-        reason = (
-            f"{threads:,} threads and {nbytes:,} bytes of arguments; up to {MAX_THREADS:,} threads and {MAX_BYTES:,} "
-            "bytes are simulated"
-        )
-    else:
-        copies: dict[int, np.ndarray] = {}
-        for array in args:
-            if hasattr(array, "__cuda_array_interface__"):
-                copies[id(array)] = _kernel.host_array(array)
-            elif isinstance(array, np.ndarray):
-                copies[id(array)] = array.copy("K")
-        try:
-            profile = _kernel.simulate(
-                kernel,
-                grid,
-                block,
-                tuple(copies.get(id(a), a) for a in args),
-                shared_bytes=shared_bytes,
-                instruction_limit=MAX_INSTRUCTIONS,
-            )
-        except InstructionLimit:
-            reason = f"it takes more than {MAX_INSTRUCTIONS:,} instructions, summed over its threads"
-        except (UnsupportedInstruction, NotImplementedError, ArgumentError, CompileError) as error:
-            reason = str(error).splitlines()[0]
-        else:
-            return profile, None
+    try:
+        if nbytes > MAX_BYTES:
+            raise _NotCounted(f"{nbytes:,} bytes of arguments; up to {MAX_BYTES:,} bytes are simulated")
+        for sample in samples if blocks * of_block > MAX_THREADS else [None, *samples]:
+            try:
+                return _counted(kernel, grid, block, args, shared_bytes, sample), None
+            except InstructionLimit as error:
+                if error.one_path:
+                    raise _NotCounted(error.what) from error
+        raise _NotCounted(f"even the smallest sample of its blocks takes more than {MAX_INSTRUCTIONS:,} instructions")
+    except (_NotCounted, UnsupportedInstruction, NotImplementedError, ArgumentError, CompileError) as error:
+        reason = str(error).splitlines()[0]
     return LaunchProfile(name, grid, block), f"{name} was timed but not counted: {reason}"
+
+
+class _NotCounted(Exception):
+    pass
+
+
+def _counted(kernel, grid, block, args: tuple, shared_bytes: int, sample_blocks: int | None) -> LaunchProfile:
+    """The launch, or a sample of its blocks, simulated on copies of the arrays."""
+    copies: dict[int, np.ndarray] = {}
+    for array in args:
+        if hasattr(array, "__cuda_array_interface__"):
+            copies[id(array)] = _kernel.host_array(array)
+        elif isinstance(array, np.ndarray):
+            copies[id(array)] = array.copy("K")
+    return _kernel.simulate(
+        kernel,
+        grid,
+        block,
+        tuple(copies.get(id(a), a) for a in args),
+        shared_bytes=shared_bytes,
+        instruction_limit=MAX_INSTRUCTIONS,
+        sample_blocks=sample_blocks,
+    )
 
 
 def _cupy_stream(stream):

@@ -27,6 +27,10 @@ NOTE = (
     "Instructions are PTX instructions, which the assembler may still merge or split; "
     "requests and sectors of memory are those that the hardware counts."
 )
+SAMPLED = (
+    "Where only some blocks were simulated, the counters are scaled from them to the whole grid: exact if the blocks "
+    "between the first and the last ones do the same, else an estimate."
+)
 EMPTY = "No kernel was launched inside this profile."
 SIDE_BY_SIDE = 4
 SOURCE_WIDTH = 64
@@ -105,7 +109,7 @@ def text(profile: object) -> str:
     parts = []
     for title, table in _sections(profile):
         parts.append("\n".join(filter(None, (title, table.text()))))
-    return "\n\n".join([*parts, fill(NOTE, 110)] if parts else [EMPTY])
+    return "\n\n".join([*parts, *(fill(note, 110) for note in _notes(profile))] if parts else [EMPTY])
 
 
 def html(profile: object) -> str:
@@ -113,7 +117,12 @@ def html(profile: object) -> str:
     parts = []
     for title, table in _sections(profile):
         parts += [paragraph(title)] * bool(title) + [table.html()]
-    return document([*parts, paragraph(NOTE, muted=True)] if parts else [paragraph(EMPTY)])
+    notes = [paragraph(note, muted=True) for note in _notes(profile)]
+    return document([*parts, *notes] if parts else [paragraph(EMPTY)])
+
+
+def _notes(profile: object) -> list[str]:
+    return [NOTE] + [SAMPLED] * any(launch.sampled for launch in launches(profile))
 
 
 def _sections(profile: object) -> list[tuple[str, Table]]:
@@ -138,6 +147,7 @@ def _groups(profile: object) -> list[list[LaunchProfile]]:
             launch.block,
             tuple(launch.counts.as_dict().values()),
             launch.gpu_name,
+            launch.sampled,
         )
         groups.setdefault(key, []).append(launch)
     return list(groups.values())
@@ -149,6 +159,8 @@ def _counter_table(groups: list[list[LaunchProfile]]) -> Table:
     if any(f.gpu_seconds is not None for f in firsts):
         rows.append(["time on the GPU", *(_gpu_time(group) for group in groups), ""])
         rows.append(["GPU", *(f.gpu_name or "" for f in firsts), ""])
+    if any(f.sampled for f in firsts):
+        rows.append(["blocks simulated", *(_blocks(f) for f in firsts), ""])
     for counter in COUNTERS:
         # A launch that was only timed has counted nothing; every kernel executes at least one instruction.
         values = [getattr(f.counts, counter.name) if f.counts.warp_instructions else None for f in firsts]
@@ -173,6 +185,11 @@ def _counter_table(groups: list[list[LaunchProfile]]) -> Table:
         Column("in Nsight Compute", "left", True, True),
     ]
     return Table(columns, rows)
+
+
+def _blocks(launch: LaunchProfile) -> str:
+    ran, total = launch.sampled or (0, 0)
+    return f"{count(ran)} of {count(total)}" if ran else "all"
 
 
 def _gpu_time(group: list[LaunchProfile]) -> str:

@@ -54,7 +54,7 @@ COUNTERS = (
         "global_load_bytes",
         "global load bytes",
         "smsp__sass_data_bytes_mem_global_op_ld.sum",
-        "bytes that the threads asked for",
+        "bytes that the threads asked for, once where threads of a warp share an address",
     ),
     Counter(
         "global_store_requests",
@@ -72,7 +72,7 @@ COUNTERS = (
         "global_store_bytes",
         "global store bytes",
         "smsp__sass_data_bytes_mem_global_op_st.sum",
-        "bytes that the threads wrote",
+        "bytes that the threads wrote, likewise",
     ),
     Counter(
         "shared_load_requests",
@@ -108,6 +108,36 @@ COUNTERS = (
         "shared_store_conflicts",
         "shared store bank conflicts",
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+        "wavefronts beyond those that the width of the access needs",
+    ),
+    Counter(
+        "global_atomic_requests",
+        "global atomic requests",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum + l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
+        "atomic operations on global memory, once per warp",
+    ),
+    Counter(
+        "global_atomic_sectors",
+        "global atomic sectors",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum + l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+        "32-byte sectors that those touched; lanes with one address take turns",
+    ),
+    Counter(
+        "shared_atomic_requests",
+        "shared atomic requests",
+        "smsp__inst_executed_op_shared_atom.sum",
+        "atomic operations on shared memory, once per warp",
+    ),
+    Counter(
+        "shared_atomic_wavefronts",
+        "shared atomic wavefronts",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+        "passes that serve them; lanes with one address take turns",
+    ),
+    Counter(
+        "shared_atomic_conflicts",
+        "shared atomic bank conflicts",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",
         "wavefronts beyond those that the width of the access needs",
     ),
     Counter("local_load_requests", "local load requests", "smsp__inst_executed_op_local_ld.sum", "by warp"),
@@ -146,6 +176,11 @@ class Counts:
     shared_store_requests: int = 0
     shared_store_wavefronts: int = 0
     shared_store_conflicts: int = 0
+    global_atomic_requests: int = 0
+    global_atomic_sectors: int = 0
+    shared_atomic_requests: int = 0
+    shared_atomic_wavefronts: int = 0
+    shared_atomic_conflicts: int = 0
     local_load_requests: int = 0
     local_store_requests: int = 0
     branches: int = 0
@@ -181,7 +216,7 @@ class Counts:
 
     @property
     def load_efficiency(self) -> float | None:
-        """Share of the loaded sectors' bytes that threads asked for (above 1 where lanes share an address)."""
+        """Share of the loaded sectors' bytes that threads asked for (0 to 1)."""
         return _ratio(self.global_load_bytes, SECTOR_BYTES * self.global_load_sectors)
 
     @property
@@ -221,6 +256,7 @@ class LaunchProfile:
     `footprint`: distinct bytes touched, in whole 32-byte sectors: "global_load_bytes", "global_store_bytes".
     `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: by shape and types, as
     "m16n8k16.f32.f16.f16.f32", once per warp.
+    `sampled`: (blocks run, blocks of the grid) where the counters are scaled from some blocks, None if all ran.
     `static`: what the compiled kernel needs; "shared_bytes" of a block, dynamic too; `warplab.resources` adds more.
     `output`: what the kernel printed. `compile`: how `warplab.resources` compiles the kernel again, None if unknown.
     `gpu_seconds` and `gpu_name` are set only where the launch ran on that GPU and was timed with events.
@@ -236,6 +272,7 @@ class LaunchProfile:
     footprint: dict[str, int] = field(default_factory=dict)
     mix: dict[str, int] = field(default_factory=dict)
     tensor_operations: dict[str, int] = field(default_factory=dict)
+    sampled: tuple[int, int] | None = None
     static: dict[str, int | None] = field(default_factory=dict)
     output: str = ""
     compile: Callable | None = field(default=None, repr=False, compare=False)

@@ -19,7 +19,7 @@ class Counting:
         self.block_threads = [0] * blocks
         self.block_warps = [0] * blocks
         self.divergent = [0] * blocks
-        # By site and space: requests, threads, sectors, wavefronts.
+        # By site and space: requests, distinct addresses, sectors, wavefronts, wavefronts without conflicts.
         self.accesses: dict[tuple[int, str], list[int]] = {}
         self.tensor: dict[tuple[Where, str, int], int] = {}
         self.touched: dict[str, dict[int, np.ndarray]] = {"load": {}, "store": {}, "atomic": {}}
@@ -33,14 +33,23 @@ class Counting:
     def access(self, site, space: str, addresses: Addresses, group) -> None:
         row = self.accesses.get((site.index, space))
         if row is None:
-            row = self.accesses[site.index, space] = [0, 0, 0, 0]
-        row[0] += group.warps
-        row[1] += group.count
+            row = self.accesses[site.index, space] = [0, 0, 0, 0, 0]
         if space == "global":
-            row[2] += addresses.sectors(site.offset, group)
+            row[0] += group.warps
+            if site.op == "atomic":
+                row[2] += addresses.atomic_sectors(site.offset, group, site.summed)
+            else:
+                row[1] += addresses.distinct(group)
+                row[2] += addresses.sectors(site.offset, group)
             self._touch(site, addresses)
         elif space == "shared":
-            row[3] += addresses.wavefronts(site.offset, site.width, group)
+            if site.counted_bytes:
+                row[0] += group.warps
+                wavefronts, needed = addresses.wavefronts(site.offset, site.counted_bytes, group, site.op)
+                row[3] += wavefronts
+                row[4] += needed
+        else:
+            row[0] += group.warps
         if self.trace_warps and group.chunk.first_block == 0 and len(self.trace) < self.trace_events:
             self._trace(site, space, addresses, group)
 
@@ -58,7 +67,7 @@ class Counting:
         maps = self.touched[site.op]
         bitmap = maps.get(allocation.address)
         if bitmap is None:
-            bitmap = maps[allocation.address] = np.zeros(allocation.nbytes // SECTOR_BYTES + 1, bool)
+            bitmap = maps[allocation.address] = np.zeros(-(-allocation.nbytes // SECTOR_BYTES), bool)
         bitmap[(addresses.at(site.offset).view(np.int64) - allocation.address) >> 5] = True
 
     def _trace(self, site, space: str, addresses: Addresses, group) -> None:
@@ -128,21 +137,20 @@ class Counting:
                 line(block.last.where).divergent_branches += self.divergent[number]
             elif block.end == "barrier":
                 line(block.last.where).barriers += warps
-        for (index, space), (requests, threads, sectors, wavefronts) in self.accesses.items():
+        for (index, space), (requests, addresses, sectors, wavefronts, needed) in self.accesses.items():
             site = self.translation.sites[index]
             counts = line(site.where)
             if site.op == "atomic":
                 counts.atomics += requests
-                continue
             if space == "const":
                 continue
             amounts = {"requests": requests}
             if space == "global":
-                amounts.update(sectors=sectors, bytes=threads * site.width)
+                amounts.update(sectors=sectors)
+                if site.op != "atomic":
+                    amounts.update(bytes=addresses * site.width)
             elif space == "shared":
-                # Without conflicts the lanes' words pass 32 at a time.
-                needed = requests * max(1, site.width // 4)
-                amounts.update(wavefronts=wavefronts, conflicts=max(0, wavefronts - needed))
+                amounts.update(wavefronts=wavefronts, conflicts=wavefronts - needed)
             for what, amount in amounts.items():
                 name = f"{space}_{site.op}_{what}"
                 setattr(counts, name, getattr(counts, name) + amount)
@@ -152,8 +160,25 @@ class Counting:
         profile.lines = dict(sorted(lines.items()))
         profile.counts = sum(lines.values(), Counts())
         profile.accesses = self.trace
-        profile.footprint = {
-            f"global_{op}_bytes": SECTOR_BYTES * sum(int(np.count_nonzero(m)) for m in maps.values())
+        profile.footprint = footprint_bytes(self.touched_sectors())
+
+    def touched_sectors(self) -> dict[tuple[str, int], int]:
+        """Distinct sectors touched so far, by kind of access and address of the allocation."""
+        return {
+            (op, address): int(np.count_nonzero(bitmap))
             for op, maps in self.touched.items()
-            if op != "atomic"
+            for address, bitmap in maps.items()
         }
+
+    def sectors_of(self, key: tuple[str, int]) -> int:
+        """All sectors of an allocation that `touched_sectors` names."""
+        op, address = key
+        return self.touched[op][address].shape[0]
+
+
+def footprint_bytes(sectors: dict[tuple[str, int], int]) -> dict[str, int]:
+    """A profile's `footprint` from the sectors touched."""
+    return {
+        f"global_{kind}_bytes": SECTOR_BYTES * sum(n for (op, _), n in sectors.items() if op == kind)
+        for kind in ("load", "store")
+    }

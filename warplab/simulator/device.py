@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from . import sampling
 from .access import Accessor, Addresses
 from .asynchronous import AsynchronousCopies
 from .atomics import Atomics
@@ -42,6 +43,9 @@ class Options:
     keep the accesses of the first warps. `instruction_limit`: thread instructions of the launch; `path_limit`:
     instructions along one chunk's way; beyond either the launch is taken for endless. `chunk_lanes`: threads run at a
     time, about. `scheduling`: "volta" (a program counter a thread) or "pascal" (one a warp); see `scheduler`.
+    `sample_blocks`: run about so many blocks of a larger grid only and scale the counters (see `sampling`). Memory then
+    holds the results of those blocks alone, and checks see nothing of the others; not for kernels whose blocks wait
+    for one another.
     """
 
     checks: bool = True
@@ -53,8 +57,11 @@ class Options:
     path_limit: int = 5_000_000
     chunk_lanes: int = 1 << 15
     scheduling: str = "volta"
+    sample_blocks: int | None = None
 
     def __post_init__(self) -> None:
+        if self.sample_blocks is not None and self.sample_blocks < 1:
+            raise ValueError(f"sample_blocks must be at least 1, not {self.sample_blocks}")
         if self.scheduling not in POLICIES:
             raise ValueError(f"scheduling must be one of {POLICIES}, not {self.scheduling!r}")
 
@@ -88,22 +95,27 @@ class Device:
         options = options or Options()
         grid, block = self._check_launch(entry, grid, block, params, shared_bytes)
         translation = translate(entry)
-        counting = None
-        if options.counters:
-            counting = Counting(translation, self.memory, options.trace_warps, options.trace_events)
         buffer = bytearray(max((p.offset + p.size for p in entry.params), default=0))
         for param, data in zip(entry.params, params, strict=True):
             buffer[param.offset : param.offset + param.size] = data
         threads = block[0] * block[1] * block[2]
         total = grid[0] * grid[1] * grid[2]
         step = max(1, options.chunk_lanes // threads)
-        races = Races(translation, threads, total) if options.checks and options.races else None
+        runs = sampling.split(total, step, options.sample_blocks)
+        tally = None
+        if options.counters:
+            new = functools.partial(Counting, translation, self.memory, options.trace_warps, options.trace_events)
+            tally = sampling.Tally(new, runs, total)
+        races = None
+        if options.checks and options.races and total * threads < 2**31:  # which its records can number
+            races = Races(translation, threads, total)
         executed = 0
         self.launches += 1
         try:
             with np.errstate(all="ignore"):
-                for first in range(0, total, step):
-                    geometry = _geometry(grid, block, first, min(step, total - first))
+                for number, run in enumerate(runs):
+                    geometry = _geometry(grid, block, run.first, run.blocks)
+                    counting = tally.of(number) if tally is not None else None
                     chunk = Chunk(
                         self, entry, translation, geometry, bytes(buffer), shared_bytes, options, counting, races
                     )
@@ -117,8 +129,8 @@ class Device:
             output = self._end_launch()
         profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources, output=output)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
-        if counting is not None:
-            counting.fill(profile)
+        if tally is not None:
+            tally.fill(profile)
         return profile
 
     def _end_launch(self) -> str:

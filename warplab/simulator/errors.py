@@ -97,7 +97,12 @@ class AssertFailed(SimulatorError):
 
 
 class InstructionLimit(SimulatorError):
-    """The launch executed more instructions than its budget: probably an endless loop."""
+    """The launch executed more instructions than its budget: probably an endless loop.
+
+    `one_path`: more than `Options.path_limit` on one path, not more than `instruction_limit` in all threads.
+    """
+
+    one_path = False
 
 
 class UnsupportedInstruction(SimulatorError):

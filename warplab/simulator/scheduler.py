@@ -175,11 +175,13 @@ class Scheduler:
                 "With one program counter a warp, lanes that have left the loop wait for those of their warp that are "
                 "still in it: if these wait for the others, for example for a lock, none can go on."
             )
-        raise InstructionLimit(
+        error = InstructionLimit(
             f"the kernel does not end: stopped after {path:,} instructions of one path through it",
             reason=reason,
             **self.where(block, group),
         )
+        error.one_path = path > self.path_budget
+        raise error
 
     def where(self, block, group: Group) -> dict:
         return self.chunk.where_block(block, 0 if group.lanes is None else int(group.lanes[0]))
