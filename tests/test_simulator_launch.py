@@ -161,7 +161,8 @@ def test_tiled_matmul_in_both_languages(n):
         tiles = n // 16
         assert profile.counts.global_load_requests == tiles**3 * 2 * 8
         assert profile.counts.shared_store_requests == tiles**3 * 2 * 8
-        assert profile.counts.shared_load_requests == tiles**3 * 32 * 8
+        # ptxas puts four neighbours of a row of A into one load.
+        assert profile.counts.shared_load_requests == tiles**3 * (16 + 16 // 4) * 8
         assert profile.counts.barriers == tiles**3 * 2 * 8
         assert profile.counts.flops_f32 == 2 * n**3
         assert profile.counts.warp_efficiency == 1

@@ -13,14 +13,25 @@ class Addresses:
     """The base addresses of one value, for the lanes of a group. What is found out about them serves all accesses
     of the block that use the same base with another offset."""
 
-    __slots__ = ("_bits", "_high", "_indices", "_low", "_relative", "_sectors", "_wavefronts", "base")
+    __slots__ = (
+        "_bits",
+        "_distinct",
+        "_high",
+        "_indices",
+        "_low",
+        "_ordered",
+        "_relative",
+        "_sectors",
+        "_wavefronts",
+        "base",
+    )
 
     def __init__(self, base: np.ndarray) -> None:
         self.base = base
-        self._low = self._high = self._bits = self._relative = None
+        self._low = self._high = self._bits = self._relative = self._ordered = self._distinct = None
         self._indices: dict[int, np.ndarray] = {}
         self._sectors: dict[int, int] = {}
-        self._wavefronts: dict[tuple[int, int], int] = {}
+        self._wavefronts: dict[tuple[int, int, str], tuple[int, int]] = {}
 
     @property
     def low(self) -> int:
@@ -65,6 +76,18 @@ class Addresses:
             return view[offset // item :], indices
         return view, indices + offset // item
 
+    def _in_order(self, group) -> np.ndarray:
+        """Distances from a sector's start, sorted within each warp."""
+        if self._ordered is None:
+            self._ordered = group.ordered(self.base.view(np.int64) - (self.low & ~31))
+        return self._ordered
+
+    def distinct(self, group) -> int:
+        """Distinct addresses in each warp, summed over warps."""
+        if self._distinct is None:
+            self._distinct = group.warps if self.base.shape[0] == 1 else group.distinct(self._in_order(group))
+        return self._distinct
+
     def sectors(self, offset: int, group) -> int:
         """Distinct 32-byte sectors, summed over warps, of accesses that do not cross a sector."""
         phase = offset & 31
@@ -72,17 +95,24 @@ class Addresses:
             if self.base.shape[0] == 1:
                 self._sectors[phase] = group.warps
             else:
-                self._sectors[phase] = group.distinct(self.at(phase).view(np.int64) >> 5)
+                self._sectors[phase] = group.distinct((self._in_order(group) + phase) >> 5)
         return self._sectors[phase]
 
-    def wavefronts(self, offset: int, width: int, group) -> int:
-        """Passes through shared memory's banks, summed over warps. Moving all lanes by whole words changes nothing."""
-        key = (offset & 3, width)
+    def atomic_sectors(self, offset: int, group, together: bool) -> int:
+        """Like `sectors`, for atomic operations. `together`: lanes that add to one address do so by one of them."""
+        if self.base.shape[0] == 1:
+            return group.warps if together else group.count
+        return group.atomic_sectors(self.at(offset).view(np.int64))
+
+    def wavefronts(self, offset: int, width: int, group, op: str) -> tuple[int, int]:
+        """Passes through shared memory's banks, summed over warps, and how many would do without conflicts.
+
+        Moving all lanes by whole words changes nothing.
+        """
+        key = (offset & 3, width, op)
         if key not in self._wavefronts:
-            if self.base.shape[0] == 1:
-                self._wavefronts[key] = group.warps
-            else:
-                self._wavefronts[key] = group.bank_passes(self.at(offset & 3).view(np.int64) >> 2, -(-width // 4))
+            words = self.at(offset & 3).view(np.int64) >> 2
+            self._wavefronts[key] = group.bank_passes(words, -(-width // 4), op)
         return self._wavefronts[key]
 
 

@@ -45,7 +45,7 @@ class Counting:
         elif space == "shared":
             if site.counted_bytes:
                 row[0] += group.warps
-                wavefronts, needed = addresses.wavefronts(site.offset, site.counted_bytes, group, site.op)
+                wavefronts, needed = addresses.wavefronts(site.offset, site.counted_bytes, group, site.bank_op)
                 row[3] += wavefronts
                 row[4] += needed
         else:
@@ -142,7 +142,7 @@ class Counting:
             counts = line(site.where)
             if site.op == "atomic":
                 counts.atomics += requests
-            if space == "const":
+            if space == "const" or (space == "local" and site.op == "atomic"):
                 continue
             amounts = {"requests": requests}
             if space == "global":

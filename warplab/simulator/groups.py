@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .counters import WARP_SIZE
+from .counters import SECTOR_BYTES, WARP_SIZE
 
 BANKS = 32  # of shared memory, 4 bytes wide
 
@@ -57,36 +57,86 @@ class Group:
             self._active = np.repeat(masks, np.diff(np.append(starts, self.count)))
         return self._active
 
-    def distinct(self, keys: np.ndarray) -> int:
-        """Distinct keys in each warp, summed over warps; `keys` has an int64 entry a lane."""
+    def ordered(self, keys: np.ndarray) -> np.ndarray:
+        """`keys`, an int64 (below 2**44) a lane, sorted within each warp: only for `distinct`."""
         steps = keys[1:] - keys[:-1]
-        breaks = self.breaks
-        steps[breaks] = 1
-        if steps.shape[0] and steps.min() < 0:  # not in order within a warp
-            order = np.zeros(keys.shape[0], np.int64)
-            order[breaks + 1] = 1
-            keys = np.sort((np.cumsum(order) << 44) + keys)
-            steps = keys[1:] - keys[:-1]
+        steps[self.breaks] = 0
+        if not steps.shape[0] or steps.min() >= 0:
+            return keys
+        return np.sort((self.warp_numbers << 44) + keys)
+
+    def distinct(self, ordered: np.ndarray) -> int:
+        """Distinct keys in each warp, summed over warps."""
+        steps = ordered[1:] - ordered[:-1]
+        steps[self.breaks] = 1
         return 1 + int(np.count_nonzero(steps))
 
-    def bank_passes(self, words: np.ndarray, width: int) -> int:
-        """Wavefronts of accesses to `width` words from word numbers `words` on, summed over warps.
+    @property
+    def warp_numbers(self) -> np.ndarray:
+        """For each lane the number of its warp among the group's warps."""
+        order = np.zeros(self.count, np.int64)
+        order[self.breaks + 1] = 1
+        return np.cumsum(order)
 
-        Each pass serves one word of each of the 32 banks; lanes that share a word share its pass.
+    def bank_passes(self, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
+        """Wavefronts of accesses to `width` words from word numbers `words` on, summed over warps, and how many of
+        them would do without bank conflicts. `words`: int64, one a lane or one for all. `op`: "load", "store",
+        "atomic" or "increment", an atomic operation that adds 1 and whose result is not used.
+
+        A wavefront serves one word of each of the 32 banks; lanes that share a word share it, but not for atomic
+        operations. Accesses of two words are served by half-warps, of four by quarter-warps. Loads take two of
+        these parts together where, throughout the warp, lane i reads the same as lane i ^ 1, or lane i reads the
+        same as lane i ^ 2, or one of the two is idle. All this as measured on an H100 (docs/counters.md).
         """
-        if width == 1:
+        if width == 1 and op != "atomic":
+            if words.shape[0] == 1:
+                return self.warps, self.warps
             steps = words[1:] - words[:-1]
             steps[self.breaks] = 1
             if (steps == 1).all():  # neighbours take neighbouring words
-                return self.warps
-        order = np.zeros(words.shape[0], np.int64)
-        order[self.breaks + 1] = 1
-        warp = np.cumsum(order)
-        every = (words[:, None] + np.arange(width)).reshape(-1)
-        bank = (np.repeat(warp, width) << 5) | (every & (BANKS - 1))
-        keys = np.sort((bank << 32) | (every >> 5))
-        first = np.flatnonzero(np.diff(keys, prepend=-1))  # equal keys are one word; np.unique takes longer
-        return int(np.bincount(keys[first] >> 32, minlength=BANKS * self.warps).reshape(-1, BANKS).max(axis=1).sum())
+                return self.warps, self.warps
+        words = np.broadcast_to(words, self.count)
+        part, every = self.warp_numbers, words
+        if width > 1:
+            part = self._parts(words, width, op)
+            every = (words[:, None] + np.arange(width)).reshape(-1)
+        bank = (np.repeat(part, width) << 5) | (every & (BANKS - 1))
+        if op != "atomic":
+            keys = np.sort((bank << 32) | (every >> 5))
+            first = np.flatnonzero(np.diff(keys, prepend=-1))  # equal keys are one word; np.unique takes longer
+            bank = keys[first] >> 32
+        passes = np.bincount(bank, minlength=BANKS * (int(part[-1]) + 1)).reshape(-1, BANKS).max(axis=1)
+        return int(passes.sum()), int(np.count_nonzero(passes))
+
+    def _parts(self, words: np.ndarray, width: int, op: str) -> np.ndarray:
+        """For each lane the number of the part of its warp that is served together, ascending."""
+        warp = self.warp_numbers
+        lane = self.chunk.lane_of if self.lanes is None else self.chunk.lane_of.take(self.lanes)
+        size = np.full(self.warps, WARP_SIZE // width)
+        if op == "load":
+            size[self._alike(words, warp, lane)] *= 2
+        return warp * width + lane // size[warp]
+
+    def _alike(self, words: np.ndarray, warp: np.ndarray, lane: np.ndarray) -> np.ndarray:
+        """For each warp, whether all its lanes read the words of their neighbours in pairs, as `bank_passes` says."""
+        table = np.full((self.warps, WARP_SIZE), -1)
+        table[warp, lane] = words
+        alike = np.zeros(self.warps, bool)
+        for distance in (1, 2):
+            other = table[:, np.arange(WARP_SIZE) ^ distance]
+            alike |= ((table == other) | (table < 0) | (other < 0)).all(axis=1)
+        return alike
+
+    def atomic_sectors(self, addresses: np.ndarray) -> int:
+        """Sectors of atomic operations on global memory, summed over warps. `addresses`: int64, one a lane.
+
+        Lanes with one address take turns, and each turn touches its sectors anew.
+        """
+        keys = np.sort((self.warp_numbers << 44) + (addresses - addresses.min()))
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        turn = np.arange(self.count) - np.repeat(first, np.diff(np.append(first, self.count)))
+        start = addresses.min() & (SECTOR_BYTES - 1)
+        return np.unique((keys + start >> 5 << 5) + turn).shape[0]
 
 
 @contextlib.contextmanager

@@ -159,7 +159,7 @@ class _Rows(Addresses):
     Measured for ldmatrix on an H100; the lanes of other 16-byte accesses share passes. Not measured for stmatrix.
     """
 
-    def wavefronts(self, offset: int, width: int, group) -> int:
+    def wavefronts(self, offset: int, width: int, group, op: str) -> tuple[int, int]:
         start = self.at(offset).view(np.int64).reshape(-1, 8)
         place = start >> 4 & 7  # a row fills four banks, one eighth of all
         spread = np.bitwise_or.reduce(1 << place, axis=1) == 0xFF  # eight rows in eight places: one pass
@@ -167,7 +167,7 @@ class _Rows(Addresses):
         matrix = np.arange(start.shape[0])[:, None] << 3
         rows = np.unique((matrix | place) << 40 | start >> 7)
         passes = np.bincount(rows >> 40, minlength=8 * start.shape[0]).reshape(-1, 8).max(axis=1)
-        return int(np.count_nonzero(spread) + passes.sum())
+        return int(np.count_nonzero(spread) + passes.sum()), spread.shape[0]
 
 
 class MatrixOperations:

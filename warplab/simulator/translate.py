@@ -8,14 +8,16 @@ with `L` the registers read are gathered first and those that live on are scatte
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from . import numerics
-from .blocks import BARRIER, BRANCH, CARRY, GUARD, Block, cut
+from .blocks import BARRIER, BRANCH, CARRY, GUARD, Block, cut, destinations
 from .errors import UnsupportedInstruction
+from .merging import merged_accesses
 from .program import (
     Address,
     Entry,
@@ -90,10 +92,15 @@ class Site:
     where: Where
     text: str
     strong: bool = False  # volatile, relaxed, acquire or release: meant to synchronise; or a first guess for CAS
+    merged: int | None = None  # bytes of the access that this one and its neighbours become, 0 for a neighbour
 
     def __post_init__(self) -> None:
         self.item = item_bytes(self.dtype)
         self.width = self.item * self.count
+        self.counted_bytes = self.width if self.merged is None else self.merged
+        self.bank_op = self.op  # as `Group.bank_passes` takes it
+        # Integers added to one address: ptxas lets one lane add the sum of its warp.
+        self.summed = self.op == "atomic" and any(f".add.{kind}" in self.text for kind in ("u32", "s32"))
 
 
 @dataclass
@@ -151,6 +158,17 @@ class _Translator:
             for i in entry.instructions
             if i.opcode == "mov" and isinstance(i.operands[1], Symbol)
         }
+        written = Counter(name for i in entry.instructions for name in destinations(i))
+        # Registers that are another one plus a constant, and each written once.
+        self.sums = {
+            i.operands[0]: (i.operands[1], int(i.operands[2].value))
+            for i in entry.instructions
+            if i.opcode == "add"
+            and i.modifiers == ("s64",)
+            and isinstance(i.operands[1], Register)
+            and isinstance(i.operands[2], Immediate)
+            and written[i.operands[0].name] == 1
+        }
         # Where CAS loops swap. A plain load there may read any value: the CAS tells whether it was the right one.
         self.swapped = {self.place(i) for i in entry.instructions if i.opcode == "atom" and "cas" in i.modifiers}
 
@@ -158,7 +176,11 @@ class _Translator:
         """Base (a variable by its name, if it is one) and offset of a memory instruction."""
         for operand in instruction.operands:
             if isinstance(operand, Address):
-                return self.pointers.get(operand.base, operand.base), operand.offset
+                base, offset = operand.base, operand.offset
+                while base in self.sums:
+                    base, more = self.sums[base]
+                    offset += more
+                return self.pointers.get(base, base), offset
         return None
 
     def _register_dtype(self, kind: str) -> str:
@@ -169,6 +191,7 @@ class _Translator:
 
     def run(self) -> Translation:
         blocks = cut(self.entry)
+        self.merged = merged_accesses(self.entry, blocks, self.variables)
         texts = [self._function(block) for block in blocks]
         scope = {
             "np": np,
@@ -376,7 +399,8 @@ class BlockWriter:
     def site(self, op: str, space: str, dtype: str, count: int, offset: int) -> str:
         now = self.now
         strong = not _STRONG.isdisjoint(now.modifiers) or self.translator.place(now) in self.translator.swapped
-        site = Site(len(self.translator.sites), op, space, dtype, count, offset, now.where, now.text, strong)
+        merged = self.translator.merged.get(id(now)) if space == "shared" else None
+        site = Site(len(self.translator.sites), op, space, dtype, count, offset, now.where, now.text, strong, merged)
         self.translator.sites.append(site)
         return f"S{site.index}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..blocks import destinations, sources
-from ..program import Instruction, Register, Symbol, Vector
+from ..program import Immediate, Instruction, Register, Symbol, Vector
 from ..translate import BlockWriter
 from .arithmetic import allow
 
@@ -51,6 +51,8 @@ def _atomic(w: BlockWriter, i: Instruction) -> None:
     wanted = _is_read(w, i, destination)
     base, offset = w.addresses(address)
     site = w.site("atomic", space, dtype, count, offset)
+    if operation == "add" and dtype == "u4" and values[0] == Immediate(1) and not wanted:
+        w.translator.sites[-1].bank_op = "increment"  # ATOMS.POPC.INC: lanes with one address go together
     if operation == "cas":
         operands = f"(({', '.join(w.array(v, dtype) for v in values)}),)"
     elif packed == 2:
