@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,9 +41,10 @@ class Options:
     """How a launch is simulated.
 
     `checks`: test every access; `races`: and look for data races. `counters`: count. `trace_warps`, `trace_events`:
-    keep the accesses of the first warps. `instruction_limit`: thread instructions of the launch; `path_limit`:
-    instructions along one chunk's way; beyond either the launch is taken for endless. `chunk_lanes`: threads run at a
-    time, about. `scheduling`: "volta" (a program counter a thread) or "pascal" (one a warp); see `scheduler`.
+    keep the accesses of the first warps. `instruction_limit`: thread instructions of the launch, and an eighth of it
+    of a chunk; `path_limit`: instructions along one chunk's way; beyond either the launch is taken for endless.
+    `chunk_lanes`: threads run at a time, about. `scheduling`: "volta" (a program counter a thread) or "pascal" (one a
+    warp); see `scheduler`.
     `sample_blocks`: run about so many blocks of a larger grid only and scale the counters (see `sampling`). Memory then
     holds the results of those blocks alone, and checks see nothing of the others; not for kernels whose blocks wait
     for one another.
@@ -54,7 +56,7 @@ class Options:
     trace_warps: int = 4
     trace_events: int = 4096
     instruction_limit: int = 2**33
-    path_limit: int = 5_000_000
+    path_limit: int = 1_000_000
     chunk_lanes: int = 1 << 15
     scheduling: str = "volta"
     sample_blocks: int | None = None
@@ -120,7 +122,11 @@ class Device:
                         self, entry, translation, geometry, bytes(buffer), shared_bytes, options, counting, races
                     )
                     executed += Scheduler(
-                        chunk, options.instruction_limit - executed, options.path_limit, options.scheduling
+                        chunk,
+                        # One chunk of a launch that ends takes but a small part of the whole.
+                        min(options.instruction_limit - executed, options.instruction_limit // 8),
+                        options.path_limit,
+                        options.scheduling,
                     ).run()
                     self.ticks += chunk.clock + chunk.system.slept
                     if races is not None:
@@ -227,35 +233,44 @@ class Geometry:
 
 @functools.lru_cache(maxsize=16)
 def _geometry(grid: Index3, block: Index3, first: int, blocks: int) -> Geometry:
+    lanes = _lanes(block, blocks)
+    linear = np.arange(first, first + blocks)
+    special = dict(lanes.special)
+    for axis, name in enumerate("xyz"):
+        index = _register(linear // math.prod(grid[:axis]) % grid[axis])
+        special[f"%ctaid.{name}"] = index if index.shape[0] == 1 else np.repeat(index, lanes.threads)
+        special[f"%nctaid.{name}"] = _register(grid[axis])
+    return replace(lanes, grid=grid, first=first, special=special)
+
+
+@functools.lru_cache(maxsize=16)
+def _lanes(block: Index3, blocks: int) -> Geometry:
+    """What all chunks of so many blocks have in common."""
     threads = block[0] * block[1] * block[2]
     lane = np.arange(blocks * threads)
     block_of, thread = lane // threads, lane % threads
     warps_per_block = -(-threads // WARP_SIZE)
     sizes = np.full(warps_per_block, WARP_SIZE)
     sizes[-1] = threads - WARP_SIZE * (warps_per_block - 1)
-    linear = first + block_of
-
-    def register(values) -> np.ndarray:
-        """One entry a lane, or a single one where all are equal."""
-        values = np.asarray(values, np.uint32).reshape(-1)
-        return values[:1].copy() if (values == values[0]).all() else values
-
     special = {}
     for axis, name in enumerate("xyz"):
-        inner_block, inner_grid = int(np.prod(block[:axis])), int(np.prod(grid[:axis]))
-        special[f"%tid.{name}"] = register(thread // inner_block % block[axis])
-        special[f"%ctaid.{name}"] = register(linear // inner_grid % grid[axis])
-        special[f"%ntid.{name}"] = register(block[axis])
-        special[f"%nctaid.{name}"] = register(grid[axis])
-    special["%laneid"] = register(thread % WARP_SIZE)
-    special["%warpid"] = register(thread // WARP_SIZE)
-    special["%nwarpid"] = register(warps_per_block)
+        special[f"%tid.{name}"] = _register(thread // math.prod(block[:axis]) % block[axis])
+        special[f"%ntid.{name}"] = _register(block[axis])
+    special["%laneid"] = _register(thread % WARP_SIZE)
+    special["%warpid"] = _register(thread // WARP_SIZE)
+    special["%nwarpid"] = _register(warps_per_block)
     bit = np.uint64(1) << (thread % WARP_SIZE).astype(np.uint64)
     for name, mask in (("eq", bit), ("le", 2 * bit - 1), ("lt", bit - 1), ("ge", -bit), ("gt", -(2 * bit))):
-        special[f"%lanemask_{name}"] = register(mask.astype(np.uint64) & np.uint64(0xFFFFFFFF))
+        special[f"%lanemask_{name}"] = _register(mask.astype(np.uint64) & np.uint64(0xFFFFFFFF))
     warp_of = block_of * warps_per_block + thread // WARP_SIZE
     lane_of = (thread % WARP_SIZE).astype(np.uint32)
-    return Geometry(grid, block, first, blocks, threads, special, block_of, warp_of, lane_of, np.tile(sizes, blocks))
+    return Geometry((0, 0, 0), block, 0, blocks, threads, special, block_of, warp_of, lane_of, np.tile(sizes, blocks))
+
+
+def _register(values) -> np.ndarray:
+    """One entry a lane, or a single one where all are equal."""
+    values = np.asarray(values, np.uint32).reshape(-1)
+    return values[:1].copy() if (values == values[0]).all() else values
 
 
 class Chunk:

@@ -182,7 +182,7 @@ class Races:
         """Lanes whose word another thread wrote with nothing to order the two."""
         writer = record.writer[word]
         race = (writer != _NONE) & (writer != event.thread)
-        if race.any():
+        if race.any():  # rarely: most words belong to one thread
             block = writer // self.threads
             warp = block * self.warps_per_block + writer % self.threads // WARP_SIZE
             race &= ~((block == event.block) & (record.write_epoch[word] < event.epoch))
@@ -201,19 +201,35 @@ class Races:
             race &= ~self._published(record, word)
         if race.any():
             self._report("reads", "wrote", record, record.writer, record.write_site, space, event, word, race)
-        fresh = (record.reader[word] == _NONE) | (
-            (record.reader_block[word] == event.block) & (record.read_epoch[word] < event.epoch)
-        )
-        for record_of, mine in (
+        record.read_site[word] = event.site.index
+        if not self._mine(record.reader[word], event):
+            self._add_readers(record, event, word)
+        record.read_epoch[word], record.read_time[word] = event.epoch, event.time
+
+    @staticmethod
+    def _mine(threads: np.ndarray, event: _Event) -> bool:
+        """Is each word known to its lane's own thread alone? Then lanes share none either."""
+        return bool((threads == event.thread).all())
+
+    @staticmethod
+    def _add_readers(record: _Record, event: _Event, word: np.ndarray) -> None:
+        names = (
             (record.reader, event.thread),
             (record.reader_warp, event.warp),
             (record.reader_block, event.block),
-        ):
+        )
+        old = record.reader[word]
+        if (old == _NONE).all():
+            for record_of, mine in names:
+                record_of[word] = mine
+            if (record.reader[word] == event.thread).all():
+                return  # the first to read these words, and each lane its own
+            old[:] = _NONE
+        fresh = (old == _NONE) | ((record.reader_block[word] == event.block) & (record.read_epoch[word] < event.epoch))
+        for record_of, mine in names:
             record_of[word] = np.where(fresh | (record_of[word] == mine), mine, _SEVERAL)
             shared = record_of[word] != mine  # several lanes of this very access read the word
             record_of[word[shared]] = _SEVERAL
-        record.read_epoch[word], record.read_time[word] = event.epoch, event.time
-        record.read_site[word] = event.site.index
 
     def _write(self, record: _Record, space: str, event: _Event, word: np.ndarray, addresses, values) -> None:
         atomic = event.site.op == "atomic"
