@@ -1,17 +1,17 @@
-"""Every instruction of the simulator's tables against Python integers, fractions or NumPy in float64."""
+"""PTX instructions in kernels, against Python integers or NumPy: forms of operands, widths, NaN, predicates.
+
+`test_simulator_instructions.py` holds all of them to a GPU's results.
+"""
 
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from ptx_harness import run
 
-from warplab.simulator import UnsupportedInstruction, numerics
+from warplab.simulator import UnsupportedInstruction
 
 EDGES = [0, 1, 2, 3, 7, 31, 32, 33, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]
 EDGES64 = [*EDGES, 0x123456789ABCDEF, 1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, (1 << 64) - 2]
@@ -230,58 +230,6 @@ def test_registers_hold_bits():
     x = np.array([1.0, -2.0], np.float32)
     assert run("mov.b32 %d, %a;", [("f32", x)], "b32").tolist() == [0x3F800000, 0xC0000000]
     assert run("add.u32 %d, %a, 0x800000;", [("f32", x)], "f32").tolist() == [2.0, -4.0]
-
-
-def exactly_rounded(value: Fraction, dtype) -> float:
-    """The nearest float of `dtype` to a fraction, ties to even."""
-    bits, lowest = {np.float32: (24, -149), np.float64: (53, -1074)}[dtype]
-    if value == 0:
-        return 0.0
-    exponent = math.floor(math.log2(abs(value))) if abs(value) < 2**1000 else 1000
-    while abs(value) >= Fraction(2) ** (exponent + 1):
-        exponent += 1
-    while abs(value) < Fraction(2) ** exponent:
-        exponent -= 1
-    unit = Fraction(2) ** max(exponent - bits + 1, lowest)
-    return float(round(value / unit) * unit)
-
-
-def floats(width: int, limit: float):
-    finite = {"allow_nan": False, "allow_infinity": False}
-    return st.floats(-limit, limit, width=width, **finite)
-
-
-@settings(max_examples=300, deadline=None)
-@given(*(st.lists(floats(32, 2.0**60), min_size=8, max_size=8) for _ in range(3)))
-def test_fma_f32_rounds_once(a, b, c):
-    seen = numerics.fma_f32(*(np.array(v, np.float32) for v in (a, b, c)))
-    for x, y, z, value in zip(a, b, c, seen, strict=True):
-        assert float(value) == exactly_rounded(Fraction(x) * Fraction(y) + Fraction(z), np.float32)
-
-
-def test_fma_f32_where_two_roundings_differ():
-    """a·b lies exactly between two float32 and c only tips it: rounding to float64 first would lose c."""
-    a, b = np.float32(1 + 2**-12), np.float32(1 + 2**-12)  # a·b = 1 + 2**-11 + 2**-24
-    for c in (2.0**-80, -(2.0**-80), 0.0):
-        exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(c)
-        want = exactly_rounded(exact, np.float32)
-        seen = numerics.fma_f32(np.array([a]), np.array([b]), np.array([c], np.float32))
-        assert float(seen[0]) == want
-    tiny = np.array([2.0**-75], np.float32)  # the product is a subnormal float32 at a tie
-    seen = numerics.fma_f32(tiny, tiny, np.array([2.0**-149], np.float32))
-    assert float(seen[0]) == exactly_rounded(Fraction(2) ** -150 + Fraction(2) ** -149, np.float32)
-
-
-@settings(max_examples=300, deadline=None)
-@given(*(st.lists(floats(64, 2.0**200), min_size=8, max_size=8) for _ in range(3)))
-def test_fma_f64_rounds_once(a, b, c):
-    keep = [k for k in range(8) if abs(a[k] * b[k]) > 2.0**-800 or a[k] * b[k] == 0]
-    with np.errstate(all="ignore"):
-        seen = numerics.fma_f64(*(np.array(v) for v in (a, b, c)))
-    for k in keep:
-        if Fraction(a[k]) * Fraction(b[k]) != 0 and abs(a[k] * b[k]) <= 2.0**-800:
-            continue
-        assert float(seen[k]) == exactly_rounded(Fraction(a[k]) * Fraction(b[k]) + Fraction(c[k]), np.float64)
 
 
 def test_unknown_instruction_names_itself():

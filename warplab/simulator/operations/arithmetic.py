@@ -168,8 +168,6 @@ def _float(w: BlockWriter, i: Instruction) -> None:
 def _least(w: BlockWriter, i: Instruction) -> None:
     """min and max."""
     *modifiers, kind = i.modifiers
-    if kind == "relu":
-        return _least_above_zero(w, i)
     dtype = DTYPES[kind]
     if dtype[0] != "f":
         return _arithmetic(w, i)
@@ -188,14 +186,6 @@ def _least(w: BlockWriter, i: Instruction) -> None:
     else:
         result = f"{function}({a}, {b})"
     return define_float(w, i.operands[0], result, modifiers, dtype)
-
-
-def _least_above_zero(w: BlockWriter, i: Instruction) -> None:
-    """min.s32.relu and max.s32.relu: negative results become 0."""
-    if i.modifiers[0] != "s32":
-        raise w.unsupported()
-    a, b = (w.array(o, "i4") for o in i.operands[1:])
-    w.define(i.operands[0], f"np.maximum(np.{i.opcode}imum({a}, {b}), 0)", "i4")
 
 
 def _multiply(w: BlockWriter, i: Instruction) -> None:
@@ -232,16 +222,21 @@ def _multiply24(w: BlockWriter, i: Instruction) -> None:
 
 
 def _or_packed(emit):
-    """`emit`, except for two 16-bit integers in a register."""
+    """`emit`, except for two 16-bit integers in a register and for .relu of integers, which has it last."""
 
     def choose(w: BlockWriter, i: Instruction) -> None:
-        if i.modifiers[-1] not in ("u16x2", "s16x2"):
+        *modifiers, kind = i.modifiers[:-1] if i.modifiers[-1] == "relu" else i.modifiers
+        relu = i.modifiers[-1] == "relu"
+        if kind not in ("u16x2", "s16x2") and not relu:
             return emit(w, i)
-        dtype = DTYPES[i.modifiers[-1][:3]]
+        allow(w, modifiers, ())
+        dtype = {"u16x2": "u2", "s16x2": "i2", "s32": "i4"}[kind]
         function = {"add": "np.add", "min": "np.minimum", "max": "np.maximum"}[i.opcode]
-        allow(w, i.modifiers[:-1], ())
         a, b = (w.array(o, "u4") for o in i.operands[1:])
-        return w.define(i.operands[0], f"in_parts({function}, {dtype}, {a}, {b})", "u4")
+        result = f"in_parts({function}, {dtype}, {a}, {b})"
+        return w.define(
+            i.operands[0], f"in_parts(np.maximum, {dtype}, {result}, np.zeros(1, u4))" if relu else result, "u4"
+        )
 
     return choose
 
