@@ -80,6 +80,7 @@ APPROXIMATE = {
     ("rsqrt", "approx.ftz", "f8"): "rsqrt_approx_f64({0})",
 }
 DIRECTED = ("rz", "rm", "rp")
+_OPERATORS = ("add", "sub", "mul", "div")
 _MAY_ROUND_UP = ("mul", "div", "fma")  # from less than any normal number to the least
 
 
@@ -139,7 +140,9 @@ def _arithmetic(w: BlockWriter, i: Instruction) -> None:
     expression, dtype = integer_row(INTEGERS, i.opcode, kind)
     if "sat" in modifiers:
         expression, dtype = _SATURATED[i.opcode], {"s32": "i4"}[kind]
-    w.define(i.operands[0], expression.format(*(w.array(o, dtype) for o in i.operands[1:])), dtype)
+    # NumPy is quicker with a Python number than with an array of one entry, but its operators alone take numbers.
+    operands = w.arrays(i.operands[1:], dtype) if "(" not in expression else [w.array(o, dtype) for o in i.operands[1:]]
+    w.define(i.operands[0], expression.format(*operands), dtype)
 
 
 def _float(w: BlockWriter, i: Instruction) -> None:
@@ -149,7 +152,10 @@ def _float(w: BlockWriter, i: Instruction) -> None:
     form = next((m for m in modifiers if m in ("approx", "full")), None)
     rounding = next((m for m in modifiers if m in DIRECTED), None)
     allow(w, modifiers, {"rn", "ftz", "sat", form, rounding})
-    operands = [flushed(w, o, modifiers, dtype) for o in i.operands[1:]]
+    if opcode in _OPERATORS and rounding is None and form is None and "ftz" not in modifiers:
+        operands = w.arrays(i.operands[1:], dtype)
+    else:
+        operands = [flushed(w, o, modifiers, dtype) for o in i.operands[1:]]
     if form:
         form += ".ftz" if "ftz" in modifiers and dtype == "f8" else ""
         return define_float(w, i.operands[0], APPROXIMATE[opcode, form, dtype].format(*operands), modifiers, dtype)

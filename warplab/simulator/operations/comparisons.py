@@ -54,7 +54,7 @@ def _comparison(w: BlockWriter, comparison: str, kind: str, modifiers, operands:
         a, b = (_named(w, f"half_to_f32({w.array(o, 'u2')}, {kind!r}, {ftz})") for o in operands)
         return _compared(comparison, True, a, b)
     dtype = DTYPES[kind]
-    a, b = (flushed(w, o, modifiers, dtype) for o in operands)
+    a, b = (flushed(w, o, modifiers, dtype) for o in operands) if "ftz" in modifiers else w.arrays(operands, dtype)
     return _compared(comparison, dtype[0] == "f", a, b)
 
 
