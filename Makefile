@@ -10,7 +10,8 @@ BIN := .venv/bin
 PINS = uv pip compile pyproject.toml --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
 	--extra dev --custom-compile-command "make pins" $(PINS_ARGS)
 
-# No pop-up that offers news of the Jupyter project.
+# No pop-up that offers news of the Jupyter project. The course's folder is the root, so that links from a lesson to its
+# exercise work; the address that is printed opens the first lesson.
 # JupyterLab refuses to run as root unless told so; in a container root is the usual user.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
@@ -22,7 +23,8 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'
 
 lab: setup ## open JupyterLab on the first notebook
-	$(BIN)/jupyter lab $(ALLOW_ROOT) --LabApp.news_url=None $(LAB_ARGS) notebooks/00_start_here.ipynb
+	$(BIN)/jupyter lab $(ALLOW_ROOT) --LabApp.news_url=None --ServerApp.root_dir="$(CURDIR)" $(LAB_ARGS) \
+		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
 
 test: setup ## lint and all tests that need no GPU
 	$(BIN)/ruff check .

@@ -7,6 +7,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from warplab.compilers import CompileError
+
 ROOT = Path(__file__).resolve().parent.parent
 
 CELLS = {
@@ -119,3 +121,17 @@ def test_a_profile_shows_as_a_table_with_the_cell_s_lines(outputs):
 
 def test_simulate_takes_a_kernel_of_a_cell(outputs):
     assert stream(outputs["simulate"]) == "scale 2.0\n"
+
+
+def test_a_cell_that_does_not_compile_leaves_no_old_kernel_behind():
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from warplab import magic
+
+    shell = InteractiveShell.instance(colors="nocolor")
+    good = "__global__ void stale(int* a) { a[0] = 1; }"
+    magic.run(shell, "", good)
+    assert "stale" in shell.user_ns
+    with pytest.raises(CompileError):
+        magic.run(shell, "", good.replace("= 1;", "= ;"))
+    assert "stale" not in shell.user_ns

@@ -102,8 +102,6 @@ def compile_numba(
     own, so that the PTX can be read. Raises Numba's own errors (`numba.cuda.core.errors.TypingError` and so on).
     """
     cuda = _numba_cuda()
-    from numba.core.errors import NumbaError
-
     capability = divmod(arch, 10)
     with numba_without_gpu(capability):
         try:
@@ -116,15 +114,15 @@ def compile_numba(
                 opt=opt,
                 launch_bounds=launch_bounds,
             )
-        except NumbaError as error:
-            error._render_traceback_ = functools.partial(short_traceback, error)
-            raise
         except RuntimeError as error:
             if "multiple PTX files" in str(error):
                 raise NotImplementedError(
                     f"kernel {function.__name__} uses a Numba function that links a second file of CUDA C++ "
                     "(float16 and bfloat16 math do); the simulator does not link"
                 ) from error
+            raise
+        except Exception as error:  # whatever a mistake in the kernel makes of Numba: only the message helps a learner
+            error._render_traceback_ = functools.partial(short_traceback, error)
             raise
     mangled = re.search(r"\.visible \.entry (\w+)\(", ptx).group(1)
     entry = function.__name__ if function.__name__.isidentifier() else "kernel"

@@ -36,6 +36,8 @@ def run(shell, line: str, cell: str) -> None:
     code = f"// %%cuda {line}".rstrip() + f"\n{cell}"
     names = tuple(name for name, signature in kernels(code).items() if not signature.template)
     file, options = current_cell_name(), tuple(shlex.split(line))
+    # A cell that no longer compiles must not leave the kernels of its last version to be launched in their place.
+    shell.drop_by_id({name: shell.user_ns[name] for name in names if name in shell.user_ns})
     if not names:
         raise UsageError('the cell has no kernel: write extern "C" __global__ void name(...) { ... }')
     warnings = compile_cuda_program(code, file, options=options, name_expressions=names).log
