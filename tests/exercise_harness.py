@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +35,20 @@ def is_solution(cell: NotebookNode) -> bool:
 
 def source_notebook(topic: str) -> NotebookNode:
     return nbformat.read(ROOT / "solutions" / topic / f"{topic}.ipynb", as_version=4)
+
+
+def git(*arguments: str) -> bytes | None:
+    """What a git command on the course prints; None where it fails, as without git or outside a checkout."""
+    if not shutil.which("git"):
+        return None
+    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True)
+    return done.stdout if done.returncode == 0 else None
+
+
+def committed(path: str) -> bytes:
+    """A file of the course as committed: a learner may have written into it. From disk where there is no commit."""
+    content = git("show", f"HEAD:{path}")
+    return (ROOT / path).read_bytes() if content is None else content
 
 
 def cells_by_id(notebook: NotebookNode) -> dict[str, NotebookNode]:

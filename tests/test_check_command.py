@@ -35,8 +35,11 @@ def check(path: str, capsys, *options: str) -> tuple[int, dict]:
     return code, {number: problem for number, problem in enumerate(result["problems"], 1)}
 
 
-def test_blank_scores_nothing_and_the_table_says_why(capsys):
-    assert cli.main([str(ROOT / "exercises" / TOPIC)]) == 1
+def test_blank_scores_nothing_and_the_table_says_why(tmp_path, capsys):
+    folder = tmp_path / TOPIC
+    folder.mkdir()
+    write(folder, release.release_notebook(TOPIC))
+    assert cli.main([str(folder)]) == 1
     out = capsys.readouterr().out
     assert "total                         0 / 25" in out
     assert out.count("Not written yet: the answer cell") == 6
@@ -65,7 +68,6 @@ def test_damaged_notebook(tmp_path, capsys):
     code, problems = check(write(tmp_path, notebook), capsys, "--timeout", "8")
     assert code == 1
     assert [problem["points"] for problem in problems.values()] == [2, 4, 0, 0, 0, 4]
-    assert "wrote" in problems[1]["message"]
     assert "past the end" in problems[1]["message"]
     assert problems[2]["message"] == ""
     assert "answer cell 'multiply-cuda' is missing from the notebook" in problems[3]["message"]
@@ -100,8 +102,8 @@ def test_locked_cells_come_from_the_release():
 def test_release_stands_in_for_a_missing_source(tmp_path):
     folder = tmp_path / "exercises" / TOPIC
     folder.mkdir(parents=True)
-    given = ROOT / "exercises" / TOPIC / f"{TOPIC}.ipynb"
-    (folder / given.name).write_bytes(given.read_bytes())
+    source = ROOT / "solutions" / TOPIC / f"{TOPIC}.ipynb"
+    (folder / source.name).write_text(release.release_text(source))
     assert release.topics(tmp_path) == [TOPIC]
     assert release.release_notebook(TOPIC, tmp_path) == release.release_notebook(TOPIC)
 
