@@ -67,14 +67,21 @@ class Addresses:
         """A view and the element numbers in it at which the accesses at `offset` are found."""
         if self.bits & (item - 1) or offset & (item - 1):
             return view, ((self.at(offset) & np.uint64(ORIGIN - 1)) // item).view(np.int64)
-        indices = self._indices.get(item)
-        if indices is None:
-            # Places in device memory; those in shared and local memory are below ORIGIN as they are.
-            indices = (self.base.view(np.int64) & (ORIGIN - 1)) >> (item.bit_length() - 1)
-            self._indices[item] = indices
+        indices = self.items(item)
         if offset >= 0:
             return view[offset // item :], indices
         return view, indices + offset // item
+
+    def items(self, item: int) -> np.ndarray:
+        """Numbers of the elements of `item` bytes that the base addresses are at the start of, from the memory's start.
+
+        For aligned addresses. Those in shared and local memory are below ORIGIN as they are.
+        """
+        indices = self._indices.get(item)
+        if indices is None:
+            indices = (self.base.view(np.int64) & (ORIGIN - 1)) >> (item.bit_length() - 1)
+            self._indices[item] = indices
+        return indices
 
     def _in_order(self, group) -> np.ndarray:
         """Distances from a sector's start, sorted within each warp."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from .access import Addresses
+from .blocks import BARRIER, BRANCH
 from .counters import SECTOR_BYTES, Access, Counts, LaunchProfile
+from .groups import KnownPasses
 from .program import Where
 from .translate import Translation
 
@@ -23,6 +25,7 @@ class Counting:
         self.accesses: dict[tuple[int, str], list[int]] = {}
         self.tensor: dict[tuple[Where, str, int], int] = {}
         self.touched: dict[str, dict[int, np.ndarray]] = {"load": {}, "store": {}, "atomic": {}}
+        self.passes = KnownPasses()
         self.trace: list[tuple] = []
         self.trace_warps, self.trace_events = trace_warps, trace_events
 
@@ -119,24 +122,29 @@ class Counting:
         def line(where) -> Counts:
             return lines.setdefault((where.file, where.line), Counts())
 
-        for number, block in enumerate(self.translation.blocks):
-            threads, warps = self.block_threads[number], self.block_warps[number]
-            if not warps:
+        translation = self.translation
+        heads = set(translation.predicated.values())
+        for number, block in enumerate(translation.blocks):
+            threads = self.block_threads[number]
+            # Under predicates, instructions are issued for all threads that come by.
+            issued = translation.predicated.get(number, number)
+            issued_threads, issued_warps = self.block_threads[issued], self.block_warps[issued]
+            if not issued_warps:
                 continue
-            for where, static in self.translation.static_counts[number].items():
+            for where, static in translation.static_counts[number].items():
                 counts = line(where)
-                counts.warp_instructions += warps * static.instructions
-                counts.thread_instructions += threads * static.instructions
+                counts.warp_instructions += issued_warps * static.instructions
+                counts.thread_instructions += issued_threads * static.instructions
                 for precision, amount in static.flops.items():
                     name = f"flops_{precision}"
                     setattr(counts, name, getattr(counts, name) + threads * amount)
                 for kind, amount in static.mix.items():
-                    profile.mix[kind] = profile.mix.get(kind, 0) + warps * amount
-            if block.end == "branch":
-                line(block.last.where).branches += warps
+                    profile.mix[kind] = profile.mix.get(kind, 0) + issued_warps * amount
+            if block.end == BRANCH and number not in heads and not translation.blocks[block.target].only_ends:
+                line(block.last.where).branches += issued_warps
                 line(block.last.where).divergent_branches += self.divergent[number]
-            elif block.end == "barrier":
-                line(block.last.where).barriers += warps
+            elif block.end == BARRIER:
+                line(block.last.where).barriers += self.block_warps[number]
         for (index, space), (requests, addresses, sectors, wavefronts, needed) in self.accesses.items():
             site = self.translation.sites[index]
             counts = line(site.where)

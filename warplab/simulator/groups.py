@@ -95,6 +95,10 @@ class Group:
             steps[self.breaks] = 1
             if (steps == 1).all():  # neighbours take neighbouring words
                 return self.warps, self.warps
+        return self.chunk.counting.passes.of(self, words, width, op)
+
+    def count_bank_passes(self, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
+        """`bank_passes` without its short cuts."""
         words = np.broadcast_to(words, self.count)
         part, every = self.warp_numbers, words
         if width > 1:
@@ -137,6 +141,36 @@ class Group:
         turn = np.arange(self.count) - np.repeat(first, np.diff(np.append(first, self.count)))
         start = addresses.min() & (SECTOR_BYTES - 1)
         return np.unique((keys + start >> 5 << 5) + turn).shape[0]
+
+
+class KnownPasses:
+    """Bank passes found before in a launch: a loop often repeats its accesses to shared memory, block after block."""
+
+    MOST = 8  # kept for each width and kind of access
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, str], list[tuple[np.ndarray, np.ndarray | None, tuple[int, int]]]] = {}
+
+    def of(self, group: Group, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
+        """`group.count_bank_passes(words, width, op)`; `words` must not change afterwards."""
+        if words.shape[0] != group.count:
+            return group.count_bank_passes(words, width, op)
+        known = self.known.setdefault((width, op), [])
+        for before, lanes, passes in known:
+            if _equal(before, words) and _equal(lanes, group.lanes):
+                return passes
+        passes = group.count_bank_passes(words, width, op)
+        known.insert(0, (words, group.lanes, passes))
+        del known[self.MOST :]
+        return passes
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    if a is b:
+        return True
+    if a is None or b is None or a.shape != b.shape:
+        return False
+    return bool(a[-1] == b[-1] and (a == b).all())
 
 
 @contextlib.contextmanager

@@ -21,21 +21,41 @@ import numpy as np
 from .access import Addresses
 from .counters import WARP_SIZE
 from .errors import DataRace
+from .memory import ORIGIN
 
-_NONE, _SEVERAL = -1, -2
-_PENDING_LANES = 1 << 22  # loads noted at most, counted in lanes
+_NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that records of zeros are empty ones
+_PENDING_LANES = 1 << 25  # loads noted at most, counted in lanes
 
 
-class _Event(NamedTuple):
-    """An access of a group, an entry a lane: global thread, block, warp, word of its first byte, epoch, warp time."""
+class _Who(NamedTuple):
+    """Lanes at one time, an int32 entry each: thread, block and warp in the grid, epoch of the block, time of the warp.
 
-    site: object
+    One serves all accesses of all lanes between two barriers.
+    """
+
     thread: np.ndarray
     block: np.ndarray
     warp: np.ndarray
-    word: np.ndarray
     epoch: np.ndarray
     time: np.ndarray
+
+
+class _Event:
+    """An access by `who`. The words of the lanes' first bytes are found when they are asked for: most never are."""
+
+    __slots__ = ("_factor", "_places", "_shift", "site", "who")
+
+    def __init__(self, site, who: _Who, places: np.ndarray, shift: int, factor: int) -> None:
+        self.site, self.who = site, who
+        self._places, self._shift, self._factor = places, shift, factor
+
+    @property
+    def word(self) -> np.ndarray:
+        word = self._places + self._shift
+        if self._factor != 1:
+            word *= self._factor
+        lanes = self.who.thread.shape[0]
+        return word if word.shape[0] == lanes else np.repeat(word, lanes)
 
 
 class _Record:
@@ -45,13 +65,13 @@ class _Record:
         self.words, self.allocation = words, allocation
         self.stored = False
         self.pending: list[_Event] = []
-        self.pending_lanes = 0
 
     def make(self) -> None:
         if self.stored:
             return
         self.stored = True
-        self.writer, self.reader, self.reader_warp, self.reader_block = np.full((4, self.words), _NONE, np.int32)
+        # Zeros take host memory only where they are overwritten, so that a large array touched in part costs little.
+        self.writer, self.reader, self.reader_warp, self.reader_block = np.zeros((4, self.words), np.int32)
         self.write_epoch, self.write_time, self.write_site, self.write_fences = np.zeros((4, self.words), np.int32)
         self.read_epoch, self.read_time, self.read_site = np.zeros((3, self.words), np.int32)
         self.atomic = np.zeros(self.words, bool)
@@ -69,16 +89,24 @@ class Races:
             for space in ("shared", "global")
         }
         self.written = {s.space for s in sites if s.op != "load"}
+        self.atomics = any(s.op == "atomic" for s in sites)
+        self.ordered = False  # by a barrier or a warp sync, so far: epochs and times are not all zero
         self.fences: np.ndarray | None = None  # fences passed by each thread of the grid
         self.allocations: dict[int, _Record] = {}
 
     def start(self, chunk) -> None:
         """A new chunk of blocks: its shared memory is new, its blocks have passed no barrier."""
         self.chunk = chunk
+        first = chunk.first_block
+        self.thread_of = np.arange(first * self.threads + 1, first * self.threads + chunk.lanes + 1, dtype=np.int32)
+        self.block_of = (chunk.block_of + (first + 1)).astype(np.int32)
+        self.warp_of = (chunk.warp_of + (first * self.warps_per_block + 1)).astype(np.int32)
+        self.latest: dict[str, tuple[object, _Who]] = {}  # made since the latest barrier: for all lanes, for some
         self.epochs = np.zeros(chunk.blocks, np.int32)
         self.times = np.zeros(chunk.warps, np.int32)
         self.epoch_stored = False  # a store to shared memory since the last barrier of all blocks
         self.shared = _Record(chunk.access.shared.nbytes // self.word["shared"])
+        self.pending_lanes = sum(self._lanes(record) for record in self.allocations.values())
 
     def finish(self) -> None:
         """The chunk has ended."""
@@ -90,6 +118,7 @@ class Races:
 
     def barrier(self, lanes) -> None:
         """The blocks of these lanes (None: all blocks of the chunk) have passed a barrier."""
+        self._turn()
         if lanes is not None:
             self._flush(self.shared, "shared")
             self.epochs[np.unique(self.chunk.block_of[lanes])] += 1
@@ -97,20 +126,25 @@ class Races:
         if self.epoch_stored:
             self._flush(self.shared, "shared")
             self.epoch_stored = False
-        self.shared.pending.clear()
-        self.shared.pending_lanes = 0
+        self._forget(self.shared)
         self.epochs += 1
 
     def sync_warp(self, lanes) -> None:
         """The lanes have passed a `__syncwarp`."""
+        self._turn()
         self._flush(self.shared, "shared")
         self.times[np.unique(self.chunk.warp_of if lanes is None else self.chunk.warp_of[lanes])] += 1
+
+    def _turn(self) -> None:
+        """Epochs or times are about to change."""
+        self.ordered = True
+        self.latest.clear()
 
     def fence(self, lanes) -> None:
         """The lanes have passed a memory fence."""
         if self.fences is None:
-            self.fences = np.zeros(self.blocks * self.threads, np.int32)
-        self.fences[self._threads(lanes)] += 1
+            self.fences = np.zeros(self.blocks * self.threads + 1, np.int32)
+        self.fences[self.thread_of if lanes is None else self.thread_of[lanes]] += 1
 
     # -- accesses --------------------------------------------------------------------------------------------------
 
@@ -121,8 +155,8 @@ class Races:
         if record is None:
             return
         record.pending.append(event)
-        record.pending_lanes += event.thread.shape[0]
-        if record.pending_lanes > _PENDING_LANES:
+        self.pending_lanes += event.who.thread.shape[0]
+        if self.pending_lanes > _PENDING_LANES:
             record.make()
             self._flush(record, space)
 
@@ -136,16 +170,17 @@ class Races:
         record.make()
         self._flush(record, space)
         self.epoch_stored |= space == "shared"
+        first = event.word
         for k in range(self._words(site, space)):
-            self._write(record, space, event, event.word + k, addresses, values)
+            self._write(record, space, event, first + k if k else first, addresses, values)
 
     def _words(self, site, space: str) -> int:
         return max(1, site.width // self.word[space])
 
     def _event(self, site, space: str, addresses: Addresses, lanes, allocation) -> tuple[_Record | None, _Event | None]:
-        chunk, size = self.chunk, self.word[space]
+        size, start = self.word[space], 0
         if space == "shared":
-            record, start = self.shared, 0
+            record = self.shared
         elif allocation is None:  # the lanes' addresses lie in several allocations: not followed
             return None, None
         else:
@@ -153,47 +188,63 @@ class Races:
             record = self.allocations.get(start)
             if record is None:
                 record = self.allocations[start] = _Record(-(-allocation.nbytes // size), allocation)
-        word = (addresses.at(site.offset).view(np.int64) - start) >> (size.bit_length() - 1)
-        block, warp = chunk.block_of, chunk.warp_of
-        if lanes is not None:
-            block, warp = block[lanes], warp[lanes]
-        thread = self._threads(lanes)
-        if word.shape[0] < thread.shape[0]:
-            word = np.repeat(word, thread.shape[0])
-        first = chunk.first_block
-        epoch, time = self.epochs[block], self.times[warp]
-        return record, _Event(site, thread, block + first, warp + first * self.warps_per_block, word, epoch, time)
+        who, item = self._who(lanes), site.item
+        if addresses.bits & (item - 1) or site.offset & (item - 1):
+            places = (addresses.at(site.offset).view(np.int64) - start) // size
+            return record, _Event(site, who, places, 0, 1)
+        places, shift = addresses.items(item), (site.offset - (start & (ORIGIN - 1))) // item
+        return record, _Event(site, who, places, shift, item // size)
 
-    def _threads(self, lanes) -> np.ndarray:
-        return (self.chunk.all_lanes if lanes is None else lanes) + self.chunk.first_block * self.threads
+    def _who(self, lanes) -> _Who:
+        key = "all" if lanes is None else "some"
+        of, who = self.latest.get(key, (None, None))
+        if who is None or of is not lanes:
+            chunk = self.chunk
+            if lanes is None:
+                epoch, time = self.epochs[chunk.block_of], self.times[chunk.warp_of]
+                who = _Who(self.thread_of, self.block_of, self.warp_of, epoch, time)
+            else:
+                epoch, time = self.epochs[chunk.block_of[lanes]], self.times[chunk.warp_of[lanes]]
+                who = _Who(self.thread_of[lanes], self.block_of[lanes], self.warp_of[lanes], epoch, time)
+            self.latest[key] = lanes, who
+        return who
 
     def _flush(self, record: _Record, space: str) -> None:
         """Compare the noted loads with the writes before them, and record them for the writes to come."""
         if record.stored:
             for event in record.pending:
+                first = event.word
                 for k in range(self._words(event.site, space)):
-                    self._read(record, space, event, event.word + k)
-            record.pending.clear()
-            record.pending_lanes = 0
+                    self._read(record, space, event, first + k if k else first)
+            self._forget(record)
+
+    def _forget(self, record: _Record) -> None:
+        self.pending_lanes -= self._lanes(record)
+        record.pending.clear()
+
+    @staticmethod
+    def _lanes(record: _Record) -> int:
+        return sum(event.who.thread.shape[0] for event in record.pending)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
     def _behind_writer(self, record: _Record, event: _Event, word: np.ndarray) -> np.ndarray:
         """Lanes whose word another thread wrote with nothing to order the two."""
         writer = record.writer[word]
-        race = (writer != _NONE) & (writer != event.thread)
+        race = (writer != _NONE) & (writer != event.who.thread)
         if race.any():  # rarely: most words belong to one thread
-            block = writer // self.threads
-            warp = block * self.warps_per_block + writer % self.threads // WARP_SIZE
-            race &= ~((block == event.block) & (record.write_epoch[word] < event.epoch))
-            race &= ~((warp == event.warp) & (record.write_time[word] < event.time))
+            block, thread = np.divmod(writer - 1, self.threads)
+            warp = block * self.warps_per_block + thread // WARP_SIZE + 1
+            block += 1
+            race &= ~((block == event.who.block) & (record.write_epoch[word] < event.who.epoch))
+            race &= ~((warp == event.who.warp) & (record.write_time[word] < event.who.time))
         return race
 
     def _published(self, record: _Record, word: np.ndarray) -> np.ndarray:
         """Words whose writer has passed a fence since, or that an atomic wrote in a kernel with fences."""
         if self.fences is None:
             return np.zeros(word.shape, bool)
-        return (self.fences[np.maximum(record.writer[word], 0)] > record.write_fences[word]) | record.atomic[word]
+        return (self.fences[record.writer[word]] > record.write_fences[word]) | record.atomic[word]
 
     def _read(self, record: _Record, space: str, event: _Event, word: np.ndarray) -> None:
         race = self._behind_writer(record, event, word)
@@ -204,28 +255,31 @@ class Races:
         record.read_site[word] = event.site.index
         if not self._mine(record.reader[word], event):
             self._add_readers(record, event, word)
-        record.read_epoch[word], record.read_time[word] = event.epoch, event.time
+        if self.ordered:
+            record.read_epoch[word], record.read_time[word] = event.who.epoch, event.who.time
 
     @staticmethod
     def _mine(threads: np.ndarray, event: _Event) -> bool:
         """Is each word known to its lane's own thread alone? Then lanes share none either."""
-        return bool((threads == event.thread).all())
+        return bool((threads == event.who.thread).all())
 
     @staticmethod
     def _add_readers(record: _Record, event: _Event, word: np.ndarray) -> None:
         names = (
-            (record.reader, event.thread),
-            (record.reader_warp, event.warp),
-            (record.reader_block, event.block),
+            (record.reader, event.who.thread),
+            (record.reader_warp, event.who.warp),
+            (record.reader_block, event.who.block),
         )
         old = record.reader[word]
         if (old == _NONE).all():
             for record_of, mine in names:
                 record_of[word] = mine
-            if (record.reader[word] == event.thread).all():
+            if (record.reader[word] == event.who.thread).all():
                 return  # the first to read these words, and each lane its own
             old[:] = _NONE
-        fresh = (old == _NONE) | ((record.reader_block[word] == event.block) & (record.read_epoch[word] < event.epoch))
+        fresh = (old == _NONE) | (
+            (record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch)
+        )
         for record_of, mine in names:
             record_of[word] = np.where(fresh | (record_of[word] == mine), mine, _SEVERAL)
             shared = record_of[word] != mine  # several lanes of this very access read the word
@@ -243,26 +297,29 @@ class Races:
         if race.any():
             self._report("writes", "wrote", record, record.writer, record.write_site, space, event, word, race)
         reader = record.reader[word]
-        race = (reader != _NONE) & (reader != event.thread)
+        race = (reader != _NONE) & (reader != event.who.thread)
         if race.any():
-            race &= ~((record.reader_block[word] == event.block) & (record.read_epoch[word] < event.epoch))
-            race &= ~((record.reader_warp[word] == event.warp) & (record.read_time[word] < event.time))
+            race &= ~((record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch))
+            race &= ~((record.reader_warp[word] == event.who.warp) & (record.read_time[word] < event.who.time))
             if space == "global" and self.fences is not None:
                 race[:] = False
             race &= ~self._unchanged(event.site, space, addresses, values)
         if race.any():
             self._report("writes", "read", record, record.reader, record.read_site, space, event, word, race)
-        record.writer[word] = event.thread
+        record.writer[word] = event.who.thread
         if not atomic:
-            same_word = record.writer[word] != event.thread
+            same_word = record.writer[word] != event.who.thread
             if same_word.any():
                 self._one_value(record, space, event, word, same_word, values)
-        record.write_epoch[word], record.write_time[word] = event.epoch, event.time
+        if self.ordered:
+            record.write_epoch[word], record.write_time[word] = event.who.epoch, event.who.time
         record.write_site[word] = event.site.index
-        record.atomic[word] = atomic
+        if self.atomics:
+            record.atomic[word] = atomic
         if self.fences is not None:
-            record.write_fences[word] = self.fences[event.thread]
-        record.reader[word] = record.reader_warp[word] = record.reader_block[word] = _NONE
+            record.write_fences[word] = self.fences[event.who.thread]
+        if reader.any():  # what warp and block read it no longer counts then
+            record.reader[word] = _NONE
 
     def _unchanged(self, site, space: str, addresses: Addresses, values) -> np.ndarray | bool:
         """Lanes that write what is there already: harmless."""
@@ -290,7 +347,7 @@ class Races:
         self, does: str, did: str, record: _Record, others, sites, space: str, event: _Event, word, race
     ) -> None:
         place = int(np.argmax(race))
-        thread, other = int(event.thread[place]), int(others[word[place]])
+        thread, other = int(event.who.thread[place]) - 1, int(others[word[place]]) - 1
         at = int(word[place]) * self.word[space]
         site = event.site
         earlier = self.translation.sites[int(sites[word[place]])] if sites is not None else site
