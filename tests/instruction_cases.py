@@ -239,22 +239,22 @@ def _floats() -> Iterator[Case]:
 
 
 def _approximate() -> Iterator[Case]:
-    # Ulps: PTX ISA's maximum error for each function, doubled, since the GPU and the simulator may err both ways.
+    # Ulps between the GPU's tables and the simulator's exactly rounded results; PTX ISA allows each more than that.
     for ftz in ("", ".ftz"):
-        for opcode, ulps in (("rcp", 2), ("sqrt", 4), ("rsqrt", 4), ("ex2", 6)):
+        for opcode, ulps in (("rcp", 2), ("sqrt", 2), ("rsqrt", 2), ("ex2", 3)):
             yield Case(f"{opcode}.approx{ftz}.f32 %d, %a;", ("f32",), "f32", ulps)
         yield Case(f"lg2.approx{ftz}.f32 %d, %a;", ("f32",), "f32", 4, 2.0**-21)
-        yield Case(f"div.approx{ftz}.f32 %d, %a, %b;", ("f32", "f32"), "f32", 4)
+        yield Case(f"div.approx{ftz}.f32 %d, %a, %b;", ("f32", "f32"), "f32", 3)
         yield Case(f"div.full{ftz}.f32 %d, %a, %b;", ("f32", "f32"), "f32", 4)
         for opcode in ("sin", "cos"):
             yield Case(f"{opcode}.approx{ftz}.f32 %d, %a;", ("f32",), "f32", 1, 2.0**-19)
-    yield Case("tanh.approx.f32 %d, %a;", ("f32",), "f32", 1 << 13)
+    yield Case("tanh.approx.f32 %d, %a;", ("f32",), "f32", 256)
     for opcode in ("rcp", "rsqrt"):
         yield Case(f"{opcode}.approx.ftz.f64 %d, %a;", ("f64",), "f64", 1 << 32)
     yield Case("rsqrt.approx.f64 %d, %a;", ("f64",), "f64", 1)
     for t in ("f16", "bf16", "f16x2", "bf16x2"):
-        yield Case(f"tanh.approx.{t} %d, %a;", (t,), t, 2)
-        yield Case(f"ex2.approx{'.ftz' if 'b' in t else ''}.{t} %d, %a;", (t,), t, 2)
+        yield Case(f"tanh.approx.{t} %d, %a;", (t,), t, 1)
+        yield Case(f"ex2.approx{'.ftz' if 'b' in t else ''}.{t} %d, %a;", (t,), t, 1)
 
 
 def _halves() -> Iterator[Case]:

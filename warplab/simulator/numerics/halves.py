@@ -10,7 +10,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from .rounding import canonical, maximum, maximum_nan, minimum, minimum_nan, narrow, odd_sum, saturate, xor_sign
+from .rounding import (
+    canonical,
+    flush_f32,
+    maximum,
+    maximum_nan,
+    minimum,
+    minimum_nan,
+    narrow,
+    odd_sum,
+    saturate,
+    xor_sign,
+)
 
 __all__ = [
     "half_arithmetic",
@@ -133,7 +144,17 @@ def half_least(operation: str, kind: str, ftz: bool, nan: bool, xorsign: bool, a
 
 
 def half_special(operation: str, kind: str, ftz: bool, a):
-    """ex2.approx and tanh.approx, rounded to nearest."""
-    function = {"ex2": np.exp2, "tanh": np.tanh}[operation]
-    result = function(half_to_f32(a, kind, ftz).astype(np.float64))
-    return half_clamped(half_from_f64(result, kind), kind, "", ftz)
+    """ex2.approx and tanh.approx: the float32 result cut to the half, as an H100 does for all but a few inputs."""
+    x = half_to_f32(a, kind, ftz)
+    if operation == "tanh":
+        result = np.tanh(x.astype(np.float64)).astype(np.float32)
+        size = np.abs(x)
+        result = np.where(size < 2.0**-8, x, np.where(size >= 8, np.sign(x), result))
+    else:
+        result = np.exp2(x.astype(np.float64)).astype(np.float32)
+        result = np.where(np.abs(x) < 2.0**-23, np.float32(1), result)
+        result = flush_f32(result) if ftz else result
+    if kind == "f16":
+        result = np.where(result >= 2.0**16, np.float32(np.inf), result)
+        return half_clamped(half_from_f32(result, kind, "rz"), kind, "", ftz)
+    return half_from_f32(result, kind, "rz")

@@ -1,4 +1,4 @@
-"""The GPU's approximate functions, rounded to nearest from float64.
+"""The GPU's approximate functions; float32 ones are rounded to nearest from float64.
 
 The hardware's are tables with interpolation, a few units in the last place away from these (PTX ISA gives the bounds;
 an H100 stays within them). Code that corrects them afterwards, as the compilers' division does, is not affected.
@@ -87,11 +87,14 @@ def div_full(a, b):
 
 
 def _high_word(a):
-    """float64 rounded to its high 32 bits; subnormals become zero."""
-    bits = a.view(np.uint64)
-    rounded = ((bits + np.uint64(1 << 31)) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
-    rounded = np.where(np.abs(rounded) < 2.0**-1022, np.copysign(0.0, rounded), rounded)
-    return np.where(np.isfinite(a), rounded, a)
+    """float64 as the function units leave it: 24 significant bits cut to the high 32 bits, subnormals as zero.
+
+    Of all 2**20 reciprocals in a binade an H100 gives 98 % so, the others one unit of the high word away (recorded).
+    """
+    bits = a.view(np.uint64) + np.uint64(1 << 28)
+    cut = (bits & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
+    cut = np.where(np.abs(cut) < 2.0**-1022, np.copysign(0.0, cut), cut)
+    return np.where(np.isfinite(a), cut, a)
 
 
 def _top(a):

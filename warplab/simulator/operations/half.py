@@ -49,8 +49,7 @@ def _least(w: BlockWriter, i: Instruction) -> None:
 def _special(w: BlockWriter, i: Instruction) -> None:
     *modifiers, kind = i.modifiers
     allow(w, modifiers, {"approx", "ftz"})
-    ftz = "ftz" in modifiers and kind.startswith("f16")
-    _emit(w, i, "half_special", f"{i.opcode!r}, {kind.removesuffix('x2')!r}, {ftz}")
+    _emit(w, i, "half_special", f"{i.opcode!r}, {kind.removesuffix('x2')!r}, {'ftz' in modifiers}")
 
 
 _ROWS: dict[str, Callable] = {
