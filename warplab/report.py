@@ -24,7 +24,7 @@ from warplab.tables import (
 )
 
 NOTE = (
-    "Instructions are PTX instructions, which the assembler may still merge or split; "
+    "Instructions are machine instructions, estimated from PTX; "
     "requests and sectors of memory are those that the hardware counts."
 )
 SAMPLED = (

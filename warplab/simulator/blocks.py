@@ -55,6 +55,11 @@ class Block:
         """The instructions that the hardware would issue for this block."""
         return self.body if self.end in (FALL, GUARD) or self.last is None else [*self.body, self.last]
 
+    @property
+    def only_ends(self) -> bool:
+        """A branch to it makes threads end."""
+        return self.end == EXIT and not self.body
+
     def successors(self) -> tuple[int, ...]:
         if self.end in (EXIT, TRAP):
             return ()

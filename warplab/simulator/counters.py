@@ -1,7 +1,7 @@
 """What a launch did, counted: `Counts` (the numbers), `LaunchProfile` (the numbers of one launch, by source line).
 
-Names follow Nsight Compute. Instructions are PTX instructions, which `ptxas` may still merge, split or remove;
-memory requests and sectors are those that the hardware counts.
+Names follow Nsight Compute. Instructions are machine instructions as `machine` estimates them from PTX; memory
+requests, sectors and wavefronts are those that the hardware counts. docs/counters.md holds both to an H100's counters.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ COUNTERS = (
         "warp_instructions",
         "warp instructions",
         "smsp__inst_executed.sum",
-        "instructions issued, once per warp",
+        "machine instructions issued, once per warp; estimated from PTX",
     ),
     Counter(
         "thread_instructions",
         "thread instructions",
         "smsp__thread_inst_executed.sum",
-        "instructions executed, once per active thread",
+        "the same, once per active thread",
     ),
     Counter(
         "global_load_requests",
@@ -142,7 +142,12 @@ COUNTERS = (
     ),
     Counter("local_load_requests", "local load requests", "smsp__inst_executed_op_local_ld.sum", "by warp"),
     Counter("local_store_requests", "local store requests", "smsp__inst_executed_op_local_st.sum", "by warp"),
-    Counter("branches", "branches", "smsp__sass_branch_targets.sum", "conditional branches, once per warp"),
+    Counter(
+        "branches",
+        "branches",
+        "smsp__sass_branch_targets.sum",
+        "conditional branches, once per warp, with those that end threads (no branches for ncu)",
+    ),
     Counter(
         "divergent_branches",
         "divergent branches",

@@ -140,7 +140,7 @@ class Counting:
                     setattr(counts, name, getattr(counts, name) + threads * amount)
                 for kind, amount in static.mix.items():
                     profile.mix[kind] = profile.mix.get(kind, 0) + issued_warps * amount
-            if block.end == BRANCH and number not in heads and not translation.blocks[block.target].only_ends:
+            if block.end == BRANCH and number not in heads:
                 line(block.last.where).branches += issued_warps
                 line(block.last.where).divergent_branches += self.divergent[number]
             elif block.end == BARRIER:

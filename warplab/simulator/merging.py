@@ -111,6 +111,8 @@ def _operand_bits(operand: Operand | None, bits: dict[str, int], variables: dict
     if isinstance(operand, Register):
         return bits.get(operand.name, 0 if operand.name.startswith("%") and "." in operand.name else _MOST)
     if isinstance(operand, Immediate):
+        if isinstance(operand.value, float):  # not an address
+            return 0
         value = int(operand.value)
         return (value & -value).bit_length() - 1 if value else _MOST
     if isinstance(operand, Symbol) and operand.name in variables:

@@ -17,6 +17,7 @@ import numpy as np
 from . import numerics
 from .blocks import BARRIER, BRANCH, CARRY, GUARD, Block, cut, destinations
 from .errors import UnsupportedInstruction
+from .machine import machine_instructions, predicated
 from .merging import merged_accesses
 from .program import (
     Address,
@@ -105,7 +106,8 @@ class Site:
 
 @dataclass
 class StaticCounts:
-    """What one execution of a block's instructions of one line counts: a thread's FLOPs by precision, kinds."""
+    """What one execution of a block's instructions of one line counts: machine instructions, in all and by kind, and a
+    thread's FLOPs by precision."""
 
     instructions: int = 0
     flops: dict[str, int] = field(default_factory=dict)
@@ -126,6 +128,7 @@ class Translation:
     local_bytes: int
     sources: list[str]
     static_counts: list[dict[Where, StaticCounts]]  # per block, by line
+    predicated: dict[int, int]  # blocks without a branch around them → the block with their condition
     block_where: list[Where]
 
 
@@ -192,6 +195,8 @@ class _Translator:
     def run(self) -> Translation:
         blocks = cut(self.entry)
         self.merged = merged_accesses(self.entry, blocks, self.variables)
+        amounts = machine_instructions(blocks)
+        without_branch = predicated(blocks, amounts)
         texts = [self._function(block) for block in blocks]
         scope = {
             "np": np,
@@ -215,20 +220,21 @@ class _Translator:
             self.shared_bytes,
             self.local_bytes,
             texts,
-            [self._static_counts(block) for block in blocks],
+            [self._static_counts(block, amounts) for block in blocks],
+            without_branch,
             [next((i.where for i in block.counted), Where("", 0)) for block in blocks],
         )
 
-    def _static_counts(self, block: Block) -> dict[Where, StaticCounts]:
+    def _static_counts(self, block: Block, amounts: dict[int, int]) -> dict[Where, StaticCounts]:
         counts: dict[Where, StaticCounts] = {}
         for instruction in block.counted:
             static = counts.setdefault(instruction.where, StaticCounts())
-            static.instructions += 1
+            static.instructions += amounts[id(instruction)]
             precision, amount = self.flops(instruction)
             if precision:
                 static.flops[precision] = static.flops.get(precision, 0) + amount
             kind = self.kind(instruction)
-            static.mix[kind] = static.mix.get(kind, 0) + 1
+            static.mix[kind] = static.mix.get(kind, 0) + amounts[id(instruction)]
         return counts
 
     def slot(self, register: str) -> int:
