@@ -71,6 +71,7 @@ def test_damaged_notebook(tmp_path, capsys):
     assert "past the end" in problems[1]["message"]
     assert problems[2]["message"] == ""
     assert "answer cell 'multiply-cuda' is missing from the notebook" in problems[3]["message"]
+    assert "There is no multiply_cuda: the tests call it by this name" in problems[3]["message"]
     assert problems[4]["message"].startswith("The answer cell 'multiply-float4' fails.\n")
     assert "The cell did not end in time" in problems[5]["message"]
 

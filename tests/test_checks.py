@@ -154,15 +154,42 @@ def test_two_outputs_of_two_dimensions():
 
 def test_elements_written_in_front_are_found():
     error = failure(cuda_kernel("c[(int)threadIdx.x - 3] = 1;"), PRODUCT, sizes=[32], launches=[(1, 32)])
-    assert error.problem == "f: wrote 3 elements in front of the array (c)."
+    assert error.problem == "f: a store of c[-3] reaches before the start of c (32 elements)."
+    assert error.got.endswith("Allowed to go on, the kernel wrote 3 elements in front of the array (c).")
+    assert error.look_at == "the index: it becomes negative"
 
 
 def test_a_read_outside_is_reported_with_the_array():
     kernel = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] * b[i + 1];")
     error = failure(kernel, PRODUCT)
-    assert error.problem == "f: reaches outside its arrays."
+    assert error.problem == "f: a load of b[1000] reaches past the end of b (1000 elements)."
     assert "a load of 4 bytes" in error.got
-    assert "array `b`" in error.got
+    assert "guard" not in error.got
+    assert error.look_at == "the index into b: the thread reads b[1000] for c[999]"
+
+
+FAULTY = "for (int i = threadIdx.x; i <= n; i += blockDim.x) c[i] = a[i] * b[{index}];"
+
+
+@pytest.mark.parametrize("block", [1, 32])
+def test_an_illegal_load_and_a_store_outside_are_told_apart(block):
+    """Both are there; where another element's store is outside, the message is about the load alone."""
+    launch = {"sizes": [100], "launches": [(1, block)]}
+    error = failure(cuda_kernel(FAULTY.format(index="n - i")), PRODUCT, **launch)
+    assert error.problem == "f: a load of b[100] reaches past the end of b (100 elements)."
+    assert error.look_at == "the index into b: the thread reads b[100] for c[0]"
+    assert "wrote" not in str(error)
+    error = failure(cuda_kernel(FAULTY.format(index="n - 1 - i")), PRODUCT, **launch)
+    assert error.problem == "f: a load of b[-1] reaches before the start of b (100 elements)."
+    assert "wrote one element past the end, index 100 of an array of 100 (c)" in error.got
+    assert error.look_at == "the comparison with the size: is n itself an index?"
+
+
+@pytest.mark.parametrize("index", ["i + 100000000", "i + 20000", "i - 100000000"])
+def test_an_access_far_outside_says_where_to_look(index):
+    error = failure(cuda_kernel(INDEX + f"if (i < n) c[{index}] = a[i] * b[i];"), PRODUCT)
+    assert error.got.startswith("illegal address: a store of 4 bytes")
+    assert "index" in error.look_at
 
 
 def test_a_race_fails_also_where_the_result_comes_out_right():
@@ -200,7 +227,19 @@ def test_limits_name_counter_and_line():
     assert (error.expected, error.got) == ("at most 4", "32")
     error = failure(strided, PRODUCT, limits={"global_store_requests": lambda n: n / 32 - 1}, **launch)
     assert (error.expected, error.got) == ("at most 7", "8")
-    assert error.look_at == "line 4: c[i] = a[i] * b[i];"
+    assert error.look_at == "line 4: c[i] = a[i] * b[i];\nNo line has more of them."
+
+
+def test_repeated_writes_are_counted():
+    error = failure(
+        cuda_kernel("for (int i = 0; i < n; ++i) c[i] = a[i] * b[i];"),
+        PRODUCT,
+        sizes=[4096],
+        launches=[(64, 1)],
+        limits={"global_store_bytes": lambda n: 4 * n},
+    )
+    assert (error.expected, error.got) == ("at most 16,384", "1,048,576")
+    assert "64 times the bytes allowed: do several threads write the same element?" in error.look_at
 
 
 def test_limit_of_something_never_counted_fails():
@@ -243,6 +282,9 @@ def test_language():
 def test_wrong_parameters_and_compile_errors():
     assert "cannot be launched with (a, b, c, n)" in str(failure(cuda_kernel("", "float* a"), PRODUCT))
     assert "does not compile" in str(failure(cuda_kernel("c[0] = d;"), PRODUCT))
+    error = failure(cuda_kernel(INDEX + "c[i] = 1;", "const double* a, const double* b, double* c, int n"), PRODUCT)
+    assert error.got.endswith("points to float64, but the array holds float32")
+    assert error.look_at == "the declared type of that parameter: it must be float*"
 
 
 # -- functions ---------------------------------------------------------------------------------------------
@@ -265,6 +307,7 @@ def test_a_right_function_passes(capfd):
     ("function", "message"),
     [
         (lambda x: None, "not written yet"),
+        (lambda x: print(end=""), "<lambda> returns nothing.(.|\n)*print shows a value, return hands it back"),
         (lambda x: str(3 * x), "wrong type"),
         (lambda x: np.array([3 * x]), "wrong type"),
         (lambda x: True, "wrong type"),
@@ -281,7 +324,7 @@ def test_a_right_function_passes(capfd):
     ],
 )
 def test_a_wrong_function_is_rejected_for_its_reason(function, message):
-    assert message in str(function_failure(function))
+    assert re.search(message, str(function_failure(function)))
 
 
 @pytest.mark.parametrize(
@@ -296,6 +339,16 @@ def test_a_wrong_function_is_rejected_for_its_reason(function, message):
 )
 def test_yes_or_no(function, message):
     assert message in str(function_failure(function, lambda x: x > 1.5))
+
+
+def test_one_wrong_answer_of_several():
+    with pytest.raises(checks.CheckFailed, match="1 of 3 answers is wrong"):
+        checks.examples(lambda x: x > 3, [({"x": 1}, False), ({"x": 2}, True), ({"x": 4}, True)])
+
+
+def test_the_unit_is_a_cause_of_a_comparison_that_never_changes():
+    with pytest.raises(checks.CheckFailed, match="are they in the same unit"):
+        checks.examples(lambda x: x <= 2, [({"x": 1e9}, True), ({"x": 3e9}, False)])
 
 
 def test_numpy_scalars_are_numbers():

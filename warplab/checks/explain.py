@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..simulator.counters import Access, LaunchProfile
@@ -9,17 +12,61 @@ from ..simulator.counters import Access, LaunchProfile
 _TAIL = "the tail: the elements left over when n is not a multiple of 4"
 
 
+@dataclass(frozen=True)
+class Outside:
+    """An access outside an array. `index`: the first element that it touches; `size`: elements of the array."""
+
+    op: str  # "load", "store" or "atomic operation"
+    side: str  # "past the end" or "before the start"
+    array: str
+    index: int
+    size: int
+    width: int
+    itemsize: int
+
+    @classmethod
+    def of(cls, message: str, arrays: dict[str, np.ndarray]) -> Outside | None:
+        """From what the simulator says; None where it is about no array of the launch."""
+        found = re.match(
+            r"illegal address: an? ([a-z ]+) of (\d+) bytes at \w+: ([\d,]+) bytes (past the end|before the start) "
+            r"of array `(\w+)`",
+            message,
+        )
+        if not found or found[5] not in arrays:
+            return None
+        array, width, distance = arrays[found[5]], int(found[2]), int(found[3].replace(",", ""))
+        start = array.nbytes + distance - width if found[4] == "past the end" else -distance
+        return cls(found[1], found[4], found[5], start // array.itemsize, array.size, width, array.itemsize)
+
+    def problem(self) -> str:
+        article = "an" if self.op[0] == "a" else "a"
+        what = "of" if self.width == self.itemsize else f"of {self.width} bytes at"
+        return (
+            f"{article} {self.op} {what} {self.array}[{self.index}] reaches {self.side} of {self.array} "
+            f"({self.size} element{'' if self.size == 1 else 's'})."
+        )
+
+    def look_at(self, element: str) -> str:
+        """`element`: what the thread stores to next, such as "c[0]", "" if that is not known."""
+        if element and self.op == "load":
+            return f"the index into {self.array}: the thread reads {self.array}[{self.index}] for {element}"
+        if self.side == "before the start":
+            return f"the index into {self.array}: it becomes negative"
+        return f"the index into {self.array}, and the guard: the last element is {self.array}[{self.size - 1}]"
+
+
 def unwritten(written: np.ndarray, grid: int, block: int) -> tuple[str, str]:
     """What was left out, and where to look, for an output of which `written` (1-D bool) elements were stored."""
     n, count = written.size, int(written.sum())
     first = int(np.flatnonzero(~written)[0])
     if written[first:].any():
-        missing = n - count
+        missing, last = n - count, first + int(np.argmax(written[first:])) - 1
+        gap = f"index {first}" if first == last else f"indices {first} to {last}"
         return (
             f"{missing} of {n} elements were never written, the first at index {first}",
-            "the index of each thread: together the threads leave gaps",
+            f"the index of each thread: together the threads leave gaps, the first at {gap}",
         )
-    what = f"only the first {first} of {n} elements were written"
+    what = f"only the first {first} of {n} elements {'was' if first == 1 else 'were'} written"
     if first == n - 1 and first % 4 == 0:
         return (
             f"the last of {n} elements was never written",
@@ -42,7 +89,11 @@ def unwritten(written: np.ndarray, grid: int, block: int) -> tuple[str, str]:
         )
     if n - first < 4 and first % 4 == 0:
         return (what, _TAIL)
-    return (what, "the bound: is a size written into the kernel?")
+    return (
+        what,
+        f"elements {first} to {n - 1}, which no thread takes: how does a thread find its index? "
+        "Or is a size written into the kernel?",
+    )
 
 
 def overrun(before: np.ndarray, after: np.ndarray, n: int, threads: int, group: int) -> tuple[str, str]:
@@ -109,8 +160,8 @@ def odd_width(accesses: list[Access], itemsizes: dict[str, int]) -> str | None:
     return None
 
 
-def busiest_line(profile: LaunchProfile, counter: str) -> str:
-    """The source line with the most of `counter`: "line 7: c[i] = ..."; empty where lines are not known."""
+def over_limit(profile: LaunchProfile, counter: str, got: float, most: float) -> str:
+    """The source line with the most of `counter` and why it is named; empty where lines are not known."""
     if not hasattr(type(profile.counts), counter) or not profile.lines:
         return ""
     key, counts = max(profile.lines.items(), key=lambda item: getattr(item[1], counter) or 0)
@@ -119,4 +170,12 @@ def busiest_line(profile: LaunchProfile, counter: str) -> str:
     file, line = key
     text = profile.sources.get(file, "").splitlines()
     source = f": {text[line - 1].strip()}" if 0 < line <= len(text) else ""
-    return f"line {line}{source}"
+    why = "No line has more of them."
+    if counter == "global_store_bytes" and most:
+        why = f"It writes {number(got / most)} times the bytes allowed: do several threads write the same element?"
+    return f"line {line}{source}\n{why}"
+
+
+def number(value: float) -> str:
+    """Digits with separators where it is whole, else 3 significant ones."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.3g}" if value < 1000 else f"{value:,.1f}"

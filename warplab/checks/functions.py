@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -52,6 +53,21 @@ def function(
     _run(function, [(arguments, reference(**arguments)) for arguments in inputs], rtol, seed)
 
 
+def is_empty(function: Callable) -> bool:
+    """Whether the body of a Python function does nothing."""
+
+    def empty():
+        pass
+
+    def operations(f: Callable) -> list[str]:
+        return [instruction.opname for instruction in dis.get_instructions(f)]
+
+    try:
+        return operations(function) == operations(empty)
+    except TypeError:  # a callable without Python code
+        return False
+
+
 def _run(
     function: Callable[..., Any], table: list[tuple[Mapping[str, Any], Any]], rtol: float, seed: int | None
 ) -> None:
@@ -87,12 +103,15 @@ def _answer(
     wanted = bool if isinstance(expected, (bool, np.bool_)) else float
     kind = "True or False" if wanted is bool else "a finite number"
     if got is None:
+        blank = is_empty(function)
         raise CheckFailed(
-            f"{name} is not written yet: it returns nothing.",
+            f"{name} is not written yet: it returns nothing." if blank else f"{name} returns nothing.",
             expected=kind,
             got="None",
             where=where,
-            look_at="the return statement",
+            look_at="the return statement"
+            if blank
+            else "the return statement: print shows a value, return hands it back",
         )
     types = (bool, np.bool_) if wanted is bool else (int, float, np.integer, np.floating)
     if not isinstance(got, types) or (wanted is float and isinstance(got, bool)):
@@ -118,12 +137,14 @@ def _right(got: Any, expected: Any, rtol: float) -> bool:
 def _look_at(expected: list[Any], got: list[Any]) -> str:
     """A likely cause, from how the wrong answers relate to the right ones over all inputs."""
     if len(got) > 1 and all(value == got[0] for value in got) and any(value != expected[0] for value in expected):
-        return "the inputs: the function returns the same value whatever it is given"
+        same = "the inputs: the function returns the same value whatever it is given"
+        units = "\nIf it compares two values: are they in the same unit, with no power of 1000 missing?"
+        return same + (units if isinstance(got[0], bool) else "")
     if isinstance(got[0], bool):
         if all(g != bool(e) for g, e in zip(got, expected, strict=True)):
             return "the direction of the comparison: every answer is the opposite of the right one"
         wrong = sum(g != bool(e) for g, e in zip(got, expected, strict=True))
-        return f"what is compared: {wrong} of {len(got)} answers are wrong"
+        return f"what is compared: {wrong} of {len(got)} answers {'is' if wrong == 1 else 'are'} wrong"
     ratios = [g / float(e) for g, e in zip(got, expected, strict=True) if e]
     if not ratios or any(not math.isclose(ratio, ratios[0], rel_tol=1e-9) for ratio in ratios):
         return "how the result depends on each input: the error differs from input to input"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -137,6 +138,12 @@ def _result(
         return Test(name, points, possible, "")
     message = _failure(test)
     if answer is not None:
+        undefined = re.fullmatch(r"NameError: name '(\w+)' is not defined", message)
+        if undefined and re.search(rf"\b{undefined[1]}\b", answer.source):
+            message = (
+                f"There is no {undefined[1]}: the tests call it by this name. "
+                f"Keep the name in the answer cell {cell_id(answer)!r}."
+            )
         if cell_id(answer) not in answers:
             message = f"The answer cell {cell_id(answer)!r} is missing from the notebook.\n{message}"
         elif answers[cell_id(answer)].source.strip() == answer.source.strip():

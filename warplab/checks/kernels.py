@@ -5,9 +5,9 @@ Every launch runs in the simulator, also where there is a GPU, so that a grade d
 
 from __future__ import annotations
 
-import dis
 import functools
 import math
+import re
 import secrets
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -22,11 +22,13 @@ from ..simulator.errors import DataRace, IllegalAddress, InstructionLimit, Simul
 from . import explain
 from .cases import DEFAULT_SIZES, POISON_BYTE, Case, Launch, MakeCase, cover, poisoned, same_bits
 from .errors import CheckFailed
+from .functions import is_empty
 
 Limit = float | Callable[[int], float]
 Language = Literal["Numba", "CUDA C++"]
 ALIGNMENT = 512  # bytes, as of every allocation
 BAND_ELEMENTS = 8192  # at least, on each side of an array
+_C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "uint32": "unsigned int", "int64": "long long"}
 _DESCRIPTIONS = {counter.name: counter.description for counter in COUNTERS}
 
 
@@ -109,7 +111,8 @@ def _name(kernel: Any, language: Language | None) -> str:
         source = source_of(kernel)
     except TypeError as error:
         raise CheckFailed("This is not a kernel.", got=str(error)) from None
-    if isinstance(source, PythonSource) and _is_empty(source.function):
+    # Numba 0.30 cannot compile an empty kernel that has a docstring and line information.
+    if isinstance(source, PythonSource) and is_empty(source.function):
         raise CheckFailed(f"{source.name} is not written yet: its body is empty.")
     written_in = "CUDA C++" if isinstance(source, CudaSource) else "Numba"
     name = source.entry if isinstance(source, CudaSource) else source.name
@@ -118,25 +121,13 @@ def _name(kernel: Any, language: Language | None) -> str:
     return name
 
 
-def _is_empty(function: Callable) -> bool:
-    """Whether a function does nothing. Numba 0.30 cannot compile one that has a docstring and line information."""
-
-    def empty():
-        pass
-
-    def operations(f: Callable) -> list[str]:
-        return [instruction.opname for instruction in dis.get_instructions(f)]
-
-    return operations(function) == operations(empty)
-
-
 def _launch(run: _Run) -> tuple[LaunchProfile, dict[str, np.ndarray]]:
     """Run the kernel: its profile, and its arrays afterwards. They have no room to spare: all beyond is illegal."""
     buffers = run.case.buffers()
     try:
         return _simulate(run, tuple(buffers.values())), buffers
     except IllegalAddress as error:
-        raise run.failed(**_overrun(run, error)) from None
+        raise run.failed(**_outside(run, error)) from None
     except DataRace as error:
         raise _race(run, error) from None
     except InstructionLimit as error:
@@ -146,8 +137,7 @@ def _launch(run: _Run) -> tuple[LaunchProfile, dict[str, np.ndarray]]:
     except SimulatorError as error:
         raise run.failed("is stopped by the simulator.", got=str(error)) from None
     except (TypeError, ValueError) as error:
-        parameters = ", ".join(run.case.arguments)
-        raise run.failed(f"cannot be launched with ({parameters}).", got=str(error)) from None
+        raise run.failed(**_unfit(run, error)) from None
     except Exception as error:  # the compilers raise classes of their own
         raise run.failed("does not compile.", got=f"{type(error).__name__}: {error}") from None
 
@@ -170,30 +160,78 @@ def _simulate(run: _Run, arguments: tuple, **options: int | bool) -> LaunchProfi
         return simulate(run.kernel, run.grid, run.block, arguments, device=_device(), **options)
 
 
-def _overrun(run: _Run, error: IllegalAddress) -> dict[str, str]:
-    """What an illegal address was about: the launch again, with room around the arrays to see what gets written."""
-    failure = {"problem": "reaches outside its arrays.", "got": str(error)}
-    threads = run.grid * run.block
-    guarded = {
-        name: _Guarded(value, threads) if isinstance(value, np.ndarray) else value
-        for name, value in run.case.buffers().items()
+def _unfit(run: _Run, error: Exception) -> dict[str, str]:
+    """What arguments that do not fit are about. The check makes them, so only the kernel can change."""
+    failure = {"problem": f"cannot be launched with ({', '.join(run.case.arguments)}).", "got": str(error)}
+    mistyped = re.fullmatch(r"(.* points to \w+, but the array holds (\w+)): convert it .*", failure["got"], re.DOTALL)
+    if mistyped:
+        declared = _C_TYPES.get(mistyped[2], mistyped[2])
+        failure |= {"got": mistyped[1], "look_at": f"the declared type of that parameter: it must be {declared}*"}
+    return failure
+
+
+def _outside(run: _Run, error: IllegalAddress) -> dict[str, str]:
+    """What an illegal address was about: the access first, then what the kernel writes where it belongs to the same.
+
+    For that the launch runs again with room around the arrays.
+    """
+    arrays = {name: value for name, value in run.case.buffers().items() if isinstance(value, np.ndarray)}
+    access = explain.Outside.of(error.what, arrays)
+    look_at = access.look_at("") if access else "the index, and the size that it is compared with"
+    failure = {
+        "problem": access.problem() if access else "reaches outside its arrays.",
+        "got": str(error),
+        "look_at": look_at,
     }
-    arguments = tuple(value.array if isinstance(value, _Guarded) else value for value in guarded.values())
+    threads = run.grid * run.block
+    guarded = {name: _Guarded(value, threads) for name, value in arrays.items()}
+    arguments = tuple(guarded[name].array if name in guarded else value for name, value in run.case.buffers().items())
+    trace = {"trace_warps": -(-threads // 32), "trace_events": min(4096, 2**22 // threads)}
     try:
-        profile = _simulate(run, arguments, path_limit=64 * BAND_ELEMENTS, races=False)
+        profile = _simulate(run, arguments, path_limit=64 * BAND_ELEMENTS, races=False, **trace)
     except SimulatorError:
         return failure  # further out than the bands
-    arrays = {name: value for name, value in guarded.items() if isinstance(value, _Guarded)}
-    for name, value in arrays.items():
-        before, after = value.written_around()
-        if before.any() or after.any():
-            widths = [access.width for access in profile.accesses if access.op == "store" and access.array == name]
-            group = max(widths, default=0) // value.itemsize
-            what, look_at = explain.overrun(before, after, value.size, threads, group)
-            failure |= {"problem": f"{what} ({name}).", "look_at": look_at}
-            break
-    odd = explain.odd_width(profile.accesses, {name: value.itemsize for name, value in arrays.items()})
-    return failure | ({"look_at": odd} if odd else {})
+    odd = explain.odd_width(profile.accesses, {name: value.itemsize for name, value in guarded.items()})
+    if odd:
+        return failure | {"look_at": odd}
+    store = _next_store(profile, error, guarded)
+    if store is None:
+        return failure
+    name, index = store
+    value = guarded[name]
+    before, after = value.written_around()
+    if 0 <= index < value.size and not (access and access.op != "load"):
+        if access is None:
+            return failure
+        got = str(error).removesuffix(f"\n  {error.reason}")  # it asks for a guard, which such a thread does not need
+        return failure | {"got": got, "look_at": access.look_at(f"{name}[{index}]")}
+    if not (before.any() or after.any()):
+        return failure
+    widths = [traced.width for traced in profile.accesses if traced.op == "store" and traced.array == name]
+    what, look_at = explain.overrun(before, after, value.size, threads, max(widths, default=0) // value.itemsize)
+    return failure | {"got": f"{error}\nAllowed to go on, the kernel {what} ({name}).", "look_at": look_at}
+
+
+def _next_store(profile: LaunchProfile, error: IllegalAddress, guarded: dict[str, _Guarded]) -> tuple[str, int] | None:
+    """Array and index of the store that the illegal access belongs to: itself, or the next of the same thread."""
+    if error.block is None or error.thread is None:
+        return None
+    met = False
+    for access in profile.accesses:
+        lanes = np.flatnonzero((access.block == error.block[0]) & (access.thread == error.thread[0]))
+        if access.space != "global" or not lanes.size:
+            continue
+        address = int(access.address[lanes[0]])
+        name = next((name for name, value in guarded.items() if value.holds(address)), None)
+        if name is None:
+            continue
+        index = guarded[name].index(address)
+        elements = access.width // guarded[name].itemsize
+        met = met or index < 0 or index + elements > guarded[name].size
+        if met and access.op == "store":
+            # Of a wide store that starts inside, the last element says that it ends outside.
+            return name, index if index < 0 else index + max(elements, 1) - 1
+    return None
 
 
 def _race(run: _Run, error: DataRace) -> CheckFailed:
@@ -224,6 +262,14 @@ class _Guarded:
         view[...] = values
         _device().memory.mark_initialized(self._buffer.address, self._buffer.nbytes)
         self.array = DeviceArray(self._buffer, view)
+
+    def holds(self, address: int) -> bool:
+        """Whether an address is in the array or its bands."""
+        return self._buffer.address <= address < self._buffer.address + self._buffer.nbytes
+
+    def index(self, address: int) -> int:
+        """The element of the array at an address, negative in front of it."""
+        return (address - self._buffer.address - self._band) // self.itemsize
 
     def written_around(self) -> tuple[np.ndarray, np.ndarray]:
         """Which elements were written in front of the array and behind it (1-D bool, in the order of addresses)."""
@@ -290,7 +336,7 @@ def _check_limits(run: _Run, profile: LaunchProfile, limits: Mapping[str, Limit]
             meaning = f" ({_DESCRIPTIONS[counter]})" if counter in _DESCRIPTIONS else ""
             raise run.failed(
                 f"too many {counter.replace('_', ' ')}{meaning}.",
-                expected=f"at most {most:g}",
-                got="none were counted" if got is None else f"{got:g}",
-                look_at=explain.busiest_line(profile, counter),
+                expected=f"at most {explain.number(most)}",
+                got="none were counted" if got is None else explain.number(got),
+                look_at=explain.over_limit(profile, counter, got or math.nan, most),
             )

@@ -1,6 +1,6 @@
 # problem: multiply-any-grid
 # loses: any-grid-frugal
-# reason: too many global store bytes
+# reason: too many global store bytes(.|\n)*do several threads write the same element
 
 from warplab import cuda
 

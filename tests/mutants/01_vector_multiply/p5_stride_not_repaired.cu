@@ -1,6 +1,6 @@
 // problem: multiply-reversed
 // loses: reversed-once
-// reason: too many global store bytes
+// reason: too many global store bytes(.|\n)*do several threads write the same element
 extern "C" __global__ void multiply_reversed(const float* a, const float* b, float* c, int n)
 {
     int first = blockIdx.x * blockDim.x + threadIdx.x;

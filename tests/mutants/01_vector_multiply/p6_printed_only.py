@@ -1,6 +1,6 @@
 # problem: numbers
 # loses: numbers-bandwidth
-# reason: not written yet: it returns nothing
+# reason: effective_bandwidth returns nothing
 
 from warplab import cards
 

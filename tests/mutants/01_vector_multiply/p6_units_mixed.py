@@ -1,6 +1,6 @@
 # problem: numbers
 # loses: numbers-possible
-# reason: returns the same value whatever it is given
+# reason: are they in the same unit
 
 from warplab import cards
 
