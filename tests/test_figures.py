@@ -93,7 +93,8 @@ def test_coalesced_accesses():
     figure = figures.draw_accesses(vector_multiply())
     assert [t.split(",")[0] for t in titles(figure)] == ["load a", "load b", "store out"]
     assert all("(line 4)\n4 sectors a request, 100 % used" in t for t in titles(figure))
-    assert "32 threads" in figure.get_suptitle()
+    assert "first 32 of 1\u202f048\u202f576 threads" in figure.get_suptitle()
+    assert "whole warps" not in figure.get_suptitle()
     for ax, op in zip(figure.axes, ("load", "load", "store"), strict=True):
         marks = boxes(ax, OP_COLOURS[op])
         assert [m[0] for m in marks] == [4 * t for t in range(32)]
@@ -229,6 +230,19 @@ def test_many_arrays_are_drawn_in_two_rows_and_the_rest_announced():
     assert "2 more panels: choose with array=" in figure.get_suptitle()
 
 
+def test_the_numbers_above_a_panel_are_those_of_the_drawn_threads():
+    launch = launch_of([access(lambda t: t), access(lambda t: 8 * t, warp=1)], grid=(1, 1, 1), block=(64, 1, 1))
+    figure = figures.draw_accesses(launch)
+    assert "first 32 of 64 threads" in figure.get_suptitle()
+    assert "\n4 sectors a request, 100 % used" in titles(figure)[0]
+    figure = figures.draw_accesses(launch, threads=64)
+    assert figure.get_suptitle().endswith(", 64 threads")
+    assert "\n4 to 32 sectors a request" in titles(figure)[0]
+    figure = figures.draw_accesses(launch, threads=16)
+    assert "first 16 of 64 threads, sectors a request: of whole warps" in figure.get_suptitle()
+    assert "\n4 sectors a request" in titles(figure)[0]
+
+
 @pytest.mark.parametrize(
     ("kernel", "n", "grid", "block", "threads"),
     [
@@ -312,7 +326,10 @@ def test_grid_with_a_stride_and_one_that_is_too_small():
     assert "pass 3: i + 32" in shown(figure)
     too_small = shown(figures.draw_grid(2, 8, 37))
     assert "elements 16 to 36 have no thread" in too_small
-    assert "100 passes, the first 3 drawn" in shown(figures.draw_grid(1, 10, 1000, grid_stride=True))
+    assert "100 passes, the first 4 drawn" in shown(figures.draw_grid(1, 10, 1000, grid_stride=True))
+    cut = figures.draw_grid(1, 10, 999, grid_stride=True)
+    assert hatched(cut) == 0
+    assert "; 1 thread in the last pass with i" in shown(cut)
 
 
 def test_large_grids_are_cut():

@@ -109,11 +109,13 @@ def draw_accesses(
             ax.axis("off")
         for ax in axes[:, 0]:
             ax.set_ylabel("thread")
-        notes = [f"{len(rows)} threads"]
+        notes = [_drawn(rows, prod(launch.grid) * prod(launch.block))]
         if shown < most:
             notes.append(
                 f"the first {shown} of {count(most)} accesses of each thread" if shown > 1 else "first accesses"
             )
+        if any(len(lanes) < len(r.threads) for p in panels for r, lanes in _visible(p, rows, shown)):
+            notes.append("sectors a request: of whole warps")
         if left_out > 0:
             notes.append(f"{left_out} more panels: choose with array=")
         figure.suptitle(", ".join([title, *notes]), fontsize=9, weight="bold", x=0.01, ha="left")
@@ -127,6 +129,14 @@ def draw_accesses(
         figure.tight_layout(rect=(0, 0.06, 1, 1), w_pad=1.2)
     plt.close(figure)
     return figure
+
+
+def _drawn(rows: dict[int, int], total: int) -> str:
+    """How many of the launch's `total` threads are drawn, in words."""
+    if len(rows) == total:
+        return f"{count(total)} thread{'s' * (total != 1)}"
+    first = "first " * (list(rows) == list(range(len(rows))))
+    return f"{first}{count(len(rows))} of {count(total)} threads"
 
 
 def _chosen(launch: LaunchProfile, array: str | None, line: int | None) -> list[Access]:
@@ -243,7 +253,7 @@ def _draw(ax: Axes, panel: Panel, rows: dict[int, int], shown: int, unit: int | 
                     marks.append(Rectangle((left, rows[int(thread)] - 0.4), width, 0.8))
         colour = OP_COLOURS[panel.op] if shown == 1 else _step_colour(step, shown)
         ax.add_collection(PatchCollection(marks, facecolor=colour, lw=0, zorder=2))
-    _label(ax, panel, ruler, rows, unit, block_size)
+    _label(ax, panel, ruler, rows, unit, block_size, [request for request, _ in _visible(panel, rows, shown)])
     return wasted
 
 
@@ -276,7 +286,15 @@ def _draw_sectors(ax: Axes, panel: Panel, ruler: Ruler, rows: dict[int, int], sh
     return bool(unused)
 
 
-def _label(ax: Axes, panel: Panel, ruler: Ruler, rows: dict[int, int], unit: int | None, block_size: int) -> None:
+def _label(
+    ax: Axes,
+    panel: Panel,
+    ruler: Ruler,
+    rows: dict[int, int],
+    unit: int | None,
+    block_size: int,
+    drawn: list[Request],
+) -> None:
     unit = unit or min((r.width for r in panel.requests if r.width < 16), default=4)
     name = panel.array if panel.array is not None else "unnamed memory"
     cut = "" if len(ruler.starts) == 1 else ", cut"
@@ -302,12 +320,12 @@ def _label(ax: Axes, panel: Panel, ruler: Ruler, rows: dict[int, int], unit: int
     where = f" (line {lines})" if lines else ""
     widths = " or ".join(str(w) for w in sorted({r.width for r in panel.requests}))
     head = f"{panel.op} {name}, {widths} bytes a thread{where}"
-    ax.set_title(f"{head}\n{_cost(panel)}", loc="left", linespacing=1.35)
+    ax.set_title(f"{head}\n{_cost(panel, drawn)}", loc="left", linespacing=1.35)
 
 
-def _cost(panel: Panel) -> str:
-    """Sectors a request over all traced requests, and the share of a request's bytes that its lanes asked for."""
-    bytes_ = [r.bytes() for r in panel.requests]
+def _cost(panel: Panel, drawn: list[Request]) -> str:
+    """Sectors a request over the drawn requests, and the share of their bytes that the warps' lanes asked for."""
+    bytes_ = [r.bytes() for r in drawn]
     sectors = [len(panel.sectors(b)) for b in bytes_]
     low, high = min(sectors), max(sectors)
     number = str(low) if low == high else f"{low} to {high}"

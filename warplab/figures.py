@@ -118,6 +118,7 @@ def _source_rows(launch: LaunchProfile) -> list[tuple[str, str, Counts | None]]:
 
 
 MOST_BLOCKS = 4
+MOST_PASSES = 4
 AT_LEAST = "\N{GREATER-THAN OR EQUAL TO}"
 
 
@@ -131,7 +132,7 @@ def draw_grid(grid: int | tuple[int], block: int | tuple[int], n: int, grid_stri
     grid, block, n = _positive("grid", grid), _positive("block", block), _positive("n", n)
     threads = grid * block
     passes = -(-n // threads) if grid_stride else 1
-    shown_passes = min(passes, 3)
+    shown_passes = min(passes, MOST_PASSES)
     blocks = _cut(grid, MOST_BLOCKS)
     widest = len(count(shown_passes * threads - 1))
     drawn = len([b for b in blocks if b is not None])
@@ -215,8 +216,9 @@ def _coverage(threads: int, n: int, passes: int, shown: int, grid_stride: bool) 
         parts.append(f"{count(passes)} passes, the first {shown} drawn")
     if idle > 0:
         where = " in the last pass" if passes > 1 else ""
+        hatched = "hatched: " * (shown == passes)
         parts.append(
-            f"hatched: {count(idle)} thread{'s' * (idle > 1)}{where} with i {AT_LEAST} n, which the guard stops"
+            f"{hatched}{count(idle)} thread{'s' * (idle > 1)}{where} with i {AT_LEAST} n, which the guard stops"
         )
     if idle < 0 and not grid_stride:
         parts.append(

@@ -41,9 +41,9 @@ def draw_least_times(nbytes: float, claimed: float) -> Figure:
         for row, seconds in enumerate(least):
             ax.plot([claimed, seconds], [row, row], color=PALE, lw=2, zorder=0)
             ax.plot(seconds, row, "o", color=BLUE)
-            text = f"{duration(seconds)}, {seconds / claimed:,.0f} {TIMES} the claim"
+            text = f"{duration(seconds)}, {count(round(seconds / claimed))} {TIMES} the claim"
             ax.annotate(text, (seconds, row), (8, 0), textcoords="offset points", va="center")
-        names = [f"{card.name}, {card.year}, {card.bandwidth_gbs:,.0f} GB/s" for card in cards]
+        names = [f"{card.name}, {card.year}, {count(round(card.bandwidth_gbs))} GB/s" for card in cards]
         ax.set_yticks(range(len(cards)), names)
         ax.set(xscale="log", xlim=(claimed / 2, max(least) * 30), ylim=(len(cards) - 0.5, -0.7))
         _duration_axis(ax.xaxis)
@@ -91,7 +91,7 @@ def draw_bandwidths(m: Measurement) -> Figure:
         figure, ax = plt.subplots(figsize=(8, 0.9 + 0.3 * len(rows)), dpi=DPI)
         for place, row in enumerate(rows):
             ax.barh(place, row["gbps"], color=colours[row["language"]], height=0.68)
-            text = f"{row['gbps']:,.0f} GB/s, {row['gbps'] / limit:.2f} of the copy"
+            text = f"{count(round(row['gbps']))} GB/s, {row['gbps'] / limit:.2f} of the copy"
             ax.text(row["gbps"] * 0.99, place, text, va="center", ha="right", color="white")
         ax.axvline(limit, color="black", lw=1, ls="--")
         card = next((c for c in CARDS.values() if f" {c.name} " in f"{m.device} "), None)
@@ -101,6 +101,7 @@ def draw_bandwidths(m: Measurement) -> Figure:
             ax.annotate("data sheet", where, (0, 2), textcoords="offset points", ha="center", color=ORANGE)
         ax.set_yticks(range(len(rows)), [row["kernel"] for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="GB/s of bytes read and written")
+        _count_axis(ax.xaxis)
         _finish(figure, ax, f"{count(m.value['n'])} float32, {m.label}", pad=14 if card else 6)
     return _closed(figure)
 
@@ -115,6 +116,7 @@ def draw_grid_sizes(m: Measurement) -> Figure:
         ax.annotate(f"one block a multiprocessor ({multiprocessors})", (multiprocessors * 1.15, 60), color=GREY)
         ax.set(xscale="log", ylim=(0, None), xlabel=f"blocks of {m.value['block']} threads", ylabel="GB/s")
         _count_axis(ax.xaxis)
+        _count_axis(ax.yaxis)
         _finish(figure, ax, f"Grid-stride loop, {m.label}")
     return _closed(figure)
 
@@ -201,7 +203,7 @@ def _duration_axis(axis) -> None:
 
 
 def _three_digits(rate: float) -> str:
-    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+    return count(round(rate)) if rate >= 100 else f"{rate:.3g}"
 
 
 def _count_axis(axis) -> None:
