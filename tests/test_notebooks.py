@@ -12,8 +12,8 @@ import pytest
 from lesson_answers import ANSWERS
 
 ROOT = Path(__file__).parent.parent
-CODE_CELLS = {"00_start_here": 14, "01_vector_multiply": 54}
-PICTURES = {"00_start_here": 2, "01_vector_multiply": 11}
+CODE_CELLS = {"00_start_here": 14, "01_vector_multiply": 57}
+PICTURES = {"00_start_here": 2, "01_vector_multiply": 12}
 MOST_BYTES = 400_000
 
 
@@ -139,6 +139,24 @@ def test_every_task_has_three_hints(committed):
         assert hints == tasks
 
 
+def test_outputs_below_a_predict_are_folded(committed):
+    """An answer in sight is no prediction. Of the cells up to the next text, all that show something are folded."""
+    _, notebook = committed
+    text, after_predict = "", []
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown" and "**Predict:**" in cell.source:
+            below = notebook.cells[place + 1 :]
+            end = next((k for k, c in enumerate(below) if c.cell_type != "code"), len(below))
+            after_predict.append([c for c in below[:end] if c.outputs])
+        text += cell.source
+    assert after_predict
+    assert "Outputs below a **Predict** are folded" in text
+    for cells in after_predict:
+        assert cells
+        for cell in cells:
+            assert cell.metadata.get("jupyter", {}).get("outputs_hidden"), cell.source
+
+
 def test_links_to_files_lead_somewhere(committed):
     _, notebook = committed
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
@@ -192,10 +210,14 @@ def notebook_of(tmp_path, *sources):
 
 def test_the_tool_writes_outputs_and_device(tmp_path, capsys):
     path = notebook_of(tmp_path, "6 * 7")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].metadata["jupyter"] = {"outputs_hidden": True}
+    nbformat.write(notebook, path)
     assert tool.main([str(path)]) == 0
     notebook = nbformat.read(path, as_version=4)
     assert notebook.cells[0].outputs[0].data["text/plain"] == "42"
     assert notebook.metadata.warplab.device == "simulator"
+    assert notebook.cells[0].metadata == {"jupyter": {"outputs_hidden": True}}  # a folded output stays folded
     assert "Running on simulator.\nlesson.ipynb ... 1 code cells" in capsys.readouterr().out
 
 
