@@ -7,6 +7,7 @@ from numba import types as numba_types
 
 from warplab import cards, occupancy, report, resources
 from warplab.cards import CARDS
+from warplab.compilers import CompileError
 from warplab.dropin import cuda
 from warplab.errors import ArgumentError
 from warplab.kernel import CudaSource, simulate
@@ -142,7 +143,7 @@ def test_errors():
     with pytest.raises(TypeError, match="is not a kernel"):
         resources.of(3)
     only_hopper = CudaSource('extern "C" __global__ void f() { asm volatile("wgmma.fence.sync.aligned;"); }', "f")
-    with pytest.raises(RuntimeError, match="could not be assembled for sm_80"):
+    with pytest.raises(CompileError, match=r"wgmma\S* not supported on .target 'sm_80'"):
         resources.of(only_hopper, card="A100")
 
 
@@ -285,3 +286,28 @@ def test_explicit_signatures_decide_the_types():
 
 def doubles(a):
     a[cuda.threadIdx.x] *= 2
+
+
+@pytest.mark.gpu
+def test_numba_agrees():
+    import numba.cuda
+
+    @numba.cuda.jit
+    def tile_sums(a, b):
+        s = numba.cuda.shared.array((16, 17), numba.float64)
+        x, y = numba.cuda.threadIdx.x, numba.cuda.threadIdx.y
+        s[y, x] = a[y, x]
+        numba.cuda.syncthreads()
+        for k in range(16):
+            b[y, x] += s[k, x] / s[y, k]
+
+    a, b = numba.cuda.to_device(np.ones((16, 16))), numba.cuda.to_device(np.zeros((16, 16)))
+    tile_sums[1, (16, 16)](a, b)
+    major, minor = numba.cuda.get_current_device().compute_capability
+    device = next(c for c in CARDS.values() if c.compute_capability == (major, minor))
+    ours = resources.of(tile_sums, a, b, card=device)
+    (registers,), (shared,), (local,) = (
+        getattr(tile_sums, f"get_{what}")().values()
+        for what in ("regs_per_thread", "shared_mem_per_block", "local_mem_per_thread")
+    )
+    assert (ours.registers, ours.shared_bytes, ours.local_bytes) == (registers, shared, local)

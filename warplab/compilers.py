@@ -87,6 +87,49 @@ def compile_cubin(
         return program.output("CUBIN")
 
 
+@functools.lru_cache(maxsize=256)
+def assemble_cuda(
+    source: str, name: str, arch: int, options: tuple[str, ...] = (), name_expressions: tuple[str, ...] = ()
+) -> tuple[str, dict[str, str]]:
+    """NVRTC's report (`--ptxas-options=-v`) on machine code of CUDA C++, and the names of `name_expressions` in it."""
+    given = [option for option in _options(f"sm_{arch}", options) if not re.match("--?(gpu-)?arch", option)]
+    with _nvrtc_program(source, name, name_expressions) as program:
+        # From its cache NVRTC would give no report.
+        log = program.compile([*given, f"--gpu-architecture=sm_{arch}", "--ptxas-options=-v", "--no-cache"])
+        return log, {expression: program.lowered_name(expression) for expression in name_expressions}
+
+
+@functools.lru_cache(maxsize=256)
+def assemble_ptx(ptx: str, arch: int) -> str:
+    """nvJitLink's report on machine code of PTX. Raises RuntimeError for PTX that it refuses."""
+    try:
+        from cuda.bindings import nvjitlink
+
+        nvjitlink.version()
+    except Exception as error:  # a missing shared library raises classes of cuda.pathfinder
+        raise CompilerNotFound(
+            f"nvJitLink, which assembles PTX, does not load ({error}); `python -m warplab doctor` says what is missing"
+        ) from error
+
+    def text(kind: str) -> str:
+        buffer = bytearray(getattr(nvjitlink, f"get_{kind}_log_size")(handle))
+        getattr(nvjitlink, f"get_{kind}_log")(handle, buffer)
+        return buffer.decode(errors="replace").strip("\0 \n")
+
+    data = ptx.encode()
+    # From its cache nvJitLink gives half a report.
+    arguments = [f"-arch=sm_{arch}", "-verbose", "-no-cache"]
+    handle = nvjitlink.create(len(arguments), arguments)
+    try:
+        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel.ptx")
+        nvjitlink.complete(handle)
+        return text("info")
+    except nvjitlink.nvJitLinkError as error:
+        raise RuntimeError(f"the kernel could not be assembled for sm_{arch}: {text('error') or error}") from error
+    finally:
+        nvjitlink.destroy(handle)
+
+
 def compile_numba(
     function: Callable,
     signature: tuple,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,7 +61,7 @@ def simulate(
                 error.args = (error.message(),)
             raise
         launch.copy_back()
-    profile.kernel, profile.compile = source.name, launch.compile
+    profile.kernel, profile.assemble = source.name, launch.assemble
     return profile
 
 
@@ -70,19 +69,20 @@ def simulate(
 class Launch:
     """A kernel with its arguments in place. `names`: the kernel's parameter name of each array, by address.
 
-    `compile`: its `compile_for`, given an architecture.
+    `assemble`: the source's, for these arguments.
     """
 
     entry: simulator.Entry
     params: list[bytes]
     names: dict[int, str]
     copy_back: Callable[[], None]
-    compile: Compile
+    assemble: Assemble
 
 
-# What `bind` gives: entry, bytes of each parameter, and how to compile the kernel for another architecture.
-Compile = Callable[[int], tuple[str, str, tuple[str, ...]]]
-Bound = tuple[simulator.Entry, list[bytes], Compile]
+# Translates to machine code for an architecture: the assembler's report and the kernel's name in it.
+Assemble = Callable[[int], tuple[str, str]]
+# What `bind` gives: entry, bytes of each parameter, `assemble`.
+Bound = tuple[simulator.Entry, list[bytes], Assemble]
 
 
 @contextmanager
@@ -90,12 +90,12 @@ def prepare(source: CudaSource | PythonSource, args: tuple, device: simulator.De
     """Compile `source` for `args`, put host arrays on `device`; what was put there is freed in the end."""
     arrays = _Arrays(device)
     try:
-        entry, params, compile_for = source.bind(args, arrays)
+        entry, params, assemble = source.bind(args, arrays)
         for address, name in arrays.names.items():
             allocation = device.memory.find(address)
             if allocation is not None:
                 allocation.name = name
-        yield Launch(entry, params, arrays.names, arrays.copy_back, compile_for)
+        yield Launch(entry, params, arrays.names, arrays.copy_back, assemble)
     finally:
         arrays.free()
 
@@ -167,15 +167,12 @@ class CudaSource:
             if parameter.declaration:
                 what += f", `{parameter.declaration}`,"
             params.append(cuda_arguments.pack(what, param, parameter, value, arrays.address))
-        return entry, params, self.compile_for
+        return entry, params, self.assemble
 
-    def compile_for(self, arch: int, signature: None = None) -> tuple[str, str, tuple[str, ...]]:
-        """PTX for compute capability `arch` (75 for 7.5), the kernel's name in it, options for the assembler."""
-        compiled = compilers.compile_cuda_program(
-            self.code, self.file, arch, options=self.options, name_expressions=self._expressions()
-        )
-        registers = re.findall(r"-maxrregcount[= ]?(\d+)", " ".join(self.options))
-        return compiled.ptx, compiled.names.get(self.entry, self.entry), tuple(f"-maxrregcount={n}" for n in registers)
+    def assemble(self, arch: int, signature: None = None) -> tuple[str, str]:
+        """The assembler's report on machine code for capability `arch` (75 for 7.5), and the kernel's name in it."""
+        log, names = compilers.assemble_cuda(self.code, self.file, arch, self.options, self._expressions())
+        return log, names.get(self.entry, self.entry)
 
     def _expressions(self) -> tuple[str, ...]:
         expressions = dict.fromkeys(self.name_expressions)
@@ -215,10 +212,10 @@ class PythonSource:
             self.compiled[signature] = ptx, simulator.load(ptx, sources).entries[entry]
         return self.compiled[signature][1]
 
-    def compile_for(self, arch: int, signature: tuple) -> tuple[str, str, tuple[str, ...]]:
-        """PTX for compute capability `arch` (75 for 7.5), the kernel's name in it, options for the assembler."""
+    def assemble(self, arch: int, signature: tuple) -> tuple[str, str]:
+        """The assembler's report on machine code for capability `arch` (75 for 7.5), and the kernel's name in it."""
         ptx, entry = self._compile(signature, arch)
-        return ptx, entry, ()
+        return compilers.assemble_ptx(ptx, arch), entry
 
     def _compile(self, signature: tuple, arch: int) -> tuple[str, str]:
         return compilers.compile_numba(
@@ -248,7 +245,7 @@ class PythonSource:
         params = []
         for name, kind, value in zip(names, signature, args, strict=True):
             params += numba_arguments.pack(kind, value, functools.partial(arrays.address, name=name))
-        return entry, params, functools.partial(self.compile_for, signature=signature)
+        return entry, params, functools.partial(self.assemble, signature=signature)
 
 
 def source_of(kernel) -> CudaSource | PythonSource:

@@ -4,18 +4,17 @@
     resources.of(profile[0])                      # a launch; its report then has rows for them
     resources.occupancy(profile[0], "H100")       # how many of its blocks fit on an SM of the card
 
-NVIDIA's assembler, as part of nvJitLink (a pip package), translates the kernel's PTX to machine code and reports on it.
+NVIDIA's assembler translates the kernel to machine code and reports on it: the one in NVRTC for CUDA C++, as CuPy uses
+it, the one in nvJitLink for Numba's kernels, as Numba does. They may differ by some registers.
 """
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass, replace
 
 from warplab import occupancy as _occupancy
 from warplab.cards import Card, card
-from warplab.compilers import CompilerNotFound
 from warplab.kernel import PythonSource, dimensions, source_of
 from warplab.profiling import Profile
 from warplab.simulator.counters import LaunchProfile
@@ -63,12 +62,12 @@ def of(kernel, *args, card: str | Card = "H100") -> Resources:
     device, note = _card(card)
     if isinstance(kernel, LaunchProfile | Profile):
         launch = _launch(kernel)
-        name, (ptx, entry, options) = launch.kernel, launch.compile(_arch(device))
+        name, (log, entry) = launch.kernel, launch.assemble(_arch(device))
     else:
         source = source_of(kernel)
         signature = source.signature_of(args) if isinstance(source, PythonSource) else None
-        name, (ptx, entry, options) = source.name, source.compile_for(_arch(device), signature)
-    found = replace(_assembled(ptx, entry, _arch(device), options), kernel=name, note=note)
+        name, (log, entry) = source.name, source.assemble(_arch(device), signature)
+    found = replace(_read(log, entry, _arch(device)), kernel=name, note=note)
     if isinstance(kernel, LaunchProfile | Profile):
         launch.static.update({k: getattr(found, k) for k in ("arch", "registers", "local_bytes", "spill_bytes")})
     return found
@@ -118,19 +117,18 @@ def _launch(profile: LaunchProfile | Profile) -> LaunchProfile:
         if len(profile) != 1:
             raise ValueError(f"the profile has {len(profile)} launches; give one of them, such as profile[0]")
         profile = profile[0]
-    if profile.compile is None:
+    if profile.assemble is None:
         raise ValueError(f"this launch of {profile.kernel} does not know its source; give the kernel itself")
     return profile
 
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _STACK = re.compile(r"Function properties for (\S+)\n\D*(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes")
+_SHARED = re.compile(r"(\d+) bytes smem")
 _USED = re.compile(r"Used (\d+) registers(?:, used (\d+) barriers)?(.*)")
 
 
-@functools.lru_cache(maxsize=256)
-def _assembled(ptx: str, entry: str, arch: int, options: tuple[str, ...]) -> Resources:
-    log = _assembler_log(ptx, arch, options)
+def _read(log: str, entry: str, arch: int) -> Resources:
     parts = _ENTRY.split(log)  # text before, then name and report of each kernel
     reports = dict(zip(parts[1::2], parts[2::2], strict=True))
     used = _USED.search(reports.get(entry, ""))
@@ -139,45 +137,18 @@ def _assembled(ptx: str, entry: str, arch: int, options: tuple[str, ...]) -> Res
     stacks = {name: tuple(map(int, numbers)) for name, *numbers in _STACK.findall(reports[entry])}
     stack, spill_stores, spill_loads = stacks[entry]
     cumulative = re.search(r"(\d+) bytes cumulative stack size", used[3])
+    shared = _SHARED.search(used[3])
     # Shared variables that other modules may see, such as Numba's, are in the linker's report only.
     linked = re.search(rf"Function properties for '{re.escape(entry)}':\n.* (\d+) bytes smem", log)
-    shared = int(linked[1]) if linked else 0
-    if arch >= 90 and shared:
-        shared -= RESERVED_SHARED_BYTES
+    shared_bytes = int((linked or shared or (0, 0))[1])
+    if linked and arch >= 90 and shared_bytes:
+        shared_bytes -= RESERVED_SHARED_BYTES
     return Resources(
         entry,
         arch,
         registers=int(used[1]),
-        shared_bytes=shared,
+        shared_bytes=shared_bytes,
         local_bytes=max(stack, int(cumulative[1]) if cumulative else 0),
         spill_bytes=spill_stores + spill_loads,
         barriers=int(used[2] or 0),
     )
-
-
-def _assembler_log(ptx: str, arch: int, options: tuple[str, ...]) -> str:
-    try:
-        from cuda.bindings import nvjitlink
-
-        nvjitlink.version()
-    except Exception as error:  # a missing shared library raises classes of cuda.pathfinder
-        raise CompilerNotFound(
-            f"nvJitLink, which assembles PTX, does not load ({error}); `python -m warplab doctor` says what is missing"
-        ) from error
-
-    def text(kind: str) -> str:
-        buffer = bytearray(getattr(nvjitlink, f"get_{kind}_log_size")(handle))
-        getattr(nvjitlink, f"get_{kind}_log")(handle, buffer)
-        return buffer.decode(errors="replace").strip("\0 \n")
-
-    data = ptx.encode()
-    arguments = [f"-arch=sm_{arch}", "-verbose", *options]
-    handle = nvjitlink.create(len(arguments), arguments)
-    try:
-        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel.ptx")
-        nvjitlink.complete(handle)
-        return text("info")
-    except nvjitlink.nvJitLinkError as error:
-        raise RuntimeError(f"the kernel could not be assembled for sm_{arch}: {text('error') or error}") from error
-    finally:
-        nvjitlink.destroy(handle)

@@ -263,7 +263,7 @@ class LaunchProfile:
     "m16n8k16.f32.f16.f16.f32", once per warp.
     `sampled`: (blocks run, blocks of the grid) where the counters are scaled from some blocks, None if all ran.
     `static`: what the compiled kernel needs; "shared_bytes" of a block, dynamic too; `warplab.resources` adds more.
-    `output`: what the kernel printed. `compile`: how `warplab.resources` compiles the kernel again, None if unknown.
+    `output`: what the kernel printed. `assemble`: how `warplab.resources` compiles the kernel again, None if unknown.
     `gpu_seconds` and `gpu_name` are set only where the launch ran on that GPU and was timed with events.
     """
 
@@ -280,6 +280,6 @@ class LaunchProfile:
     sampled: tuple[int, int] | None = None
     static: dict[str, int | None] = field(default_factory=dict)
     output: str = ""
-    compile: Callable | None = field(default=None, repr=False, compare=False)
+    assemble: Callable | None = field(default=None, repr=False, compare=False)
     gpu_seconds: float | None = None
     gpu_name: str | None = None
