@@ -185,6 +185,15 @@ def test_an_illegal_load_and_a_store_outside_are_told_apart(block):
     assert error.look_at == "the comparison with the size: is n itself an index?"
 
 
+def test_writes_past_the_end_are_found_where_bands_are_added_up():
+    """a * b + c of three guard bands with one pattern is that pattern again: nothing would seem to be written."""
+    product_sum = elementwise(lambda a, b, c: a * b + c, ("a", "b", "c"), "d", length="n")
+    parameters = "const float* a, const float* b, const float* c, float* d, int n"
+    error = failure(cuda_kernel(INDEX + "d[i] = a[i] * b[i] + c[i];", parameters), product_sum)
+    assert "wrote 24 elements past the end: 1024 threads, 1000 elements (d)" in error.got
+    assert error.look_at == "the guard: what must a thread do that has no element?"
+
+
 @pytest.mark.parametrize("index", ["i + 100000000", "i + 20000", "i - 100000000"])
 def test_an_access_far_outside_says_where_to_look(index):
     error = failure(cuda_kernel(INDEX + f"if (i < n) c[{index}] = a[i] * b[i];"), PRODUCT)

@@ -184,7 +184,9 @@ def _outside(run: _Run, error: IllegalAddress) -> dict[str, str]:
         "look_at": look_at,
     }
     threads = run.grid * run.block
-    guarded = {name: _Guarded(value, threads) for name, value in arrays.items()}
+    guarded = {
+        name: _Guarded(value, threads, POISON_BYTE + number) for number, (name, value) in enumerate(arrays.items())
+    }
     arguments = tuple(guarded[name].array if name in guarded else value for name, value in run.case.buffers().items())
     trace = {"trace_warps": -(-threads // 32), "trace_events": min(4096, 2**22 // threads)}
     try:
@@ -248,16 +250,20 @@ def _race(run: _Run, error: DataRace) -> CheckFailed:
 
 
 class _Guarded:
-    """A device array between two guard bands of its own allocation: a pattern that any write into them destroys."""
+    """A device array between two guard bands of its own allocation: a pattern that any write into them destroys.
 
-    def __init__(self, values: np.ndarray, threads: int) -> None:
+    `pattern`: a byte, another for each array: of equal bands a * b + c would be the band of c again.
+    """
+
+    def __init__(self, values: np.ndarray, threads: int, pattern: int) -> None:
         from ..dropin.memory import Buffer, DeviceArray
 
         self.size, self.itemsize = values.size, values.itemsize
         elements = max(2 * threads, 2 * values.size, BAND_ELEMENTS)
         self._band = -(-elements * self.itemsize // ALIGNMENT) * ALIGNMENT
         self._buffer = Buffer(values.nbytes + 2 * self._band, _device())
-        self._buffer.bytes[:] = POISON_BYTE
+        self._pattern = pattern % 256
+        self._buffer.bytes[:] = self._pattern
         view = np.ndarray(values.shape, values.dtype, self._buffer.bytes, self._band)
         view[...] = values
         _device().memory.mark_initialized(self._buffer.address, self._buffer.nbytes)
@@ -274,7 +280,7 @@ class _Guarded:
     def written_around(self) -> tuple[np.ndarray, np.ndarray]:
         """Which elements were written in front of the array and behind it (1-D bool, in the order of addresses)."""
         bands = self._buffer.bytes[: self._band], self._buffer.bytes[-self._band :]
-        before, after = ((band != POISON_BYTE).reshape(-1, self.itemsize).any(axis=1) for band in bands)
+        before, after = ((band != self._pattern).reshape(-1, self.itemsize).any(axis=1) for band in bands)
         return before, after
 
 
