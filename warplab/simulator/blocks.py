@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .ordering import convergent_order
 from .program import Address, Entry, Instruction, Negated, Register, Vector
 
 # How a block ends.
@@ -32,7 +33,7 @@ def is_meeting(instruction: Instruction) -> bool:
 
 @dataclass(eq=False)
 class Block:
-    """Instructions run one after another. Blocks are numbered in program order, so a lower number is a lower pc.
+    """Instructions run one after another. Blocks are numbered in the order of `ordering`, mostly program order.
 
     `end`: how it ends. BRANCH (a branch in the program) and GUARD (a skip around one guarded instruction, which
     counts as no branch) go to `target` where `condition` holds, else on to the next block. `meeting`: the warp-wide
@@ -109,7 +110,7 @@ def _registers(operand):
 
 
 def cut(entry: Entry) -> list[Block]:
-    """The basic blocks of a kernel, in program order, with liveness."""
+    """The basic blocks of a kernel, in an order in which lanes meet again, with liveness."""
     leaders = set(entry.labels.values())
     blocks = [Block(0)]
     start_of = {}  # instruction number → block
@@ -162,8 +163,33 @@ def cut(entry: Entry) -> list[Block]:
     for block in blocks:
         if isinstance(block.target, str):
             block.target = start_of.get(entry.labels[block.target], len(blocks) - 1)
+    blocks = _reordered(blocks)
     _find_live_registers(blocks)
     return blocks
+
+
+def _reordered(blocks: list[Block]) -> list[Block]:
+    """The blocks in `convergent_order`; where a block no longer stands before the one it falls into, it jumps there."""
+    order = convergent_order([block.successors() for block in blocks])
+    if order == list(range(len(blocks))):
+        return blocks
+    result: list[Block] = []
+    place: dict[int, int] = {}  # old number → new number
+    for position, number in enumerate(order):
+        block = blocks[number]
+        place[number] = len(result)
+        result.append(block)
+        falls = block.end not in (EXIT, TRAP, JUMP)
+        if falls and order[position + 1 : position + 2] != [number + 1]:
+            if block.end == FALL:
+                block.end, block.target = JUMP, number + 1
+            else:
+                result.append(Block(0, end=JUMP, target=number + 1))
+    for number, block in enumerate(result):
+        block.index = number
+        if block.target >= 0:
+            block.target = place[block.target]
+    return result
 
 
 def _find_live_registers(blocks: list[Block]) -> None:
