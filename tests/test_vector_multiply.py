@@ -1,18 +1,16 @@
 """Lab 01's kernels on the active backend: bit for bit NumPy's product, nothing written outside, bad input refused."""
 
 import inspect
-import json
 
 import numpy as np
 import pytest
 
 from kernels.vector_multiply import KERNELS, host, multiply, numba_kernels, recordings
-from warplab import cp, ncu
+from warplab import cp
 
 SIZES = (0, 1, 2, 3, 4, 5, 31, 32, 33, 127, 128, 129, 255, 256, 257, 1000, 1023, 5000)
 GUARD = 32  # elements before and after each array; a multiple of 4, so that views stay aligned to 16 bytes
 GRID_STRIDE = [name for name in KERNELS if "grid_stride" in name]
-COUNTERS = json.loads((ncu.ROOT / "kernels" / "vector_multiply" / "ncu.json").read_text())
 
 
 def run(name, n, **launch):
@@ -106,18 +104,6 @@ def test_a_grid_that_leaves_elements_out_is_refused():
         multiply(vector(), vector(), vector(), "cuda_scalar", block=32, blocks=1)
 
 
-def test_counters_are_those_of_the_hardware():
-    comparisons = ncu.compare("vector_multiply", COUNTERS)
-    assert len(comparisons) == 2 * len(KERNELS) * len(ncu.EQUAL)
-    assert not [c for c in comparisons if not c.equal], ncu.text(c for c in comparisons if not c.equal)
-
-
-def test_the_document_of_counters_is_the_one_of_this_recording():
-    document = (ncu.ROOT / "docs" / "counters_vector_multiply.md").read_text()
-    assert f"{COUNTERS['device']}, ncu {COUNTERS['ncu']}, {COUNTERS['date']}" in document
-    assert f"{2 * len(KERNELS) * len(ncu.EQUAL)} counters compared, 0 differ." in document
-
-
 def test_the_headers_of_the_kernels_give_the_recorded_bandwidths():
     sources = {"CUDA C++": host.SOURCE.read_text(), "Numba": inspect.getsource(numba_kernels)}
     recorded = recordings.load()
@@ -128,28 +114,3 @@ def test_the_headers_of_the_kernels_give_the_recorded_bandwidths():
         assert reached in sources[row["language"]], f"{row['kernel']}: {reached}"
     for source in sources.values():
         assert f"{recorded['device']}, {recorded['date']}" in source
-
-
-def test_ncu_output_is_read():
-    names = ncu.metrics()
-    header = ",".join(f'"{metric}"' for metric in ["ID", "Kernel Name", *names.values()])
-    units = ",".join(["", "", *["inst"] * len(names)])
-    values = ",".join(f'"{value}"' for value in ["0", "k", "1,048,579", *range(2, len(names) + 1)])
-    output = f"==PROF== Connected\n{header}\n{units}\n{values}\n"
-    assert ncu.parse(output) == [dict(zip(names, [1048579, *range(2, len(names) + 1)], strict=True))]
-
-
-def test_ncu_output_without_a_table_is_an_error():
-    with pytest.raises(RuntimeError, match="==ERROR== no permission"):
-        ncu.parse("==ERROR== no permission\n")
-
-
-def test_a_difference_is_shown_in_text_and_document():
-    comparisons = [ncu.Comparison(name, counter, 7, 8) for name in COUNTERS["launches"] for counter in ncu.EQUAL]
-    assert "NO" in ncu.text(comparisons)
-    assert "7 / **8**" in ncu.document("vector_multiply", COUNTERS, comparisons)
-
-
-def test_a_recording_of_other_launches_is_refused():
-    with pytest.raises(ValueError, match="does not hold the launch 'numba_scalar"):
-        ncu.compare("vector_multiply", COUNTERS | {"launches": {}})

@@ -2,8 +2,8 @@
 
 A topic takes part with a file `kernels/TOPIC/launches.py` that holds LAUNCHES, a list of `Launch`. On a
 machine with a GPU and `ncu` the launches run there under `ncu`, which gives `kernels/TOPIC/ncu.json`;
-elsewhere the committed file is used. Then the same launches run on the simulator, and `docs/counters_TOPIC.md`
-gets the comparison. The exit code is 1 when a counter differs.
+elsewhere the committed file is used. Then the same launches run on the simulator. Without topics all are compared,
+and `docs/counters.md` gets the tables. The exit code is 1 when a counter differs by more than is allowed.
 """
 
 from __future__ import annotations
@@ -19,30 +19,44 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import warplab
-from warplab import backend, benchmark, tables
+from warplab import backend, benchmark
 from warplab.simulator.counters import COUNTERS
 
 ROOT = Path(warplab.__file__).resolve().parent.parent
-# Counters that the hardware and the simulator must agree on, exactly.
+# Counters that the hardware and the simulator must agree on, exactly unless a launch says why not.
 EQUAL = (
-    "global_load_requests",
-    "global_load_sectors",
-    "global_load_bytes",
-    "global_store_requests",
-    "global_store_sectors",
-    "global_store_bytes",
+    *(f"global_{op}_{what}" for op in ("load", "store") for what in ("requests", "sectors", "bytes")),
+    *(f"shared_{op}_{what}" for op in ("load", "store", "atomic") for what in ("wavefronts", "conflicts")),
+    *(f"global_atomic_{what}" for what in ("requests", "sectors")),
+    *(f"local_{op}_requests" for op in ("load", "store")),
 )
-# Read too, because they say how the hardware splits accesses: not counted by the simulator under these names.
+EFFICIENCY = "warp_efficiency"
+EFFICIENCY_WITHIN = 0.02  # share of a warp's lanes
+# Read too, because they say what the assembler has made of the kernel.
 ALSO = {
-    "global_load_instructions": "smsp__inst_executed_op_global_ld.sum",
-    "global_store_instructions": "smsp__inst_executed_op_global_st.sum",
-    "sass_warp_instructions": "smsp__inst_executed.sum",
+    "warp_instructions": "smsp__inst_executed.sum",
+    "threads_an_instruction": "smsp__thread_inst_executed_per_inst_executed.ratio",
+    "threads_not_predicated_off": "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
+    "branches": "smsp__sass_branch_targets.sum",
+    "divergent_branches": "smsp__sass_branch_targets_threads_divergent.sum",
 }
+LABELS = {c.name: c.label for c in COUNTERS} | {EFFICIENCY: "warp efficiency"}
+
+
+class Difference(NamedTuple):
+    """Why counters of a launch need not be equal. `counters`: the beginning of their names.
+
+    `within`: largest difference, as a share of ncu's number (of a warp's lanes for the warp efficiency).
+    """
+
+    counters: str
+    within: float
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -50,7 +64,7 @@ class Launch:
     """One launch to compare.
 
     `kernel()`: the kernel object (Numba dispatcher or CuPy function). `arguments`: NumPy scalars, and NumPy
-    arrays, which are copied to the device for the launch.
+    arrays, which are copied to the device for the launch. `section`: the table of docs/counters.md it belongs to.
     """
 
     name: str
@@ -59,6 +73,12 @@ class Launch:
     block: tuple[int, int, int]
     arguments: tuple
     shared_bytes: int = 0
+    section: str = ""
+    differences: tuple[Difference, ...] = ()
+
+    def allowed(self, counter: str) -> Difference | None:
+        """What the launch says about a counter's difference."""
+        return next((d for d in self.differences if counter.startswith(d.counters)), None)
 
 
 def topics() -> list[str]:
@@ -77,34 +97,37 @@ def launches(topic: str) -> list[Launch]:
     return table
 
 
-def simulated(launch: Launch) -> dict[str, int]:
+def simulated(launch: Launch) -> dict[str, float]:
     """The simulator's counters of a launch."""
     from warplab import kernel
 
-    profile = kernel.simulate(
-        launch.kernel(), launch.grid, launch.block, launch.arguments, shared_bytes=launch.shared_bytes
-    )
-    return profile.counts.as_dict()
+    # Copies, because results come back into NumPy arrays, and other launches may use them.
+    arguments = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in launch.arguments)
+    profile = kernel.simulate(launch.kernel(), launch.grid, launch.block, arguments, shared_bytes=launch.shared_bytes)
+    return {**profile.counts.as_dict(), EFFICIENCY: profile.counts.warp_efficiency}
 
 
 def run_on_gpu(launch: Launch) -> None:
     """Launches on the GPU, with the profiler on for this launch only."""
     import cupy
 
-    arguments = tuple(cupy.asarray(x) if isinstance(x, np.ndarray) else x for x in launch.arguments)
     compiled = launch.kernel()
-    cupy.cuda.Device().synchronize()
-    cupy.cuda.profiler.start()
-    if hasattr(compiled, "__getitem__"):  # a Numba dispatcher
-        compiled[launch.grid, launch.block, 0, launch.shared_bytes](*arguments)
-    else:
-        compiled(launch.grid, launch.block, arguments, shared_mem=launch.shared_bytes)
-    cupy.cuda.Device().synchronize()
-    cupy.cuda.profiler.stop()
+    numba = hasattr(compiled, "__getitem__")
+    for profiled in (False, True) if numba else (True,):  # Numba compiles at the first launch
+        arguments = tuple(cupy.asarray(x) if isinstance(x, np.ndarray) else x for x in launch.arguments)
+        cupy.cuda.Device().synchronize()
+        if profiled:
+            cupy.cuda.profiler.start()
+        if numba:
+            compiled[launch.grid, launch.block, 0, launch.shared_bytes](*arguments)
+        else:
+            compiled(launch.grid, launch.block, arguments, shared_mem=launch.shared_bytes)
+        cupy.cuda.Device().synchronize()
+        cupy.cuda.profiler.stop()
 
 
 def metrics() -> dict[str, str]:
-    """Counter name → Nsight Compute metric, of all that is read."""
+    """Counter name → Nsight Compute metric (or a sum of several, "a + b"), of all that is read."""
     return {c.name: c.ncu for c in COUNTERS if c.name in EQUAL} | ALSO
 
 
@@ -113,25 +136,19 @@ def measured(topic: str) -> dict[str, Any]:
     table = launches(topic)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "ncu.csv"
-        command = [
-            "ncu",
-            "--clock-control",
-            "none",
-            "--profile-from-start",
-            "off",
-            "--target-processes",
-            "all",
-        ]
+        command = ["ncu", "--clock-control", "none", "--profile-from-start", "off", "--target-processes", "all"]
         command += ["--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log)]
-        command += ["--metrics", ",".join(metrics().values())]
+        command += ["--metrics", ",".join(dict.fromkeys(" + ".join(metrics().values()).split(" + ")))]
         command += [sys.executable, "-m", "warplab.ncu", "--child", topic]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
         output = log.read_text() if log.exists() else ""
         if done.returncode:
-            raise RuntimeError(f"ncu ended with code {done.returncode}:\n{output}\n{done.stdout}\n{done.stderr}")
+            raise RuntimeError(
+                f"ncu ended with code {done.returncode}:\n{output[-4000:]}\n{done.stdout}\n{done.stderr}"
+            )
     rows = parse(output)
     if len(rows) != len(table):
-        raise RuntimeError(f"ncu saw {len(rows)} launches instead of {len(table)}:\n{output}")
+        raise RuntimeError(f"ncu saw {len(rows)} launches instead of {len(table)}:\n{output[-4000:]}")
     about = benchmark.machine()
     version = (
         subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout.split("Version ")[-1].split()[0]
@@ -147,32 +164,69 @@ def measured(topic: str) -> dict[str, Any]:
     }
 
 
-def parse(output: str) -> list[dict[str, int]]:
+def parse(output: str) -> list[dict[str, float]]:
     """Counters of each launch, in order, from ncu's raw metrics as CSV: names, units, then a row a launch."""
     lines = output.splitlines()
     first = next((k for k, line in enumerate(lines) if line.startswith('"ID"')), None)
     if first is None:
         raise RuntimeError(f"there is no table in ncu's output:\n{output}")
+
+    def number(row: dict[str, str], metric: str) -> float:
+        value = float(row[metric].replace(",", ""))
+        return int(value) if metric.endswith(".sum") else value
+
     rows = list(csv.DictReader(lines[first:]))[1:]
-    return [{name: int(row[metric].replace(",", "")) for name, metric in metrics().items()} for row in rows]
+    return [
+        {name: sum(number(row, m) for m in metric.split(" + ")) for name, metric in metrics().items()} for row in rows
+    ]
+
+
+def as_json(recorded: dict[str, Any]) -> str:
+    """Text of `ncu.json`: a line a launch."""
+    head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in recorded.items() if key != "launches"]
+    rows = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in recorded["launches"].items()]
+    return "{\n " + ",\n ".join(head) + ',\n "launches": {\n' + ",\n".join(rows) + "\n }\n}\n"
+
+
+def recording(topic: str) -> dict[str, Any]:
+    """The committed counters of a topic; FileNotFoundError if there are none."""
+    return json.loads((ROOT / "kernels" / topic / "ncu.json").read_text())
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One counter of one launch on the hardware and on the simulator."""
+    """One counter of one launch on the hardware and on the simulator. `difference`: what the launch says about it."""
 
     launch: str
     counter: str
-    ncu: int
-    simulator: int
+    ncu: float
+    simulator: float
+    difference: Difference | None = None
 
     @property
     def equal(self) -> bool:
         return self.ncu == self.simulator
 
+    @property
+    def apart(self) -> float:
+        """The difference as a share of ncu's number; for the warp efficiency, itself a share, as it is."""
+        if self.equal:
+            return 0.0
+        size = 1 if self.counter == EFFICIENCY else self.ncu
+        return abs(self.simulator - self.ncu) / size if size else float("inf")
+
+    @property
+    def holds(self) -> bool:
+        """Within what is allowed."""
+        usual = EFFICIENCY_WITHIN if self.counter == EFFICIENCY else 0
+        return self.apart <= (usual if self.difference is None else self.difference.within)
+
 
 def compare(topic: str, recorded: dict[str, Any]) -> list[Comparison]:
-    """Every counter in EQUAL of every launch; ValueError when ncu.json does not fit the table of launches."""
+    """Every counter in EQUAL and the warp efficiency of every launch.
+
+    ValueError when ncu.json does not fit the table of launches.
+    """
     result = []
     for launch in launches(topic):
         entry = recorded["launches"].get(launch.name)
@@ -182,45 +236,26 @@ def compare(topic: str, recorded: dict[str, Any]) -> list[Comparison]:
                 "run `make compare-ncu` on a machine with a GPU"
             )
         counts = simulated(launch)
-        result += [Comparison(launch.name, name, entry["counters"][name], counts[name]) for name in EQUAL]
+        read = {**entry["counters"], EFFICIENCY: entry["counters"]["threads_an_instruction"] / 32}
+        result += [
+            Comparison(launch.name, name, read[name], counts[name], launch.allowed(name))
+            for name in (*EQUAL, EFFICIENCY)
+        ]
     return result
 
 
 def text(comparisons: Iterable[Comparison]) -> str:
-    """The comparison as a table."""
-    labels = {c.name: c.label for c in COUNTERS}
+    """Comparisons as a table."""
     return benchmark.table(
-        ("launch", "counter", "ncu", "simulator", "equal"),
-        [(c.launch, labels[c.counter], c.ncu, c.simulator, c.equal) for c in comparisons],
+        ("launch", "counter", "ncu", "simulator", "holds"),
+        [(c.launch, LABELS[c.counter], c.ncu, c.simulator, c.holds) for c in comparisons],
     )
 
 
-def document(topic: str, recorded: dict[str, Any], comparisons: list[Comparison]) -> str:
-    """The comparison as Markdown: one row a launch, each cell the common value, or both where they differ."""
-    labels = {c.name: c.label for c in COUNTERS}
-    head = [labels[name] for name in EQUAL]
-    lines = [
-        f"# Counters of `kernels/{topic}`: Nsight Compute and simulator",
-        "",
-        f"Written by `make compare-ncu`. Hardware: {recorded['device']}, ncu {recorded['ncu']}, {recorded['date']}.",
-        "One number in a cell: ncu and the simulator agree. Two: ncu / **simulator**.",
-        "The last two columns are load and store instructions by warp, which only ncu counts here.",
-        "",
-        f"| launch | grid | block | {' | '.join(head)} | load instructions | store instructions |",
-        "| --- | ---: | ---: |" + " ---: |" * (len(EQUAL) + 2),
-    ]
-    for name, entry in recorded["launches"].items():
-        cells = [f"{c.ncu}" if c.equal else f"{c.ncu} / **{c.simulator}**" for c in comparisons if c.launch == name]
-        extra = [str(entry["counters"][f"global_{kind}_instructions"]) for kind in ("load", "store")]
-        shape = [f" {tables.TIMES} ".join(str(k) for k in entry[what] if k > 1) or "1" for what in ("grid", "block")]
-        lines.append(f"| {' | '.join([name, *shape, *cells, *extra])} |")
-    differing = sum(not c.equal for c in comparisons)
-    lines += ["", f"{len(comparisons)} counters compared, {differing} differ."]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> int:
-    """Returns the exit code: 0 when all counters are equal, 1 when one differs, 2 with nothing to compare."""
+    """Returns the exit code: 0 when all counters hold, 1 when one differs, 2 with nothing to compare."""
+    from warplab import ncu_page
+
     parser = argparse.ArgumentParser(prog="python -m warplab.ncu", description=__doc__)
     parser.add_argument("topics", nargs="*", help="folders under kernels/ (default: all that have a launches.py)")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
@@ -229,22 +264,28 @@ def main() -> int:
         for launch in launches(arguments.topics[0]):
             run_on_gpu(launch)
         return 0
-    figures, about = {}, {}
+    results: dict[str, tuple[dict[str, Any], list[Comparison]]] = {}
     for topic in arguments.topics or topics():
         path = ROOT / "kernels" / topic / "ncu.json"
         if backend.name() == "gpu" and shutil.which("ncu"):
-            path.write_text(json.dumps(measured(topic), indent=1) + "\n")
+            path.write_text(as_json(measured(topic)))
         elif not path.exists():
             print(f"There is no GPU with ncu here, and {path} does not exist.", file=sys.stderr)
             return benchmark.NO_GPU
-        about = json.loads(path.read_text())
-        comparisons = compare(topic, about)
-        (ROOT / "docs").mkdir(exist_ok=True)
-        (ROOT / "docs" / f"counters_{topic}.md").write_text(document(topic, about, comparisons))
-        print(f"{topic}: ncu on {about['device']}, {about['date']}")
-        print(text(comparisons))
-        figures[topic] = {"compared": len(comparisons), "differing": sum(not c.equal for c in comparisons)}
-    print(benchmark.last_line("compare-ncu", figures, about))
+        recorded = recording(topic)
+        comparisons = compare(topic, recorded)
+        results[topic] = recorded, comparisons
+        print(f"{topic}: ncu on {recorded['device']}, {recorded['date']}")
+        print(ncu_page.summary(comparisons))
+        apart = [c for c in comparisons if not (c.equal or (c.holds and c.difference is None))]
+        print(text(apart) if apart else "All counters hold.")
+    if not arguments.topics:
+        ncu_page.write(results)
+    figures = {
+        topic: {"compared": len(comparisons), "differing": sum(not c.holds for c in comparisons)}
+        for topic, (_, comparisons) in results.items()
+    }
+    print(benchmark.last_line("compare-ncu", figures, next(iter(results.values()))[0]))
     return int(any(f["differing"] for f in figures.values()))
 
 

@@ -19,7 +19,7 @@ def _launch(kernel: Kernel, n: int, block: int, few_blocks: int) -> Launch:
     arguments = kernel.arguments(a, b, np.full(n, np.nan, np.float32))
     blocks = few_blocks if "grid_stride" in kernel.name else kernel.blocks(n, block)
     name = f"{kernel.name}, n = {n}, block {block}"
-    return Launch(name, kernel.function, (blocks, 1, 1), (block, 1, 1), arguments)
+    return Launch(name, kernel.function, (blocks, 1, 1), (block, 1, 1), arguments, section="Vector multiply (lab 01)")
 
 
 LAUNCHES = [

@@ -1,0 +1,133 @@
+"""docs/counters.md: the comparison of `warplab.ncu` as one page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from warplab import benchmark, ncu, tables
+
+PAGE = ncu.ROOT / "docs" / "counters.md"
+_INTRODUCTION = """\
+# Counters: Nsight Compute and the simulator
+
+Written by `make compare-ncu`. The same launches run on a GPU under `ncu` and on the simulator.
+Hardware: {hardware}.
+
+One number in a cell: both counted it. Two: ncu / **simulator**. The rules behind the counts:
+
+- **Requests and sectors of global memory** are those of the L1 cache: one request an instruction and warp, and the
+  distinct sectors of 32 bytes in it, whatever the width of the access. Bytes count an address once a warp; the metric
+  leaves out the copies of `cp.async`.
+- **Wavefronts of shared memory**: each serves one word of each of the 32 banks, and lanes that share a word share it.
+  Accesses of 8 bytes are served by half-warps, of 16 bytes by quarter-warps. Loads take two of these parts together
+  where, throughout the warp, lane i reads what lane i ^ 1 reads, or lane i what lane i ^ 2 reads, or one of the two is
+  idle; stores never do. `ldmatrix` takes eight rows at a time. Conflicts are the wavefronts beyond one for each part
+  that has a lane.
+- **Merged accesses**: `ptxas` makes one access of 8 or 16 bytes of neighbouring 4-byte ones of a basic block where
+  it can prove the alignment. The simulator does the same (`warplab/simulator/merging.py`), so that the row of `A` in
+  a tiled matrix product is read four words at a time.
+- **Atomic operations**: lanes with one address take turns. On global memory each turn touches its sectors anew; on
+  shared memory each lane takes a wavefront of its bank, except where 1 is added and the result not used
+  (`ATOMS.POPC.INC`). For an integer added to an address that is the same for all, `ptxas` lets one lane add the
+  warp's sum.
+- **Warp efficiency** is `smsp__thread_inst_executed_per_inst_executed.ratio` / 32, threads that take part in an
+  instruction, whether its predicate holds for them or not. The simulator weighs each PTX instruction by the number of
+  machine instructions that `ptxas` makes of it, and takes short conditions as predicated, without a branch
+  (`warplab/simulator/machine.py`). Both were read in the machine code of these kernels: on others expect somewhat more.
+  `..._pred_on_...` (third number) counts only threads whose predicate holds, and so falls by one instruction in
+  twenty for the guard `if (i < n)` alone, which is an exit under a predicate.
+
+Allowed: no difference; 2 points for the warp efficiency. A launch may allow itself more and then says why.
+"""
+
+
+def summary(comparisons: Iterable[ncu.Comparison]) -> str:
+    """A table by counter: compared, equal, within what is allowed, largest difference."""
+    return benchmark.table(
+        ("counter", "compared", "equal", "within", "beyond", "largest"), _summary_rows(list(comparisons))
+    )
+
+
+def _summary_rows(comparisons: list[ncu.Comparison]) -> list[tuple]:
+    rows = []
+    for name in (*ncu.EQUAL, ncu.EFFICIENCY):
+        # Where neither counts anything there is nothing to compare.
+        own = [c for c in comparisons if c.counter == name and (c.ncu or c.simulator)]
+        if own:
+            within = sum(c.holds and not c.equal for c in own)
+            beyond = sum(not c.holds for c in own)
+            largest = max((c.apart for c in own if math.isfinite(c.apart)), default=0)
+            largest = f"{100 * largest:.1f} {'points' if name == ncu.EFFICIENCY else '%'}"
+            rows.append((ncu.LABELS[name], len(own), sum(c.equal for c in own), within, beyond, largest))
+    return rows
+
+
+def document(results: dict[str, tuple[dict[str, Any], list[ncu.Comparison]]]) -> str:
+    """The page, from what was recorded and the comparisons of each topic."""
+    hardware = {f"{r['device']}, ncu {r['ncu']}, {r['date']} (`{t}`)" for t, (r, _) in results.items()}
+    every = [c for _, comparisons in results.values() for c in comparisons]
+    parts = [_INTRODUCTION.format(hardware="; ".join(sorted(hardware)))]
+    parts.append("## Summary\n")
+    header = ("counter", "launches that count it", "equal", "within what is allowed", "beyond", "largest difference")
+    parts.append(_markdown(header, _summary_rows(every)))
+    launches = sum(len(ncu.launches(topic)) for topic in results)
+    beyond = sum(not c.holds for c in every)
+    parts.append(f"{launches} launches, {len(every)} counters compared, {beyond} differ by more than is allowed.\n")
+    sections: dict[str, list[tuple[ncu.Launch, dict, list[ncu.Comparison]]]] = {}
+    for topic, (recorded, comparisons) in results.items():
+        for launch in ncu.launches(topic):
+            own = [c for c in comparisons if c.launch == launch.name]
+            entry = recorded["launches"][launch.name]["counters"]
+            sections.setdefault(launch.section or topic, []).append((launch, entry, own))
+    for title, rows in sections.items():
+        parts += [f"## {title}\n", _section(rows)]
+    return "\n".join(parts)
+
+
+def _section(rows: list[tuple[ncu.Launch, dict, list[ncu.Comparison]]]) -> str:
+    shown = [n for n in ncu.EQUAL if any(c.ncu or c.simulator for *_, own in rows for c in own if c.counter == n)]
+    lines, notes = [], []
+    for launch, entry, own in rows:
+        cells = {c.counter: c for c in own}
+        mark = "".join(dict.fromkeys(_note(notes, d) for d in launch.differences))
+        efficiency = cells[ncu.EFFICIENCY]
+        numbers = (100 * efficiency.ncu, 100 * efficiency.simulator, 100 * entry["threads_not_predicated_off"] / 32)
+        lines.append(
+            (
+                launch.name + mark,
+                *(_shape(x) for x in (launch.grid, launch.block)),
+                *(_cell(cells[name]) for name in shown),
+                "{:.1f} / **{:.1f}** / {:.1f}".format(*numbers),
+            )
+        )
+    header = ("launch", "grid", "block", *(ncu.LABELS[name] for name in shown), "warp efficiency, %")
+    explained = [f"{k}. {reason}" for k, reason in enumerate(notes, 1)]
+    return "\n".join([_markdown(header, lines), *explained, ""] if explained else [_markdown(header, lines)])
+
+
+def _note(notes: list[str], difference: ncu.Difference) -> str:
+    if difference.reason not in notes:
+        notes.append(difference.reason)
+    return f" ({notes.index(difference.reason) + 1})"
+
+
+def _cell(c: ncu.Comparison) -> str:
+    return f"{c.ncu}" if c.equal else f"{c.ncu} / **{c.simulator}**"
+
+
+def _shape(size: tuple[int, ...]) -> str:
+    return f" {tables.TIMES} ".join(str(k) for k in size if k > 1) or "1"
+
+
+def _markdown(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    header = list(header)
+    lines = [f"| {' | '.join(header)} |", "| --- |" + " ---: |" * (len(header) - 1)]
+    return "\n".join(lines + [f"| {' | '.join(map(str, row))} |" for row in rows]) + "\n"
+
+
+def write(results: dict[str, tuple[dict[str, Any], list[ncu.Comparison]]]) -> None:
+    """Writes docs/counters.md."""
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(document(results))
