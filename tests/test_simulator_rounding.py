@@ -153,6 +153,15 @@ def test_fma_where_the_product_alone_overflows_or_underflows():
         assert np.isnan(numerics.fma_f64(np.array([np.inf]), np.zeros(1), np.ones(1))[0])
 
 
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_sign_of_fma_where_the_product_underflows(mode):
+    a, b, c = (np.array(v) for v in ([1e-200, 1e-200, 1.0], [1e-200, -1e-200, 1.0], [-0.0, 0.0, -1.0]))
+    got = numerics.fma_f64_rounded(a, b, c, mode)
+    least = 5e-324
+    want = {"rz": [0.0, -0.0, 0.0], "rm": [0.0, -least, -0.0], "rp": [least, -0.0, 0.0]}[mode]
+    assert got.view(np.uint64).tolist() == np.array(want).view(np.uint64).tolist()
+
+
 @pytest.mark.parametrize("function", [numerics.fma_f32, numerics.fma_f64])
 def test_fma_in_pieces_and_with_single_entries(function):
     """Long arrays go through in pieces, and each operand may be one number for all lanes."""

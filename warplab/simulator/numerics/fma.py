@@ -214,4 +214,6 @@ def fma_f64_rounded(a, b, c, rounding: str):
     lanes = np.flatnonzero(~certain)
     if lanes.shape[0]:
         error[lanes] = exact_error(lambda r, x, y, z: x * y + z - r, lanes, result, a, b, c)
-    return zero_sum(product, np.broadcast_to(c, result.shape), step(result, error, rounding), rounding)
+    stepped = step(result, error, rounding)
+    # A product that underflows makes product + c zero, and not the exact sum.
+    return np.where(error == 0, zero_sum(product, np.broadcast_to(c, result.shape), stepped, rounding), stepped)
