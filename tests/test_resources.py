@@ -65,6 +65,12 @@ def reverse_python(a, b):
     b[i] = s[255 - i]
 
 
+@cuda.jit
+def divide_python(a, b):
+    i = cuda.threadIdx.x
+    b[i] = a[i] / b[i]
+
+
 # -- what the assembler reports --------------------------------------------------------------------------------
 
 
@@ -97,6 +103,12 @@ def test_more_values_than_registers_spill():
     assert found.registers == 255
     assert found.spill_bytes >= 4 * 2 * (300 - 255)
     assert found.local_bytes >= 4 * (300 - 255)
+
+
+def test_functions_that_a_kernel_calls_count():
+    """Division of float64 is a call, which needs more registers than the kernel around it."""
+    x = np.zeros(256)
+    assert resources.of(divide_python, x, x).registers > resources.of(reverse_python, x, x).registers + 8
 
 
 def test_limits_on_registers_hold():

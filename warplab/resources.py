@@ -124,23 +124,28 @@ def _launch(profile: LaunchProfile | Profile) -> LaunchProfile:
 
 _ENTRY = re.compile(r"Compiling entry function '([^']+)'")
 _STACK = re.compile(r"Function properties for (\S+)\n\D*(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes")
+_LINKED = r"Function properties for '{}':\n.*"  # what follows is in this form
+_USED = re.compile(r"[Uu]sed (\d+) registers(?:, used (\d+) barriers)?(.*)")
 _SHARED = re.compile(r"(\d+) bytes smem")
-_USED = re.compile(r"Used (\d+) registers(?:, used (\d+) barriers)?(.*)")
+_CUMULATIVE_STACK = re.compile(r"(\d+) bytes cumulative stack size|(\d+) stack")
 
 
 def _read(log: str, entry: str, arch: int) -> Resources:
+    """What an assembler's report says of a kernel.
+
+    Of each kernel there are lines by the assembler; where nvJitLink made it, also one by its linker, which alone counts
+    what functions that the kernel calls need, and shared variables that other modules may see, such as Numba's.
+    """
     parts = _ENTRY.split(log)  # text before, then name and report of each kernel
-    reports = dict(zip(parts[1::2], parts[2::2], strict=True))
-    used = _USED.search(reports.get(entry, ""))
-    if used is None:
+    report = dict(zip(parts[1::2], parts[2::2], strict=True)).get(entry, "")
+    stacks = {name: tuple(map(int, numbers)) for name, *numbers in _STACK.findall(report)}
+    linked = re.search(_LINKED.format(re.escape(entry)), log)
+    used = _USED.search(linked[0] if linked else report)
+    if used is None or entry not in stacks:
         raise RuntimeError(f"the assembler's report on kernel {entry} could not be read:\n{log}")
-    stacks = {name: tuple(map(int, numbers)) for name, *numbers in _STACK.findall(reports[entry])}
     stack, spill_stores, spill_loads = stacks[entry]
-    cumulative = re.search(r"(\d+) bytes cumulative stack size", used[3])
-    shared = _SHARED.search(used[3])
-    # Shared variables that other modules may see, such as Numba's, are in the linker's report only.
-    linked = re.search(rf"Function properties for '{re.escape(entry)}':\n.* (\d+) bytes smem", log)
-    shared_bytes = int((linked or shared or (0, 0))[1])
+    shared, cumulative = _SHARED.search(used[3]), _CUMULATIVE_STACK.search(used[3])
+    shared_bytes = int(shared[1]) if shared else 0
     if linked and arch >= 90 and shared_bytes:
         shared_bytes -= RESERVED_SHARED_BYTES
     return Resources(
@@ -148,7 +153,7 @@ def _read(log: str, entry: str, arch: int) -> Resources:
         arch,
         registers=int(used[1]),
         shared_bytes=shared_bytes,
-        local_bytes=max(stack, int(cumulative[1]) if cumulative else 0),
+        local_bytes=max(stack, int(cumulative[1] or cumulative[2]) if cumulative else 0),
         spill_bytes=spill_stores + spill_loads,
         barriers=int(used[2] or 0),
     )
