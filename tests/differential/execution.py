@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import tempfile
 
 import numpy as np
 
@@ -51,8 +52,18 @@ def simulate(program: simulator.Program, kernel: Kernel, **options) -> np.ndarra
     )
 
 
+def gpu_module(ptx: str):
+    """A batch as a `cupy.RawModule`, loaded on this machine's GPU."""
+    import cupy
+
+    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+        file.write(ptx)
+        file.flush()
+        return cupy.RawModule(path=file.name)
+
+
 def run_on_gpu(module, kernel: Kernel) -> np.ndarray:
-    """The same on this machine's GPU. `module`: the batch as a `cupy.RawModule`."""
+    """The same on this machine's GPU. `module`: of `gpu_module`."""
     import cupy
 
     arrays = {name: cupy.asarray(values) for name, values in inputs(kernel.seed).items()}

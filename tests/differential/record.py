@@ -13,7 +13,6 @@ import datetime
 import gzip
 import json
 import multiprocessing
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,14 +72,9 @@ def save(folder: Path, ptx: list[str], results: dict[int, np.ndarray], about: di
 
 def run_batch(batch: int, folder: Path | None) -> tuple[str, dict[int, np.ndarray]]:
     """Digest of the PTX and the results of a batch on the GPU."""
-    import cupy
-
     ptx = gzip.decompress(_file(folder, batch).read_bytes()).decode() if folder else execution.ptx_of(batch)
-    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
-        file.write(ptx)
-        file.flush()
-        module = cupy.RawModule(path=file.name)
-        return execution.ptx_digest(ptx), {s: execution.run_on_gpu(module, kernel(s)) for s in seeds_of(batch)}
+    module = execution.gpu_module(ptx)
+    return execution.ptx_digest(ptx), {seed: execution.run_on_gpu(module, kernel(seed)) for seed in seeds_of(batch)}
 
 
 def _file(folder: Path, batch: int) -> Path:
