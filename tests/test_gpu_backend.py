@@ -6,6 +6,7 @@ Most of it needs a GPU; what surrounds the launches is tested everywhere.
 import cupy
 import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 from numba.cuda import grid
 from test_dropin_cp import EXPRESSIONS
 
@@ -299,16 +300,11 @@ def test_device_functions_of_numba_simulate(cuda):
 def test_cells_of_cuda_become_cupy_s_kernels(cp):
     from warplab import magic
 
-    made = {}
-
-    class Shell:
-        def push(self, variables, interactive):
-            made.update(variables)
-
-    magic.run(Shell(), "-DVALUE=7", "#include <cuda_fp16.h>\n__global__ void put(int* x) { x[threadIdx.x] = VALUE; }")
+    shell = InteractiveShell.instance(colors="nocolor")
+    magic.run(shell, "-DVALUE=7", "#include <cuda_fp16.h>\n__global__ void put(int* x) { x[threadIdx.x] = VALUE; }")
     x = cp.zeros(4, cp.int32)
     with profiling.profile() as p:
-        made["put"]((1,), (4,), (x,))
+        shell.user_ns["put"]((1,), (4,), (x,))
     np.testing.assert_array_equal(x.get(), np.full(4, 7))
     assert check_timed(p).lines
 
