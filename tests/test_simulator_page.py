@@ -1,0 +1,27 @@
+"""docs/simulator.md says what the code says."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import simulator_page  # noqa: E402
+
+
+def test_the_page_is_up_to_date():
+    written = simulator_page.PAGE.read_text(encoding="utf-8")
+    assert written == simulator_page.page(), "run: python tools/simulator_page.py"
+
+
+def test_the_page_knows_every_instruction_once():
+    page = simulator_page.page()
+    rows = re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE)
+    assert len(rows) == len(set(rows))
+    for name in ("add", "cvt", "ld", "bar", "shfl", "mma", "atom", "wgmma", "cp.async.bulk.tensor", "tcgen05"):
+        assert name in rows
+    supported, refused = page.split("### Refused by name")
+    assert "| `fma` |" in supported
+    assert "| `tcgen05` |" in refused
+    assert "| `wgmma` |" not in supported

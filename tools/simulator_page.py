@@ -1,0 +1,259 @@
+"""Writes docs/simulator.md: how fast the simulator is, what it catches, which PTX instructions it knows and refuses.
+
+    python tools/simulator_page.py            write the page from the code; speeds as they were last measured
+    python tools/simulator_page.py --measure  measure the speeds first (make bench-simulator; some minutes)
+
+The checks' messages come from running the kernels of tests/defects.py, the instructions from the simulator's tables and
+from the cases of tests/instruction_cases.py, whose results on a GPU the simulator repeats bit for bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "simulator.md"
+SPEED = ROOT / "docs" / "simulator_speed.json"
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from defects import DEFECTS  # noqa: E402
+from instruction_cases import cases  # noqa: E402
+from matrix_cases import cases as matrix_cases  # noqa: E402
+
+from warplab import simulator, simulator_speed  # noqa: E402
+from warplab.simulator import operations  # noqa: E402
+from warplab.simulator.operations import atomics, comparisons  # noqa: E402
+
+TYPE = re.compile(r"pred|(?:[bsu]|f|bf|tf|e)\d+(?:x\d|m\d)*(?:x\d)?")
+NOT_PTX = {"argument", "inlined", "assertfail", "vprintf"}  # what the simulator makes of calls and parameters
+_HINT = "accepted; changes nothing that the simulator computes"
+NOTES = {
+    "bar": "sync, arrive, red, with numbers and counts; bar.warp.sync",
+    "barrier": "as `bar`",
+    "call": "device functions, inlined; vprintf, __assertfail",
+    "cp": "async (4, 8, 16 bytes), its groups and mbarriers; bulk without tensor maps",
+    "ld": "b8 to b64, u, s and f types, vectors of 2 and 4; all state spaces and generic addresses; cache operators",
+    "ldmatrix": "x1, x2, x4, with and without .trans",
+    "ldu": "as `ld`",
+    "match": "any, all",
+    "redux": "add, min, max, and, or, xor",
+    "setp": "comparisons " + ", ".join(comparisons.COMPARISONS),
+    "shfl": "up, down, bfly, idx",
+    "st": "as `ld`",
+    "stmatrix": "x1, x2, x4, with and without .trans",
+    "vote": "all, any, uni, ballot",
+    **dict.fromkeys(("applypriority", "discard", "griddepcontrol", "pmevent", "prefetch", "prefetchu"), _HINT),
+}
+
+# Instructions of the PTX ISA beyond those that the course's compilers emit for it; each is tried.
+TRIED = {
+    "wgmma": ".reg .b32 %f<4>; wgmma.fence.sync.aligned;",
+    "cp.async.bulk": "cp.async.bulk.commit_group;",
+    "cp.async.bulk.tensor": "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes "
+    "[%t], [%rd1, {%t}], [%t];",
+    "cp.reduce.async.bulk": "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%t], 16;",
+    "tensormap.replace": "tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd1;",
+    "tcgen05": "tcgen05.wait::ld.sync.aligned;",
+    "setmaxnreg": "setmaxnreg.inc.sync.aligned.u32 64;",
+    "barrier.cluster": "barrier.cluster.arrive;",
+    "mapa": "mapa.u64 %rd1, %rd1, 0;",
+    "getctarank": "getctarank.u64 %t, %rd1;",
+    "st.async": "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%t], %t, [%t];",
+    "red.async": "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%t], %t, [%t];",
+    "multimem": "multimem.red.relaxed.sys.global.add.u32 [%rd1], %t;",
+    "clusterlaunchcontrol": "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p, %rd1;",
+    "mma.sp": "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%t,%t,%t,%t}, {%t,%t}, {%t,%t}, "
+    "{%t,%t,%t,%t}, %t, 0x0;",
+    "tex": "tex.1d.v4.f32.s32 {%t, %t, %t, %t}, [%rd1, {%t}];",
+    "tld4": "tld4.r.2d.v4.f32.f32 {%t, %t, %t, %t}, [%rd1, {%t, %t}];",
+    "txq": "txq.width.b32 %t, [%rd1];",
+    "suld": "suld.b.1d.b32.trap %t, [%rd1, {%t}];",
+    "sust": "sust.b.1d.b32.trap [%rd1, {%t}], %t;",
+    "sured": "sured.b.add.1d.u32.trap [%rd1, {%t}], %t;",
+    "suq": "suq.width.b32 %t, [%rd1];",
+    "vadd": "vadd.u32.u32.u32 %t, %t, %t;",
+    "vmad": "vmad.u32.u32.u32 %t, %t, %t, %t;",
+    "vset": "vset.u32.u32.eq %t, %t, %t;",
+    "alloca": "alloca.u64 %rd1, 16;",
+    "stacksave": "stacksave.u64 %rd1;",
+    "brx": "brx.idx %t, TABLE;",
+    "istypep": "istypep.texref %p, %rd1;",
+    "createpolicy": "createpolicy.fractional.L2::evict_first.b64 %rd1;",
+    "griddepcontrol": "griddepcontrol.wait;",
+    "elect": "elect.sync %t|%p, 0xffffffff;",
+    "prefetch": "prefetch.global.L2 [%rd1];",
+    "discard": "discard.global.L2 [%rd1], 128;",
+}
+TEMPLATE = """
+.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry kernel(.param .u64 out)
+{{
+    .reg .pred %p;
+    .reg .b32 %t;
+    .reg .b64 %rd1;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %t, %tid.x;
+    {}
+    ret;
+}}
+"""
+
+
+def page() -> str:
+    """The whole page, Markdown."""
+    parts = [
+        "# The simulator: speed, counters, checks, instructions",
+        "Written by `python tools/simulator_page.py`; a test holds it to the code.",
+        "## Speed",
+        *_speed(json.loads(SPEED.read_text())),
+        "## Counters against Nsight Compute",
+        "`make compare-ncu`, on a machine with a GPU, runs kernels under `ncu` and in the simulator and writes the "
+        "table of differences into [counters.md](counters.md).",
+        "## What is caught",
+        "Kernels of `tests/defects.py`, each with the first line of what it is told; more lines give the place and a "
+        "likely cause. Each has a mended twin that runs silently (`tests/test_simulator_defects.py`).",
+        _table(["mistake", "error", "first line of the message"], _defects()),
+        "## PTX instructions",
+        f"Forms: how many combinations of modifiers and types are compared, on edge cases and random values, with "
+        f"results recorded on an {_recorded_on()} (`tests/test_simulator_instructions.py`, "
+        "`tests/test_simulator_matrix.py`). Types and modifiers are those of these forms and of the simulator's "
+        "tables.",
+        *_supported(),
+        "### Refused by name",
+        "A kernel with one of these stops before it runs, with the message `UnsupportedInstruction` and the line. "
+        "Likewise recursion, dynamic parallelism, and `malloc` in a kernel.",
+        _table(["instruction", "tried as", "what the message adds"], _refused()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(heads: list[str], rows) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
+
+
+def _speed(figures: dict) -> Iterator[str]:
+    yield (
+        f"`make bench-simulator`, {figures['date']}, {figures['device']}; times of the simulator, not of a GPU. "
+        "Numba's own simulator runs each CUDA thread as a Python thread."
+    )
+    rows = []
+    for name in figures["numba_seconds"]:
+        row = [simulator_speed.NAMES[name], f"{figures['numba_seconds'][name]:g} s"]
+        for mode in figures["seconds"]:
+            ratio = figures["ratios"][f"{name}, {mode}"]
+            row.append(f"{1e3 * figures['seconds'][mode][name]:.3g} ms, {ratio:,} ×")
+        rows.append(row)
+    yield _table(["launch", "Numba's simulator", "checks off", "all checks and counters"], rows)
+    rows = [
+        [simulator_speed.LABELS[mode], f"{found['seconds']:g} s", f"{found['peak_bytes'] / 2**30:.2f} GiB"]
+        for mode, found in figures["large"].items()
+    ]
+    yield _table(["tiled 512 × 512 matrix product, 262,144 threads", "time", "peak memory of the process"], rows)
+    costs = figures["nanoseconds_a_thread_instruction"]
+    sizes = list(next(iter(costs.values())))
+    heads = [
+        "nanoseconds of processor time an executed thread instruction, by threads",
+        *(f"{int(n):,}" for n in sizes),
+    ]
+    yield _table(
+        heads, [[simulator_speed.LABELS[mode], *(f"{cost[n]:g}" for n in sizes)] for mode, cost in costs.items()]
+    )
+
+
+def _defects() -> Iterator[list[str]]:
+    for defect in DEFECTS:
+        first = defect.message().splitlines()[0]
+        yield [defect.name, f"`{defect.error.__name__}`", re.sub(r"0x[0-9a-f]+", "0x…", first)]
+
+
+def _recorded_on() -> str:
+    device = json.loads((ROOT / "tests" / "recorded" / "instructions.json").read_text())["device"]
+    return device.removeprefix("NVIDIA ")
+
+
+def _forms() -> dict[str, set[tuple[str, ...]]]:
+    """Forms in the recorded cases, by opcode."""
+    forms: dict[str, set[tuple[str, ...]]] = {}
+    for case in cases():
+        for statement in case.body.split(";"):
+            words = re.sub(r"^@!?\S+\s+", "", statement.strip("{} \n\t")).split()
+            if words and not words[0].startswith("."):
+                opcode, *modifiers = words[0].split(".")
+                forms.setdefault(opcode, set()).add(tuple(modifiers))
+    return forms
+
+
+def _supported() -> Iterator[str]:
+    forms = _forms()
+    opcodes = (set(operations.TABLE) | set(operations.KINDS)) - NOT_PTX
+    refused = {name for name, _ in _refused_names()}
+    kinds: dict[str, list[str]] = {}
+    for opcode in sorted(opcodes - refused):
+        kinds.setdefault(operations.KINDS.get(opcode, "arithmetic, logic and comparison"), []).append(opcode)
+    for kind in sorted(kinds):
+        rows = [[f"`{opcode}`", *_described(opcode, forms.get(opcode, set()))] for opcode in kinds[kind]]
+        yield f"### {kind[0].upper()}{kind[1:]}"
+        yield _table(["instruction", "types", "modifiers", "forms"], rows)
+
+
+def _described(opcode: str, forms: set[tuple[str, ...]]) -> list[str]:
+    if opcode in ("atom", "red"):
+        operations_of = [f"{name} ({', '.join(types)})" for name, types in atomics._KINDS.items()]
+        return ["", "; ".join(operations_of), ""]
+    if opcode in ("mma", "wmma"):
+        names = [case.name.split("_", 1)[1] for case in matrix_cases() if case.name.startswith(f"{opcode}_m")]
+        shapes: dict[str, list[str]] = {}
+        for name in names:
+            shape, _, kinds = name.partition("_")
+            shapes.setdefault(shape, []).append(kinds.replace("_", "."))
+        return ["", "; ".join(f"{shape}: {', '.join(kinds)}" for shape, kinds in shapes.items()), str(len(names))]
+    if not forms:
+        return ["", NOTES.get(opcode, ""), ""]
+    modifiers = dict.fromkeys(m for form in sorted(forms) for m in form)
+    types = [m for m in modifiers if TYPE.fullmatch(m)]
+    others = [m for m in modifiers if not TYPE.fullmatch(m)]
+    note = NOTES.get(opcode)
+    return [" ".join(sorted(types)), note or " ".join(f".{m}" for m in sorted(others)), str(len(forms))]
+
+
+def _refused_names() -> Iterator[tuple[str, str]]:
+    device = simulator.Device(1 << 20)
+    for name, body in TRIED.items():
+        try:
+            program = simulator.load(TEMPLATE.format(body))  # the parser refuses some, the launch others
+            address = device.memory.allocate(256)
+            device.launch(program.entries["kernel"], (1,), (32,), [address.to_bytes(8, "little")])
+        except simulator.UnsupportedInstruction as error:
+            yield name, str(error).splitlines()[0]
+
+
+def _refused() -> Iterator[list[str]]:
+    for name, message in _refused_names():
+        tried = TRIED[name].rsplit("; ", 1)[-1]
+        _, _, reason = message.partition(f"`{tried.rstrip(';')}`: ")
+        yield [f"`{name}`", f"`{tried}`", reason]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--measure", action="store_true", help="measure the speeds first")
+    if parser.parse_args().measure:
+        command = [sys.executable, "-m", "warplab.simulator_speed"]
+        ran = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        print(ran.stdout)
+        SPEED.write_text(json.dumps(json.loads(ran.stdout.splitlines()[-1]), indent=1, ensure_ascii=False) + "\n")
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
