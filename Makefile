@@ -15,7 +15,7 @@ PINS = uv pip compile pyproject.toml --quiet --python-version 3.11 --python-plat
 # JupyterLab refuses to run as root unless told so; in a container root is the usual user.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-gpu bench record compare-ncu bench-simulator exercises notebooks doctor pins setup clean
+.PHONY: help lab test test-gpu bench record compare-ncu differential bench-simulator exercises notebooks doctor pins setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -42,6 +42,9 @@ record: setup ## the same, written to the recordings that notebooks show where n
 
 compare-ncu: setup ## the simulator's counters against Nsight Compute's (needs an NVIDIA GPU and ncu)
 	$(BIN)/python -m warplab.ncu
+
+differential: setup ## 2,400 random kernels in the simulator against results recorded on an H100
+	$(BIN)/python -m tests.differential.compare
 
 bench-simulator: setup ## the simulator's speed against Numba's own
 	$(BIN)/python -m warplab.simulator_speed
