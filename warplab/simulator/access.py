@@ -135,44 +135,35 @@ class Accessor:
 
     def load(self, site, addresses: Addresses, lanes) -> np.ndarray:
         """Value of each lane, dtype `site.dtype`; a single entry if all lanes read one address."""
-        space = site.space
-        if space == "generic":
-            space, addresses = self._resolve(addresses, site)
-        if self.checks is not None:
-            self.checks.load(site, space, addresses, lanes)
-        if self.counting is not None:
-            self.counting.access(site, space, addresses, self.chunk.group)
-        view, index = addresses.index(self.views[space][site.dtype], site.item, site.offset)
+        view, index = self._reach(site, addresses, lanes)
         return view.take(index)
 
     def load_vector(self, site, addresses: Addresses, lanes) -> list[np.ndarray]:
-        space = site.space
-        if space == "generic":
-            space, addresses = self._resolve(addresses, site)
-        if self.checks is not None:
-            self.checks.load(site, space, addresses, lanes)
-        if self.counting is not None:
-            self.counting.access(site, space, addresses, self.chunk.group)
-        view, index = addresses.index(self.views[space][site.dtype], site.item, site.offset)
+        view, index = self._reach(site, addresses, lanes)
         return [view[k:].take(index) for k in range(site.count)]
 
     def store(self, site, addresses: Addresses, value: np.ndarray, lanes) -> None:
         """Write each lane's value; where lanes share an address the last lane's stays."""
-        self._store(site, addresses, (value,), lanes)
+        self.store_vector(site, addresses, (value,), lanes)
 
-    store_vector = None  # below
+    def store_vector(self, site, addresses: Addresses, values, lanes) -> None:
+        view, index = self._reach(site, addresses, lanes, values)
+        for k, value in enumerate(values):
+            view[k:][index] = value if value.shape[0] == 1 or index.shape[0] > 1 else value[-1:]
 
-    def _store(self, site, addresses: Addresses, values, lanes) -> None:
+    def _reach(self, site, addresses: Addresses, lanes, values=None) -> tuple[np.ndarray, np.ndarray]:
+        """Check and count an access (a store of `values`): the view it goes to, and the lanes' elements in it."""
         space = site.space
         if space == "generic":
             space, addresses = self._resolve(addresses, site)
         if self.checks is not None:
-            self.checks.store(site, space, addresses, lanes, values)
+            if values is None:
+                self.checks.load(site, space, addresses, lanes)
+            else:
+                self.checks.store(site, space, addresses, lanes, values)
         if self.counting is not None:
             self.counting.access(site, space, addresses, self.chunk.group)
-        view, index = addresses.index(self.views[space][site.dtype], site.item, site.offset)
-        for k, value in enumerate(values):
-            view[k:][index] = value if value.shape[0] == 1 or index.shape[0] > 1 else value[-1:]
+        return addresses.index(self.views[space][site.dtype], site.item, site.offset)
 
     def _resolve(self, addresses: Addresses, site) -> tuple[str, Addresses]:
         """The space that generic addresses lie in."""
@@ -184,9 +175,6 @@ class Accessor:
         from .errors import UnsupportedInstruction
 
         raise UnsupportedInstruction(f"one access to several memory spaces at once: `{site.text}`")
-
-
-Accessor.store_vector = Accessor._store
 
 
 class _Arrays:
