@@ -4,11 +4,13 @@
 #   WARPLAB_BACKEND=simulator|gpu
 #   LAB_ARGS="--no-browser"      more arguments for jupyter lab
 #   TEST_ARGS="-k doctor"        more arguments for pytest
+#   LABS="vector_multiply"       the labs whose benchmarks run
 
 SHELL := /bin/sh
 BIN := .venv/bin
 PINS = uv pip compile pyproject.toml --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
 	--extra dev --custom-compile-command "make pins" $(PINS_ARGS)
+LABS ?= $(patsubst kernels/%/benchmark.py,%,$(sort $(wildcard kernels/*/benchmark.py)))
 
 # No pop-up that offers news of the Jupyter project. The course's folder is the root, so that links from a lesson to its
 # exercise work; the address that is printed opens the first lesson.
@@ -34,11 +36,11 @@ test: setup ## lint and all tests that need no GPU
 test-gpu: setup ## the tests that need an NVIDIA GPU
 	WARPLAB_BACKEND=gpu $(BIN)/python -m pytest -m gpu $(TEST_ARGS)
 
-bench: setup ## each kernel's bandwidth on this GPU against copy and library
-	$(BIN)/python -m kernels.vector_multiply.benchmark
+bench: setup ## each kernel's speed on this GPU against copy and library, all labs
+	@for lab in $(LABS); do $(BIN)/python -m kernels.$$lab.benchmark || exit $$?; done
 
 record: setup ## the same, written to the recordings that notebooks show where no GPU is
-	$(BIN)/python -m kernels.vector_multiply.benchmark --record
+	@for lab in $(LABS); do $(BIN)/python -m kernels.$$lab.benchmark --record || exit $$?; done
 
 compare-ncu: setup ## the simulator's counters against Nsight Compute's (needs an NVIDIA GPU and ncu)
 	$(BIN)/python -m warplab.ncu
