@@ -5,8 +5,9 @@ The whole machine:
 1.  `parser` reads PTX text into instructions; `calls` puts the bodies of device functions in place of their calls;
     `blocks` cuts the result into basic blocks and finds the live registers.
 2.  Every thread of a launch is a *lane*. A register is one NumPy array with an entry a lane, or a single entry where
-    all lanes hold the same value. `translate` turns a basic block, once, into a Python function on whole arrays;
-    what each PTX instruction becomes is a row in the tables of `operations`, with `numerics` for what NumPy lacks.
+    all lanes hold the same value. `translate` turns a basic block, once, into a Python function on whole arrays, which
+    `writer` writes; what each PTX instruction becomes is a row in the tables of `operations`, with `numerics` for what
+    NumPy lacks.
 3.  `scheduler` keeps, for each basic block, the lanes whose program counter stands there, and runs the lowest one.
     Lanes that branch apart become two groups, and merge again where they meet. A function that gets only some lanes
     gathers their registers, runs the same code, and scatters the results. `barriers` and `meetings` hold lanes back

@@ -17,7 +17,7 @@ from .atomics import Atomics
 from .checks import Checks
 from .counters import WARP_SIZE, LaunchProfile
 from .counting import Counting
-from .errors import Index3, InvalidLaunch
+from .errors import Index3, InvalidLaunch, SimulatorError
 from .groups import Group
 from .matrix import MatrixOperations
 from .mbarriers import MBarriers
@@ -27,8 +27,9 @@ from .program import Entry, Program
 from .races import Races
 from .scheduler import POLICIES, Scheduler
 from .system import System
-from .translate import SPECIAL, Translation, translate
+from .translate import Translation, translate
 from .warps import WarpOperations
+from .writer import SPECIAL
 
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
@@ -40,11 +41,11 @@ MAX_SHARED_BYTES = 227 * 1024  # compute capability 9.0
 class Options:
     """How a launch is simulated.
 
-    `checks`: test every access; `races`: and look for data races. `counters`: count. `trace_warps`, `trace_events`:
-    keep the accesses of the first warps. `instruction_limit`: thread instructions of the launch, and an eighth of it
-    of a chunk; `path_limit`: instructions along one chunk's way; beyond either the launch is taken for endless.
-    `chunk_lanes`: threads run at a time, about. `scheduling`: "volta" (a program counter a thread) or "pascal" (one a
-    warp); see `scheduler`.
+    `checks`: test every access; `races`: and look for data races. `counters`: count, and keep what the first
+    `trace_warps` warps did, at most `trace_events` accesses and as many steps.
+    `instruction_limit`: thread instructions of the launch, and an eighth of it of a chunk; `path_limit`: instructions
+    along one chunk's way; beyond either the launch is taken for endless. `chunk_lanes`: threads run at a time, about.
+    `scheduling`: "volta" (a program counter a thread) or "pascal" (one a warp); see `scheduler`.
     `sample_blocks`: run about so many blocks of a larger grid only and scale the counters (see `sampling`). Memory then
     holds the results of those blocks alone, and checks see nothing of the others; not for kernels whose blocks wait
     for one another.
@@ -111,6 +112,8 @@ class Device:
         races = None
         if options.checks and options.races and total * threads < 2**31:  # which its records can number
             races = Races(translation, threads, total)
+        profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
+        profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
         executed = 0
         self.launches += 1
         try:
@@ -131,10 +134,13 @@ class Device:
                     self.ticks += chunk.clock + chunk.system.slept
                     if races is not None:
                         races.finish()
+        except SimulatorError as error:
+            if tally is not None:
+                tally.ends.fill(profile)
+                error.profile = profile
+            raise
         finally:
-            output = self._end_launch()
-        profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources, output=output)
-        profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
+            profile.output = self._end_launch()
         if tally is not None:
             tally.fill(profile)
         return profile

@@ -1,7 +1,7 @@
 """What each PTX instruction becomes. To add one, add a row to a table in the file of its kind.
 
 `TABLE` maps an opcode to its emitter, `emit(writer, instruction)`, which writes NumPy code through the methods of
-`translate.BlockWriter`: `value` and `array` give an operand, `define` writes a register, `line` adds a statement. An
+`writer.BlockWriter`: `value` and `array` give an operand, `define` writes a register, `line` adds a statement. An
 emitter raises KeyError or IndexError, or `writer.unsupported()`, for a form that it does not know.
 """
 

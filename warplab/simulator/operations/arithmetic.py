@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..program import Immediate, Instruction, Operand, Register
-from ..translate import DTYPES, BlockWriter, item_bytes, literal
+from ..writer import DTYPES, BlockWriter, item_bytes, literal
 
 INTEGERS = {
     ("add", "int"): "{0} + {1}",

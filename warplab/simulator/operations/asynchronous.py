@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..program import Address, Immediate, Instruction, Register
-from ..translate import BlockWriter
+from ..writer import BlockWriter
 from .arithmetic import allow
 
 _SHARED = ("shared", "shared::cta", "shared::cluster")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..blocks import destinations, sources
 from ..program import Immediate, Instruction, Register, Symbol, Vector
-from ..translate import BlockWriter
+from ..writer import BlockWriter
 from .arithmetic import allow
 
 # PTX type → dtype of an element, elements in one register.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..program import Immediate, Instruction
-from ..translate import DTYPES, BlockWriter, item_bytes
+from ..writer import DTYPES, BlockWriter, item_bytes
 from .arithmetic import allow
 
 # Functions of b and c, one bit each, by their table of four bits (PTX ISA, "lop3", with a fixed).

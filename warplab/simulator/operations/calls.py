@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..program import Instruction
-from ..translate import DTYPES, BlockWriter
+from ..writer import DTYPES, BlockWriter
 
 
 def _nothing(w: BlockWriter, i: Instruction) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ..blocks import CARRY
 from ..program import Instruction, Register
-from ..translate import DTYPES, BlockWriter
+from ..writer import DTYPES, BlockWriter
 from . import half
 
 _FLAG = Register(CARRY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..program import Instruction
-from ..translate import DTYPES, BlockWriter
+from ..writer import DTYPES, BlockWriter
 from .arithmetic import allow, define_float, flushed
 from .comparisons import HALVES
 

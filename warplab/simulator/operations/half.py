@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..program import Instruction
-from ..translate import BlockWriter
+from ..writer import BlockWriter
 from . import arithmetic
 from .arithmetic import allow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import matrix
 from ..fragments import BITS, wmma_fragment
 from ..program import Address, Immediate, Instruction, Vector
-from ..translate import BlockWriter
+from ..writer import BlockWriter
 from .arithmetic import allow
 
 _LAYOUTS = ("row", "col")

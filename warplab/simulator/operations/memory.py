@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..program import Instruction, Symbol, Vector
-from ..translate import DTYPES, BlockWriter, item_bytes
+from ..writer import DTYPES, BlockWriter, item_bytes
 from .arithmetic import allow
 
 _SPACES = ("global", "shared", "local", "const", "param")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..program import Instruction, Register, Vector
-from ..translate import DTYPES, BlockWriter, item_bytes
+from ..writer import DTYPES, BlockWriter, item_bytes
 
 
 def _move(w: BlockWriter, i: Instruction) -> None:
