@@ -10,7 +10,7 @@ from pathlib import Path
 from nbclient.exceptions import DeadKernelError
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute
-from nbgrader.utils import determine_grade, is_grade, is_locked, is_solution
+from nbgrader.utils import determine_grade, is_grade, is_locked, is_solution, is_task
 
 from .release import course_config
 
@@ -51,31 +51,36 @@ def cell_id(cell: NotebookNode) -> str | None:
 
 
 def assemble(submitted: NotebookNode, release: NotebookNode) -> NotebookNode:
-    """The submitted notebook with every locked cell as in the release: edits undone, deleted cells put back.
+    """The release with a learner's answers and own cells in it.
 
-    A locked cell stays where the learner has it (the last copy, if it was duplicated); a deleted one comes after the
-    nbgrader cell that precedes it in the release.
+    Of a submitted cell of the exercise only the text counts, and only where the learner may write (the last copy, if
+    there are several). Locked and graded cells are the release's: edits undone, copies left out, deleted cells put back.
+    They keep the release's order, since a test may use what an earlier one defined, and no learner's cell may stand in
+    for that. Any other cell stays behind the cell of the exercise that it follows, without nbgrader's metadata.
     """
-    locked = {cell_id(cell): cell for cell in release.cells if is_locked(cell)}
-    cells: list[NotebookNode] = []
-    seen: set[str | None] = set()
-    for cell in reversed(submitted.cells):
+    exercise = {cell_id(cell): cell for cell in release.cells if cell_id(cell)}
+    last = {cell_id(cell): index for index, cell in enumerate(submitted.cells)}
+    texts: dict[str, NotebookNode] = {}
+    own: dict[str | None, list[NotebookNode]] = {name: [] for name in (None, *exercise)}
+    behind = None
+    for index, cell in enumerate(submitted.cells):
         name = cell_id(cell)
-        if name in locked:
-            if name not in seen:
-                cells.append(copy.deepcopy(locked[name]))
-            seen.add(name)
-        else:
-            cells.append(copy.deepcopy(cell))
-    cells.reverse()
-    before = None
-    for cell in release.cells:
-        name = cell_id(cell)
-        if name in locked and name not in seen:
-            at = [index for index, other in enumerate(cells) if before and cell_id(other) == before]
-            cells.insert(at[-1] + 1 if at else 0, copy.deepcopy(cell))
-        if name is not None and any(cell_id(other) == name for other in cells):
-            before = name
+        if name in exercise and last[name] == index:
+            texts[name], behind = cell, name
+        elif name not in exercise or not is_locked(exercise[name]):
+            copied = copy.deepcopy(cell)
+            copied.metadata.pop("nbgrader", None)
+            own[behind].append(copied)
+    cells = own[None]
+    for name, given in exercise.items():
+        if name in texts or is_locked(given) or is_grade(given) or is_task(given):
+            cell = copy.deepcopy(given)
+            if name in texts and not is_locked(given):
+                cell.source = texts[name].source
+                if given.cell_type == "markdown" and "attachments" in texts[name]:
+                    cell.attachments = texts[name].attachments
+            cells.append(cell)
+        cells += own[name]
     notebook = copy.deepcopy(release)
     notebook.cells = cells
     for cell in cells:

@@ -1,0 +1,137 @@
+"""An nbgrader course as the grader sees it: its folders, its settings, and an assignment with its hidden tests."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbformat.notebooknode import NotebookNode
+from nbgrader.converters import GenerateAssignment
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import SaveCells
+from nbgrader.utils import find_all_files, is_grade
+from traitlets.config import Config, PyFileConfigLoader
+
+CONFIG = "nbgrader_config.py"
+
+
+class CourseError(Exception):
+    """The course or one of its assignments cannot be graded; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What one assignment is graded with.
+
+    `name`: such as "01_vector_multiply". `master`: the instructor's notebook, solutions cleared, hidden tests in it.
+    `files`: what lies beside it in the source folder, path -> content; a student gets these fresh. `hash`: of both.
+    """
+
+    name: str
+    master: NotebookNode
+    files: dict[str, bytes]
+    hash: str
+
+
+class Course:
+    """The course in `root`, where its nbgrader_config.py is. Raises `CourseError`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        if not (self.root / CONFIG).is_file():
+            raise CourseError(
+                f"{self.root} holds no {CONFIG}: run this in the folder of the course, or name it: --course"
+            )
+        self.config: Config = PyFileConfigLoader(CONFIG, path=str(self.root)).load_config()
+        self.directory = CourseDirectory(config=self.config)
+        if not self.config.CourseDirectory.get("root"):
+            self.directory.root = str(self.root)
+
+    @property
+    def db_url(self) -> str:
+        """The gradebook's address, as SQLAlchemy takes it."""
+        return self.directory.db_url
+
+    @cached_property
+    def grading(self) -> Path:
+        """The folder of what belongs to a class and to no repository; made where it is missing."""
+        folder = self.root / "grading"
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def source(self, assignment: str) -> Path:
+        return Path(self.directory.format_path(self.directory.source_directory, ".", assignment))
+
+    def submitted(self, student: str, assignment: str) -> Path:
+        return Path(self.directory.format_path(self.directory.submitted_directory, student, assignment))
+
+    def autograded(self, student: str, assignment: str) -> Path:
+        return Path(self.directory.format_path(self.directory.autograded_directory, student, assignment))
+
+    def feedback(self, student: str, assignment: str) -> Path:
+        return Path(self.directory.format_path(self.directory.feedback_directory, student, assignment))
+
+    def students(self, assignment: str) -> list[str]:
+        """Everyone with a folder for this assignment among the submissions, in order of their ids."""
+        directory = self.directory
+        step = {"nbgrader_step": directory.submitted_directory, "assignment_id": assignment}
+        pattern = os.path.join(
+            glob.escape(str(self.root)), directory.directory_structure.format(student_id="*", **step)
+        )
+        expression = directory.format_path(
+            directory.submitted_directory, "(?P<student>[^/]+)", re.escape(assignment), escape=True
+        )
+        matches = (re.fullmatch(expression, path) for path in glob.glob(pattern) if os.path.isdir(path))
+        return sorted(match["student"] for match in matches if match)
+
+    def assignments(self) -> list[str]:
+        """Names of the assignments that have a source notebook."""
+        pattern = self.directory.format_path(self.directory.source_directory, ".", "*")
+        folders = [Path(path) for path in glob.glob(pattern)]
+        return sorted(folder.name for folder in folders if (folder / f"{folder.name}.ipynb").is_file())
+
+    def assignment(self, name: str) -> Assignment:
+        """An assignment from its source folder. Raises `CourseError`."""
+        folder = self.source(name)
+        path = folder / f"{name}.ipynb"
+        if not path.is_file():
+            known = ", ".join(self.assignments()) or "none"
+            raise CourseError(f"no assignment {name!r}: there is no {path}. Assignments of this course: {known}.")
+        others = [other.name for other in folder.glob("*.ipynb") if other != path]
+        if others:
+            raise CourseError(
+                f"{folder} holds more than one notebook ({', '.join(others)}); one is graded, {path.name}."
+            )
+        master = self._master(path)
+        files = {}
+        for file in sorted(find_all_files(str(folder), [*self.directory.ignore, "*.ipynb"])):
+            files[Path(file).relative_to(folder).as_posix()] = Path(file).read_bytes()
+        # Not the whole notebook: nbformat draws ids of cells afresh where the source has none.
+        cells = [[cell.cell_type, cell.source, cell.metadata.get("nbgrader")] for cell in master.cells]
+        digest = hashlib.sha256(json.dumps(cells, sort_keys=True).encode())
+        for relative, content in files.items():
+            digest.update(f"\0{relative}\0{len(content)}\0".encode() + content)
+        return Assignment(name, master, files, digest.hexdigest())
+
+    def _master(self, path: Path) -> NotebookNode:
+        """The source notebook as nbgrader saves its cells in the gradebook: with hidden tests, without solutions."""
+        config = Config(self.config)
+        config.Exporter.default_preprocessors = []
+        exporter = NotebookExporter(config=config)
+        for preprocessor in GenerateAssignment(config=config).preprocessors:
+            if preprocessor is SaveCells:  # from here on hidden tests are removed, for the release
+                break
+            exporter.register_preprocessor(preprocessor)
+        text, _ = exporter.from_filename(str(path))
+        master = nbformat.reads(text, as_version=4)
+        if not any(is_grade(cell) for cell in master.cells):
+            raise CourseError(f"{path} has no graded cell: nothing to grade.")
+        return master
