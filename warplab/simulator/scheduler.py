@@ -37,6 +37,7 @@ class Scheduler:
         self.meetings = Meetings(self)
         self.barriers = Barriers(self)
         self.waited = self.grace = 0
+        self.spinning = -1  # the block at which lanes stand aside while `grace` lasts
         self.patience = _PATIENCE
 
     def run(self) -> int:
@@ -98,7 +99,9 @@ class Scheduler:
         """The group at the lowest block; or, after a long wait, one that waits."""
         pending = self.pending
         lowest = min(pending)
-        if group is None or lowest == current or (lowest < current and not self.grace):
+        if self.grace and group is not None:  # those that spin stand aside; the others run in the usual order
+            lowest = min((number for number in pending if number != self.spinning), default=current + 1)
+        if group is None or lowest <= current:
             if group is not None:
                 self.put(current, group.all_lanes)
             self.waited = 0
@@ -113,6 +116,7 @@ class Scheduler:
         if turn is None:
             return current, group
         self.patience = self.grace = _PATIENCE_SPINNING
+        self.spinning = current
         self.put(current, group.all_lanes)
         return turn
 
