@@ -1,0 +1,68 @@
+"""What one submission may use, and the part of it that the kernel of the operating system enforces by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import resource
+from dataclasses import dataclass
+
+_MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one submission: of its whole process tree where nothing else is said.
+
+    The memory of the tree is looked at ten times a second; besides, each process can map no more than `memory_bytes`
+    on top of what it inherits. `disk_bytes` is the size of the private /tmp, where there is one.
+    Raises ValueError for a limit that is not positive.
+    """
+
+    wall_seconds: float = 300.0
+    cpu_seconds: float = 240.0
+    memory_bytes: int = 4096 * _MEBIBYTE
+    processes: int = 64  # threads count
+    open_files: int = 256  # of each process
+    file_bytes: int = 64 * _MEBIBYTE  # each file
+    disk_bytes: int = 256 * _MEBIBYTE
+    output_bytes_cell: int = 1 * _MEBIBYTE
+    output_bytes_notebook: int = 8 * _MEBIBYTE
+    message_bytes: int = 64 * _MEBIBYTE  # one message of the kernel
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise ValueError(f"limit {field.name} must be a positive number, got {value!r}")
+
+    def as_dict(self) -> dict[str, float | int]:
+        return dataclasses.asdict(self)
+
+    def apply(self, tasks_already_there: int = 0) -> None:
+        """Set the limits of the calling process and of those that it will start, for good.
+
+        `tasks_already_there`: tasks of the same user that count towards the process limit and are not the submission's.
+        """
+        mapped = _mapped_bytes()
+        whole = int(self.cpu_seconds)
+        for which, soft, hard in (
+            (resource.RLIMIT_CORE, 0, 0),
+            # A second apart, so that Python can still die of the first signal with a name.
+            (resource.RLIMIT_CPU, max(1, whole), max(1, whole) + 1),
+            (resource.RLIMIT_AS, mapped + self.memory_bytes, mapped + self.memory_bytes),
+            (resource.RLIMIT_NPROC, self.processes + tasks_already_there, self.processes + tasks_already_there),
+            (resource.RLIMIT_NOFILE, self.open_files, self.open_files),
+            (resource.RLIMIT_FSIZE, self.file_bytes, self.file_bytes),
+            (resource.RLIMIT_MEMLOCK, 0, 0),
+            (resource.RLIMIT_MSGQUEUE, 0, 0),
+            (resource.RLIMIT_SIGPENDING, 1024, 1024),
+        ):
+            allowed = resource.getrlimit(which)[1]
+            if allowed != resource.RLIM_INFINITY:
+                soft, hard = min(soft, allowed), min(hard, allowed)
+            resource.setrlimit(which, (soft, hard))
+
+
+def _mapped_bytes() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()

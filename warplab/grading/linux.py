@@ -1,0 +1,198 @@
+"""System calls that Python 3.11 has no function for: namespaces, mounts, capabilities, a filter of system calls.
+
+Sources: the Linux manual pages unshare(2), mount(2), prctl(2), capset(2), seccomp(2), netdevice(7); numbers from the
+kernel's headers (uapi/linux/sched.h, mount.h, prctl.h, capability.h, seccomp.h) and its table of x86-64 system calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import signal
+import socket
+import struct
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
+CLONE_NEWNET = 0x40000000
+_CLONE_NEW_ANY = 0x7E020080  # those and NEWCGROUP, NEWTIME
+
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
+_MNT_DETACH = 2
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_KEEPCAPS = 8
+_PR_SET_SECCOMP = 22
+_PR_CAPBSET_DROP = 24
+_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+
+_CAPABILITY_VERSION_3 = 0x20080522
+CAP_DAC_READ_SEARCH = 2
+
+_SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
+
+_KEYCTL_JOIN_SESSION_KEYRING = 1
+_KEYCTL_X86_64 = 250
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
+_libc.mount.argtypes = [ctypes.c_char_p] * 3 + [ctypes.c_ulong, ctypes.c_char_p]
+
+
+def _checked(result: int, what: str) -> None:
+    if result == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def unshare(flags: int) -> None:
+    _checked(_libc.unshare(flags), "unshare")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    kind_, data_ = (text.encode() if text is not None else None for text in (kind, data))
+    _checked(_libc.mount(source.encode(), target.encode(), kind_, flags, data_), f"mount {target}")
+
+
+def unmount(target: str) -> None:
+    _checked(_libc.umount2(target.encode(), _MNT_DETACH), f"umount {target}")
+
+
+def _prctl(option: int, *values: int) -> None:
+    _checked(_libc.prctl(option, *values, *[0] * (4 - len(values))), f"prctl {option}")
+
+
+def set_dumpable(value: bool) -> None:
+    """A process that is not dumpable cannot be traced by another of the same user, nor its /proc entries be read."""
+    _prctl(_PR_SET_DUMPABLE, int(value))
+
+
+def die_with_parent() -> None:
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def become_subreaper() -> None:
+    """Orphans among the descendants become children of this process."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def no_new_privileges() -> None:
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def leave_session_keyring() -> None:
+    """Take a new, empty keyring: the one inherited may hold the keys of whoever started the grading."""
+    if platform.machine() == "x86_64":
+        _libc.syscall(_KEYCTL_X86_64, _KEYCTL_JOIN_SESSION_KEYRING, None)  # kernels without keyrings refuse
+
+
+def become(uid: int, keep: tuple[int, ...] = ()) -> None:
+    """Change from root to user and group `uid`, without supplementary groups; of the capabilities only `keep` stay."""
+    _prctl(_PR_SET_KEEPCAPS, int(bool(keep)))
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+    _set_capabilities(keep)
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, also those that a later program could gain."""
+    _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    for capability in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == -1:
+            break  # past the last one, or not allowed: then none can be gained either, see no_new_privileges
+    _set_capabilities(())
+
+
+def _set_capabilities(kept: tuple[int, ...]) -> None:
+    low = sum(1 << capability for capability in kept)
+    header = struct.pack("<Ii", _CAPABILITY_VERSION_3, 0)
+    _checked(_libc.capset(header, struct.pack("<6I", low, low, 0, 0, 0, 0)), "capset")
+
+
+def raise_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        request = struct.pack("16sh14x", b"lo", 0)
+        flags = struct.unpack("16sh14x", fcntl.ioctl(probe, _SIOCGIFFLAGS, request))[1]
+        fcntl.ioctl(probe, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _IFF_UP))
+
+
+def mount_points() -> list[str]:
+    """Where something is mounted, in the order of mounting."""
+    with open("/proc/self/mountinfo") as file:
+        return [line.split()[4].encode().decode("unicode_escape") for line in file]
+
+
+# System calls of x86-64 that no notebook needs: they reach other processes, keys, mounts and namespaces, widen the
+# kernel's surface for attack, or take memory that no limit counts.
+_REFUSED = {
+    "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "pidfd_getfd": 438,
+    "add_key": 248, "request_key": 249, "keyctl": 250,
+    "mount": 165, "umount2": 166, "pivot_root": 155, "chroot": 161, "open_tree": 428, "move_mount": 429, "fsopen": 430,
+    "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442,
+    "name_to_handle_at": 303, "open_by_handle_at": 304,
+    "unshare": 272, "setns": 308,
+    "bpf": 321, "perf_event_open": 298, "userfaultfd": 323, "fanotify_init": 300, "modify_ldt": 154,
+    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
+    "kexec_load": 246, "kexec_file_load": 320, "init_module": 175, "finit_module": 313, "delete_module": 176,
+    "swapon": 167, "swapoff": 168, "reboot": 169, "acct": 163, "syslog": 103, "iopl": 172, "ioperm": 173,
+    "quotactl": 179, "quotactl_fd": 443,
+    "shmget": 29, "msgget": 68, "semget": 64, "mq_open": 240, "memfd_create": 319, "memfd_secret": 447,
+    "mbind": 237, "set_mempolicy": 238, "migrate_pages": 256, "move_pages": 279,
+}  # fmt: skip
+_SOCKET, _CLONE, _CLONE3 = 41, 56, 435
+_AUDIT_ARCH_X86_64 = 0xC000003E
+_X32_BIT = 0x40000000
+
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCH, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
+_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+
+LOCAL_FAMILIES = (socket.AF_UNIX,)
+PRIVATE_NETWORK_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+
+
+def can_filter() -> bool:
+    return platform.machine() == "x86_64"
+
+
+def filter_system_calls(families: tuple[int, ...]) -> None:
+    """Refuse the calls above, new namespaces, and sockets of other `families`, for this process and its descendants.
+
+    Families matter where the network is a private one too: AF_VSOCK reaches a virtual machine's host from any network
+    namespace. Needs `no_new_privileges` before.
+    """
+    steps: list[tuple[int, int, int, int]] = []
+
+    def unless_equal(value: int, skip: int) -> tuple[int, int, int, int]:
+        return (_JUMP_EQUAL, 0, skip, value)
+
+    def error(number: int) -> tuple[int, int, int, int]:
+        return (_RETURN, 0, 0, _ERROR | number)
+
+    steps += [(_LOAD, 0, 0, _ARCH), (_JUMP_EQUAL, 1, 0, _AUDIT_ARCH_X86_64), (_RETURN, 0, 0, _KILL)]
+    steps += [(_LOAD, 0, 0, _NUMBER), (_JUMP_AT_LEAST, 0, 1, _X32_BIT), error(errno.ENOSYS)]
+    for number in _REFUSED.values():
+        steps += [unless_equal(number, 1), error(errno.EPERM)]
+    # Its flags lie in memory, where a filter cannot look; the C library then falls back to clone.
+    steps += [unless_equal(_CLONE3, 1), error(errno.ENOSYS)]
+    steps += [unless_equal(_CLONE, 3), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_JUMP_ANY_BIT, 0, 1, _CLONE_NEW_ANY)]
+    steps += [error(errno.EPERM), (_LOAD, 0, 0, _NUMBER)]
+    steps += [unless_equal(_SOCKET, len(families) + 2), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
+    steps += [(_JUMP_EQUAL, len(families) - place, 0, int(family)) for place, family in enumerate(families)]
+    steps += [error(errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]
+
+    program = b"".join(struct.pack("<HBBI", *step) for step in steps)
+    buffer = ctypes.create_string_buffer(program, len(program))
+    description = struct.pack("<HxxxxxxQ", len(steps), ctypes.addressof(buffer))
+    holder = ctypes.create_string_buffer(description, len(description))
+    _prctl(_PR_SET_SECCOMP, 2, ctypes.addressof(holder))

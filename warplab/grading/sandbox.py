@@ -1,0 +1,459 @@
+"""Where a student's code runs: in bubblewrap's namespaces where bubblewrap works, under limits alone elsewhere.
+
+    sandbox = find()                       # Bubblewrap or LimitsOnly; print(sandbox.describe())
+    with Zygote(sandbox) as zygote:        # a warmed parent; one submission at a time
+        zygote.start(files, limits, ...)   # usually through kernel_manager.SandboxedKernelManager
+
+Sources: bwrap(1), user_namespaces(7), pid_namespaces(7), unix(7).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import json
+import os
+import pwd
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from warplab.grading.limits import Limits
+from warplab.grading.zygote import receive, send
+
+COURSE = Path(__file__).resolve().parents[2]
+SHOWN = ("warplab", "kernels")  # of the course; not its solutions, tests, submissions or gradebook
+POOL = range(64000, 64256)  # users that no account of the machine has
+_LOCKS = Path("/run/warplab-grading")
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime")
+_PREFIX_PARTS = ("bin", "lib", "lib32", "lib64", "share", "etc", "nvvm", "targets", "pyvenv.cfg")
+
+_START_SECONDS = 120.0
+_ANSWER_SECONDS = 60.0
+
+_TEXTS = {
+    "exit": "the kernel ended by itself",
+    "killed": "the grader ended the kernel",
+    "wall": "the notebook took longer than {wall_seconds:g} seconds in all",
+    "cpu": "the notebook used more than {cpu_seconds:g} seconds of processor time in all",
+    "memory": "the notebook used more than {memory} MiB of memory",
+    "lost": "the processes of the notebook were lost",
+}
+
+
+class SandboxError(RuntimeError):
+    """The sandbox itself failed: a failure of the grader, not of the student's code."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Why a submission's processes ended.
+
+    `reason`: exit (by itself, with `code`: an exit status, or minus the signal), killed (by the grader), wall, cpu or
+    memory (a limit), or lost (a failure of the sandbox). `text` may be shown to a student. Seconds; bytes.
+    """
+
+    reason: str
+    text: str
+    code: int | None = None
+    cpu_seconds: float = 0.0
+    peak_bytes: int = 0
+    wall_seconds: float = 0.0
+
+    @property
+    def is_limit(self) -> bool:
+        return self.reason in ("wall", "cpu", "memory")
+
+    @classmethod
+    def of(cls, data: dict, limits: Limits) -> Ended:
+        memory = limits.memory_bytes >> 20
+        text = _TEXTS[data["reason"]].format(**{**limits.as_dict(), "memory": memory})
+        code = data["code"]
+        if data["reason"] == "exit" and code is not None and code < 0:
+            with contextlib.suppress(ValueError):
+                text = f"the kernel died of signal {signal.Signals(-code).name}"
+        elif data["reason"] == "exit":
+            text += f", with exit status {code}"
+        return cls(text=text, **data)
+
+
+class Sandbox:
+    """How to start a zygote. `kind` is "bubblewrap" or "limits"; `isolation` as in `child.Place`."""
+
+    kind: str
+    isolation: str
+
+    def describe(self) -> str:
+        raise NotImplementedError
+
+    def command(self, descriptor: int, scratch: Path, user: int | None) -> list[str]:
+        """The command that starts a zygote on the socket `descriptor`; for bubblewrap, inside it."""
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        """All of a zygote's environment."""
+        raise NotImplementedError
+
+
+def _environment(course: Path, home: str, temporary: str) -> dict[str, str]:
+    return {
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "HOME": home,
+        "TMPDIR": temporary,
+        "USER": "student",
+        "LOGNAME": "student",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(course),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "WARPLAB_BACKEND": "simulator",
+        # One thread: a submission must not take the cores of the others, and a zygote that has threads cannot fork.
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "2",
+    }
+
+
+def _zygote(descriptor: int, isolation: str, root: str) -> list[str]:
+    module = ["-P", "-m", "warplab.grading.zygote"]
+    return [sys.executable, *module, str(descriptor), isolation, root]
+
+
+class Bubblewrap(Sandbox):
+    """Bubblewrap's namespaces around the zygote, and inner ones around each submission where Linux grants them."""
+
+    kind = "bubblewrap"
+
+    def __init__(self, program: str, isolation: str = "nested", course: Path = COURSE) -> None:
+        self.program, self.isolation, self._course = program, isolation, course
+
+    def describe(self) -> str:
+        each = "its own namespaces" if self.isolation == "nested" else "a bubblewrap of its own"
+        return (
+            f"Submissions run in bubblewrap, each in {each}: no network, a private /tmp of limited size, everything "
+            "else read-only, no sight of other processes, of other submissions, of solutions, tests or the gradebook, "
+            "an empty environment, an unprivileged user, and limits on time, memory, processes and files."
+        )
+
+    def environment(self) -> dict[str, str]:
+        return _environment(Path("/course"), "/tmp/home", "/tmp")
+
+    def command(self, descriptor: int, scratch: Path, user: int | None) -> list[str]:
+        zygote = _zygote(descriptor, self.isolation, "/tmp")
+        if user is not None:
+            zygote += ["--become", str(user)]
+        return [*self.wrapped(user is not None, Limits().disk_bytes), "--", *zygote]
+
+    def wrapped(self, as_root: bool, disk_bytes: int) -> list[str]:
+        """bwrap and its options, up to the command."""
+        arguments = [self.program, "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+        arguments += ["--unshare-cgroup-try", "--new-session"]
+        # Linux tells a child of its parent's end when the thread that started it ends. The zygote also ends with its
+        # socket, so a thread that does not live as long loses nothing.
+        if threading.current_thread() is threading.main_thread():
+            arguments += ["--die-with-parent"]
+        if as_root:
+            # To become the pooled user, and to uncover /proc (see zygote.uncover_proc) before that.
+            arguments += ["--cap-drop", "ALL"]
+            for capability in ("CAP_SETUID", "CAP_SETGID", "CAP_SYS_ADMIN"):
+                arguments += ["--cap-add", capability]
+        else:
+            arguments += ["--unshare-user"]
+        arguments += ["--clearenv"]
+        for name, value in self.environment().items():
+            arguments += ["--setenv", name, value]
+        arguments += self._mounts()
+        size = str(disk_bytes)
+        arguments += ["--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/dev/shm"]
+        arguments += ["--remount-ro", "/dev", "--remount-ro", "/"]
+        return [*arguments, "--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--chdir", "/tmp"]
+
+    def _mounts(self) -> list[str]:
+        arguments: list[str] = ["--dir", "/tmp"]
+        for path in _SYSTEM:
+            if os.path.islink(path):
+                arguments += ["--symlink", os.readlink(path), path]
+            elif os.path.isdir(path):
+                arguments += ["--ro-bind", path, path]
+        paths = interpreter_paths()
+        # Bubblewrap would make the folders on the way for their owner only.
+        for folder in sorted(
+            {str(parent) for path in (*paths, "/course/x", "/etc/x") for parent in Path(path).parents} - {"/"}
+        ):
+            arguments += ["--perms", "0755", "--dir", folder]
+        for name in _ETC:
+            arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+        for path in paths:
+            arguments += ["--ro-bind", path, path]
+        for name in SHOWN:
+            if (self._course / name).is_dir():
+                arguments += ["--ro-bind", str(self._course / name), f"/course/{name}"]
+        return arguments
+
+
+class LimitsOnly(Sandbox):
+    """No bubblewrap: processes under limits, nothing hidden. `why`: what was missing, in words."""
+
+    kind = "limits"
+    isolation = "limits"
+
+    def __init__(self, why: str = "bubblewrap was not asked for") -> None:
+        self.why = why
+
+    def describe(self) -> str:
+        return (
+            f"NOT SANDBOXED ({self.why}). Submissions run under limits on time, memory, processes and file size, and "
+            "cannot open network connections on x86-64. They CAN read what the user who grades can read (solutions, "
+            "hidden tests, other submissions, the gradebook), "
+            + (
+                "and leave files in folders that every user may write."
+                if os.geteuid() == 0
+                else "write and delete what that user can, and signal or trace that user's other processes, the "
+                "grader among them."
+            )
+            + " Install bubblewrap (Debian, Ubuntu: sudo apt install bubblewrap) for grading that can be trusted."
+        )
+
+    def environment(self) -> dict[str, str]:
+        return _environment(COURSE, "/nonexistent", tempfile.gettempdir())
+
+    def command(self, descriptor: int, scratch: Path, user: int | None) -> list[str]:
+        command = _zygote(descriptor, self.isolation, str(scratch))
+        return command if user is None else [*command, "--uid", str(user)]
+
+
+def interpreter_paths() -> list[str]:
+    """Files and folders of this Python, its packages, and the symlinks on the way to its executable, sorted.
+
+    Folders that the system's own (/usr and so on) contain are left out. Of a prefix only the parts that programs and
+    libraries are in: around them may lie a user's other files, such as the course.
+    """
+    found: dict[str, None] = {}
+
+    def add(path: str) -> None:
+        if os.path.exists(path) and not _within(path, (*_SYSTEM, *found)):
+            found[path] = None
+
+    for prefix in (sys.base_prefix, os.path.realpath(sys.base_prefix), sys.prefix, os.path.realpath(sys.prefix)):
+        for part in _PREFIX_PARTS:
+            add(os.path.join(prefix, part))
+    step = sys.executable
+    while os.path.islink(step):
+        step = os.path.normpath(os.path.join(os.path.dirname(step), os.readlink(step)))
+        add(step)
+    for entry in sys.path:
+        if os.path.basename(entry) in ("site-packages", "dist-packages"):
+            add(entry)
+    return sorted(found)
+
+
+def _within(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(folder + "/") for folder in folders)
+
+
+@functools.lru_cache(maxsize=1)
+def find() -> Sandbox:
+    """The best sandbox that works here, tried out. LimitsOnly says why it is not Bubblewrap."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return LimitsOnly("bubblewrap is not installed")
+    problem = ""
+    for isolation in ("nested", "once"):
+        sandbox = Bubblewrap(program, isolation)
+        problem = try_out(sandbox)
+        if not problem:
+            return sandbox
+    return LimitsOnly(f"bubblewrap does not work here: {problem}")
+
+
+def try_out(sandbox: Bubblewrap) -> str:
+    """Empty where bubblewrap, and the inner namespaces if `sandbox` uses them, work; otherwise what went wrong."""
+    with pooled_user() as user:
+        as_root = user is not None
+        wrapped = sandbox.wrapped(as_root, 1 << 20)
+        command = [*wrapped, "--", sys.executable, "-P", "-m", "warplab.grading.preflight", sandbox.isolation]
+        command += [str(user)] if as_root else []
+        try:
+            ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env={}, stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    return "" if ran.returncode == 0 else (ran.stderr.strip().splitlines() or [f"exit status {ran.returncode}"])[-1]
+
+
+@contextlib.contextmanager
+def pooled_user():
+    """For root: a user id that no account and no other grader uses, held while the context lasts. Otherwise None."""
+    if os.geteuid() != 0:
+        yield None
+        return
+    _LOCKS.mkdir(mode=0o700, exist_ok=True)
+    accounts = {account.pw_uid for account in pwd.getpwall()}
+    for user in POOL:
+        if user in accounts:
+            continue
+        with open(_LOCKS / str(user), "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield user
+            return
+    raise SandboxError(f"all {len(POOL)} user ids of the pool are in use: are there that many graders on this machine?")
+
+
+class Zygote:
+    """The judge's handle of a warmed, sandboxed parent process, which runs one submission at a time.
+
+    Raises SandboxError where it does not start. `warm_seconds`: what its imports took. `used`: submissions started.
+    """
+
+    def __init__(self, sandbox: Sandbox | None = None) -> None:
+        self.sandbox = sandbox or find()
+        self.used = 0
+        self._limits = Limits()
+        self._lock = threading.Lock()
+        self._stack = contextlib.ExitStack()
+        try:
+            self._start_process()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start_process(self) -> None:
+        user = self._stack.enter_context(pooled_user())
+        scratch = Path(
+            self._stack.enter_context(tempfile.TemporaryDirectory(prefix="warplab-", ignore_cleanup_errors=True))
+        )
+        scratch.chmod(0o711)  # the pooled user passes through
+        self._errors = self._stack.enter_context(tempfile.TemporaryFile())
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel = self._stack.enter_context(ours)
+        with theirs:
+            self._process = subprocess.Popen(
+                self.sandbox.command(theirs.fileno(), scratch, user),
+                pass_fds=[theirs.fileno()],
+                env=self.sandbox.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=self._errors,
+                stderr=self._errors,
+                start_new_session=True,
+            )
+        ready = self._receive(_START_SECONDS)
+        if ready.get("threads") != 1:
+            raise SandboxError(f"the zygote has {ready.get('threads')} threads, and so cannot fork safely: {ready}")
+        self.warm_seconds: float = ready["seconds"]
+
+    def __enter__(self) -> Zygote:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    @property
+    def pid(self) -> int:
+        """The process that was started: bubblewrap, or the zygote itself."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None and self._channel.fileno() >= 0
+
+    @property
+    def fresh(self) -> bool:
+        """May it take another submission?"""
+        return self.alive and not (self.used and self.sandbox.isolation == "once")
+
+    def start(
+        self,
+        files: dict[str, bytes],
+        limits: Limits,
+        header: dict | None = None,
+        descriptors: Iterable[int] = (),
+        program: str = "kernel",
+    ) -> None:
+        """Start a submission: `files` by relative path go to its working folder, `header` and copies of `descriptors`
+        to the program. Raises ValueError for a path that leads elsewhere, SandboxError where it does not start.
+        """
+        for name in files:
+            if not name or "\0" in name or os.path.isabs(name) or ".." in Path(name).parts:
+                raise ValueError(f"a submission's file must have a relative path without '..', got {name!r}")
+        self._limits = limits
+        self.used += 1
+        head = json.dumps({**(header or {}), "files": [[name, len(data)] for name, data in files.items()]}).encode()
+        with tempfile.TemporaryFile() as payload:
+            payload.write(len(head).to_bytes(8, "big") + head)
+            for data in files.values():
+                payload.write(data)
+            payload.flush()
+            message = {"op": "start", "program": program, "limits": limits.as_dict()}
+            answer = self._ask(message, [payload.fileno(), *descriptors])
+        if "error" in answer:
+            raise SandboxError(f"a submission could not be started: {answer['error']}")
+
+    def status(self) -> Ended | None:
+        """None while the submission runs."""
+        return self._ended({"op": "status"})
+
+    def interrupt(self) -> None:
+        """As Ctrl-C in a notebook; a student's code may ignore it."""
+        self._ask({"op": "interrupt"})
+
+    def kill(self) -> Ended:
+        """End the submission. When this returns, none of its processes is left."""
+        ended = self._ended({"op": "kill"})
+        assert ended is not None
+        return ended
+
+    def close(self) -> None:
+        """End the zygote and all that it started."""
+        if hasattr(self, "_channel"):
+            self._channel.close()
+        if hasattr(self, "_process"):
+            try:
+                self._process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._stack.close()
+
+    def _ended(self, message: dict) -> Ended | None:
+        try:
+            answer = self._ask(message)
+        except SandboxError:
+            return Ended("lost", _TEXTS["lost"])
+        return Ended.of(answer["ended"], self._limits) if "ended" in answer else None
+
+    def _ask(self, message: dict, descriptors: list[int] = ()) -> dict:
+        with self._lock:
+            try:
+                send(self._channel, message, descriptors)
+            except OSError as error:
+                raise SandboxError(f"the zygote is gone ({error})") from error
+            return self._receive(_ANSWER_SECONDS)
+
+    def _receive(self, seconds: float) -> dict:
+        try:
+            if not select.select([self._channel], [], [], seconds)[0]:
+                raise SandboxError(f"the zygote did not answer within {seconds:g} s{self._last_words()}")
+            return receive(self._channel)[0]
+        except (OSError, EOFError, ValueError) as error:
+            time.sleep(0.05)  # its last words may be on their way
+            raise SandboxError(f"the zygote ended{self._last_words()}") from error
+
+    def _last_words(self) -> str:
+        self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 2000))
+        text = self._errors.read().decode(errors="replace").strip()
+        return f": {text}" if text else ""
