@@ -378,3 +378,103 @@ def test_no_function_and_no_inputs():
         checks.examples(3.0, [({}, 3.0)])
     with pytest.raises(ValueError, match="no inputs"):
         checks.examples(abs, [])
+
+
+# -- arrays ------------------------------------------------------------------------------------------------
+
+
+WANTED = np.linspace(1, 2, 12, dtype=np.float32).reshape(3, 4)
+
+
+def test_array_that_is_right(capsys):
+    checks.array(WANTED.copy(), WANTED, name="c")
+    checks.array(np.full((), 2.5), np.full((), 2.5))
+    checks.array(np.zeros((0, 3)), np.zeros((0, 3)))
+    checks.array(WANTED * np.float32(1 + 1e-6), WANTED, rtol=1e-5)
+    checks.array(np.array([np.inf, -np.inf]), np.array([np.inf, -np.inf]))
+    assert "c: right, an array of float32, shape (3, 4).\n" in capsys.readouterr().out
+
+
+def test_array_on_the_device():
+    from warplab import cp, cuda
+
+    checks.array(cuda.to_device(WANTED), WANTED)
+    checks.array(cp.asarray(WANTED), WANTED)
+
+
+class EqualsEverything(np.ndarray):
+    def __array_ufunc__(self, *_, **__):
+        return np.bool_(True)
+
+
+@pytest.mark.parametrize(
+    ("got", "kind", "message"),
+    [
+        (WANTED.tolist(), "wrong type", "c is no array"),
+        (WANTED.view(EqualsEverything), "wrong type", "c is no array"),
+        (WANTED[0], "wrong type", "c has the wrong shape"),  # would broadcast
+        (WANTED.reshape(1, 3, 4), "wrong type", "c has the wrong shape"),
+        (WANTED.astype(np.float64), "wrong type", "c has the wrong dtype"),
+        (np.full_like(WANTED, np.nan), "not finite", "c is not finite"),
+        (np.full_like(WANTED, np.inf), "not finite", "c is not finite"),
+        (WANTED + np.float32(0.5), "wrong result", "c is wrong in 12 of 12 elements, the first at [0, 0]"),
+    ],
+)
+def test_array_that_is_wrong(got, kind, message):
+    with pytest.raises(checks.CheckFailed, match=re.escape(message)) as caught:
+        checks.array(got, WANTED, rtol=0.1, atol=0.01, name="c")
+    assert caught.value.kind == kind
+
+
+@pytest.mark.parametrize("expected", [np.nan, np.inf])
+def test_not_even_nan_is_nan_and_infinity_is_no_number(expected):
+    for got in {np.nan, 1.0, -np.inf}:
+        with pytest.raises(checks.CheckFailed):
+            checks.array(np.array([got]), np.array([expected]), rtol=1.0, atol=1e300)
+
+
+# -- what a failure says without its message ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "line"),
+    [
+        ("", "not written", ""),
+        (INDEX + "if (i < n) c[i] = a[i];", "wrong result", ""),
+        (INDEX + "if (i < n) { c[i] = a[i] * b[i]; const_cast<float*>(a)[i] = 0; }", "input modified", ""),
+        (INDEX + "c[i] = a[i] * b[i];", "outside", "kernel.cu, line 1"),
+        (INDEX + "c[i % n] = i;", "outside|wrong result|race", None),
+        (INDEX + "while (n) c[0] = i;", "endless|race", None),
+        ("__trap();", "stopped", "kernel.cu, line 1"),
+    ],
+)
+def test_kind_and_line_of_a_failure(body, kind, line):
+    error = failure(cuda_kernel(body), PRODUCT, sizes=[40], launches=[(2, 32)])
+    assert re.fullmatch(kind, error.kind), error
+    assert line is None or error.line.startswith(line)
+    assert line != "" or error.line == ""
+
+
+def test_kind_of_a_limit_and_of_a_language():
+    error = failure(RIGHT, PRODUCT, sizes=[40], launches=[(2, 32)], limits={"global_store_bytes": 8})
+    assert (error.kind, error.counter) == ("limit", "global_store_bytes")
+    assert failure(RIGHT, PRODUCT, language="Numba").kind == "wrong language"
+    assert failure(abs, PRODUCT).kind == failure(lambda a: None, PRODUCT).kind == "no kernel"
+
+
+# -- the surroundings of a check ---------------------------------------------------------------------------
+
+
+def test_seeds_and_device_of_a_session():
+    from warplab.checks import session
+    from warplab.simulator import Device
+
+    device, drawn = Device(), iter([7, 8])
+    with session.using(session.Session(lambda: next(drawn), device)):
+        wrong = cuda_kernel(INDEX + "if (i < n) c[i] = 1;")
+        assert failure(wrong, PRODUCT).where.endswith("seed 7")
+        assert failure(wrong, PRODUCT).where.endswith("seed 8")
+    assert device.launches > 0
+    before = device.launches
+    checks.kernel(RIGHT, PRODUCT, sizes=[4])
+    assert device.launches == before

@@ -6,12 +6,14 @@ checks and `profile` on a GPU use it too.
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -85,8 +87,27 @@ Assemble = Callable[[int], tuple[str, str]]
 Bound = tuple[simulator.Entry, list[bytes], Assemble]
 
 
+class Source(Protocol):
+    """What a kernel is made from. Other programs may have compiled it: `grading.stand_ins` has sources of its own.
+
+    `blank`: known to do nothing, since its body is empty. `bind(args, arrays)` compiles it for the arguments and places
+    them; it raises ArgumentError for arguments that do not fit, and what the compiler raises.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def language(self) -> str: ...
+
+    @property
+    def blank(self) -> bool: ...
+
+    def bind(self, args: tuple, arrays: _Arrays) -> Bound: ...
+
+
 @contextmanager
-def prepare(source: CudaSource | PythonSource, args: tuple, device: simulator.Device) -> Iterator[Launch]:
+def prepare(source: Source, args: tuple, device: simulator.Device) -> Iterator[Launch]:
     """Compile `source` for `args`, put host arrays on `device`; what was put there is freed in the end."""
     arrays = _Arrays(device)
     try:
@@ -128,6 +149,8 @@ class CudaSource:
     options: tuple[str, ...] = ()
     file: str = "kernel.cu"
     name_expressions: tuple[str, ...] = ()
+    language: ClassVar[str] = "CUDA C++"
+    blank: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -152,22 +175,8 @@ class CudaSource:
         return entry
 
     def bind(self, args: tuple, arrays: _Arrays) -> Bound:
-        entry, signature = self.load(), self.signature
-        if signature is None or len(signature.parameters) != len(entry.params):
-            unknown = cuda_signature.Parameter("", "", False, None)
-            declared = [unknown] * len(entry.params)
-            shown = self.entry
-        else:
-            declared, shown = signature.parameters, str(signature)
-        if len(args) != len(entry.params):
-            raise ArgumentError(f"kernel {shown} takes {_arguments(len(entry.params))}, {_given(args)}")
-        params = []
-        for position, (param, parameter, value) in enumerate(zip(entry.params, declared, args, strict=True), 1):
-            what = f"argument {position} of kernel {self.entry}"
-            if parameter.declaration:
-                what += f", `{parameter.declaration}`,"
-            params.append(cuda_arguments.pack(what, param, parameter, value, arrays.address))
-        return entry, params, self.assemble
+        entry = self.load()
+        return entry, bind_cuda(self.entry, entry, self.signature, args, arrays), self.assemble
 
     def assemble(self, arch: int, signature: None = None) -> tuple[str, str]:
         """The assembler's report on machine code for capability `arch` (75 for 7.5), and the kernel's name in it."""
@@ -180,6 +189,27 @@ class CudaSource:
         if signature is not None and not signature.extern_c:
             expressions[self.entry] = None
         return tuple(expressions)
+
+
+def bind_cuda(
+    name: str, entry: simulator.Entry, signature: cuda_signature.Signature | None, args: tuple, arrays: _Arrays
+) -> list[bytes]:
+    """The bytes of each parameter of a CUDA C++ kernel. `signature`: as its source declares it, where that is known."""
+    if signature is None or len(signature.parameters) != len(entry.params):
+        unknown = cuda_signature.Parameter("", "", False, None)
+        declared = [unknown] * len(entry.params)
+        shown = name
+    else:
+        declared, shown = signature.parameters, str(signature)
+    if len(args) != len(entry.params):
+        raise ArgumentError(f"kernel {shown} takes {_arguments(len(entry.params))}, {_given(args)}")
+    params = []
+    for position, (param, parameter, value) in enumerate(zip(entry.params, declared, args, strict=True), 1):
+        what = f"argument {position} of kernel {name}"
+        if parameter.declaration:
+            what += f", `{parameter.declaration}`,"
+        params.append(cuda_arguments.pack(what, param, parameter, value, arrays.address))
+    return params
 
 
 @dataclass(eq=False)
@@ -195,6 +225,11 @@ class PythonSource:
     opt: bool = True
     launch_bounds: int | tuple[int, ...] | None = None
     compiled: dict[tuple, tuple[str, simulator.Entry]] = field(default_factory=dict)
+    language: ClassVar[str] = "Numba"
+
+    @property
+    def blank(self) -> bool:
+        return is_empty(self.function)
 
     @property
     def name(self) -> str:
@@ -229,26 +264,50 @@ class PythonSource:
 
     def signature_of(self, args: tuple) -> tuple:
         """Numba types that the kernel is compiled for when it is given `args`. Raises ArgumentError."""
-        names = self.parameters
-        if len(args) != len(names):
-            raise ArgumentError(
-                f"kernel {self.name}({', '.join(names)}) takes {_arguments(len(names))}, {_given(args)}"
-            )
-        signature = numba_arguments.types_of(self.name, names, args)
-        if self.signatures is not None:
-            signature = numba_arguments.match_signature(self.name, names, signature, self.signatures)
-        return signature
+        return numba_signature(self.name, self.parameters, self.signatures, args)
 
     def bind(self, args: tuple, arrays: _Arrays) -> Bound:
-        names, signature = self.parameters, self.signature_of(args)
+        signature = self.signature_of(args)
         entry = self.compile(signature)
-        params = []
-        for name, kind, value in zip(names, signature, args, strict=True):
-            params += numba_arguments.pack(kind, value, functools.partial(arrays.address, name=name))
+        params = bind_numba(self.parameters, signature, args, arrays)
         return entry, params, functools.partial(self.assemble, signature=signature)
 
 
-def source_of(kernel) -> CudaSource | PythonSource:
+def numba_signature(name: str, names: list[str], signatures: list[tuple] | None, args: tuple) -> tuple:
+    """Numba types that a kernel of the parameters `names` is compiled for when it is given `args`.
+
+    `signatures`: the explicit ones, if it has any. Raises ArgumentError.
+    """
+    if len(args) != len(names):
+        raise ArgumentError(f"kernel {name}({', '.join(names)}) takes {_arguments(len(names))}, {_given(args)}")
+    signature = numba_arguments.types_of(name, names, args)
+    return signature if signatures is None else numba_arguments.match_signature(name, names, signature, signatures)
+
+
+def bind_numba(names: list[str], signature: tuple, args: tuple, arrays: _Arrays) -> list[bytes]:
+    """The bytes of each PTX parameter of a Numba kernel that was compiled for `signature`."""
+    params = []
+    for name, kind, value in zip(names, signature, args, strict=True):
+        params += numba_arguments.pack(kind, value, functools.partial(arrays.address, name=name))
+    return params
+
+
+def is_empty(function: Callable) -> bool:
+    """Whether the body of a Python function does nothing."""
+
+    def empty():
+        pass
+
+    def operations(f: Callable) -> list[str]:
+        return [instruction.opname for instruction in dis.get_instructions(f)]
+
+    try:
+        return operations(function) == operations(empty)
+    except TypeError:  # a callable without Python code
+        return False
+
+
+def source_of(kernel) -> Source:
     """What `kernel` was made from."""
     if isinstance(kernel, CudaSource | PythonSource):
         return kernel

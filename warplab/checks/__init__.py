@@ -1,9 +1,10 @@
-"""Checks of a learner's answers: `kernel` for kernels, `examples` and `function` for Python functions.
+"""Checks of a learner's answers: `kernel` for kernels, `examples` and `function` for functions, `array` for arrays.
 
 Each returns None and prints one line, or raises `CheckFailed`, whose message says what was expected, what came, for
 which input, and where to look.
 """
 
+from .arrays import array
 from .cases import DEFAULT_SIZES, Case, cover, distinct, elementwise
 from .errors import CheckFailed
 from .functions import examples, function
@@ -13,6 +14,7 @@ __all__ = [
     "DEFAULT_SIZES",
     "Case",
     "CheckFailed",
+    "array",
     "cover",
     "distinct",
     "elementwise",

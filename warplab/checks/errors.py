@@ -2,17 +2,82 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+from ..simulator import errors as simulated
+
+# Kinds of failure: what a student is told of a hidden test, whose message would show its input.
+Kind = Literal[
+    "wrong result",
+    "wrong type",
+    "not finite",
+    "not written",
+    "input modified",
+    "exception",
+    "no function",
+    "no kernel",
+    "wrong language",
+    "arguments",
+    "outside",
+    "misaligned",
+    "uninitialized",
+    "race",
+    "barrier",
+    "assertion",
+    "endless",
+    "unknown instruction",
+    "stopped",
+    "limit",
+]
+_KINDS: tuple[tuple[type[simulated.SimulatorError], Kind], ...] = (
+    (simulated.IllegalAddress, "outside"),
+    (simulated.MisalignedAddress, "misaligned"),
+    (simulated.UninitializedRead, "uninitialized"),
+    (simulated.DataRace, "race"),
+    (simulated.DivergentBarrier, "barrier"),
+    (simulated.DivergentWarp, "barrier"),
+    (simulated.AssertFailed, "assertion"),
+    (simulated.InstructionLimit, "endless"),
+    (simulated.UnsupportedInstruction, "unknown instruction"),
+    (simulated.InvalidLaunch, "arguments"),
+)
+
+
+def kind_of(error: simulated.SimulatorError) -> Kind:
+    """What kind of failure the simulator reports."""
+    return next((kind for cls, kind in _KINDS if isinstance(error, cls)), "stopped")
+
+
+def line_of(error: simulated.SimulatorError) -> str:
+    """The line of the kernel that the simulator reports, as "cell [5], line 3: c[i] = a[i];"; "" if it names none."""
+    if not error.line:
+        return ""
+    return f"{error.file}, line {error.line}" + (f": {error.source.strip()}" if error.source else "")
+
 
 class CheckFailed(AssertionError):
     """An answer that a check rejects; `str(error)` is the whole message.
 
     `problem`: what is wrong, one sentence. `expected`, `got`: both sides, where there are two.
     `where`: the input that showed it (size, grid, block, seed). `look_at`: where to look, never the answer.
+    Not in the message, and free of inputs: `kind`; `line` of the learner's kernel; `counter` that is over its limit.
     """
 
-    def __init__(self, problem: str, *, expected: str = "", got: str = "", where: str = "", look_at: str = "") -> None:
+    def __init__(
+        self,
+        problem: str,
+        *,
+        expected: str = "",
+        got: str = "",
+        where: str = "",
+        look_at: str = "",
+        kind: Kind = "wrong result",
+        line: str = "",
+        counter: str = "",
+    ) -> None:
         self.problem, self.expected, self.got = problem, expected, got
         self.where, self.look_at = where, look_at
+        self.kind, self.line, self.counter = kind, line, counter
         rows = (("expected", expected), ("got", got), ("input", where), ("look at", look_at))
         lines = [problem]
         for label, text in rows:

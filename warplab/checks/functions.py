@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import dis
+import functools
 import math
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..kernel import is_empty
 from .errors import CheckFailed
+from .session import fresh_seed
 
 # Ratios of a wrong to a right answer that have a usual cause.
 _UNIT_RATIOS = (
@@ -47,25 +48,10 @@ def function(
     `make_arguments(rng)` returns the keyword arguments of one trial. `seed` repeats an earlier run.
     A bool from `reference` asks for a bool, anything else for a finite number within `rtol`. Raises `CheckFailed`.
     """
-    seed = secrets.randbits(32) if seed is None else seed
+    seed = fresh_seed() if seed is None else seed
     rng = np.random.default_rng(seed)
     inputs = [make_arguments(rng) for _ in range(trials)]
     _run(function, [(arguments, reference(**arguments)) for arguments in inputs], rtol, seed)
-
-
-def is_empty(function: Callable) -> bool:
-    """Whether the body of a Python function does nothing."""
-
-    def empty():
-        pass
-
-    def operations(f: Callable) -> list[str]:
-        return [instruction.opname for instruction in dis.get_instructions(f)]
-
-    try:
-        return operations(function) == operations(empty)
-    except TypeError:  # a callable without Python code
-        return False
 
 
 def _run(
@@ -74,11 +60,18 @@ def _run(
     name = getattr(function, "__name__", None)
     if not callable(function) or name is None:
         raise CheckFailed(
-            "A function is expected here.", expected="a Python function", got=f"{type(function).__name__}: {function!r}"
+            "A function is expected here.",
+            expected="a Python function",
+            got=f"{type(function).__name__}: {function!r}",
+            kind="no function",
         )
     if not table:
         raise ValueError("no inputs to check: the table or the number of trials is empty")
-    answers = [_answer(function, name, arguments, expected, seed) for arguments, expected in table]
+    calls = _calls(function, [arguments for arguments, _ in table])
+    answers = [
+        _answer(function, name, call, arguments, expected, seed)
+        for call, (arguments, expected) in zip(calls, table, strict=True)
+    ]
     for (arguments, expected), got in zip(table, answers, strict=True):
         if not _right(got, expected, rtol):
             raise CheckFailed(
@@ -91,19 +84,34 @@ def _run(
     print(f"{name}: right for {len(table)} input{'s' if len(table) > 1 else ''}.")
 
 
+def _calls(function: Callable[..., Any], inputs: list[Mapping[str, Any]]) -> list[Callable[[], Any]]:
+    """A call of `function` for each of the keyword arguments. One in another process takes all inputs at once."""
+    batch = getattr(function, "_warplab_batch", None)
+    if batch is not None:
+        return batch(inputs)
+    return [functools.partial(function, **arguments) for arguments in inputs]
+
+
 def _answer(
-    function: Callable[..., Any], name: str, arguments: Mapping[str, Any], expected: Any, seed: int | None
+    function: Callable[..., Any],
+    name: str,
+    call: Callable[[], Any],
+    arguments: Mapping[str, Any],
+    expected: Any,
+    seed: int | None,
 ) -> Any:
     """What the function returns, as a Python bool or float; its type and finiteness are checked here."""
     where = _call(name, arguments, seed)
     try:
-        got = function(**arguments)
+        got = call()
+    except CheckFailed:
+        raise
     except Exception as error:
-        raise CheckFailed(f"{name} raises {type(error).__name__}: {error}", where=where) from error
+        raise CheckFailed(f"{name} raises {type(error).__name__}: {error}", where=where, kind="exception") from error
     wanted = bool if isinstance(expected, (bool, np.bool_)) else float
     kind = "True or False" if wanted is bool else "a finite number"
     if got is None:
-        blank = is_empty(function)
+        blank = getattr(function, "_warplab_blank", False) or is_empty(function)
         raise CheckFailed(
             f"{name} is not written yet: it returns nothing." if blank else f"{name} returns nothing.",
             expected=kind,
@@ -112,6 +120,7 @@ def _answer(
             look_at="the return statement"
             if blank
             else "the return statement: print shows a value, return hands it back",
+            kind="not written" if blank else "wrong type",
         )
     types = (bool, np.bool_) if wanted is bool else (int, float, np.integer, np.floating)
     if not isinstance(got, types) or (wanted is float and isinstance(got, bool)):
@@ -121,10 +130,17 @@ def _answer(
             got=f"{type(got).__name__}: {got!r}",
             where=where,
             look_at="the type of the expression that is returned",
+            kind="wrong type",
         )
     value = wanted(got)
     if wanted is float and not math.isfinite(value):
-        raise CheckFailed(f"{name} returns a number that is not finite.", expected=kind, got=repr(value), where=where)
+        raise CheckFailed(
+            f"{name} returns a number that is not finite.",
+            expected=kind,
+            got=repr(value),
+            where=where,
+            kind="not finite",
+        )
     return value
 
 

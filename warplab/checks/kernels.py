@@ -5,10 +5,8 @@ Every launch runs in the simulator, also where there is a GPU, so that a grade d
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-import secrets
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,8 +19,8 @@ from ..simulator.counters import COUNTERS, LaunchProfile
 from ..simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError
 from . import explain
 from .cases import DEFAULT_SIZES, POISON_BYTE, Case, Launch, MakeCase, cover, poisoned, same_bits
-from .errors import CheckFailed
-from .functions import is_empty
+from .errors import CheckFailed, kind_of, line_of
+from .session import device, fresh_seed
 
 Limit = float | Callable[[int], float]
 Language = Literal["Numba", "CUDA C++"]
@@ -78,7 +76,7 @@ def kernel(
     `seed`: repeats an earlier run; each failure names its seed.
     """
     name = _name(kernel, language)
-    seed = secrets.randbits(32) if seed is None else seed
+    seed = fresh_seed() if seed is None else seed
     # Largest first: on many elements mistakes can be told apart that look alike on one.
     sizes, launches = sorted(set(sizes), reverse=True), list(launches)
     if not sizes or not launches:
@@ -88,9 +86,7 @@ def kernel(
             grid, block = launch(n) if callable(launch) else launch
             case = make_case(np.random.default_rng([seed, n, number]), n)
             run = _Run(kernel, name, case, n, grid, block, seed, rtol, atol)
-            profile, buffers = _launch(run)
-            _check_memory(run, profile, buffers)
-            _check_limits(run, profile, limits or {})
+            _check(run, limits or {})
     print(f"{name}: right for {_count(len(sizes), 'size')} and {_count(len(launches), 'launch shape')}.")
 
 
@@ -99,65 +95,87 @@ def _count(number: int, what: str) -> str:
 
 
 def _name(kernel: Any, language: Language | None) -> str:
-    from ..kernel import CudaSource, PythonSource, source_of
+    from ..kernel import source_of
 
-    if isinstance(kernel, FunctionType):
+    if isinstance(kernel, FunctionType) or getattr(kernel, "_warplab_on_the_host", False):
         raise CheckFailed(
             f"{kernel.__name__} is a Python function, which runs on the host.",
             expected="a kernel, which runs on the device",
             look_at="the line above its definition: @cuda.jit makes a kernel of a function",
+            kind="no kernel",
         )
     try:
         source = source_of(kernel)
     except TypeError as error:
-        raise CheckFailed("This is not a kernel.", got=str(error)) from None
+        raise CheckFailed("This is not a kernel.", got=str(error), kind="no kernel") from None
     # Numba 0.30 cannot compile an empty kernel that has a docstring and line information.
-    if isinstance(source, PythonSource) and is_empty(source.function):
-        raise CheckFailed(f"{source.name} is not written yet: its body is empty.")
-    written_in = "CUDA C++" if isinstance(source, CudaSource) else "Numba"
-    name = source.entry if isinstance(source, CudaSource) else source.name
-    if language is not None and written_in != language:
-        raise CheckFailed(f"{name} is in the wrong language.", expected=language, got=written_in)
-    return name
+    if source.blank:
+        raise CheckFailed(f"{source.name} is not written yet: its body is empty.", kind="not written")
+    if language is not None and source.language != language:
+        raise CheckFailed(
+            f"{source.name} is in the wrong language.",
+            expected=language,
+            got=source.language,
+            kind="wrong language",
+        )
+    return source.name
 
 
-def _launch(run: _Run) -> tuple[LaunchProfile, dict[str, np.ndarray]]:
+def _check(run: _Run, limits: Mapping[str, Limit]) -> None:
+    profile, buffers = _launch(run, counters=bool(limits))
+    if not limits:
+        try:
+            return _check_arrays(run, buffers)
+        except CheckFailed:  # the counters help to tell why
+            profile, buffers = _launch(run, counters=True)
+    if not profile.counts.global_store_bytes and not profile.counts.atomics:
+        raise run.failed(
+            "it wrote nothing. Either it is not written yet, or its result is never stored.",
+            expected=f"values in {', '.join(run.case.expected)}",
+            got="no store to global memory",
+            kind="not written",
+        )
+    _check_arrays(run, buffers)
+    _check_limits(run, profile, limits)
+
+
+def _launch(run: _Run, counters: bool) -> tuple[LaunchProfile, dict[str, np.ndarray]]:
     """Run the kernel: its profile, and its arrays afterwards. They have no room to spare: all beyond is illegal."""
     buffers = run.case.buffers()
     try:
-        return _simulate(run, tuple(buffers.values())), buffers
+        return _simulate(run, tuple(buffers.values()), counters=counters), buffers
     except IllegalAddress as error:
-        raise run.failed(**_outside(run, error)) from None
+        raise run.failed(**_outside(run, error), **_kind(error)) from None
     except DataRace as error:
         raise _race(run, error) from None
     except InstructionLimit as error:
         raise run.failed(
-            "does not come to an end.", got=str(error), look_at="the loop: does its index reach the end?"
+            "does not come to an end.",
+            got=str(error),
+            look_at="the loop: does its index reach the end?",
+            **_kind(error),
         ) from None
     except SimulatorError as error:
-        raise run.failed("is stopped by the simulator.", got=str(error)) from None
+        raise run.failed("is stopped by the simulator.", got=str(error), **_kind(error)) from None
     except (TypeError, ValueError) as error:
-        raise run.failed(**_unfit(run, error)) from None
+        raise run.failed(**_unfit(run, error), kind="arguments") from None
     except Exception as error:  # the compilers raise classes of their own
-        raise run.failed("does not compile.", got=f"{type(error).__name__}: {error}") from None
+        raise run.failed("does not compile.", got=f"{type(error).__name__}: {error}", kind="exception") from None
 
 
-@functools.cache
-def _device():
-    """A simulated GPU that holds nothing of the learner's."""
-    from ..simulator import Device
-
-    return Device()
+def _kind(error: SimulatorError) -> dict[str, str]:
+    return {"kind": kind_of(error), "line": line_of(error)}
 
 
 def _simulate(run: _Run, arguments: tuple, **options: int | bool) -> LaunchProfile:
     from ..kernel import simulate
 
     elements = max(np.size(value) for value in arguments)
-    options = {"path_limit": 10_000 + 64 * elements} | options
+    # The trace is for pictures.
+    options = {"path_limit": 10_000 + 64 * elements, "trace_warps": 0} | options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
-        return simulate(run.kernel, run.grid, run.block, arguments, device=_device(), **options)
+        return simulate(run.kernel, run.grid, run.block, arguments, device=device(), **options)
 
 
 def _unfit(run: _Run, error: Exception) -> dict[str, str]:
@@ -240,13 +258,13 @@ def _race(run: _Run, error: DataRace) -> CheckFailed:
     """The failure for a data race: what it did to the result, where it shows, tells more than the race itself."""
     buffers = run.case.buffers()
     try:
-        profile = _simulate(run, tuple(buffers.values()), races=False)
-        _check_memory(run, profile, buffers)
+        _simulate(run, tuple(buffers.values()), races=False, counters=False)
+        _check_arrays(run, buffers)
     except CheckFailed as wrong_result:
         return wrong_result
     except SimulatorError:
         pass
-    return run.failed("has a data race.", got=str(error), look_at="which thread owns which element")
+    return run.failed("has a data race.", got=str(error), look_at="which thread owns which element", **_kind(error))
 
 
 class _Guarded:
@@ -261,12 +279,12 @@ class _Guarded:
         self.size, self.itemsize = values.size, values.itemsize
         elements = max(2 * threads, 2 * values.size, BAND_ELEMENTS)
         self._band = -(-elements * self.itemsize // ALIGNMENT) * ALIGNMENT
-        self._buffer = Buffer(values.nbytes + 2 * self._band, _device())
+        self._buffer = Buffer(values.nbytes + 2 * self._band, device())
         self._pattern = pattern % 256
         self._buffer.bytes[:] = self._pattern
         view = np.ndarray(values.shape, values.dtype, self._buffer.bytes, self._band)
         view[...] = values
-        _device().memory.mark_initialized(self._buffer.address, self._buffer.nbytes)
+        device().memory.mark_initialized(self._buffer.address, self._buffer.nbytes)
         self.array = DeviceArray(self._buffer, view)
 
     def holds(self, address: int) -> bool:
@@ -284,14 +302,8 @@ class _Guarded:
         return before, after
 
 
-def _check_memory(run: _Run, profile: LaunchProfile, buffers: dict[str, np.ndarray]) -> None:
+def _check_arrays(run: _Run, buffers: dict[str, np.ndarray]) -> None:
     """Inputs unmodified, outputs written, finite where they must be, and right."""
-    if not profile.counts.global_store_bytes and not profile.counts.atomics:
-        raise run.failed(
-            "it wrote nothing. Either it is not written yet, or its result is never stored.",
-            expected=f"values in {', '.join(run.case.expected)}",
-            got="no store to global memory",
-        )
     for name, value in run.case.arguments.items():
         if isinstance(value, np.ndarray) and name not in run.case.expected:
             changed = np.flatnonzero(~same_bits(buffers[name], value).ravel())
@@ -302,6 +314,7 @@ def _check_memory(run: _Run, profile: LaunchProfile, buffers: dict[str, np.ndarr
                     expected=f"{name}[{at}] = {value.ravel()[at]}",
                     got=f"{name}[{at}] = {buffers[name].ravel()[at]}",
                     look_at="what stands to the left of =",
+                    kind="input modified",
                 )
     for name, expected in run.case.expected.items():
         _check_output(run, name, buffers[name], expected)
@@ -319,6 +332,7 @@ def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray) -
                 expected=f"{name}[{at}] = {wanted[at]}",
                 got="what was in memory before the launch",
                 look_at=look_at,
+                kind="not written",
             )
     # Either way NaN is equal to nothing.
     exact = not run.rtol and not run.atol
@@ -345,4 +359,6 @@ def _check_limits(run: _Run, profile: LaunchProfile, limits: Mapping[str, Limit]
                 expected=f"at most {explain.number(most)}",
                 got="none were counted" if got is None else explain.number(got),
                 look_at=explain.over_limit(profile, counter, got or math.nan, most),
+                kind="limit",
+                counter=counter,
             )
