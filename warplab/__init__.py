@@ -21,6 +21,7 @@ _NAMES = {
     "draw_accesses": "figures",
     "draw_grid": "figures",
     "draw_roofline": "figures",
+    "draw_timeline": "figures",
     "heat_map": "figures",
     "predict": "roofline",
     "predict_all": "roofline",
@@ -58,7 +59,9 @@ def _load_backend(on_gpu: str, on_simulator: str):
 
         gpu.install()
         return _importlib.import_module(on_gpu)
-    return _importlib.import_module(on_simulator)
+    module = _importlib.import_module(on_simulator)
+    getattr(module, "install", lambda: None)()
+    return module
 
 
 def load_ipython_extension(shell) -> None:

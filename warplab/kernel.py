@@ -60,6 +60,8 @@ def simulate(
         except simulator.SimulatorError as error:
             if error.kernel is not None:
                 error.kernel = source.name
+                if error.profile is not None:
+                    error.profile.kernel = source.name
                 error.args = (error.message(),)
             raise
         launch.copy_back()

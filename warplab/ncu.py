@@ -34,6 +34,7 @@ EQUAL = (
     *(f"shared_{op}_{what}" for op in ("load", "store", "atomic") for what in ("wavefronts", "conflicts")),
     *(f"global_atomic_{what}" for what in ("requests", "sectors")),
     *(f"local_{op}_requests" for op in ("load", "store")),
+    *("branches", "divergent_branches"),
 )
 EFFICIENCY = "warp_efficiency"
 EFFICIENCY_WITHIN = 0.02  # share of a warp's lanes
@@ -42,8 +43,6 @@ ALSO = {
     "warp_instructions": "smsp__inst_executed.sum",
     "threads_an_instruction": "smsp__thread_inst_executed_per_inst_executed.ratio",
     "threads_not_predicated_off": "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
-    "branches": "smsp__sass_branch_targets.sum",
-    "divergent_branches": "smsp__sass_branch_targets_threads_divergent.sum",
 }
 LABELS = {c.name: c.label for c in COUNTERS} | {EFFICIENCY: "warp efficiency"}
 

@@ -32,9 +32,12 @@ One number in a cell: both counted it. Two: ncu / **simulator**. The rules behin
   shared memory each lane takes a wavefront of its bank, except where 1 is added and the result not used
   (`ATOMS.POPC.INC`). For an integer added to an address that is the same for all, `ptxas` lets one lane add the
   warp's sum.
+- **Branches** are the conditional ones of the machine code, once a warp: not the predicated short conditions, not the
+  guard `if (i < n)` of a whole kernel, which ends threads by an exit under a predicate; but also the branch around the
+  way for rare arguments that each division and square root has.
 - **Warp efficiency** is `smsp__thread_inst_executed_per_inst_executed.ratio` / 32, threads that take part in an
   instruction, whether its predicate holds for them or not. The simulator weighs each PTX instruction by the number of
-  machine instructions that `ptxas` makes of it, and takes short conditions as predicated, without a branch
+  machine instructions that `ptxas` makes of it, and takes short conditions as predicated
   (`warplab/simulator/machine.py`). Both were read in the machine code of these kernels: on others expect somewhat more.
   `..._pred_on_...` (third number) counts only threads whose predicate holds, and so falls by one instruction in
   twenty for the guard `if (i < n)` alone, which is an exit under a predicate.

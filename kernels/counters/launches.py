@@ -341,11 +341,32 @@ _CAS = (
     "How often a compare-and-swap must be repeated depends on the order in which warps come, which is not the same "
     "from run to run on a GPU."
 )
+_UNROLLED_MORE = "ptxas unrolls a loop that PTX has unrolled 4 times once more, so that it turns less often."
+_LAID_OUT = "ptxas lays the conditions out with one branch more a warp."
+_RARE = "A division of 0 goes the way for rare arguments, whose branches the simulator does not count."
 _DIFFERENCES = {
     "append": (Difference("global_store_sectors", 0.05, _ORDER),),
     "append, one atomic a warp": (Difference("global_store_sectors", 0.05, _ORDER),),
-    "maximum by compare-and-swap": (Difference("global_atomic", 1.0, _CAS), Difference("warp_efficiency", 0.1, _CAS)),
-    "sparse rows": (Difference("global_load", 0.15, _UNROLLED),),
+    "maximum by compare-and-swap": (
+        Difference("global_atomic", 1.0, _CAS),
+        Difference("warp_efficiency", 0.1, _CAS),
+        Difference("branches", 0.1, _CAS),
+        Difference("divergent_branches", 0.5, _CAS),
+    ),
+    "sparse rows": (
+        Difference("global_load", 0.15, _UNROLLED),
+        Difference("branches", 0.6, _UNROLLED),
+        Difference("divergent_branches", 0.6, _UNROLLED),
+    ),
+    **{
+        name: (Difference("branches", 1.0, _UNROLLED_MORE),)
+        for name in ("row sums", "column sums", "matrix product, naive")
+    },
+    **{name: (Difference("branches", 0.13, _LAID_OUT),) for name in ("constant memory, one address", "switch by lane")},
+    **{
+        name: (Difference("branches", 0.05, _RARE), Difference("divergent_branches", 0.06, _RARE))
+        for name in ("Mandelbrot", "Numba: Mandelbrot")
+    },
     "histogram, global": (Difference("global_atomic_sectors", 0.02, _REPEATED),),
     "Numba: histogram": (Difference("global_atomic_sectors", 0.02, _REPEATED),),
     **{

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .steps import StepTrace
 
 WARP_SIZE = 32
 SECTOR_BYTES = 32
@@ -146,7 +149,7 @@ COUNTERS = (
         "branches",
         "branches",
         "smsp__sass_branch_targets.sum",
-        "conditional branches, once per warp, with those that end threads (no branches for ncu)",
+        "conditional branches of the machine code, once per warp; an exit under a condition is none",
     ),
     Counter(
         "divergent_branches",
@@ -156,7 +159,12 @@ COUNTERS = (
     ),
     Counter("barriers", "barriers", "", "block-wide barriers, once per warp"),
     Counter("atomics", "atomics", "", "atomic operations on global and shared memory, once per warp"),
-    Counter("tensor_operations", "tensor operations", "smsp__inst_executed_pipe_tensor.sum", "mma, once per warp"),
+    Counter(
+        "tensor_operations",
+        "tensor operations",
+        "smsp__inst_executed_pipe_tensor.sum",
+        "machine instructions of the tensor cores, once per warp; one of PTX may take several",
+    ),
     Counter("flops_f16", "FP16 operations", "", "an FMA counts two, once per thread"),
     Counter("flops_f32", "FP32 operations", "", "an FMA counts two, once per thread"),
     Counter("flops_f64", "FP64 operations", "", "an FMA counts two, once per thread"),
@@ -256,8 +264,9 @@ class Access:
 
 @dataclass
 class LaunchProfile:
-    """One launch: its counters in total and by source line, a trace of its first warps' memory accesses.
+    """One launch: its counters in total and by source line, a trace of what its first warps did.
 
+    `accesses`: their memory accesses, in order. `steps`: their instructions (`steps.StepTrace`), None if not traced.
     `footprint`: distinct bytes touched, in whole 32-byte sectors: "global_load_bytes", "global_store_bytes".
     `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: by shape and types, as
     "m16n8k16.f32.f16.f16.f32", once per warp.
@@ -274,6 +283,7 @@ class LaunchProfile:
     lines: dict[tuple[str, int], Counts] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
+    steps: StepTrace | None = field(default=None, repr=False, compare=False)
     footprint: dict[str, int] = field(default_factory=dict)
     mix: dict[str, int] = field(default_factory=dict)
     tensor_operations: dict[str, int] = field(default_factory=dict)

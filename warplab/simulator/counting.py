@@ -8,12 +8,15 @@ from .access import Addresses
 from .blocks import BARRIER, BRANCH
 from .counters import SECTOR_BYTES, Access, Counts, LaunchProfile
 from .groups import KnownPasses
+from .machine import exits
 from .program import Where
+from .steps import StepTrace, traced_lanes
 from .translate import Translation
 
 
 class Counting:
-    """Counters of one launch. `trace_warps`: of how many first warps accesses are kept, at most `trace_events`."""
+    """Counters of one launch. `trace_warps`: of how many first warps accesses and steps are kept, at most
+    `trace_events` of each."""
 
     def __init__(self, translation: Translation, memory, trace_warps: int, trace_events: int) -> None:
         self.translation, self.memory = translation, memory
@@ -28,6 +31,7 @@ class Counting:
         self.passes = KnownPasses()
         self.trace: list[tuple] = []
         self.trace_warps, self.trace_events = trace_warps, trace_events
+        self.steps = StepTrace(translation, trace_warps, trace_events) if trace_warps else None
 
     def block(self, number: int, group) -> None:
         self.block_threads[number] += group.count
@@ -76,11 +80,7 @@ class Counting:
     def _trace(self, site, space: str, addresses: Addresses, group) -> None:
         chunk = group.chunk
         threads = chunk.threads
-        limit = (
-            self.trace_warps * 32
-            if threads >= self.trace_warps * 32
-            else -(-self.trace_warps * 32 // threads) * threads
-        )
+        limit = traced_lanes(threads, self.trace_warps)
         if group.lanes is None:
             lanes = np.arange(min(limit, chunk.lanes))
         else:
@@ -135,12 +135,13 @@ class Counting:
                 counts = line(where)
                 counts.warp_instructions += issued_warps * static.instructions
                 counts.thread_instructions += issued_threads * static.instructions
+                counts.branches += issued_warps * static.branches
                 for precision, amount in static.flops.items():
                     name = f"flops_{precision}"
                     setattr(counts, name, getattr(counts, name) + threads * amount)
                 for kind, amount in static.mix.items():
                     profile.mix[kind] = profile.mix.get(kind, 0) + issued_warps * amount
-            if block.end == BRANCH and number not in heads:
+            if block.end == BRANCH and number not in heads and not exits(translation.blocks, block):
                 line(block.last.where).branches += issued_warps
                 line(block.last.where).divergent_branches += self.divergent[number]
             elif block.end == BARRIER:
@@ -167,7 +168,7 @@ class Counting:
             profile.tensor_operations[name] = profile.tensor_operations.get(name, 0) + amount
         profile.lines = dict(sorted(lines.items()))
         profile.counts = sum(lines.values(), Counts())
-        profile.accesses = self.trace
+        profile.accesses, profile.steps = self.trace, self.steps
         profile.footprint = footprint_bytes(self.touched_sectors())
 
     def touched_sectors(self) -> dict[tuple[str, int], int]:

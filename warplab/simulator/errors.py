@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .counters import LaunchProfile
+
 Index3 = tuple[int, int, int]
 
 
@@ -10,8 +15,11 @@ class SimulatorError(RuntimeError):
 
     `kernel`, `block`, `thread`, `file`, `line`: where it happened (None where that is not known).
     `address`, `array`: the address and the name of the array concerned; `reason`: the likely cause, one sentence.
+    `profile`: trace and counters of what ran until then, where the launch was counted; else None.
     `str(error)` is the whole message.
     """
+
+    profile: LaunchProfile | None = None
 
     def __init__(
         self,
@@ -97,9 +105,10 @@ class AssertFailed(SimulatorError):
 
 
 class InstructionLimit(SimulatorError):
-    """The launch executed more instructions than its budget: probably an endless loop.
+    """The launch executed more instructions than its limits allow (see `endless`).
 
-    `one_path`: more than `Options.path_limit` on one path, not more than `instruction_limit` in all threads.
+    `one_path`: more than `Options.path_limit` on one path, which speaks for an endless loop or a deadlock; else more
+    than `instruction_limit` in all threads, which may be but much work.
     """
 
     one_path = False

@@ -12,7 +12,7 @@ from .program import Address, Immediate, Instruction, Register
 
 SHORT = 7  # machine instructions that a condition skips and that are predicated rather than branched around
 
-# Division and roots by an approximation and its correction; the way for rare arguments lies outside.
+# Division and roots by an approximation and its correction; the way for rare arguments lies behind a branch.
 _EXPANDED = {
     ("div", "f32"): 10,
     ("div", "f64"): 20,
@@ -32,6 +32,7 @@ _WIDE = {
 _OTHER = {"bfe": 3, "bfi": 2, "clz": 2}
 
 
+_QUICK = frozenset(("approx", "full"))
 _WIDE_TYPES = frozenset(("s64", "u64", "b64"))
 _INTEGERS = frozenset(f"{letter}{bits}" for letter in "us" for bits in (8, 16, 32, 64))
 _ONE_ADDRESS = 9  # more for an integer added to one address: one lane adds the sum of its warp
@@ -68,7 +69,10 @@ def machine_instructions(blocks: list[Block]) -> dict[int, int]:
 
 
 def _fused(blocks: list[Block]) -> dict[int, int]:
-    """Multiplications and shifts that are used in additions only, and those: IMAD, IMAD.WIDE and LEA do both."""
+    """Multiplications and shifts that are used in additions only, and those: IMAD, IMAD.WIDE and LEA do both.
+
+    A shift of 64 bits with its only addition takes two, LEA and LEA.HI.
+    """
     made: dict[str, Instruction] = {}
     uses: dict[str, list[Instruction]] = {}
     for block in blocks:
@@ -77,14 +81,16 @@ def _fused(blocks: list[Block]) -> dict[int, int]:
                 uses.setdefault(name, []).append(i)
             shift = i.opcode in ("shl", "shr") and isinstance(i.operands[2], Immediate)
             product = i.opcode == "mul" and ("lo" in i.modifiers or "wide" in i.modifiers)
-            if product or (shift and i.modifiers[-1] not in _WIDE_TYPES):
+            if product or (shift and (i.opcode == "shl" or i.modifiers[-1] not in _WIDE_TYPES)):
                 made[destinations(i)[0]] = i
     result: dict[int, int] = {}
     for name, i in made.items():
         additions = uses.get(name, [])
+        if len(additions) > 1 and i.opcode == "shl" and i.modifiers[-1] in _WIDE_TYPES:
+            continue
         if additions and all(a.opcode in ("add", "sub") and a.modifiers[-1] in _INTEGERS for a in additions):
             wide = i.modifiers[-1] in _WIDE_TYPES
-            result[id(i)] = 3 if wide and "wide" not in i.modifiers else 0
+            result[id(i)] = 3 if wide and i.opcode == "mul" and "wide" not in i.modifiers else 0
             if not wide or "wide" in i.modifiers:
                 result.update({id(a): 1 for a in additions})
     return result
@@ -103,6 +109,14 @@ def _move_exits(blocks: list[Block], result: dict[int, int]) -> None:
                 result[id(block.counted[-1])] += block.end != JUMP
 
 
+def exits(blocks: list[Block], block: Block) -> bool:
+    """Is the branch that ends `block` an exit under a predicate: does one of its ways merely end the thread?
+
+    A branch back to the head of a loop, with the end behind it, stays a branch.
+    """
+    return blocks[block.target].only_ends or (blocks[block.index + 1].only_ends and block.target > block.index)
+
+
 def _alone(i: Instruction) -> int:
     kind = i.modifiers[-1] if i.modifiers else ""
     if i.opcode == "cvta" or (i.opcode == "ld" and "param" in i.modifiers):
@@ -112,13 +126,19 @@ def _alone(i: Instruction) -> int:
         return int(isinstance(source, Register) and "." in source.name)  # a special register
     if i.opcode == "cvt":
         return int(kind not in _INTEGERS or i.modifiers[-2] not in _INTEGERS)
-    if "approx" in i.modifiers or "full" in i.modifiers:
+    if _QUICK.intersection(i.modifiers):
         return 1 if "ftz" in i.modifiers and i.opcode == "lg2" else _APPROXIMATE.get(i.opcode, 1)
     if (i.opcode, kind) in _EXPANDED:
         return _EXPANDED[i.opcode, kind]
     if kind in _WIDE_TYPES and "wide" not in i.modifiers:
         return _WIDE.get(i.opcode, 1)
     return _OTHER.get(i.opcode, 1)
+
+
+def rare_ways(i: Instruction) -> int:
+    """Branches within an instruction: to the way for rare arguments (infinite, denormal) of a division or a root."""
+    kind = i.modifiers[-1] if i.modifiers else ""
+    return int(kind in ("f32", "f64") and (i.opcode, kind) in _EXPANDED and not _QUICK.intersection(i.modifiers))
 
 
 def predicated(blocks: list[Block], amounts: dict[int, int]) -> dict[int, int]:

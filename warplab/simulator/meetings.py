@@ -110,16 +110,18 @@ class Meetings:
         instruction = block.meeting if at_start else block.last
         lane, alive = int(lanes[0]), self.scheduler.alive
         missing = int(self._mask(instruction, group)[0] & alive[self.chunk.warp_of[lane]] & ~group.active[0])
-        names = ", ".join(str(k) for k in range(WARP_SIZE) if missing >> k & 1)
         name = "__syncwarp" if instruction.opcode == "bar" else instruction.opcode
         reason = (
             "Every thread that the mask names must reach the same call: compute the mask before the branch, "
             "or move the call out of it."
         )
         if self.scheduler.policy == "pascal":
-            reason = "With one program counter a warp, the lanes of the other side of a branch run only after these."
+            reason = (
+                "A deadlock: with one program counter a warp, the lanes of the other side of a branch run only after "
+                "these."
+            )
         raise DivergentWarp(
-            f"`{name}` waits for lanes of its mask that never come: {names}",
+            f"`{name}` waits for lanes of its mask that never come: {_ranges(missing)}",
             reason=reason,
             **self.chunk.where_instruction(instruction, lane),
         )
@@ -127,3 +129,11 @@ class Meetings:
     def _refuse_on_pascal(self) -> None:
         if self.scheduler.policy == "pascal":
             self.check_none_left()
+
+
+def _ranges(lanes: int) -> str:
+    """The lanes of a mask: "0 to 3, 7"."""
+    numbers = [k for k in range(WARP_SIZE) if lanes >> k & 1]
+    starts = [k for k in numbers if k - 1 not in numbers]
+    ends = [k for k in numbers if k + 1 not in numbers]
+    return ", ".join(f"{a} to {b}" if b > a else str(a) for a, b in zip(starts, ends, strict=True))

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import endless
 from .barriers import Barriers
 from .blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC
-from .errors import InstructionLimit, SimulatorError
+from .errors import SimulatorError
 from .groups import Group
 from .meetings import Meetings
 
@@ -46,6 +47,10 @@ class Scheduler:
         blocks, functions, registers = translation.blocks, translation.functions, chunk.registers
         lengths = [len(block.counted) for block in blocks]
         counting, pending = chunk.counting, self.pending
+        steps = None
+        if counting is not None and counting.steps is not None and chunk.first_block == 0:
+            steps = counting.steps
+            steps.start(chunk, self.policy)
         executed = path = 0
         current, group = 0, chunk.everyone
         while True:
@@ -63,9 +68,11 @@ class Scheduler:
             executed += group.count * lengths[current]
             path += lengths[current]
             if executed > self.budget or path > self.path_budget:
-                self._endless(block, group, path)
+                raise endless.error(self, block, group, executed, path)
             if counting is not None:
                 counting.block(current, group)
+                if steps is not None:
+                    steps.note(self, current, group, path - lengths[current])
             chunk.group, chunk.clock = group, path
             result = functions[current](chunk, registers, group.lanes)
             end = block.end
@@ -83,6 +90,11 @@ class Scheduler:
                 raise SimulatorError("the kernel stopped itself (trap)", **self.where(block, group))
             else:
                 current += 1
+
+    def waiting(self) -> list[np.ndarray]:
+        """Lanes held back at barriers and at warp-wide instructions, sorted arrays."""
+        at_barriers = [lanes for state in self.barriers.states.values() for _, lanes in state.waiting]
+        return [*self.meetings.held.values(), *self.meetings.syncing.values(), *at_barriers]
 
     def put(self, number: int, lanes: np.ndarray) -> None:
         """Let lanes go on at a block when its turn comes."""
@@ -137,7 +149,7 @@ class Scheduler:
         return None
 
     def _branch(self, block, group: Group, taken: np.ndarray) -> tuple[int, Group]:
-        """Where the group goes on; the lanes that go the other way are put aside."""
+        """Where the group goes on; the lanes that go the other way are put aside, or end if that is all they do."""
         following = block.index + 1
         count = int(np.count_nonzero(taken))
         if count == 0:
@@ -151,7 +163,14 @@ class Scheduler:
         there, here = Group(self.chunk, there), Group(self.chunk, here)
         if self.chunk.counting is not None and block.end == BRANCH:
             self.chunk.counting.divergent[block.index] += there.warps + here.warps - group.warps
-        self.put(block.target, there.lanes)
+        blocks = self.chunk.translation.blocks
+        if blocks[block.target].only_ends:
+            self._exit(there)
+        elif blocks[following].only_ends and block.target > following:
+            self._exit(here)
+            return block.target, there
+        else:
+            self.put(block.target, there.lanes)
         return following, here
 
     def _exit(self, group: Group) -> None:
@@ -168,24 +187,6 @@ class Scheduler:
         self.meetings.check_none_left()
         self.barriers.check_none_left()
         return False
-
-    def _endless(self, block, group: Group, path: int) -> None:
-        reason = (
-            "Does the loop's condition change in the loop? Is a step of 0 added, or does the index overflow? "
-            "For a long run that does end, raise `instruction_limit`."
-        )
-        if self.pending and self.policy == "pascal":
-            reason = (
-                "With one program counter a warp, lanes that have left the loop wait for those of their warp that are "
-                "still in it: if these wait for the others, for example for a lock, none can go on."
-            )
-        error = InstructionLimit(
-            f"the kernel does not end: stopped after {path:,} instructions of one path through it",
-            reason=reason,
-            **self.where(block, group),
-        )
-        error.one_path = path > self.path_budget
-        raise error
 
     def where(self, block, group: Group) -> dict:
         return self.chunk.where_block(block, 0 if group.lanes is None else int(group.lanes[0]))

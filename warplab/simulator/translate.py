@@ -15,7 +15,7 @@ import numpy as np
 from . import numerics
 from .blocks import CARRY, Block, cut, destinations
 from .errors import UnsupportedInstruction
-from .machine import machine_instructions, predicated
+from .machine import machine_instructions, predicated, rare_ways
 from .merging import merged_accesses
 from .program import Address, Entry, Immediate, Instruction, Operand, Param, Register, Symbol, Variable, Where, layout
 from .writer import DTYPES, SPECIAL, BlockWriter, Site
@@ -23,10 +23,11 @@ from .writer import DTYPES, SPECIAL, BlockWriter, Site
 
 @dataclass
 class StaticCounts:
-    """What one execution of a block's instructions of one line counts: machine instructions, in all and by kind, and a
-    thread's FLOPs by precision."""
+    """What one execution of a block's instructions of one line counts: machine instructions, in all and by kind, their
+    branches around rare cases, and a thread's FLOPs by precision."""
 
     instructions: int = 0
+    branches: int = 0
     flops: dict[str, int] = field(default_factory=dict)
     mix: dict[str, int] = field(default_factory=dict)
 
@@ -149,6 +150,7 @@ class _Translator:
         for instruction in block.counted:
             static = counts.setdefault(instruction.where, StaticCounts())
             static.instructions += amounts[id(instruction)]
+            static.branches += rare_ways(instruction)
             precision, amount = self.flops(instruction)
             if precision:
                 static.flops[precision] = static.flops.get(precision, 0) + amount

@@ -1,0 +1,95 @@
+"""A launch beyond its instruction limits: an endless loop, a deadlock, or merely much work; what the error says of it.
+
+No program can tell in general whether another one ends. Two signs are used: how far one path went, and whether the
+loop there waits for memory, as a spin lock does.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .blocks import Block
+from .errors import InstructionLimit
+
+_WAITING = frozenset(("volatile", "relaxed", "acquire", "mmio", "cas", "exch", "try_wait", "test_wait"))
+_RAISE = "If it does end later, raise the limit: simulate(..., path_limit={})."
+
+
+def error(scheduler, block: Block, group, executed: int, path: int) -> InstructionLimit:
+    """The error for a scheduler whose `group` was about to run `block` when a limit was passed.
+
+    `executed`: thread instructions of the chunk; `path`: instructions on its way.
+    """
+    one_path = path > scheduler.path_budget
+    far = f"stopped after {path:,} instructions of one path through it"
+    what = f"the kernel does not end: {far}"
+    chunk = scheduler.chunk
+    spinning = _waits_for_memory(chunk.translation.blocks, block)
+    if spinning and scheduler.policy == "pascal" and _held_up(scheduler, group):
+        what = f"the kernel does not end, a deadlock: {far}"
+        reason = (
+            "With one program counter a warp, lanes that have left the loop wait for those of their warp that are "
+            "still in it; these wait for the others, for example for a lock, so that none can go on."
+        )
+    elif spinning:
+        reason = (
+            "The loop waits for memory that another thread must change: is a lock never released, or does that thread "
+            "wait for this one?"
+        )
+        blocks = math.prod(chunk.geometry.grid)
+        if chunk.blocks < blocks:
+            reason += (
+                f" The simulator runs {chunk.blocks:,} of the {blocks:,} blocks at a time (option chunk_lanes): they "
+                "cannot wait for later ones."
+            )
+    elif one_path:
+        reason = "Does the loop's condition change in the loop? Is a step of 0 added, or does the index overflow?"
+        reason += " " + _RAISE.format(10 * scheduler.path_budget)
+    else:
+        what = (
+            f"the launch is too long: stopped after {executed:,} instructions of its threads, {path:,} on one path "
+            "through the kernel"
+        )
+        reason = (
+            "No thread came far, so there may just be much to do: take fewer elements, simulate some blocks only "
+            "(sample_blocks=64) or raise instruction_limit. Or do all threads run an endless loop?"
+        )
+    result = InstructionLimit(what, reason=reason, **scheduler.where(block, group))
+    result.one_path = one_path
+    return result
+
+
+def _held_up(scheduler, group) -> bool:
+    """Do lanes wait for others of their own warp in `group`?"""
+    warps = np.unique(scheduler.chunk.warp_of[group.all_lanes])
+    parts = [lanes for parts in scheduler.pending.values() for lanes in parts]
+    return any(np.isin(scheduler.chunk.warp_of[lanes], warps).any() for lanes in parts)
+
+
+def _waits_for_memory(blocks: list[Block], block: Block) -> bool:
+    """Is there an access in the loop around `block` that is meant to see what other threads write?"""
+    before: list[list[int]] = [[] for _ in blocks]
+    for one in blocks:
+        for number in one.successors():
+            before[number].append(one.index)
+    following = [one.successors() for one in blocks]
+    loop = _reached(following, block.index) & _reached(before, block.index)
+    return any(
+        not _WAITING.isdisjoint(i.modifiers) and i.opcode in ("ld", "atom", "mbarrier")
+        for number in loop
+        for i in blocks[number].counted
+    )
+
+
+def _reached(following: list, start: int) -> set[int]:
+    """Blocks that control comes to after `start`, itself only if it comes back."""
+    reached: set[int] = set()
+    work = list(following[start])
+    while work:
+        number = work.pop()
+        if number not in reached:
+            reached.add(number)
+            work += following[number]
+    return reached
