@@ -1,11 +1,13 @@
 """Warp Lab's command line: `python -m warplab COMMAND`."""
 
+import importlib
 import sys
 
 USAGE = """usage: python -m warplab COMMAND
 
   doctor                     what this machine has, which backend runs and why, and what to do where something is off
   check FOLDER-OR-NOTEBOOK   run your notebook of an exercise in a fresh process and show the points by problem
+  grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
 
 python -m warplab COMMAND --help tells more.
 """
@@ -24,6 +26,8 @@ def main(arguments):
         from warplab.doctor import main as run
     elif command == "check":
         run = _check
+    elif command == "grade":
+        run = _grade
     else:
         print(f"error: no command {command!r}\n\n{USAGE}", end="", file=sys.stderr)
         return 2
@@ -31,9 +35,17 @@ def main(arguments):
 
 
 def _check(arguments):
-    """`warplab.checks` needs the course's packages; without them the doctor says what is missing."""
+    return _with_packages("warplab.checks.cli", arguments)
+
+
+def _grade(arguments):
+    return _with_packages("warplab.grading.cli", arguments)
+
+
+def _with_packages(module, arguments):
+    """Run a command that needs the course's packages; without them the doctor says what is missing."""
     try:
-        from warplab.checks.cli import main as run
+        run = importlib.import_module(module).main
     except ImportError as error:
         print(
             f"error: {error}. Run the course with its own Python, .venv/bin/python; see make doctor.", file=sys.stderr

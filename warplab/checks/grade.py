@@ -54,9 +54,10 @@ def assemble(submitted: NotebookNode, release: NotebookNode) -> NotebookNode:
     """The release with a learner's answers and own cells in it.
 
     Of a submitted cell of the exercise only the text counts, and only where the learner may write (the last copy, if
-    there are several). Locked and graded cells are the release's: edits undone, copies left out, deleted cells put back.
-    They keep the release's order, since a test may use what an earlier one defined, and no learner's cell may stand in
-    for that. Any other cell stays behind the cell of the exercise that it follows, without nbgrader's metadata.
+    there are several). Locked and graded cells are the release's: edits undone, copies left out, deleted cells put
+    back. They keep the release's order, since a test may use what an earlier one defined, and no learner's cell may
+    stand in for that. Any other cell stays behind the cell of the exercise that it follows, without nbgrader's
+    metadata.
     """
     exercise = {cell_id(cell): cell for cell in release.cells if cell_id(cell)}
     last = {cell_id(cell): index for index, cell in enumerate(submitted.cells)}

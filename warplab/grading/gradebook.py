@@ -108,15 +108,19 @@ class Book:
             }
         }
 
-    def merge(self, student: str, executed: NotebookNode, timestamp: datetime | None, graded: bool) -> NotebookNode:
-        """Enter one executed notebook. Returns it as nbgrader would write it to the autograded folder.
+    def trimmed(self, executed: NotebookNode) -> NotebookNode:
+        """An executed notebook as nbgrader writes it to the autograded folder."""
+        notebook, resources = copy.deepcopy(executed), self._resources(".")
+        for preprocessor in (IgnorePattern, ClearMetadataPreprocessor, LimitOutput):
+            notebook, resources = preprocessor(config=self.course.config)(notebook, resources)
+        return notebook
+
+    def merge(self, student: str, trimmed: NotebookNode, timestamp: datetime | None, graded: bool) -> None:
+        """Enter one executed notebook.
 
         `graded`: whether it was executed; otherwise no cell of it waits for a grade by hand.
         """
-        config, resources = self.course.config, self._resources(student)
-        notebook = copy.deepcopy(executed)
-        for preprocessor in (IgnorePattern, ClearMetadataPreprocessor, LimitOutput):
-            notebook, resources = preprocessor(config=config)(notebook, resources)
+        resources = self._resources(student)
         with _quiet_session():
             self.gradebook.update_or_create_student(student)
             when = {} if timestamp is None else {"timestamp": timestamp}
@@ -125,7 +129,7 @@ class Book:
             resources["nbgrader"]["held"] = Held(
                 {grade.name: grade for grade in entry.grades}, {comment.name: comment for comment in entry.comments}
             )
-            _SaveAutoGrades(config=config)(notebook, resources)
+            _SaveAutoGrades(config=self.course.config)(trimmed, resources)
             if not graded:
                 for grade in entry.grades:
                     if grade.auto_score is None:
@@ -135,7 +139,6 @@ class Book:
             self.gradebook.db.commit()
         if late:
             self._assign_late_penalty(student)
-        return notebook
 
     def _assign_late_penalty(self, student: str) -> None:
         AssignLatePenalties(config=self.course.config).preprocess(nbformat.v4.new_notebook(), self._resources(student))

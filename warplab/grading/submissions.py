@@ -112,7 +112,8 @@ def _excess(sizes: Mapping[str, int]) -> str:
         return f"The submission has more than {MAX_FILES} files."
     for path, size in sizes.items():
         if path.endswith(".ipynb") and size > MAX_NOTEBOOK:
-            return f"{path} has {size / 2**20:.0f} MiB, and a notebook may have {MAX_NOTEBOOK // 2**20}: clear its outputs."
+            allowed = MAX_NOTEBOOK // 2**20
+            return f"{path} has {size / 2**20:.0f} MiB, and a notebook may have {allowed}: clear its outputs."
     total = sum(sizes.values())
     if total > MAX_BYTES:
         return f"The submission has {total / 2**20:.0f} MiB, and {MAX_BYTES // 2**20} are allowed."
@@ -266,7 +267,7 @@ def _changes(submitted: NotebookNode, master: NotebookNode) -> list[str]:
         if is_locked(given):
             if not copies:
                 notes.append(f"Cell {name!r} was deleted: put back.")
-            elif copies[-1].source.rstrip() != without_hidden_tests(given.source).rstrip():
+            elif copies[-1].source.rstrip() not in (without_hidden_tests(given.source).rstrip(), given.source.rstrip()):
                 notes.append(f"Cell {name!r} was edited: the instructor's was used.")
         elif not copies and (is_solution(given) or is_task(given)):
             notes.append(f"The answer cell {name!r} is missing.")

@@ -1,0 +1,294 @@
+"""Who grades: judges on this machine, or on a `dask.distributed` cluster. Neither sees the gradebook.
+
+Both give results in the order in which they are ready. A judge that ends or hangs is killed with all that it started
+and replaced; its job is tried once more, then the result is an infra_error, which waits for a person.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import queue
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from .jobs import Job, Result, pack
+
+START_SECONDS = 180.0
+# What a judge may take beyond the wall limit of the student's process: its own cells, compiling, packing.
+SPARE_SECONDS = 120.0
+ATTEMPTS = 2
+MAX_JOBS = 100  # of one judge; then a fresh one, so that no library's cache grows with the class
+MAX_MEMORY = 3 * 2**30  # bytes at its peak, likewise
+
+
+class Executor(Protocol):
+    """Whoever turns jobs into results."""
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Result]: ...
+
+
+class JudgeFailure(Exception):
+    """A judge ended, hung, or did not start; the message says which, and its last words."""
+
+
+class JudgeProcess:
+    """One judge in a process of its own. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen | None = None
+        self.protection = ""
+        self.closed = False
+        self._jobs = 0
+
+    def grade(self, job: Job) -> Result:
+        """The result of one job, whatever happens to the judge."""
+        failure = ""
+        for _ in range(ATTEMPTS):
+            try:
+                self.start()
+                message = self._exchange(pack(job.as_message()), job.limits.wall_seconds + SPARE_SECONDS)
+                result = Result.from_message(message)
+            except JudgeFailure as error:
+                failure = str(error)
+                self.kill()
+                continue
+            self._jobs += 1
+            if self._jobs >= MAX_JOBS or result.memory > MAX_MEMORY:
+                self.kill()
+            return result
+        return Result(job.key, "infra_error", f"The grader's own process failed {ATTEMPTS} times: {failure}")
+
+    def start(self) -> None:
+        """Start the process if there is none, and wait until it is warm. Raises `JudgeFailure`."""
+        if self.closed:
+            raise JudgeFailure("the grading is being ended")
+        if self.process is not None:
+            return
+        self._errors = tempfile.TemporaryFile()
+        self._rest = b""
+        self._jobs = 0
+        course = str(Path(__file__).resolve().parents[2])
+        path = os.pathsep.join(filter(None, [course, os.environ.get("PYTHONPATH", "")]))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "warplab.grading.judge"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "PYTHONPATH": path, "WARPLAB_BACKEND": "simulator"},
+            start_new_session=True,  # Ctrl-C at the terminal is for the coordinator alone
+        )
+        os.set_blocking(self.process.stdin.fileno(), False)
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.protection = self._exchange(b"", START_SECONDS)["sandbox"]
+
+    def kill(self) -> None:
+        """End the process and everything below it."""
+        if self.process is None:
+            return
+        process, self.process = self.process, None
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGSTOP)  # a process that stands still starts no other meanwhile
+        for pid in [*_descendants(process.pid), process.pid]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+        self._errors.close()
+
+    def _exchange(self, message: bytes, seconds: float) -> dict[str, Any]:
+        """Send a message and wait for the next one. Raises `JudgeFailure`."""
+        assert self.process is not None
+        deadline = time.monotonic() + seconds
+        inlet, outlet = self.process.stdin.fileno(), self.process.stdout.fileno()
+        left = memoryview(message)
+        with selectors.DefaultSelector() as selector:
+            selector.register(outlet, selectors.EVENT_READ)
+            if left:
+                selector.register(inlet, selectors.EVENT_WRITE)
+            received = bytearray(self._rest)
+            while True:
+                if len(received) >= 8:
+                    end = 8 + int.from_bytes(received[:8], "big")
+                    if len(received) >= end:
+                        self._rest = bytes(received[end:])
+                        return json.loads(received[8:end])
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    raise JudgeFailure(f"it gave no answer within {seconds:.0f} s")
+                for key, _ in selector.select(remaining):
+                    if key.fd == outlet:
+                        piece = os.read(outlet, 1 << 20)
+                        if not piece:
+                            raise JudgeFailure(self._last_words())
+                        received += piece
+                    else:
+                        try:
+                            left = left[os.write(inlet, left[: 1 << 20]) :]
+                        except BrokenPipeError:
+                            raise JudgeFailure(self._last_words()) from None
+                        if not left:
+                            selector.unregister(inlet)
+
+    def _last_words(self) -> str:
+        assert self.process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        code = self.process.returncode
+        how = "it closed its output" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 2000))
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        return f"it ended ({how}): {lines[-1]}" if lines else f"it ended ({how})"
+
+
+class LocalWorkers:
+    """`count` judges on this machine."""
+
+    def __init__(self, count: int) -> None:
+        if count < 1:
+            raise ValueError(f"the number of workers must be positive, got {count}")
+        self.count = count
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
+        feed, turn = iter(jobs), threading.Lock()
+        ready: queue.SimpleQueue[Result | BaseException | None] = queue.SimpleQueue()
+        stopping = threading.Event()
+        judges = [JudgeProcess() for _ in range(self.count)]
+
+        def work(judge: JudgeProcess) -> None:
+            try:
+                while not stopping.is_set():
+                    with turn:
+                        job = next(feed, None)
+                    if job is None:
+                        break
+                    ready.put(judge.grade(job))
+            except BaseException as error:  # of reading the next job: for the coordinator to tell
+                ready.put(error)
+            finally:
+                judge.kill()
+                ready.put(None)
+
+        threads = [threading.Thread(target=work, args=(judge,), daemon=True) for judge in judges]
+        for thread in threads:
+            thread.start()
+        try:
+            running = len(threads)
+            while running:
+                item = ready.get()
+                if item is None:
+                    running -= 1
+                elif isinstance(item, BaseException):
+                    raise item
+                else:
+                    yield item
+        finally:
+            stopping.set()
+            for judge in judges:
+                judge.closed = True
+                if (process := judge.process) is not None:
+                    process.kill()  # its thread sees the end
+            for thread in threads:
+                thread.join(30)
+
+
+class DaskWorkers:
+    """The workers of a `dask.distributed` cluster, one judge for each of their threads.
+
+    Their machines need this course at the same version, bubblewrap, and no files of the class. The job of a worker
+    that is lost goes to another one.
+    """
+
+    def __init__(self, address: str, wait_seconds: float = 60.0) -> None:
+        self.address, self.wait_seconds = address, wait_seconds
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
+        from distributed import Client, as_completed
+
+        feed, version = iter(jobs), course_version()
+        with Client(self.address, timeout=self.wait_seconds, set_as_default=False) as client:
+            client.wait_for_workers(1, timeout=self.wait_seconds)
+            pending = as_completed()
+            keys = {}
+
+            def submit() -> bool:
+                job = next(feed, None)
+                if job is None:
+                    return False
+                future = client.submit(grade_message, job.as_message(), version, pure=False, retries=ATTEMPTS - 1)
+                keys[future.key] = job.key
+                pending.add(future)
+                return True
+
+            # As many as keep every thread busy: a whole class would lie in the scheduler's memory.
+            for _ in range(2 * max(4, sum(client.nthreads().values()))):
+                if not submit():
+                    break
+            for future in pending:
+                key = keys.pop(future.key)
+                if future.status == "finished":
+                    result = Result.from_message(future.result())
+                else:
+                    reason = f"The job failed on the cluster: {future.exception()!r}"[:500]
+                    result = Result(key, "infra_error", reason)
+                future.release()
+                submit()
+                yield result
+
+
+_idle: list[JudgeProcess] = []  # of this worker process
+
+
+def grade_message(message: dict[str, Any], version: str) -> dict[str, Any]:
+    """What a worker of the cluster runs: a job's message to a result's, by a judge of its own."""
+    job = Job.from_message(message)
+    if course_version() != version:
+        where = os.uname().nodename
+        reason = f"The course on {where} is not the coordinator's: update it there and start the worker anew."
+        return Result(job.key, "infra_error", reason).as_message()
+    judge = _idle.pop() if _idle else JudgeProcess()
+    try:
+        return judge.grade(job).as_message()
+    finally:
+        _idle.append(judge)
+
+
+@functools.cache
+def course_version() -> str:
+    """Hash of the course's modules: results of another version are not comparable."""
+    folder = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _descendants(pid: int) -> list[int]:
+    """Processes below `pid`, nearest first."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                # The second field, a name in brackets, may hold anything.
+                fields = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(entry))
+    found = []
+    left = [pid]
+    while left:
+        below = children.get(left.pop(0), [])
+        found += below
+        left += below
+    return found
