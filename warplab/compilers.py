@@ -9,9 +9,11 @@ import contextlib
 import functools
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from warplab import linked_code, ptx_linking
 from warplab.errors import short_traceback
 
 DEFAULT_ARCH = 90
@@ -100,8 +102,11 @@ def assemble_cuda(
 
 
 @functools.lru_cache(maxsize=256)
-def assemble_ptx(ptx: str, arch: int) -> str:
-    """nvJitLink's report on machine code of PTX. Raises RuntimeError for PTX that it refuses."""
+def assemble_ptx(ptx: str, arch: int, max_registers: int | None = None) -> str:
+    """nvJitLink's report on machine code of PTX. Raises RuntimeError for PTX that it refuses.
+
+    `max_registers`: the assembler's limit for a thread.
+    """
     try:
         from cuda.bindings import nvjitlink
 
@@ -119,6 +124,8 @@ def assemble_ptx(ptx: str, arch: int) -> str:
     data = ptx.encode()
     # From its cache nvJitLink gives half a report.
     arguments = [f"-arch=sm_{arch}", "-verbose", "-no-cache"]
+    if max_registers is not None:
+        arguments.append(f"-maxrregcount={max_registers}")
     handle = nvjitlink.create(len(arguments), arguments)
     try:
         nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel.ptx")
@@ -130,7 +137,29 @@ def assemble_ptx(ptx: str, arch: int) -> str:
         nvjitlink.destroy(handle)
 
 
-def compile_numba(
+def compile_numba(function: Callable, signature: tuple, arch: int = DEFAULT_ARCH, **options) -> tuple[str, str]:
+    """PTX with line information of a Python kernel, and the name of its entry in it; see `compile_numba_program`."""
+    program = compile_numba_program(function, signature, arch, **options)
+    return program.ptx, program.entry
+
+
+@dataclass(frozen=True)
+class NumbaProgram:
+    """A compiled Python kernel. `entry`: its name in `ptx`. `texts`: of linked CUDA C++ that is in no file, by name.
+
+    `library`, `annotation`: Numba's own, with the LLVM code and the types of the variables. `exceptions`: finds what
+    a debug kernel raised, by its number.
+    """
+
+    ptx: str
+    entry: str
+    texts: dict[str, str]
+    library: object
+    annotation: object
+    exceptions: Callable[[int], tuple]
+
+
+def compile_numba_program(
     function: Callable,
     signature: tuple,
     arch: int = DEFAULT_ARCH,
@@ -138,38 +167,51 @@ def compile_numba(
     fastmath: bool = False,
     opt: bool = True,
     launch_bounds: int | tuple[int, ...] | None = None,
-) -> tuple[str, str]:
-    """PTX with line information of a Python kernel, and the name of its entry in it.
+    debug: bool = False,
+    link: tuple = (),
+) -> NumbaProgram:
+    """A Python kernel as `numba.cuda` compiles it for capability `arch` (75 for 7.5), with what it links.
 
-    `signature`: a tuple of Numba types, one an argument. The entry's mangled name is replaced by the function's
-    own, so that the PTX can be read. Raises Numba's own errors (`numba.cuda.core.errors.TypingError` and so on).
+    `signature`: a tuple of Numba types, one an argument. `link`: paths (.cu, .ptx) and objects such as
+    `cuda.CUSource`. The entry's mangled name is replaced by the function's own, so that the PTX can be read. Raises
+    Numba's own errors (`numba.cuda.core.errors.TypingError` and so on), CompileError for linked CUDA C++ that does not
+    compile, NotImplementedError for linked code that is neither CUDA C++ nor PTX.
     """
-    cuda = _numba_cuda()
+    _numba_cuda()
+    from numba.cuda import types
+    from numba.cuda.compiler import compile_cuda, kernel_fixup
+    from numba.cuda.core.errors import NumbaDebugInfoWarning
+    from numba.cuda.cudadrv import nvvm
+
     capability = divmod(arch, 10)
-    with numba_without_gpu(capability):
+    with numba_without_gpu(capability), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaDebugInfoWarning)  # a function made by exec() has no lines to record
         try:
-            ptx, _ = cuda.compile_ptx(
+            compiled = compile_cuda(
                 function,
+                types.void,
                 signature,
-                cc=capability,
+                debug=debug,
                 lineinfo=True,
                 fastmath=fastmath,
-                opt=opt,
-                launch_bounds=launch_bounds,
+                nvvm_options={"fastmath": fastmath, "opt": 3 if opt else 0},
+                cc=capability,
             )
-        except RuntimeError as error:
-            if "multiple PTX files" in str(error):
-                raise NotImplementedError(
-                    f"kernel {function.__name__} uses a Numba function that links a second file of CUDA C++ "
-                    "(float16 and bfloat16 math do); the simulator does not link"
-                ) from error
-            raise
         except Exception as error:  # whatever a mistake in the kernel makes of Numba: only the message helps a learner
             error._render_traceback_ = functools.partial(short_traceback, error)
             raise
+        library = compiled.library
+        kernel = library.get_function(compiled.fndesc.llvm_func_name)
+        kernel_fixup(kernel, debug)
+        nvvm.set_launch_bounds(kernel, launch_bounds)
+        modules = library.get_asm_strs(cc=capability)
+    linked = linked_code.of_kernel(modules, [*link, *library._linking_files])
+    ptx = ptx_linking.link([*modules, *(code.ptx(arch) for code in linked)])
     mangled = re.search(r"\.visible \.entry (\w+)\(", ptx).group(1)
     entry = function.__name__ if function.__name__.isidentifier() else "kernel"
-    return ptx.replace(mangled, entry), entry
+    texts = {code.name: code.text for code in linked}
+    annotation, exceptions = compiled.type_annotation, compiled.call_helper.get_exception
+    return NumbaProgram(ptx.replace(mangled, entry), entry, texts, library, annotation, exceptions)
 
 
 @contextlib.contextmanager

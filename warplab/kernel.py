@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -214,11 +214,20 @@ def bind_cuda(
     return params
 
 
+class Compiled(NamedTuple):
+    """A Python kernel for one tuple of argument types. `ptx` names source files as reports show them."""
+
+    ptx: str
+    simulated: simulator.Entry
+    program: compilers.NumbaProgram
+
+
 @dataclass(eq=False)
 class PythonSource:
     """A kernel in Python, compiled by Numba once for each tuple of argument types.
 
-    `signatures`: explicit tuples of Numba types, None to compile for whatever comes.
+    `signatures`: explicit tuples of Numba types, None to compile for whatever comes. The rest are options of
+    `cuda.jit`.
     """
 
     function: Callable
@@ -226,7 +235,10 @@ class PythonSource:
     fastmath: bool = False
     opt: bool = True
     launch_bounds: int | tuple[int, ...] | None = None
-    compiled: dict[tuple, tuple[str, simulator.Entry]] = field(default_factory=dict)
+    debug: bool = False
+    link: tuple = ()
+    max_registers: int | None = None
+    compiled: dict[tuple, Compiled] = field(default_factory=dict)
     language: ClassVar[str] = "Numba"
 
     @property
@@ -244,24 +256,27 @@ class PythonSource:
     def compile(self, signature: tuple) -> simulator.Entry:
         """The entry for arguments of the Numba types `signature`."""
         if signature not in self.compiled:
-            ptx, entry = self._compile(signature, compilers.DEFAULT_ARCH)
-            ptx, sources = label_files(ptx)
-            self.compiled[signature] = ptx, simulator.load(ptx, sources).entries[entry]
-        return self.compiled[signature][1]
+            program = self._compile(signature, compilers.DEFAULT_ARCH)
+            ptx, sources = label_files(program.ptx, program.texts)
+            entry = simulator.load(ptx, sources).entries[program.entry]
+            self.compiled[signature] = Compiled(ptx, entry, program)
+        return self.compiled[signature].simulated
 
     def assemble(self, arch: int, signature: tuple) -> tuple[str, str]:
         """The assembler's report on machine code for capability `arch` (75 for 7.5), and the kernel's name in it."""
-        ptx, entry = self._compile(signature, arch)
-        return compilers.assemble_ptx(ptx, arch), entry
+        program = self._compile(signature, arch)
+        return compilers.assemble_ptx(program.ptx, arch, self.max_registers), program.entry
 
-    def _compile(self, signature: tuple, arch: int) -> tuple[str, str]:
-        return compilers.compile_numba(
+    def _compile(self, signature: tuple, arch: int) -> compilers.NumbaProgram:
+        return compilers.compile_numba_program(
             self.function,
             signature,
             arch,
             fastmath=self.fastmath,
             opt=self.opt,
             launch_bounds=self.launch_bounds,
+            debug=self.debug,
+            link=self.link,
         )
 
     def signature_of(self, args: tuple) -> tuple:
@@ -317,13 +332,20 @@ def source_of(kernel) -> Source:
     if source is not None:
         return source
     if isinstance(kernel, types.FunctionType):
-        return _python_source(kernel, False, True, None)
+        return _python_source(kernel)
     options = getattr(kernel, "targetoptions", None)
     if options is not None and hasattr(kernel, "py_func"):  # numba.cuda's own dispatcher
         if options.get("device"):
             raise TypeError(f"{kernel.__name__} is a device function: only a kernel can be launched")
-        bounds = options.get("launch_bounds")
-        return _python_source(kernel.py_func, bool(options.get("fastmath")), bool(options.get("opt", True)), bounds)
+        return _python_source(
+            kernel.py_func,
+            fastmath=bool(options.get("fastmath")),
+            opt=bool(options.get("opt", True)),
+            launch_bounds=options.get("launch_bounds"),
+            debug=bool(options.get("debug")),
+            link=tuple(options.get("link", ())),
+            max_registers=options.get("max_registers"),
+        )
     if isinstance(getattr(kernel, "code", None), str) and isinstance(getattr(kernel, "name", None), str):
         return CudaSource(kernel.code, kernel.name, tuple(kernel.options))  # cupy.RawKernel
     raise TypeError(
@@ -342,12 +364,12 @@ def _load_cuda(code: str, file: str, options: tuple[str, ...], expressions: tupl
 _signatures = functools.lru_cache(maxsize=256)(cuda_signature.kernels)
 
 
-def _python_source(function: Callable, fastmath: bool, opt: bool, launch_bounds) -> PythonSource:
+def _python_source(function: Callable, **options) -> PythonSource:
     # Kept on the function, so that both go away together.
     variants = function.__dict__.setdefault("_warplab_sources", {})
-    key = (function, fastmath, opt, launch_bounds)
+    key = (function, *sorted(options.items()))
     if key not in variants:
-        variants[key] = PythonSource(function, None, fastmath, opt, launch_bounds)
+        variants[key] = PythonSource(function, **options)
     return variants[key]
 
 

@@ -73,6 +73,20 @@ def of(kernel, *args, card: str | Card = "H100") -> Resources:
     return found
 
 
+def of_types(source: PythonSource, signature: tuple, arch: int) -> Resources:
+    """What a Numba kernel needs for arguments of the Numba types `signature`, on capability `arch` (90 for 9.0)."""
+    log, entry = source.assemble(arch, signature)
+    return replace(_read(log, entry, arch), kernel=source.name)
+
+
+def max_threads(found: Resources, launch_bounds: int | tuple[int, ...] | None = None) -> int:
+    """Threads of the largest block of a kernel that a multiprocessor has registers for, and `launch_bounds` allows."""
+    bound = launch_bounds[0] if isinstance(launch_bounds, tuple) else launch_bounds or _occupancy.MAX_THREADS
+    sizes = range(_occupancy.MAX_THREADS, 0, -_occupancy.WARP_SIZE)
+    fits = next(n for n in sizes if _occupancy.theoretical("H100", n, registers=found.registers).blocks)
+    return min(bound, fits)
+
+
 def occupancy(
     kernel, card: str | Card, *args, block: int | tuple[int, ...] | None = None, shared_bytes: int | None = None
 ) -> _occupancy.Occupancy:

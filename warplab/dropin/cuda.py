@@ -1,82 +1,118 @@
-"""numba.cuda on the simulator: the names and behaviour that the course uses.
+"""numba.cuda on the simulator: its names, its behaviour; what is not there says why and what to use instead.
 
 What a kernel calls (`cuda.grid`, `cuda.shared.array`, ...) and Numba's types are numba.cuda's own. To Numba this
-module *is* numba.cuda: `_numba_type_` below is how Numba asks any global of a kernel for its type.
+module *is* numba.cuda: `_numba_type_` below is how Numba asks any global of a kernel for its type. The names that are
+not here are in `cuda_names`.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from types import ModuleType
+from collections.abc import Callable, Iterator
 
 import numba.cuda as _numba_cuda
-import numpy as np
+from numba.cuda import In, InOut, Out
 
-from warplab.dropin.device_array import DeviceNDArray, from_host
-from warplab.dropin.memory import DeviceArray, MappedArray
+from warplab.dropin import cuda_names as _names
+from warplab.dropin import cuda_random as random
+from warplab.dropin import cuda_vectorize as _vectorize
+from warplab.dropin import runtime as _runtime
+from warplab.dropin.cuda_arrays import (
+    as_cuda_array,
+    device_array,
+    device_array_like,
+    from_cuda_array_interface,
+    is_cuda_array,
+    managed_array,
+    mapped,
+    mapped_array,
+    mapped_array_like,
+    open_ipc_array,
+    pinned,
+    pinned_array,
+    pinned_array_like,
+    to_device,
+)
+from warplab.dropin.cuda_compile import (
+    compile,
+    compile_for_current_device,
+    compile_ptx,
+    compile_ptx_for_current_device,
+)
+from warplab.dropin.cuda_reduce import Reduce
+from warplab.dropin.cuda_vectorize import guvectorize, vectorize
 from warplab.dropin.numba_kernel import jit
-from warplab.dropin.runtime import Context, Event, SimulatedDevice, Stream, elapsed_time
+from warplab.dropin.runtime import Context, Event, MemoryInfo, SimulatedDevice, Stream, detect, elapsed_time
 
 __all__ = [
+    "In",
+    "InOut",
+    "MemoryInfo",
+    "Out",
+    "Reduce",
+    "as_cuda_array",
+    "close",
+    "compile",
+    "compile_for_current_device",
+    "compile_ptx",
+    "compile_ptx_for_current_device",
+    "cuda_error",
     "current_context",
     "default_stream",
+    "defer_cleanup",
+    "detect",
     "device_array",
     "device_array_like",
     "event",
     "event_elapsed_time",
+    "external_stream",
+    "from_cuda_array_interface",
     "get_current_device",
     "gpus",
+    "guvectorize",
     "is_available",
+    "is_bfloat16_supported",
     "is_cuda_array",
+    "is_float16_supported",
+    "is_fp8_supported",
     "jit",
+    "legacy_default_stream",
+    "list_devices",
     "managed_array",
+    "mapped",
     "mapped_array",
     "mapped_array_like",
+    "open_ipc_array",
+    "per_thread_default_stream",
     "pinned",
     "pinned_array",
     "pinned_array_like",
+    "profile_start",
+    "profile_stop",
+    "profiling",
+    "random",
+    "reduce",
+    "require_context",
     "select_device",
     "stream",
     "synchronize",
     "to_device",
+    "vectorize",
 ]
 
 _numba_type_ = _numba_cuda.types.Module(_numba_cuda)
 
-# Where numba.cuda defines what a kernel may use; its host functions would ask for a GPU.
-_KERNEL_SIDE = ("numba.cuda.stubs", "numba.cuda.intrinsics", "numba.cuda.cache_hints", "numba.cuda.vector_types")
-_KERNEL_SIDE_MODULES = ("cg", "libdevice", "types")
-
 event_elapsed_time = elapsed_time
-gpus = [SimulatedDevice()]
-_context = Context()
+gpus = _runtime.devices
+reduce = Reduce
 
 
 def __getattr__(name: str):
-    value = getattr(_numba_cuda, name, None)
-    if value is not None and not name.startswith("_"):
-        if name in _KERNEL_SIDE_MODULES and isinstance(value, ModuleType):
-            return value
-        module = getattr(value, "__module__", None) or ""
-        if module.startswith(_KERNEL_SIDE) or isinstance(value, _numba_cuda.types.Type):
-            return value
-        raise AttributeError(
-            f"cuda.{name} of Numba is not on the simulator: it has what the course uses; on a GPU all of it is there"
-        )
-    raise AttributeError(f"numba.cuda has no attribute {name!r}")
+    return _names.find(name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *(name for name in dir(_numba_cuda) if _has(name))]
-
-
-def _has(name: str) -> bool:
-    try:
-        __getattr__(name)
-    except AttributeError:
-        return False
-    return True
+    return [*__all__, *_names.found()]
 
 
 def is_available() -> bool:
@@ -84,73 +120,20 @@ def is_available() -> bool:
     return True
 
 
-def to_device(obj, stream=0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:
-    """`obj` (an array or what NumPy makes one of) in device memory; copied into `to` if that is given."""
-    if to is None:
-        return from_host(obj, copy)
-    if copy:
-        to.copy_to_device(np.asarray(obj), stream)
-    return to
+def cuda_error() -> None:
+    """None: no driver is used, so none has failed."""
 
 
-def device_array(shape, dtype=np.float64, strides=None, order: str = "C", stream=0) -> DeviceNDArray:
-    """An array in device memory whose values are undefined: reading one that nothing wrote is an error."""
-    if strides is not None:
-        raise NotImplementedError("device_array with strides is not on the simulator")
-    sizes = shape if isinstance(shape, tuple | list) else (shape,)
-    if any(not isinstance(n, int | np.integer) for n in sizes):
-        raise TypeError(f"shape must be an integer or tuple of integers, not {shape!r}")
-    return DeviceNDArray._allocate(shape, dtype, order)
+def is_float16_supported() -> bool:
+    return _runtime.devices.current.supports_float16
 
 
-def device_array_like(ary, stream=0) -> DeviceNDArray:
-    """`device_array` with the shape, dtype and order of `ary`."""
-    return device_array(ary.shape, ary.dtype, order=_order(ary))
+def is_bfloat16_supported() -> bool:
+    return _runtime.devices.current.supports_bfloat16
 
 
-def pinned_array(shape, dtype=np.float64, strides=None, order: str = "C") -> np.ndarray:
-    """An array of the host. On a GPU its pages are locked, so that copies are faster; here that changes nothing."""
-    return np.empty(shape, dtype, order)
-
-
-def pinned_array_like(ary) -> np.ndarray:
-    return pinned_array(ary.shape, ary.dtype, order=_order(ary))
-
-
-@contextlib.contextmanager
-def pinned(*arylist: np.ndarray) -> Iterator[None]:
-    """On a GPU, locks the pages of arrays for a while; here that changes nothing."""
-    yield
-
-
-def mapped_array(
-    shape, dtype=np.float64, strides=None, order: str = "C", stream=0, portable: bool = False, wc: bool = False
-) -> np.ndarray:
-    """An array that host and kernels share."""
-    return MappedArray._allocate(shape, dtype, order)
-
-
-def mapped_array_like(ary, stream=0, portable: bool = False, wc: bool = False) -> np.ndarray:
-    return mapped_array(ary.shape, ary.dtype, order=_order(ary))
-
-
-def managed_array(
-    shape, dtype=np.float64, strides=None, order: str = "C", stream=0, attach_global: bool = True
-) -> np.ndarray:
-    """An array that host and kernels share. On a GPU its pages migrate to whoever touches them."""
-    return MappedArray._allocate(shape, dtype, order)
-
-
-def is_cuda_array(obj) -> bool:
-    """Whether `obj` is in device memory."""
-    return isinstance(obj, DeviceArray)
-
-
-def as_cuda_array(obj, sync: bool = True) -> DeviceNDArray:
-    """A CuPy array as one of Numba, sharing its memory."""
-    if not isinstance(obj, DeviceArray):
-        raise TypeError("*obj* doesn't implement the cuda array interface.")
-    return from_host(obj)
+def is_fp8_supported() -> bool:
+    return _runtime.devices.current.supports_fp8
 
 
 def synchronize() -> None:
@@ -162,7 +145,20 @@ def stream() -> Stream:
 
 
 def default_stream() -> Stream:
-    return Stream()
+    return Stream("default stream")
+
+
+def legacy_default_stream() -> Stream:
+    return Stream("legacy default stream")
+
+
+def per_thread_default_stream() -> Stream:
+    return Stream("per-thread default stream")
+
+
+def external_stream(ptr: int) -> Stream:
+    """The stream of another library, such as `cupy.cuda.Stream().ptr`. Work in it is done already."""
+    return Stream("external stream", ptr)
 
 
 def event(timing: bool = True) -> Event:
@@ -170,7 +166,12 @@ def event(timing: bool = True) -> Event:
 
 
 def current_context(devnum: int | None = None) -> Context:
-    return _context
+    return _runtime.context
+
+
+def require_context(fn: Callable) -> Callable:
+    """`fn` itself: the one context is always there."""
+    return fn
 
 
 def get_current_device() -> SimulatedDevice:
@@ -184,7 +185,7 @@ def select_device(device_id: int) -> SimulatedDevice:
     return gpus[0]
 
 
-def list_devices() -> list[SimulatedDevice]:
+def list_devices():
     return gpus
 
 
@@ -192,6 +193,27 @@ def close() -> None:
     """Nothing to close; arrays are freed with their last reference."""
 
 
-def _order(ary) -> str:
-    flags = ary.flags
-    return "F" if flags["F_CONTIGUOUS"] and not flags["C_CONTIGUOUS"] else "C"
+@contextlib.contextmanager
+def defer_cleanup() -> Iterator[None]:
+    """On a GPU, frees arrays later; here freeing one holds up nothing."""
+    yield
+
+
+@contextlib.contextmanager
+def profiling() -> Iterator[None]:
+    """Limits what NVIDIA's profilers record, of which none is here. `with warplab.profile() as p:` counts."""
+    yield
+
+
+def profile_start() -> None:
+    """As `profiling`."""
+
+
+def profile_stop() -> None:
+    """As `profiling`."""
+
+
+def install() -> None:
+    """Let `from numba.cuda.random import ...` and `numba.vectorize(target="cuda")` reach the simulator, too."""
+    random.install()
+    _vectorize.install()

@@ -61,16 +61,14 @@ class DeviceArray(OnDevice):
         return cls(buffer, view)
 
     @classmethod
-    def _allocate(cls, shape, dtype, order: str = "C"):
+    def _allocate(cls, shape, dtype, order: str = "C", strides=None):
         """An array of undefined values."""
         dtype = np.dtype(dtype)
-        shape = (shape,) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
-        if any(n < 0 for n in shape):
-            raise ValueError("negative dimensions are not allowed")
         if dtype.hasobject:
             raise TypeError("an array of Python objects cannot be on the device")
-        buffer = Buffer(math.prod(shape) * dtype.itemsize)
-        return cls._wrap(buffer, np.ndarray(shape, dtype, buffer.bytes, order=order))
+        shape, nbytes, offset = extent(shape, dtype, strides)
+        buffer = Buffer(nbytes)
+        return cls._wrap(buffer, np.ndarray(shape, dtype, buffer.bytes, offset, strides, order))
 
     @classmethod
     def _from_host(cls, host: np.ndarray):
@@ -161,6 +159,20 @@ class DeviceArray(OnDevice):
         return types.Array(from_dtype(self.dtype), self.ndim, layout)
 
 
+def extent(shape, dtype: np.dtype, strides) -> tuple[tuple[int, ...], int, int]:
+    """Of an array: its shape as a tuple, the bytes from its first to its last, where in them its first element is."""
+    shape = (shape,) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
+    if any(n < 0 for n in shape):
+        raise ValueError("negative dimensions are not allowed")
+    if strides is None or not math.prod(shape):
+        return shape, math.prod(shape) * dtype.itemsize, 0
+    if len(strides) != len(shape):
+        raise ValueError(f"{len(strides)} strides for {len(shape)} dimensions")
+    reach = [(n - 1) * stride for n, stride in zip(shape, strides, strict=True)]
+    before = -sum(min(0, r) for r in reach)
+    return shape, before + sum(max(0, r) for r in reach) + dtype.itemsize, before
+
+
 def _offset(view: np.ndarray, base: np.ndarray) -> int:
     return view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
 
@@ -187,8 +199,8 @@ class MappedArray(np.ndarray, OnDevice):
     """A NumPy array whose bytes host and kernels share, as `cuda.mapped_array` makes them."""
 
     @classmethod
-    def _allocate(cls, shape, dtype, order: str = "C") -> MappedArray:
-        array = DeviceArray._allocate(shape, dtype, order)
+    def _allocate(cls, shape, dtype, order: str = "C", strides=None) -> MappedArray:
+        array = DeviceArray._allocate(shape, dtype, order, strides)
         array._mark(array._view)  # the host may write any byte of it at any time
         mapped = array._view.view(cls)
         mapped._buffer = array._buffer

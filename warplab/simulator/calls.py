@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from .errors import UnsupportedInstruction
 from .parser import TYPE_BYTES
-from .program import Address, Entry, Immediate, Instruction, Negated, Register, Symbol, Vector, symbols
+from .program import NOWHERE, Address, Entry, Immediate, Instruction, Negated, Register, Symbol, Vector, Where, symbols
 
 MAX_INSTRUCTIONS = 1_000_000  # of a kernel with its calls inlined
 
@@ -26,6 +26,8 @@ _REFUSED = {
     "malloc": "memory allocated in a kernel: give the kernel an array as an argument",
     "free": "memory allocated in a kernel: give the kernel an array as an argument",
     "cudaGetParameterBufferV2": "a kernel started from a kernel (dynamic parallelism)",
+    "cudaCGGetIntrinsicHandle": "a barrier for the whole grid (this_grid().sync() of Numba's cuda.cg): end the kernel "
+    "there and go on in a second one, which begins when the first has ended",
     "cudaLaunchDeviceV2": "a kernel started from a kernel (dynamic parallelism)",
 }
 
@@ -39,12 +41,16 @@ def inline(entry: Entry) -> Entry:
 
 @dataclass
 class _Frame:
-    """One inlined call: the function, what its names become, the functions that are active around it."""
+    """One inlined call: the function, what its names become, the functions that are active around it.
+
+    `where`: the line that stands for instructions without one, as in functions that the compiler brings along.
+    """
 
     function: Entry
     suffix: str
     names: dict[str, str]  # parameters → the caller's variables; labels; variables
     active: tuple[str, ...]
+    where: Where = NOWHERE
 
     def register(self, register: Register) -> Register:
         if self.suffix and register.name in self.function.registers:
@@ -127,6 +133,8 @@ class _Inliner:
                     f"kernel {self.entry.name} has more than {MAX_INSTRUCTIONS:,} instructions with its calls inlined",
                     reason="Functions that call functions that call functions multiply: let fewer be __noinline__.",
                 )
+            if not instruction.where.line and frame.where.line:
+                instruction = replace(instruction, where=frame.where)
             if instruction.opcode == "call":
                 self._call(frame, instruction)
             elif instruction.opcode == "ret" and end is not None:
@@ -192,7 +200,7 @@ class _Inliner:
             inner[variable.name] = new
             self.result.variables[new] = variable._replace(name=new)
         self.result.registers.update({r + suffix: kind for r, kind in function.registers.items()})
-        return self._place(_Frame(function, suffix, inner, (*frame.active, name)), after)
+        return self._place(_Frame(function, suffix, inner, (*frame.active, name), instruction.where), after)
 
     def _builtin(self, instruction: Instruction, name: str, names) -> None:
         opcode, result, kinds = BUILTINS[name]

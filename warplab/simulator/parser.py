@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 
+from .counters import WARP_SIZE
 from .errors import UnsupportedInstruction
 from .program import (
     NOWHERE,
@@ -312,6 +313,8 @@ def _address(text: str) -> Address:
 
 def _literal(text: str) -> int | float | None:
     """Value of a PTX literal, None if the text is not one. `0f`/`0d` literals keep their exact bits."""
+    if text == "WARP_SZ":
+        return WARP_SIZE
     if text[:2] in ("0f", "0F") and len(text) == 10:
         return struct.unpack(">f", bytes.fromhex(text[2:]))[0]
     if text[:2] in ("0d", "0D") and len(text) == 18:
