@@ -23,7 +23,7 @@ def failing(comparisons):
 @pytest.mark.parametrize("topic", TOPICS)
 def test_counters_are_those_of_the_hardware(topic, results):
     _, comparisons = results[topic]
-    assert len(comparisons) == len(ncu.launches(topic)) * (len(ncu.EQUAL) + 1)
+    assert len(comparisons) == len(ncu.launches(topic)) * (len(ncu.COMPARED) + 1)
     assert not failing(comparisons), ncu.text(failing(comparisons))
 
 
@@ -40,12 +40,21 @@ def ncu_kernel(launch):
 
 def test_equal_means_equal(results):
     """Requests, sectors and wavefronts have no tolerance but on the launches that say why; nearly all say nothing."""
-    every = [c for _, comparisons in results.values() for c in comparisons if c.counter != ncu.EFFICIENCY]
+    every = [c for _, comparisons in results.values() for c in comparisons if c.counter in ncu.EQUAL]
     unequal = [c for c in every if not c.equal]
     assert all(len(c.difference.reason) > 40 for c in unequal)
-    assert len({c.launch for c in unequal if "branches" not in c.counter}) <= 12 < 300 < len({c.launch for c in every})
-    assert len({c.launch for c in unequal if "branches" in c.counter}) <= 9
+    assert len({c.launch for c in unequal}) <= 12 < 300 < len({c.launch for c in every})
     assert all(c.equal for c in every if c.counter.startswith("shared"))
+
+
+def test_branches_are_those_of_the_hardware_but_for_the_launches_that_say_why(results):
+    for topic in ("counters", "vector_multiply"):
+        _, comparisons = results[topic]
+        branches = [c for c in comparisons if c.counter in ncu.BRANCHES]
+        assert len({c.launch for c in branches if c.ncu}) > (200 if topic == "counters" else 0)
+        unequal = [c for c in branches if not c.equal]
+        assert all(c.difference is not None for c in unequal)
+        assert len({c.launch for c in unequal}) <= 9
 
 
 def test_the_page_is_the_one_of_these_recordings(results):
@@ -91,6 +100,8 @@ def test_ncu_output_without_a_table_is_an_error():
         ("warp_efficiency", 0.5, 0.519, None, True),
         ("warp_efficiency", 0.5, 0.479, None, False),
         ("warp_efficiency", 0.1, 0.06, 0.05, True),
+        ("branches", 100, 200, None, True),
+        ("branches", 100, 200, 0.5, False),
     ],
 )
 def test_what_holds(counter, hardware, simulator, within, holds):
@@ -106,7 +117,8 @@ def test_a_difference_is_shown_on_the_page(results):
     changed = [ncu.Comparison(c.launch, c.counter, c.ncu, c.simulator + 1) for c in comparisons]
     page = ncu_page.document({topic: (recorded, changed)})
     assert "65538 / **65539**" in page
-    assert f"{len(changed)} differ by more than is allowed." in page
+    judged = sum(c.counter not in ncu.BRANCHES for c in changed)
+    assert f"{judged} differ by more than is allowed." in page
 
 
 def test_a_recording_of_other_launches_is_refused():
@@ -120,5 +132,5 @@ def test_a_recording_of_other_launches_is_refused():
 def test_ncu_counts_what_the_simulator_counts(topic):
     assert backend.name() == "gpu", f"this test reads a GPU's counters; {backend.reason()}"
     comparisons = ncu.compare(topic, ncu.measured(topic))
-    assert len(comparisons) == len(ncu.launches(topic)) * (len(ncu.EQUAL) + 1)
+    assert len(comparisons) == len(ncu.launches(topic)) * (len(ncu.COMPARED) + 1)
     assert not failing(comparisons), ncu.text(failing(comparisons))
