@@ -1,4 +1,4 @@
-"""Device functions, pointers to functions and parameters, scopes of PTX names, clocks, special registers, assert."""
+"""Device functions, pointers to functions and parameters, scopes of PTX names, jumps by number."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ KERNEL k_virtual(int* out) {
     out[threadIdx.x] = choose(&line, &square, threadIdx.x & 1)->area(threadIdx.x + 5);
 }
 KERNEL k_null(Function* f, int* out) { out[0] = f[0](3); }
-KERNEL k_malloc(int* out) { int* p = new int[out[0]]; p[0] = 1; out[1] = p[out[2]]; delete[] p; }
+extern "C" __device__ void* alloca(size_t);
+KERNEL k_alloca(int* out) { int* p = (int*)alloca(4 * out[0]); p[0] = 1; out[1] = p[out[2]]; }
 KERNEL k_wrong(int* out) { through_pointer(out + 1, 4); }
 """
 
@@ -206,7 +207,7 @@ def test_pointers_to_functions():
     assert out.tolist() == [3 * i if i < 3 else i * i for i in range(8)]
     run("k_virtual", 1, 8, out)
     assert out.tolist() == [i + 5 if i & 1 else (i + 5) ** 2 for i in range(8)]
-    with pytest.raises(simulator.SimulatorError, match="trap"):
+    with pytest.raises(simulator.SimulatorError, match="call through a pointer that holds no function"):
         run("k_null", 1, 1, np.zeros(1, "u8").view("u1"), out)
 
 
@@ -216,8 +217,8 @@ def test_what_is_refused():
     assert caught.value.line == line_of("__device__ int fib")
     with pytest.raises(simulator.UnsupportedInstruction, match=r"recursion .*(odd → even → odd|even → odd → even)"):
         run("k_odd", 1, 1, ints(1), np.int32(3))
-    with pytest.raises(simulator.UnsupportedInstruction, match="memory allocated in a kernel"):
-        run("k_malloc", 1, 1, np.ones(3, "i4"))
+    with pytest.raises(simulator.UnsupportedInstruction, match="a size known only at run time"):
+        run("k_alloca", 1, 1, np.ones(3, "i4"))
 
 
 def test_names_as_a_reader_knows_them():
@@ -419,128 +420,30 @@ def test_an_unknown_function_is_named():
         launch(".extern .func elsewhere;\n.entry k(.param .u64 out) { call elsewhere; ret; }", 1)
 
 
-# -- the system ----------------------------------------------------------------------------------------------------
-
-SYSTEM = """
-#define KERNEL extern "C" __global__ void
-__constant__ int constants[4] = {1, 2, 3, 4};
-template <class T> __device__ T kept(T x) { asm volatile("" : "+l"(x)); return x; }
-
-KERNEL clocks(long long* out, int n) {
-    long long start = clock64();
-    int x = n;
-    for (int i = 0; i < n; i++) x = x * 3 + out[0];
-    out[1] = clock64() - start;
-    unsigned long long before, after;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(before));
-    __nanosleep(1000);
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(after));
-    out[2] = after - before;
-    out[3] = before;
-    unsigned low = clock();
-    out[4] = clock() - low;
-    out[5] = x;
-}
-KERNEL registers(unsigned* out) {
-    extern volatile __shared__ int dynamic[];
-    volatile __shared__ int fixed[8];
-    unsigned x;
-    fixed[threadIdx.x] = dynamic[threadIdx.x] = 1;
-    unsigned* mine = out + 8 * blockIdx.x;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(x)); mine[0] = x;
-    asm volatile("mov.u32 %0, %%nsmid;" : "=r"(x)); mine[1] = x;
-    asm volatile("mov.u32 %0, %%dynamic_smem_size;" : "=r"(x)); mine[2] = x;
-    asm volatile("mov.u32 %0, %%total_smem_size;" : "=r"(x)); mine[3] = x;
-    asm volatile("mov.u32 %0, %%envreg2;" : "=r"(x)); mine[4] = x;
-    asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(x)); mine[5] = x;
-    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(x)); mine[6] = x;
-    asm volatile("{ .reg .u64 g; mov.u64 g, %%gridid; cvt.u32.u64 %0, g; }" : "=r"(x)); mine[7] = x;
-}
-KERNEL spaces(int* out) {
-    __shared__ int s[2];
-    int local[4];
-    local[out[0]] = 1;
-    s[out[0]] = 2;
-    const void* pointers[4] = {kept((const void*)out), kept((const void*)s), kept((const void*)local),
-                               kept((const void*)constants)};
-    for (int i = 0; i < 4; i++)
-        out[i] = __isGlobal(pointers[i]) + 2 * __isShared(pointers[i]) + 4 * __isLocal(pointers[i])
-                 + 8 * __isConstant(pointers[i]);
-    out[4] = local[0] + s[0];
-}
-KERNEL hints(int* out) {
-    asm volatile("prefetch.global.L2 [%0];" :: "l"(out));
-    asm volatile("discard.global.L2 [%0], 128;" :: "l"(out));
-    asm volatile("applypriority.global.L2::evict_normal [%0], 128;" :: "l"(out));
-    asm volatile("griddepcontrol.wait;");
-    asm volatile("griddepcontrol.launch_dependents;");
-    out[0] = 1;
-}
-KERNEL stops_for_a_debugger(int* out) { out[0] = 1; __brkpt(); out[0] = 2; }
-KERNEL more_registers(int* out) { asm volatile("setmaxnreg.inc.sync.aligned.u32 64;"); out[0] = 1; }
-KERNEL checked(const int* x) {
-    assert(x[threadIdx.x] > 0);
-}
-"""
+SWITCH = """
+.entry k(.param .u64 out) {
+    .reg .b32 %r<4>; .reg .b64 %rd<3>; .reg .pred %p;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r0, %tid.x;
+    mul.wide.u32 %rd2, %r0, 4;
+    add.u64 %rd1, %rd1, %rd2;
+    mov.u32 %r1, 50;
+    setp.ne.u32 %p, %r0, 7;
+    TABLE: .branchtargets ZERO, TWO, ONE, TWO;
+    @%p brx.idx %r0, TABLE;
+    bra END;
+    ZERO: mov.u32 %r1, 10; bra END;
+    ONE: mov.u32 %r1, 11;
+    TWO: add.u32 %r1, %r1, 2;
+    END: st.global.u32 [%rd1], %r1;
+    ret;
+}"""
 
 
-def test_clocks_count_on():
-    short, long = np.zeros(6, "i8"), np.zeros(6, "i8")
-    simulate(CudaSource(SYSTEM, "clocks"), 1, 32, (short, np.int32(40)), races=False)
-    simulate(CudaSource(SYSTEM, "clocks"), 1, 32, (long, np.int32(400)), races=False)
-    assert 0 < short[1] < long[1]
-    assert short[2] >= 1000
-    assert long[3] > short[3]  # the timer goes on from launch to launch
-    assert 0 < short[4] < 10
-
-
-def test_special_registers():
-    out = np.zeros((3, 8), "u4")
-    simulate(CudaSource(SYSTEM, "registers"), 3, 8, (out.reshape(-1),), shared_bytes=32, races=False)
-    launches = out[:, 7].copy()
-    simulate(CudaSource(SYSTEM, "registers"), 3, 8, (out.reshape(-1),), shared_bytes=32, races=False)
-    np.testing.assert_array_equal(out[:, 0], [0, 1, 2])
-    assert (out[:, 1] >= 3).all()
-    assert (out[:, 2] == 32).all()
-    assert (out[:, 3] == 128).all()  # in units of 128 bytes
-    assert (out[:, 4] == 0).all()
-    np.testing.assert_array_equal(out[:, 5], [0, 1, 2])
-    assert (out[:, 6] == 1).all()
-    np.testing.assert_array_equal(out[:, 7], launches + 1)
-
-
-def test_the_space_of_an_address():
-    out = np.zeros(5, "i4")
-    simulate(CudaSource(SYSTEM, "spaces"), 1, 1, (out,))
-    assert out.tolist() == [1, 2, 4, 8, 3]
-
-
-def test_hints_do_nothing():
-    out = ints(32)
-    simulate(CudaSource(SYSTEM, "hints"), 1, 1, (out,))
-    assert out[0] == 1
-
-
-def test_a_breakpoint_ends_the_kernel():
-    """As on an H200 without a debugger."""
-    out = ints(1)
-    with pytest.raises(simulator.SimulatorError, match="breakpoint"):
-        simulate(CudaSource(SYSTEM, "stops_for_a_debugger"), 1, 1, (out,))
-
-
-def test_register_reallocation_is_refused_by_name():
-    with pytest.raises(simulator.UnsupportedInstruction, match="setmaxnreg"):
-        simulate(CudaSource(SYSTEM, "more_registers"), 1, 128, (ints(1),))
-
-
-def test_device_assert():
-    with pytest.raises(
-        simulator.AssertFailed, match=r"assertion failed: x\[threadIdx.x\] > 0 \(in .*checked"
-    ) as caught:
-        simulate(CudaSource(SYSTEM, "checked"), 1, 4, (np.array([1, 2, 0, 0], "i4"),))
-    error = caught.value
-    assert error.expression == "x[threadIdx.x] > 0"
-    assert error.thread == (2, 0, 0)
-    assert (error.file, SYSTEM.splitlines()[error.line - 1].strip()) == ("kernel.cu", "assert(x[threadIdx.x] > 0);")
-    assert not [a for a in simulator.default_device().memory._allocations if a.name == "x"]
-    simulate(CudaSource(SYSTEM, "checked"), 1, 4, (np.ones(4, "i4"),))
+def test_jumps_by_number():
+    assert launch(SWITCH, 4, 4).tolist() == [10, 52, 13, 52]
+    assert launch(SWITCH.replace("%tid.x", "7"), 8)[7] == 50
+    with pytest.raises(simulator.SimulatorError, match="beyond its list of labels"):
+        launch(SWITCH, 8, 5)
+    with pytest.raises(simulator.UnsupportedInstruction, match=r"no \.branchtargets before .*brx\.idx"):
+        launch(SWITCH.replace("TABLE:", "OTHER:"), 4)

@@ -2,7 +2,7 @@
 
 The whole machine:
 
-1.  `parser` reads PTX text into instructions; `calls` puts the bodies of device functions in place of their calls;
+1.  `parser` reads PTX text into instructions (`jumps`: those to a label of a number); `calls` puts the bodies of device functions in place of their calls;
     `blocks` cuts the result into basic blocks and finds the live registers.
 2.  Every thread of a launch is a *lane*. A register is one NumPy array with an entry a lane, or a single entry where
     all lanes hold the same value. `translate` turns a basic block, once, into a Python function on whole arrays, which
@@ -19,7 +19,7 @@ The whole machine:
 5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
 6.  `warps` exchanges values between the lanes of a warp; `matrix` multiplies what they hold together, with the layouts
     of `fragments` and the arithmetic of `tensor_cores`.
-7.  `system` serves what a kernel asks of the driver: `printf`, assert, clocks.
+7.  `system` serves what a kernel asks of the driver: `printf`, assert, clocks, memory of the `heap`.
 8.  `device` ties it together: `Device.launch` checks the launch, cuts the grid into chunks of blocks that fit the
     processor's cache, and returns a `LaunchProfile`.
 

@@ -184,7 +184,7 @@ class _Arrays:
         nbytes = -(-nbytes // 16) * 16
         data = np.zeros(nbytes, np.uint8)
         self.nbytes = nbytes
-        kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8")
+        kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "V16")
         self.views = {kind: data.view(kind) for kind in kinds}
         self._written = None
         self.complete = False

@@ -94,7 +94,10 @@ class Atomics:
         group = access.chunk.group
         if access.counting is not None:
             access.counting.access(site, space, addresses, group)
-        view, index = addresses.index(access.views[space][site.dtype], site.item, site.offset)
+        dtype, item = site.dtype, site.item
+        if operation in ("cas", "exch") and site.count == 2:  # 128 bits
+            dtype, item = "V16", 16
+        view, index = addresses.index(access.views[space][dtype], item, site.offset)
         if operation == "fadd" and space == "global" and site.dtype == "f4":
             operation = "fadd.ftz"
         found = [apply(view[k:], index, operation, values, group.count, wanted) for k, values in enumerate(operands)]

@@ -1,6 +1,7 @@
 """Block-wide barriers: threads wait until as many as the barrier expects have arrived.
 
-`bar` and `barrier` with .sync, .arrive and .red, 16 barriers a block, with or without a number of threads.
+`bar` and `barrier` with .sync, .arrive and .red, 16 barriers a block, with or without a number of threads; and
+barrier.cluster with .arrive and .wait, where every block is a cluster of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .counters import WARP_SIZE
-from .errors import DivergentBarrier
+from .errors import DivergentBarrier, SimulatorError
 from .groups import Group
 from .program import Immediate, Instruction, Negated, Operand
 
@@ -45,6 +46,25 @@ class _State:
         self.true = np.zeros(blocks, np.int64)  # predicates of .red that hold
         self.waiting: list[tuple[object, np.ndarray]] = []  # block of code and lanes
 
+    def missing(self, owner: int) -> str:
+        """Who waits for whom in thread block `owner`."""
+        return f"{int(self.arrived[owner])} of {int(self.expected[owner])} threads wait for the others, which have"
+
+
+_NOT_ARRIVED = -1
+
+
+class _ClusterState:
+    """barrier.cluster in all blocks of the chunk. Threads that have ended are not waited for."""
+
+    def __init__(self, chunk) -> None:
+        self.phase = np.zeros(chunk.blocks, np.int64)
+        self.arrived = np.full(chunk.lanes, _NOT_ARRIVED, np.int64)  # in which phase, until the lane has waited
+        self.waiting: list[tuple[object, np.ndarray]] = []
+
+    def missing(self, owner: int) -> str:
+        return "a thread waits for others of its cluster, which have not arrived and have"
+
 
 class Barriers:
     """Lanes that wait at barriers of one chunk."""
@@ -52,9 +72,17 @@ class Barriers:
     def __init__(self, scheduler) -> None:
         self.scheduler, self.chunk = scheduler, scheduler.chunk
         self.states: dict[int, _State] = {}
+        self.cluster = _ClusterState(self.chunk)
+
+    @property
+    def waiting(self) -> list[np.ndarray]:
+        """Lanes held back, sorted arrays."""
+        return [lanes for state in (*self.states.values(), self.cluster) for _, lanes in state.waiting]
 
     def arrive(self, block, group: Group) -> tuple[int, Group | None]:
         """Where the group goes on; None where its lanes have been put aside or let go."""
+        if "cluster" in block.last.modifiers:
+            return self._cluster(block, group)
         chunk, what = self.chunk, form(block.last)
         if group.lanes is None and what.kind == "sync" and what.expected is None and isinstance(what.number, Immediate):
             if chunk.races is not None:
@@ -145,14 +173,67 @@ class Barriers:
                 **chunk.where_instruction(block.last, lane),
             )
 
+    # -- barrier.cluster -------------------------------------------------------------------------------------------
+
+    def _cluster(self, block, group: Group) -> tuple[int, Group | None]:
+        chunk, state, lanes = self.chunk, self.cluster, group.all_lanes
+        if "aligned" in block.last.modifiers:
+            self._check_whole_warps(block, group)
+        arrives = "arrive" in block.last.modifiers
+        wrong = (state.arrived[lanes] != _NOT_ARRIVED) == arrives
+        if wrong.any():
+            raise SimulatorError(
+                "barrier.cluster.arrive twice without a wait" if arrives else "barrier.cluster.wait without an arrive",
+                reason="Each thread must arrive and wait in turn.",
+                **chunk.where_instruction(block.last, int(lanes[np.argmax(wrong)])),
+            )
+        if arrives:
+            state.arrived[lanes] = state.phase[chunk.block_of[lanes]]
+            self._release_clusters()
+            return block.index + 1, group
+        ready = state.arrived[lanes] < state.phase[chunk.block_of[lanes]]
+        if not ready.all():
+            state.waiting.append((block, lanes[~ready]))
+        state.arrived[lanes[ready]] = _NOT_ARRIVED
+        if ready.any():
+            self.scheduler.put(block.index + 1, lanes[ready])
+        return block.index, None
+
+    def _release_clusters(self) -> bool:
+        """End the phases for which all threads that have not ended have arrived. True if lanes were let go."""
+        chunk, state = self.chunk, self.cluster
+        alive = (self.scheduler.alive[chunk.warp_of] >> chunk.lane_of & 1).astype(bool)
+        here = state.arrived == state.phase[chunk.block_of]
+        missing = np.bincount(chunk.block_of[alive & ~here], minlength=chunk.blocks)
+        complete = (missing == 0) & (np.bincount(chunk.block_of[here], minlength=chunk.blocks) > 0)
+        if not complete.any():
+            return False
+        state.phase[complete] += 1
+        if chunk.races is not None:
+            chunk.races.barrier(np.flatnonzero(complete[chunk.block_of]))
+        waiting, state.waiting = state.waiting, []
+        for block, lanes in waiting:
+            ready = complete[chunk.block_of[lanes]]
+            state.arrived[lanes[ready]] = _NOT_ARRIVED
+            if ready.any():
+                self.scheduler.put(block.index + 1, lanes[ready])
+            if not ready.all():
+                state.waiting.append((block, lanes[~ready]))
+        return bool(waiting)
+
+    def wake(self) -> bool:
+        """Nothing else can run: threads may have ended meanwhile, and are then not waited for by clusters."""
+        return bool(self.cluster.waiting) and self._release_clusters()
+
+    # -- errors ----------------------------------------------------------------------------------------------------
+
     def check_none_left(self) -> None:
         """DivergentBarrier if threads still wait: those that they wait for never come."""
-        for state in self.states.values():
+        for state in (*self.states.values(), self.cluster):
             for block, lanes in state.waiting:
                 owner = self.chunk.block_of[lanes[0]]
                 raise DivergentBarrier(
-                    f"divergent barrier: {int(state.arrived[owner])} of {int(state.expected[owner])} threads wait for "
-                    "the others, which have ended or wait elsewhere",
+                    f"divergent barrier: {state.missing(owner)} ended or wait elsewhere",
                     reason=_REASON,
                     **self.chunk.where_instruction(block.last, int(lanes[0])),
                 )

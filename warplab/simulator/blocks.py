@@ -14,7 +14,10 @@ BARRIER, WARP_SYNC = "barrier", "warp sync"
 _TERMINATORS = {"bra": JUMP, "ret": EXIT, "exit": EXIT, "bar": BARRIER, "barrier": BARRIER, "trap": TRAP}
 # Instructions whose first operand is read, not written.
 _NO_DESTINATION = frozenset(
-    ("st", "red", "bra", "ret", "exit", "bar", "barrier", "trap", "membar", "fence", "brkpt", "nanosleep", "assertfail")
+    (
+        *("st", "red", "bra", "ret", "exit", "bar", "barrier", "trap", "membar", "fence", "brkpt", "nanosleep"),
+        *("assertfail", "free", "invalid", "setmaxnreg"),
+    )
 )
 
 

@@ -21,10 +21,12 @@ MAX_INSTRUCTIONS = 1_000_000  # of a kernel with its calls inlined
 BUILTINS = {
     "vprintf": ("vprintf", "b32", ("b64", "b64")),
     "__assertfail": ("assertfail", None, ("b64", "b64", "b32", "b64", "b64")),
+    "malloc": ("malloc", "b64", ("b64",)),
+    "__nv_aligned_device_malloc": ("malloc", "b64", ("b64", "b64")),
+    "free": ("free", None, ("b64",)),
 }
 _REFUSED = {
-    "malloc": "memory allocated in a kernel: give the kernel an array as an argument",
-    "free": "memory allocated in a kernel: give the kernel an array as an argument",
+    "alloca": "memory on the stack of a size known only at run time: use a local array of a fixed size",
     "cudaGetParameterBufferV2": "a kernel started from a kernel (dynamic parallelism)",
     "cudaCGGetIntrinsicHandle": "a barrier for the whole grid (this_grid().sync() of Numba's cuda.cg): end the kernel "
     "there and go on in a second one, which begins when the first has ended",
@@ -240,6 +242,7 @@ class _Inliner:
             self._here(done)
             self._emit("bra", ("uni",), (Symbol(after),), like=instruction)
             self._here(following)
+        self._emit("invalid", ("call",), like=instruction)
         self._emit("trap", like=instruction)
 
     def _unsupported(self, instruction: Instruction, what: str, reason: str = "") -> UnsupportedInstruction:

@@ -19,6 +19,7 @@ from .counters import WARP_SIZE, LaunchProfile
 from .counting import Counting
 from .errors import Index3, InvalidLaunch, SimulatorError
 from .groups import Group
+from .heap import Heap
 from .matrix import MatrixOperations
 from .mbarriers import MBarriers
 from .memory import WINDOW_LOCAL, WINDOW_SHARED, DeviceMemory
@@ -75,6 +76,7 @@ class Device:
     def __init__(self, memory_bytes: int = 16 << 30) -> None:
         self.memory = DeviceMemory(memory_bytes)
         self._variables: dict[int, tuple[Program, dict[str, int]]] = {}
+        self.heap = Heap(self.memory)
         self.printed = Printed()
         self.parameters: int | None = None  # where the running kernel's parameters lie, if it takes their address
         self.launches = self.ticks = 0  # so far; for %gridid and %globaltimer

@@ -56,7 +56,7 @@ class DeviceMemory:
         self.size = size
         self.memory_bytes = min(memory_bytes, size // 2)
         data, shadow = np.frombuffer(self._data, np.uint8), np.frombuffer(self._shadow, np.uint8)
-        kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8")
+        kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "V16")
         self.views = {kind: data.view(kind) for kind in kinds}
         self.written = {width: shadow.view(f"u{width}") for width in (1, 2, 4, 8)}
         self._bytes, self._written_bytes = data, shadow
@@ -67,8 +67,11 @@ class DeviceMemory:
 
     # -- allocations ---------------------------------------------------------------------------------------
 
-    def allocate(self, nbytes: int, name: str | None = None) -> int:
-        """Address of `nbytes` new bytes, uninitialised. Raises MemoryError when the device memory is used up."""
+    def allocate(self, nbytes: int, name: str | None = None, gap: int = GAP) -> int:
+        """Address of `nbytes` new bytes, uninitialised, with `gap` unallocated ones behind them.
+
+        Raises MemoryError when the device memory is used up.
+        """
         nbytes = int(nbytes)
         if nbytes < 0:
             raise ValueError(f"cannot allocate {nbytes} bytes")
@@ -77,15 +80,15 @@ class DeviceMemory:
                 f"out of device memory: asked for {nbytes:,} bytes, {self.memory_bytes - self.used_bytes:,} are free "
                 f"of the simulator's {self.memory_bytes:,}. Use smaller arrays or delete some."
             )
-        address = self._place(nbytes)
+        address = self._place(nbytes, gap)
         position = bisect.bisect_left(self._starts, address)
         self._starts.insert(position, address)
         self._allocations.insert(position, Allocation(address, nbytes, name))
         self.used_bytes += nbytes
         return address
 
-    def _place(self, nbytes: int) -> int:
-        room = -(-nbytes // ALIGNMENT) * ALIGNMENT + GAP
+    def _place(self, nbytes: int, gap: int) -> int:
+        room = -(-nbytes // ALIGNMENT) * ALIGNMENT + gap
         if self._next + room <= ORIGIN + self.size:
             address, self._next = self._next, self._next + room
             return address

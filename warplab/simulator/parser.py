@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 
 from .counters import WARP_SIZE
 from .errors import UnsupportedInstruction
+from .jumps import append_jumps
 from .program import (
     NOWHERE,
     Address,
@@ -33,9 +35,15 @@ TYPE_BYTES = {
     "pred": 1,
 }
 SPACES = ("shared", "local", "const", "global")
+# The part of shared memory that the system keeps for itself, of which cooperative groups use some. Here it is a
+# variable of the kernels that read where it begins.
+_RESERVED = "%reserved_smem"
+_RESERVED_BYTES = 1024
+_RESERVED_STARTS = frozenset(f"%reserved_smem_offset_{which}" for which in ("begin", "0", "1"))
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _LABEL = re.compile(r"\s*([$\w.]+)\s*:(?!:)")
+_TARGETS = re.compile(r"\s*([$\w.]+)\s*:\s*\.branchtargets\b([^;]*);")
 _LABELS = re.compile(r"(?:^|(?<=[;{}:]))\s*([$\w]+)\s*:(?!:)", re.M)
 _LOC = re.compile(
     r"\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)\s+(?P<column>\d+)"
@@ -64,6 +72,9 @@ class _Parser:
         self.files = {int(i): name for i, name in _FILE.findall(ptx)}
         self.places: dict[tuple[str, str, str], Where] = {}  # file, line and column of a .loc → the line it means
         self.program = Program(sources=sources)
+        if _RESERVED in self.text:
+            reserved = Variable(_RESERVED, "shared", _RESERVED_BYTES, 16, None, dynamic=False)
+            self.program.variables[_RESERVED] = reserved
 
     def run(self) -> Program:
         while self._skip_space():
@@ -166,6 +177,8 @@ class _Parser:
             directive = self._take(r"\.\w+[^\n{;]*")
             if match := re.match(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", directive):
                 entry.max_threads = tuple(int(d or 1) for d in match.groups())
+            if match := re.match(r"\.reqnctapercluster\s+([\d\s,]+)", directive):
+                entry.cluster_blocks = math.prod(int(d) for d in match[1].split(","))
         is_body = self.text[self.at] == "{"
         self.at += 1
         if is_body:
@@ -193,6 +206,7 @@ class _Parser:
         """Registers, parameters and labels of a nested scope get names of their own: `p` becomes `%p$3`."""
         scopes: list[tuple[dict[str, str], str]] = [({}, "")]  # new names, what they end with
         opened, where = 0, NOWHERE
+        targets: dict[str, tuple[str, ...]] = {}  # lists of labels for brx.idx
         while scopes:
             if not self._skip_space():
                 raise UnsupportedInstruction(f"PTX of {entry.name} ends before its closing brace")
@@ -209,11 +223,19 @@ class _Parser:
                 self.at = match.end()
                 if int(match["line"]):  # line 0 means "no line": keep the one before
                     where = self._where(match)
+            elif match := _TARGETS.match(self.text, self.at):
+                self.at = match.end()
+                labels = [label.strip() for label in match[2].split(",")]
+                targets[names.get(match[1], match[1])] = tuple(names.get(label, label) for label in labels)
             elif match := _LABEL.match(self.text, self.at):
                 self.at = match.end()
                 entry.labels[names.get(match[1], match[1])] = len(entry.instructions)
             else:
-                self._statement(entry, self._until(";"), where, names, suffix)
+                statement = self._until(";")
+                if statement.startswith("."):
+                    self._directive(entry, statement, names, suffix)
+                elif statement:
+                    self._instruction(entry, parse_instruction(statement, where, names), targets)
 
     def _where(self, loc: re.Match) -> Where:
         """The line that a .loc means. For code inlined from another file, such as a header: the line that calls it."""
@@ -232,7 +254,7 @@ class _Parser:
             end += 1
         return {name: name + suffix for name in _LABELS.findall(self.text[self.at : end])}
 
-    def _statement(self, entry: Entry, statement: str, where: Where, names: dict[str, str], suffix: str) -> None:
+    def _directive(self, entry: Entry, statement: str, names: dict[str, str], suffix: str) -> None:
         if statement.startswith(".reg"):
             kind, *declared = statement.removeprefix(".reg").replace(",", " ").split()  # inline asm: `.reg.b16 x, y`
             for name in declared:
@@ -242,18 +264,25 @@ class _Parser:
                     entry.registers[new] = kind[1:]
                     if new != register:
                         names[register] = new
-        elif statement.startswith("."):
-            if any(statement.startswith(f".{space}") for space in SPACES):
-                variable = self._variable(statement)
-                entry.variables[variable.name] = variable
-            elif statement.startswith(".param"):
-                (param,) = self._params(statement)
-                names[param.name] = f"{param.name}{suffix}"
-                entry.variables[names[param.name]] = Variable(
-                    names[param.name], "param", param.size, param.align, None, dynamic=False
-                )
-        elif statement:
-            entry.instructions.append(parse_instruction(statement, where, names))
+        elif any(statement.startswith(f".{space}") for space in SPACES):
+            variable = self._variable(statement)
+            entry.variables[variable.name] = variable
+        elif statement.startswith(".param"):
+            (param,) = self._params(statement)
+            names[param.name] = f"{param.name}{suffix}"
+            entry.variables[names[param.name]] = Variable(
+                names[param.name], "param", param.size, param.align, None, dynamic=False
+            )
+
+    @staticmethod
+    def _instruction(entry: Entry, instruction: Instruction, targets: dict[str, tuple[str, ...]]) -> None:
+        if instruction.opcode != "brx":
+            entry.instructions.append(instruction)
+            return
+        name = instruction.operands[-1]
+        if not isinstance(name, Symbol) or name.name not in targets:
+            raise UnsupportedInstruction(f"cannot read this PTX: no .branchtargets before {instruction.text!r}")
+        append_jumps(entry, instruction, targets[name.name])
 
 
 def parse_instruction(statement: str, where: Where = NOWHERE, names: dict[str, str] | None = None) -> Instruction:
@@ -293,7 +322,7 @@ def _operand(text: str) -> Operand:
     if text.startswith(("{", "(")):
         return Vector(tuple(_operand(part) for part in _split(text[1:-1].strip())))
     if text.startswith("%"):
-        return Register(text)
+        return Symbol(_RESERVED) if text in _RESERVED_STARTS else Register(text)
     if text.startswith("!"):
         return Negated(Register(text[1:].strip()))
     value = _literal(text)

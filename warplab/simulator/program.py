@@ -110,6 +110,7 @@ class Entry:
     instructions: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
     max_threads: tuple[int, int, int] | None = None
+    cluster_blocks: int = 1  # blocks of the cluster that it asks for (__cluster_dims__)
     translated: object = None  # blocks and their functions, made at the first launch
 
     @functools.cached_property

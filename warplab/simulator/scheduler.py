@@ -93,8 +93,7 @@ class Scheduler:
 
     def waiting(self) -> list[np.ndarray]:
         """Lanes held back at barriers and at warp-wide instructions, sorted arrays."""
-        at_barriers = [lanes for state in self.barriers.states.values() for _, lanes in state.waiting]
-        return [*self.meetings.held.values(), *self.meetings.syncing.values(), *at_barriers]
+        return [*self.meetings.held.values(), *self.meetings.syncing.values(), *self.barriers.waiting]
 
     def put(self, number: int, lanes: np.ndarray) -> None:
         """Let lanes go on at a block when its turn comes."""
@@ -182,7 +181,7 @@ class Scheduler:
 
     def _idle(self) -> bool:
         """Nothing can run. True if lanes were let go after all; an error if some wait for ever."""
-        if self.meetings.wake():
+        if self.meetings.wake() or self.barriers.wake():
             return True
         self.meetings.check_none_left()
         self.barriers.check_none_left()

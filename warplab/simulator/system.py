@@ -37,6 +37,17 @@ REGISTERS = {
     **{f"%clusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%ctaid.{a}"]) for axis in "xyz"},
     **{f"%nclusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%nctaid.{a}"]) for axis in "xyz"},
     **{f"%envreg{k}": ("u4", lambda chunk: 0) for k in range(32)},
+    **{f"%pm{k}": ("u4", lambda chunk: 0) for k in range(8)},  # counters that only a profiler sets up
+    **{f"%pm{k}_64": ("u8", lambda chunk: 0) for k in range(8)},
+    "%current_graph_exec": ("u8", lambda chunk: 0),  # the kernel does not run in a graph
+}
+_NOWHERE = {
+    "call": (
+        "a call through a pointer that holds no function",
+        "Were the pointer, or the object with virtual functions, set by this module's device code? Addresses of host "
+        "functions, and objects made by the host, are of no use there.",
+    ),
+    "jump": ("a jump (brx.idx) beyond its list of labels", "Is the number that a switch was compiled for in range?"),
 }
 
 
@@ -68,8 +79,52 @@ class System:
         raise SimulatorError(
             "the kernel met a breakpoint (brkpt)",
             reason="Only a debugger can go on from it: take it out to run the kernel.",
-            **self.chunk.where_line(Where(*at), 0 if lanes is None else int(lanes[0])),
+            **self._where(lanes, at),
         )
+
+    def invalid(self, kind: str, lanes, at: Where) -> None:
+        """A call or a jump to nowhere."""
+        what, reason = _NOWHERE[kind]
+        raise SimulatorError(what, reason=reason, **self._where(lanes, at))
+
+    def check_rank(self, rank: np.ndarray, lanes, at: Where) -> None:
+        """mapa: every block is a cluster of its own."""
+        if rank.any():
+            raise SimulatorError(
+                f"the shared memory of block {int(rank.max())} of a cluster of one block",
+                reason="Without __cluster_dims__ every block is a cluster of its own.",
+                **self._where(lanes, at),
+            )
+
+    def _where(self, lanes, at: Where, place: int = 0) -> dict:
+        """For errors: line `at`, the lane at `place` in the group."""
+        return self.chunk.where_line(Where(*at), place if lanes is None else int(lanes[place]))
+
+    def malloc(self, size: np.ndarray, alignment: np.ndarray | None, lanes, line: int) -> np.ndarray:
+        """Each lane's new memory, 0 where the heap is full. Blocks begin at multiples of 512, so `alignment` holds."""
+        heap, name = self.chunk.device.heap, f"malloc, line {line}"
+        sizes = np.broadcast_to(size, self.chunk.group.count)
+        return np.array([heap.allocate(nbytes, name) for nbytes in sizes.tolist()], np.uint64)
+
+    def free(self, address: np.ndarray, lanes, at: Where) -> None:
+        if self.chunk.access.checks is not None:
+            self.chunk.access.checks.last = None
+        for place, start in enumerate(np.broadcast_to(address, self.chunk.group.count).tolist()):
+            if start == 0:
+                continue
+            try:
+                self.chunk.device.heap.free(start)
+            except KeyError:
+                before = self.chunk.device.memory.find_freed(start)
+                raise IllegalAddress(
+                    f"free of {start:#x}, "
+                    + ("which has been freed before" if before else "which malloc did not give"),
+                    reason="Is the memory freed by several threads?"
+                    if before
+                    else "Only what malloc or new gave can be.",
+                    address=start,
+                    **self._where(lanes, at, place),
+                ) from None
 
     def is_space(self, space: str, address: np.ndarray) -> np.ndarray:
         """isspacep: which generic addresses lie in a space."""

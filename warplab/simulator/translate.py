@@ -62,6 +62,12 @@ class _Translator:
     def __init__(self, entry: Entry) -> None:
         from . import operations
 
+        if entry.cluster_blocks > 1:
+            raise UnsupportedInstruction(
+                f"kernel {entry.name} asks for clusters of {entry.cluster_blocks} blocks (__cluster_dims__)",
+                reason="The simulator runs every block as a cluster of its own; run this kernel on a GPU.",
+                kernel=entry.name,
+            )
         self.table = operations.TABLE
         self.flops, self.kind = operations.flops, operations.kind
         self.entry = entry

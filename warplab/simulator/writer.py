@@ -33,6 +33,7 @@ DTYPES = {
     "u64": "u8",
     "s64": "i8",
     "f64": "f8",
+    "b128": "V16",  # bits to move and to compare, no number
     "pred": "b1",
 }
 SPECIAL = {
@@ -102,7 +103,8 @@ class BlockWriter:
             raise self.unsupported()
         try:
             emit(self, instruction)
-        except (KeyError, IndexError) as error:  # a modifier or operand that the row does not know
+        except (KeyError, IndexError, AttributeError, ValueError) as error:
+            # A modifier or operand that the row does not know.
             raise self.unsupported() from error
 
     def unsupported(self, what: str = "") -> UnsupportedInstruction:
@@ -162,6 +164,8 @@ class BlockWriter:
         return [self.array(operands[0], dtype), *(self.value(o, dtype) for o in operands[1:])]
 
     def constant(self, value: int | float, dtype: str) -> str:
+        if dtype == "V16":
+            raise self.unsupported("a number of 128 bits")
         number = np.array([_fit(value, dtype)], dtype=np.dtype(dtype if dtype != "b1" else "?"))
         name = f"K_{dtype}_{number.tobytes().hex()}"
         self.translator.constants[name] = number
@@ -182,6 +186,8 @@ class BlockWriter:
             have, want = item_bytes(local.dtype), item_bytes(dtype)
             if "b1" in (local.dtype, dtype):
                 raise self.unsupported("a predicate used as a number")
+            if local.dtype == "V16":
+                raise self.unsupported("a 128-bit register used as a number")
             if have == want:
                 self.line(f"{name} = {local.name}.view({dtype})")
             elif want < have:  # the low bits, as st.u8 of a 16-bit register

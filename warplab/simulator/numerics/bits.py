@@ -13,8 +13,10 @@ __all__ = [
     "extend",
     "extract_field",
     "find_leading",
+    "find_nth",
     "funnel_shift",
     "insert_field",
+    "low_and_high",
     "pack",
     "permute",
     "popc",
@@ -53,6 +55,21 @@ def find_leading(a, shift_amount: bool):
         a = (a ^ (a >> (bits - 1))).view(f"u{bits // 8}")
     zeros = clz(a)
     return np.where(zeros == bits, _NONE, zeros if shift_amount else (bits - 1) - zeros)
+
+
+def find_nth(mask, base, offset):
+    """fns: place of the |offset|-th one of `mask` from bit `base` on, which counts, upwards or (offset < 0) downwards;
+    for offset 0 `base` itself. All ones where there is no such bit. `mask`, `base`: uint32; `offset`: int32."""
+    mask, base, offset = np.broadcast_arrays(mask, base, offset)
+    bit = np.arange(32, dtype=np.uint32)
+    ones = (mask[:, None] >> bit & 1).astype(bool)
+    up = offset[:, None] > 0
+    ones &= np.where(up, bit >= base[:, None], bit <= base[:, None])
+    ones &= (base < 32)[:, None] & ((offset != 0)[:, None] | (bit == base[:, None]))
+    place = np.cumsum(ones, axis=1)
+    place = np.where(up, place, place[:, -1:] + 1 - place)  # counted from `base`
+    wanted = ones & (place == np.maximum(np.abs(offset.astype(np.int64)), 1)[:, None])
+    return np.where(wanted.any(axis=1), wanted.argmax(axis=1).astype(np.uint32), _NONE)
 
 
 def _field(position, length, bits: int):
@@ -132,3 +149,9 @@ def pack(dtype, *parts):
     for k, part in enumerate(parts):
         packed[:, k] = part
     return packed.reshape(-1).view(dtype)
+
+
+def low_and_high(values) -> tuple:
+    """The low and the high 64 bits of 128-bit values, uint64."""
+    parts = np.ascontiguousarray(values).view(np.uint64).reshape(-1, 2)
+    return parts[:, 0], parts[:, 1]

@@ -18,14 +18,15 @@ _TYPES = {
     "f16x2": ("f2", 2),
     "bf16": ("u2", 1),
     "bf16x2": ("u2", 2),
+    "b128": ("V16", 1),
 }
 _KINDS = {  # operation → types that PTX has it for
     "add": ("u32", "s32", "u64", "s64", "f32", "f64", "f16", "f16x2", "bf16", "bf16x2"),
     **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64", "f16", "f16x2", "bf16", "bf16x2")),
     **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
     **dict.fromkeys(("inc", "dec"), ("u32",)),
-    "exch": ("b32", "b64"),
-    "cas": ("b16", "b32", "b64"),
+    "exch": ("b32", "b64", "b128"),
+    "cas": ("b16", "b32", "b64", "b128"),
 }
 _ORDER = ("relaxed", "acquire", "release", "acq_rel", "cta", "gpu", "sys", "cluster", "noftz")
 _SPACES = {"global": "global", "shared": "shared", "shared::cta": "shared", "shared::cluster": "shared"}
@@ -50,7 +51,7 @@ def _atomic(w: BlockWriter, i: Instruction) -> None:
         dtype = dtype.replace("i", "u")
     wanted = _is_read(w, i, destination)
     base, offset = w.addresses(address)
-    site = w.site("atomic", space, dtype, count, offset)
+    site = w.site("atomic", space, *(("u8", 2) if dtype == "V16" else (dtype, count)), offset)
     if operation == "add" and dtype == "u4" and values[0] == Immediate(1) and not wanted:
         w.translator.sites[-1].bank_op = "increment"  # ATOMS.POPC.INC: lanes with one address go together
     if operation == "cas":

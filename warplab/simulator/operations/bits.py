@@ -122,6 +122,14 @@ def _mask(w: BlockWriter, i: Instruction) -> None:
     w.define(i.operands[0], f"bit_mask({position}, {length}, {mode == 'wrap'})", "u4")
 
 
+def _find_nth(w: BlockWriter, i: Instruction) -> None:
+    if i.modifiers != ("b32",):
+        raise w.unsupported()
+    mask, base, offset = i.operands[1:]
+    mask, base, offset = w.array(mask, "u4"), w.array(base, "u4"), w.array(offset, "i4")
+    w.define(i.operands[0], f"find_nth({mask}, {base}, {offset})", "u4")
+
+
 def _dot_product(w: BlockWriter, i: Instruction) -> None:
     *half, a_kind, b_kind = i.modifiers
     a_bytes = {"dp4a": 1, "dp2a": 2}[i.opcode]
@@ -152,6 +160,7 @@ TABLE = {
     "bfind": _find,
     "bmsk": _mask,
     "brev": _reverse,
+    "fns": _find_nth,
     "lop3": _logic3,
     "prmt": _permute,
     "shf": _funnel,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from ..program import Instruction
+import re
+
+from ..program import Immediate, Instruction
 from ..writer import DTYPES, BlockWriter
+from .memory import space_of
 
 
 def _nothing(w: BlockWriter, i: Instruction) -> None:
@@ -38,10 +41,55 @@ def _sleep(w: BlockWriter, i: Instruction) -> None:
 
 
 def _is_space(w: BlockWriter, i: Instruction) -> None:
-    space, _, window = i.modifiers[0].partition("::")
-    if space not in ("const", "global", "local", "shared", "param") or window == "cluster":
+    space = space_of(i)
+    if space is None:
         raise w.unsupported()
     w.define(i.operands[0], f"m.system.is_space({space!r}, {w.array(i.operands[1], 'u8')})", "b1")
+
+
+def _invalid(w: BlockWriter, i: Instruction) -> None:
+    """Where control comes after a call or a jump to nowhere."""
+    w.line(f"m.system.invalid({i.modifiers[0]!r}, L, ({i.where.file!r}, {i.where.line}))")
+
+
+def _allocate(w: BlockWriter, i: Instruction) -> None:
+    size, *alignment = (w.array(o, "u8") for o in i.operands[1:])
+    found = w.fresh()
+    w.line(f"{found} = m.system.malloc({size}, {alignment[0] if alignment else None}, L, {i.where.line})")
+    w.define(i.operands[0], found, "u8")
+
+
+def _free(w: BlockWriter, i: Instruction) -> None:
+    w.line(f"m.system.free({w.array(i.operands[0], 'u8')}, L, ({i.where.file!r}, {i.where.line}))")
+
+
+def _registers(w: BlockWriter, i: Instruction) -> None:
+    """setmaxnreg: how many registers a thread may use changes nothing that is computed here."""
+    (amount,) = i.operands
+    if i.modifiers[0] not in ("inc", "dec") or i.modifiers[1:] != ("sync", "aligned", "u32"):
+        raise w.unsupported()
+    if not re.match(r"sm_\d+[af]\b", w.translator.entry.program.target):
+        raise w.unsupported("it needs a target with an `a`: compile with -arch=sm_90a")
+    if not isinstance(amount, Immediate) or not 24 <= amount.value <= 256 or amount.value % 8:
+        raise w.unsupported("the number of registers must be a multiple of 8 from 24 to 256")
+
+
+def _policy(w: BlockWriter, i: Instruction) -> None:
+    """createpolicy: how the caches treat an access changes nothing that is computed here."""
+    w.define(i.operands[0], w.constant(0, "u8"), "u8")
+
+
+def _map_rank(w: BlockWriter, i: Instruction) -> None:
+    """mapa: the address of a shared variable of another block of the cluster. Clusters have one block here."""
+    address, rank = i.operands[1:]
+    dtype = DTYPES[i.modifiers[-1]]
+    w.line(f"m.system.check_rank({w.array(rank, 'u4')}, L, ({i.where.file!r}, {i.where.line}))")
+    w.define(i.operands[0], w.array(address, dtype), dtype, alias_of=address)
+
+
+def _rank(w: BlockWriter, i: Instruction) -> None:
+    """getctarank: the rank in the cluster of the block to which a shared address belongs."""
+    w.define(i.operands[0], w.constant(0, "u4"), "u4")
 
 
 _HINTS = ("prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol", "pmevent")
@@ -51,7 +99,14 @@ TABLE = {
     "argument": _argument,
     "assertfail": _assert_fail,
     "brkpt": _breakpoint,
+    "createpolicy": _policy,
+    "free": _free,
+    "getctarank": _rank,
+    "invalid": _invalid,
     "isspacep": _is_space,
+    "malloc": _allocate,
+    "mapa": _map_rank,
     "nanosleep": _sleep,
+    "setmaxnreg": _registers,
     "vprintf": _printf,
 }

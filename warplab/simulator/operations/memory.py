@@ -7,9 +7,10 @@ from ..writer import DTYPES, BlockWriter, item_bytes
 from .arithmetic import allow
 
 _SPACES = ("global", "shared", "local", "const", "param")
+_WINDOWS = ("shared::cta", "shared::cluster", "param::entry", "param::func")  # with clusters of one block, the same
 _IGNORED = {
     *("weak", "volatile", "relaxed", "acquire", "release", "cta", "gpu", "sys", "cluster", "mmio"),
-    *("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "v2", "v4", *_SPACES),
+    *("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "v2", "v4", *_SPACES, *_WINDOWS),
 }
 
 
@@ -17,9 +18,15 @@ def _memory(w: BlockWriter, i: Instruction) -> tuple[str, str, int]:
     """Space, dtype and elements a lane of a load or store."""
     *modifiers, kind = i.modifiers
     allow(w, (m for m in modifiers if not m.startswith(("L1::", "L2::"))), _IGNORED)
-    space = next((m for m in modifiers if m in _SPACES), "generic")
+    space = space_of(i) or "generic"
     count = 4 if "v4" in modifiers else 2 if "v2" in modifiers else 1
     return space, DTYPES[kind], count
+
+
+def space_of(i: Instruction) -> str | None:
+    """The memory space that an instruction names."""
+    names = (m.partition("::")[0] for m in i.modifiers)
+    return next((name for name in names if name in _SPACES), None)
 
 
 def _load(w: BlockWriter, i: Instruction) -> None:
@@ -39,6 +46,11 @@ def _load(w: BlockWriter, i: Instruction) -> None:
 def _load_from(w: BlockWriter, i: Instruction, space: str, dtype: str, count: int) -> None:
     destination, address = i.operands[:2]
     base, offset = w.addresses(address)
+    if dtype == "V16":
+        low, high = w.fresh(), w.fresh()
+        w.line(f"{low}, {high} = m.load_vector({w.site('load', space, 'u8', 2, offset)}, {base}, L)")
+        w.define(destination, f"pack(V16, {low}, {high})", dtype)
+        return
     site = w.site("load", space, dtype, count, offset)
     if count == 1:
         w.define(destination, f"m.load({site}, {base}, L)", dtype)
@@ -55,6 +67,10 @@ def _store(w: BlockWriter, i: Instruction) -> None:
     if space == "param":
         raise w.unsupported()
     base, offset = w.addresses(address)
+    if dtype == "V16":
+        site = w.site("store", space, "u8", 2, offset)
+        w.line(f"m.store_vector({site}, {base}, low_and_high({w.array(source, dtype)}), L)")
+        return
     site = w.site("store", space, dtype, count, offset)
     if count == 1:
         w.line(f"m.store({site}, {base}, {w.array(source, dtype)}, L)")

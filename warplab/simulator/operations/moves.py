@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..program import Instruction, Register, Vector
 from ..writer import DTYPES, BlockWriter, item_bytes
+from .memory import space_of
 
 
 def _move(w: BlockWriter, i: Instruction) -> None:
@@ -34,7 +35,7 @@ def _repack(w: BlockWriter, destination, source, dtype: str) -> None:
 
 def _convert_address(w: BlockWriter, i: Instruction) -> None:
     """cvta: shared and local windows lie at fixed distances in the generic space; global and const are generic."""
-    space = next(m for m in i.modifiers if m in ("global", "shared", "local", "const", "param"))
+    space = space_of(i)
     dtype = DTYPES[i.modifiers[-1]]
     source = i.operands[1]
     if space in ("global", "const", "param"):
