@@ -20,9 +20,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import nbformat
+from alembic.script import ScriptDirectory
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbformat.notebooknode import NotebookNode
-from nbgrader.api import BaseCell, Gradebook, MissingEntry, SubmittedAssignment, SubmittedNotebook
+from nbgrader.api import Base, BaseCell, Gradebook, MissingEntry, SubmittedAssignment, SubmittedNotebook
+from nbgrader.dbutil import ALEMBIC_DIR
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     IgnorePattern,
@@ -32,6 +34,7 @@ from nbgrader.preprocessors import (
     SaveCells,
 )
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
+from sqlalchemy import create_engine, text
 from sqlalchemy.exc import SAWarning
 from sqlalchemy.orm import selectinload
 
@@ -257,7 +260,10 @@ class _SaveAutoGrades(SaveAutoGrades):
 
 
 def _create(course: Course) -> None:
-    """An empty gradebook where there is none: made beside its place, so that it is there whole or not at all."""
+    """An empty gradebook where there is none: made beside its place, so that it is there whole or not at all.
+
+    Made as `nbgrader.api.Gradebook` does it, which starts a process for the version of the schema (5 s).
+    """
     prefix = "sqlite:///"
     if not course.db_url.startswith(prefix):
         return
@@ -266,7 +272,13 @@ def _create(course: Course) -> None:
         return
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.new")
     unfinished.unlink(missing_ok=True)
-    Gradebook(f"{prefix}{unfinished}", course.directory.course_id).close()
+    engine = create_engine(f"{prefix}{unfinished}", future=True)
+    Base.metadata.create_all(engine)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        head = ScriptDirectory(ALEMBIC_DIR).get_current_head()
+        connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": head})
+    engine.dispose()
     write_synced(path, unfinished.read_bytes())
     unfinished.unlink()
 

@@ -25,22 +25,27 @@ from nbgrader.utils import determine_grade, is_grade
 from ..checks.grade import cell_id
 from . import submissions
 from .jobs import Job, Result, pack, unpack
+from .kernel_manager import SandboxedKernelManager, Zygotes
+from .sandbox import find
 
 MAX_REASON = 500  # characters of one failure in a result
 
 
 class Judge:
-    """Grades jobs; keeps a warm sandbox between them. Use as a context manager."""
+    """Grades jobs; keeps a warm sandbox between them. Use as a context manager, on the main thread."""
 
     def __enter__(self) -> Judge:
+        self._zygotes = Zygotes(find())
+        self._zygotes.take()  # warm before the first job
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        self._zygotes.close()
 
     @property
     def protection(self) -> str:
-        return "none"
+        """Kind of the sandbox, as in `sandbox.Sandbox`."""
+        return self._zygotes.sandbox.kind
 
     def grade(self, job: Job) -> Result:
         """The result of one submission; of a failure of the grader's own too."""
@@ -61,6 +66,8 @@ class Judge:
         )
 
     def _grade(self, job: Job) -> dict[str, Any]:
+        if job.require_sandbox and self.protection != "bubblewrap":
+            raise RuntimeError(f"a sandbox is required. {self._zygotes.sandbox.describe()}")
         master = nbformat.reads(job.master, as_version=4)
         assembled = submissions.assemble(job.key.assignment, master, job.files)
         status, reason, kernels = self._execute(assembled.notebook, job)
@@ -68,21 +75,15 @@ class Judge:
 
     def _execute(self, notebook: NotebookNode, job: Job) -> tuple[str, str, dict[str, str]]:
         """Run all cells, outputs into `notebook`. Returns status, reason, and PTX by kernel."""
-        import tempfile
-
         from nbclient.exceptions import DeadKernelError
         from nbgrader.preprocessors import Execute
         from traitlets.config import Config
 
         config = Config()
         config.Execute.timeout, config.Execute.kernel_name = 30, "python3"
-        with tempfile.TemporaryDirectory() as folder:
-            for path, content in {**job.files, **job.given}.items():
-                os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
-                with open(os.path.join(folder, path), "wb") as file:
-                    file.write(content)
+        with SandboxedKernelManager(self._zygotes, {**job.files, **job.given}, job.limits) as manager:
             try:
-                Execute(config=config).preprocess(notebook, {"metadata": {"path": folder}})
+                Execute(config=config).preprocess(notebook, {"metadata": {"path": "."}}, km=manager)
             except DeadKernelError:
                 for cell in notebook.cells:
                     if is_grade(cell) and cell.execution_count is None:
