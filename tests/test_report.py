@@ -34,7 +34,9 @@ def test_numbers_and_metrics_of_a_launch():
     assert values(text, "sectors a store request")[0] == "4.00"
     assert values(text, "load efficiency")[0] == "100.0 %"
     assert values(text, "warp efficiency")[0] == "100.0 %"
-    assert values(text, "FP32 operations") == [f"1{THIN}048{THIN}576"]
+    assert values(text, "FP32 operations")[0] == f"1{THIN}048{THIN}576"
+    assert values(text, "distinct bytes loaded") == [f"8{THIN}388{THIN}608", "dram__bytes_read.sum, with empty caches"]
+    assert values(text, "distinct bytes stored")[0] == f"4{THIN}194{THIN}304"
     assert report.NOTE.split(";")[0] in text.replace("\n", " ")
 
 
@@ -54,6 +56,19 @@ def test_rows_without_counts_are_left_out():
         assert values(full, counter.label)[0] == str(number)
         assert counter.ncu in full
         assert counter.ncu in web
+
+
+def test_matrix_products_and_kinds_of_instruction():
+    mix = {"load": 100, "integer": 200, "FP32": 100, "store": 0}
+    counts = Counts(warp_instructions=400, thread_instructions=400, tensor_operations=6)
+    launch = vector_multiply(counts=counts, mix=mix, tensor_operations={"m16n8k16.f32.f16": 2, "m16n8k8.f32.tf32": 1})
+    text = report.text(launch)
+    assert values(text, "products m16n8k16.f32.f16") == ["2"]
+    assert values(text, "products m16n8k8.f32.tf32") == ["1"]
+    assert "Warp instructions: integer 50 %, FP32 25 %, load 25 %." in text
+    assert "Warp instructions" not in report.text(vector_multiply())
+    both = report.text(Session([launch, replace(launch, kernel="second")]))
+    assert f"Warp instructions of second, {report.size(launch)}: integer 50 %" in both
 
 
 def test_a_kernel_that_touches_no_memory_has_no_memory_rows():

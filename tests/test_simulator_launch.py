@@ -275,6 +275,27 @@ def test_footprint_counts_each_sector_once():
     assert profile.footprint == {"global_load_bytes": 1024, "global_store_bytes": 1024}
 
 
+def test_distinct_bytes_and_kinds_of_instruction_by_line():
+    source = """extern "C" __global__ void twice(const float* a, float* c, int* count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float x = a[i];
+    float y = a[i ^ 64];
+    c[i] = x + y;
+    atomicAdd(&count[0], 1);
+}"""
+    arrays = np.zeros(256, np.float32), np.zeros(256, np.float32), np.zeros(1, np.int32)
+    profile = simulate(CudaSource(source, "twice"), 4, 64, arrays)
+    lines = {line: amounts for (_, line), amounts in profile.line_footprint.items()}
+    assert lines[3] == lines[4] == {"global_load_bytes": 1024}  # the same bytes, touched by two lines
+    assert lines[5] == {"global_store_bytes": 1024}
+    assert lines[6] == {"global_atomic_bytes": 32}
+    assert profile.footprint == {"global_load_bytes": 1024, "global_store_bytes": 1024, "global_atomic_bytes": 32}
+    assert profile.line_mix["kernel.cu", 5]["FP32"] == 8
+    assert profile.line_mix["kernel.cu", 5]["store"] == 8
+    for place, counts in profile.lines.items():
+        assert sum(profile.line_mix[place].values()) == counts.warp_instructions
+
+
 def test_lines_add_up_to_the_total():
     a = np.zeros(300, np.float32)
     profile = simulate(kernel("grid_stride"), 2, 64, (a, a, a.copy(), np.int32(300)))

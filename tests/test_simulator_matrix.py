@@ -222,6 +222,7 @@ def test_wmma_gemm(m, n, k):
     counted = {place: c.tensor_operations for place, c in profile.lines.items() if c.tensor_operations}
     line = SOURCE[: SOURCE.index("mma_sync(fc, fa, fb, fc)")].count("\n") + 1
     assert counted == {("kernel.cu", line): 2 * tiles}
+    assert profile.line_tensor_operations == {("kernel.cu", line): {"m16n16k16.f32.f16": tiles}}
     # Both tiles come by ldmatrix .x4, four wavefronts each; rows of 48 bytes meet no bank conflict.
     loads = [c for (_, line), c in profile.lines.items() if c.shared_load_requests]
     assert sum(c.shared_load_requests for c in loads) == 2 * tiles

@@ -41,6 +41,8 @@ def same(whole, sampled) -> None:
     assert sampled.lines == whole.lines
     assert sampled.mix == whole.mix
     assert sampled.footprint == whole.footprint
+    assert sampled.line_footprint == whole.line_footprint
+    assert sampled.line_mix == whole.line_mix
 
 
 @pytest.mark.parametrize("wanted", [3, 10, 64, 500])

@@ -73,6 +73,11 @@ DERIVED = (
         "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct",
     ),
 )
+# Rows of `LaunchProfile.footprint`: the counter that each follows, label, key, what it is at least of.
+DISTINCT = (
+    ("global_load_bytes", "distinct bytes loaded", "global_load_bytes", "dram__bytes_read.sum"),
+    ("global_store_bytes", "distinct bytes stored", "global_store_bytes", "dram__bytes_write.sum"),
+)
 ALWAYS = {"warp_instructions", "thread_instructions"}
 # Rows of launches that `warplab.resources` was asked about: key of `static`, label, Nsight Compute metric.
 RESOURCES = (
@@ -122,7 +127,13 @@ def html(profile: object) -> str:
 
 
 def _notes(profile: object) -> list[str]:
-    return [NOTE] + [SAMPLED] * any(launch.sampled for launch in launches(profile))
+    firsts = [group[0] for group in _groups(profile)]
+    mixes = [
+        f"Warp instructions{f' of {f.kernel}, {size(f)}' if len(firsts) > 1 else ''}: {_mix(f)}."
+        for f in firsts[:SIDE_BY_SIDE]
+        if _mix(f)
+    ]
+    return [*mixes, NOTE] + [SAMPLED] * any(launch.sampled for launch in launches(profile))
 
 
 def _sections(profile: object) -> list[tuple[str, Table]]:
@@ -170,6 +181,12 @@ def _counter_table(groups: list[list[LaunchProfile]]) -> Table:
             derived = [getattr(f.counts, name) for f in firsts]
             if after == counter.name and any(d is not None for d in derived):
                 rows.append([label, *map(form, derived), metric])
+        for after, label, key, metric in DISTINCT:
+            bytes_ = [f.footprint.get(key, 0) for f in firsts]
+            if after == counter.name and any(bytes_):
+                rows.append([label, *map(count, bytes_), f"{metric}, with empty caches"])
+        if counter.name == "tensor_operations":
+            rows += _product_rows(firsts)
     if any("registers" in f.static for f in firsts):
         rows.append(["machine code for", *(f"sm_{f.static['arch']}" if "arch" in f.static else "" for f in firsts), ""])
         for key, label, metric in RESOURCES:
@@ -185,6 +202,19 @@ def _counter_table(groups: list[list[LaunchProfile]]) -> Table:
         Column("in Nsight Compute", "left", True, True),
     ]
     return Table(columns, rows)
+
+
+def _product_rows(firsts: list[LaunchProfile]) -> list[list[str]]:
+    """One row for each kind of matrix product."""
+    names = sorted({name for f in firsts for name in f.tensor_operations})
+    return [[f"products {name}", *(count(f.tensor_operations.get(name, 0)) for f in firsts), ""] for name in names]
+
+
+def _mix(launch: LaunchProfile) -> str:
+    """Shares of the warp instructions by kind, the largest first; "" where they are not known."""
+    total = sum(launch.mix.values())
+    parts = sorted(launch.mix.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{kind} {100 * n / total:.0f} %" for kind, n in parts if n) if total else ""
 
 
 def _blocks(launch: LaunchProfile) -> str:

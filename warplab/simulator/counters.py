@@ -15,6 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     from .steps import StepTrace
 
+Place = tuple[str, int]  # file and line
+
 WARP_SIZE = 32
 SECTOR_BYTES = 32
 
@@ -26,6 +28,11 @@ class Counter(NamedTuple):
     label: str
     ncu: str
     description: str
+
+
+def _flops(letter: str) -> str:
+    """The metrics whose sum is the floating-point operations of one precision, the second and third shortened."""
+    return f"smsp__sass_thread_inst_executed_op_{letter}add_pred_on.sum + …_{letter}mul_… + 2 * …_{letter}fma_…"
 
 
 COUNTERS = (
@@ -158,16 +165,21 @@ COUNTERS = (
         "branches at which the threads of one warp went two ways",
     ),
     Counter("barriers", "barriers", "", "block-wide barriers, once per warp"),
-    Counter("atomics", "atomics", "", "atomic operations on global and shared memory, once per warp"),
+    Counter(
+        "atomics",
+        "atomics",
+        "smsp__sass_inst_executed_op_global_atom.sum + smsp__inst_executed_op_global_red.sum + …_shared_atom.sum",
+        "atomic operations on global and shared memory, once per warp",
+    ),
     Counter(
         "tensor_operations",
         "tensor operations",
         "smsp__inst_executed_pipe_tensor.sum",
         "machine instructions of the tensor cores, once per warp; one of PTX may take several",
     ),
-    Counter("flops_f16", "FP16 operations", "", "an FMA counts two, once per thread"),
-    Counter("flops_f32", "FP32 operations", "", "an FMA counts two, once per thread"),
-    Counter("flops_f64", "FP64 operations", "", "an FMA counts two, once per thread"),
+    Counter("flops_f16", "FP16 operations", _flops("h"), "an FMA counts two, once per thread"),
+    Counter("flops_f32", "FP32 operations", _flops("f"), "an FMA counts two, once per thread"),
+    Counter("flops_f64", "FP64 operations", _flops("d"), "an FMA counts two, once per thread"),
 )
 
 
@@ -267,9 +279,12 @@ class LaunchProfile:
     """One launch: its counters in total and by source line, a trace of what its first warps did.
 
     `accesses`: their memory accesses, in order. `steps`: their instructions (`steps.StepTrace`), None if not traced.
-    `footprint`: distinct bytes touched, in whole 32-byte sectors: "global_load_bytes", "global_store_bytes".
-    `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: by shape and types, as
-    "m16n8k16.f32.f16.f16.f32", once per warp.
+    `footprint`: distinct bytes touched, in whole 32-byte sectors, which must cross the DRAM at least once where no
+    cache holds them: "global_load_bytes", "global_store_bytes" and, if there are any, "global_atomic_bytes".
+    `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: matrix products of PTX by shape, type
+    of the sums and type of the factors, as "m16n8k16.f32.f16", once per warp (`fragments.flops` of one).
+    `lines` and the three `line_…` hold the same for each source line, by file and line number. Distinct bytes of lines
+    do not add up: several lines may touch the same ones.
     `sampled`: (blocks run, blocks of the grid) where the counters are scaled from some blocks, None if all ran.
     `static`: what the compiled kernel needs; "shared_bytes" of a block, dynamic too; `warplab.resources` adds more.
     `output`: what the kernel printed. `assemble`: how `warplab.resources` compiles the kernel again, None if unknown.
@@ -280,13 +295,16 @@ class LaunchProfile:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     counts: Counts = field(default_factory=Counts)
-    lines: dict[tuple[str, int], Counts] = field(default_factory=dict)
+    lines: dict[Place, Counts] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
     steps: StepTrace | None = field(default=None, repr=False, compare=False)
     footprint: dict[str, int] = field(default_factory=dict)
     mix: dict[str, int] = field(default_factory=dict)
     tensor_operations: dict[str, int] = field(default_factory=dict)
+    line_footprint: dict[Place, dict[str, int]] = field(default_factory=dict)
+    line_mix: dict[Place, dict[str, int]] = field(default_factory=dict)
+    line_tensor_operations: dict[Place, dict[str, int]] = field(default_factory=dict)
     sampled: tuple[int, int] | None = None
     static: dict[str, int | None] = field(default_factory=dict)
     output: str = ""

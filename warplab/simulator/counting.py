@@ -6,7 +6,7 @@ import numpy as np
 
 from .access import Addresses
 from .blocks import BARRIER, BRANCH
-from .counters import SECTOR_BYTES, Access, Counts, LaunchProfile
+from .counters import SECTOR_BYTES, Access, Counts, LaunchProfile, Place
 from .groups import KnownPasses
 from .machine import exits
 from .program import Where
@@ -27,7 +27,7 @@ class Counting:
         # By site and space: requests, distinct addresses, sectors, wavefronts, wavefronts without conflicts.
         self.accesses: dict[tuple[int, str], list[int]] = {}
         self.tensor: dict[tuple[Where, str, int], int] = {}
-        self.touched: dict[str, dict[int, np.ndarray]] = {"load": {}, "store": {}, "atomic": {}}
+        self.touched: dict[Touched, np.ndarray] = {}
         self.passes = KnownPasses()
         self.trace: list[tuple] = []
         self.trace_warps, self.trace_events = trace_warps, trace_events
@@ -66,15 +66,15 @@ class Counting:
         self.tensor[key] = self.tensor.get(key, 0) + group.warps
 
     def _touch(self, site, addresses: Addresses) -> None:
-        """Note the sectors for the footprint: a bitmap for each allocation."""
+        """Note the sectors for the footprint: a bitmap for each source line and allocation."""
         low = addresses.low + site.offset
         allocation = self.memory.find(low)
         if allocation is None or addresses.high + site.offset + site.width > allocation.end:
             return
-        maps = self.touched[site.op]
-        bitmap = maps.get(allocation.address)
+        key = site.op, site.where, allocation.address
+        bitmap = self.touched.get(key)
         if bitmap is None:
-            bitmap = maps[allocation.address] = np.zeros(-(-allocation.nbytes // SECTOR_BYTES), bool)
+            bitmap = self.touched[key] = np.zeros(-(-allocation.nbytes // SECTOR_BYTES), bool)
         bitmap[(addresses.at(site.offset).view(np.int64) - allocation.address) >> 5] = True
 
     def _trace(self, site, space: str, addresses: Addresses, group) -> None:
@@ -139,8 +139,10 @@ class Counting:
                 for precision, amount in static.flops.items():
                     name = f"flops_{precision}"
                     setattr(counts, name, getattr(counts, name) + threads * amount)
+                mix = profile.line_mix.setdefault((where.file, where.line), {})
                 for kind, amount in static.mix.items():
-                    profile.mix[kind] = profile.mix.get(kind, 0) + issued_warps * amount
+                    if amount:
+                        mix[kind] = mix.get(kind, 0) + issued_warps * amount
             if block.end == BRANCH and number not in heads and not exits(translation.blocks, block):
                 line(block.last.where).branches += issued_warps
                 line(block.last.where).divergent_branches += self.divergent[number]
@@ -165,29 +167,48 @@ class Counting:
                 setattr(counts, name, getattr(counts, name) + amount)
         for (where, name, machine), amount in self.tensor.items():
             line(where).tensor_operations += machine * amount
-            profile.tensor_operations[name] = profile.tensor_operations.get(name, 0) + amount
+            products = profile.line_tensor_operations.setdefault((where.file, where.line), {})
+            products[name] = products.get(name, 0) + amount
         profile.lines = dict(sorted(lines.items()))
         profile.counts = sum(lines.values(), Counts())
+        profile.mix = summed(profile.line_mix)
+        profile.tensor_operations = summed(profile.line_tensor_operations)
         profile.accesses, profile.steps = self.trace, self.steps
-        profile.footprint = footprint_bytes(self.touched_sectors())
+        fill_footprint(profile, self.touched_sectors())
 
-    def touched_sectors(self) -> dict[tuple[str, int], int]:
-        """Distinct sectors touched so far, by kind of access and address of the allocation."""
-        return {
-            (op, address): int(np.count_nonzero(bitmap))
-            for op, maps in self.touched.items()
-            for address, bitmap in maps.items()
-        }
+    def touched_sectors(self) -> dict[Touched, int]:
+        """Distinct sectors touched so far, by kind of access, source line (None: all lines) and allocation."""
+        every: dict[tuple[str, int], np.ndarray] = {}
+        result: dict[Touched, int] = {}
+        for (op, where, address), bitmap in self.touched.items():
+            result[op, where, address] = int(np.count_nonzero(bitmap))
+            before = every.get((op, address))
+            every[op, address] = bitmap if before is None else before | bitmap
+        return result | {(op, None, address): int(np.count_nonzero(bitmap)) for (op, address), bitmap in every.items()}
 
-    def sectors_of(self, key: tuple[str, int]) -> int:
+    def sectors_of(self, key: Touched) -> int:
         """All sectors of an allocation that `touched_sectors` names."""
-        op, address = key
-        return self.touched[op][address].shape[0]
+        return next(bitmap.shape[0] for (*_, address), bitmap in self.touched.items() if address == key[2])
 
 
-def footprint_bytes(sectors: dict[tuple[str, int], int]) -> dict[str, int]:
-    """A profile's `footprint` from the sectors touched."""
-    return {
-        f"global_{kind}_bytes": SECTOR_BYTES * sum(n for (op, _), n in sectors.items() if op == kind)
-        for kind in ("load", "store")
-    }
+# Kind of access, source line (None: all lines), address of the allocation.
+Touched = tuple[str, Where | None, int]
+
+
+def summed(lines: dict[Place, dict[str, int]]) -> dict[str, int]:
+    """Amounts by name, summed over the source lines."""
+    total: dict[str, int] = {}
+    for amounts in lines.values():
+        for name, amount in amounts.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def fill_footprint(profile: LaunchProfile, sectors: dict[Touched, int]) -> None:
+    """A profile's `footprint` and `line_footprint` from the sectors touched."""
+    profile.footprint = {"global_load_bytes": 0, "global_store_bytes": 0}
+    profile.line_footprint = {}
+    for (op, where, _), number in sectors.items():
+        name = f"global_{op}_bytes"
+        own = profile.footprint if where is None else profile.line_footprint.setdefault((where.file, where.line), {})
+        own[name] = own.get(name, 0) + SECTOR_BYTES * number

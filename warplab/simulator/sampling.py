@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .counters import Counts, LaunchProfile
-from .counting import Counting, footprint_bytes
+from .counting import Counting, Touched, fill_footprint, summed
 
 _RUNS = 8  # at least, where the sample has so many blocks
 _SEED = 1  # the same launch gets the same sample
@@ -60,7 +60,7 @@ class Tally:
         self.ends, self.between = counting(), counting()
         self.between.touched = self.ends.touched  # distinct memory is that of both together
         # Sectors touched before the runs of these numbers: the second half of those between the ends starts and ends.
-        self.touched: dict[int, dict[tuple[str, int], int]] = {len(runs) // 2: {}, len(runs) - 1: {}}
+        self.touched: dict[int, dict[Touched, int]] = {len(runs) // 2: {}, len(runs) - 1: {}}
 
     def of(self, number: int) -> Counting:
         """What counts run number `number`, which comes next."""
@@ -79,9 +79,9 @@ class Tally:
         between = LaunchProfile(profile.kernel, profile.grid, profile.block)
         self.between.fill(between)
         _add_scaled(profile, between, self.total - (ran - ran_between), ran_between)
-        profile.footprint = footprint_bytes(self._all_sectors(ran))
+        fill_footprint(profile, self._all_sectors(ran))
 
-    def _all_sectors(self, ran: int) -> dict[tuple[str, int], int]:
+    def _all_sectors(self, ran: int) -> dict[Touched, int]:
         """Sectors that the whole launch would touch, if its blocks touch new ones as those of the second half do.
 
         That is exact where each block has its own memory and where all share the same.
@@ -107,6 +107,13 @@ def _add_scaled(profile: LaunchProfile, sampled: LaunchProfile, blocks: int, run
         profile.lines[where] = profile.lines.get(where, Counts()) + more
     profile.lines = dict(sorted(profile.lines.items()))
     profile.counts = sum(profile.lines.values(), Counts())
-    for ours, theirs in ((profile.mix, sampled.mix), (profile.tensor_operations, sampled.tensor_operations)):
-        for name, n in theirs.items():
-            ours[name] = ours.get(name, 0) + _scaled(n, blocks, run)
+    for ours, theirs in (
+        (profile.line_mix, sampled.line_mix),
+        (profile.line_tensor_operations, sampled.line_tensor_operations),
+    ):
+        for place, amounts in theirs.items():
+            own = ours.setdefault(place, {})
+            for name, n in amounts.items():
+                own[name] = own.get(name, 0) + _scaled(n, blocks, run)
+    profile.mix = summed(profile.line_mix)
+    profile.tensor_operations = summed(profile.line_tensor_operations)
