@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import pytest
 from synthetic_profiles import Session, vector_multiply
@@ -12,6 +14,7 @@ from warplab.cards import CARDS, card
 from warplab.roofline import footprint, predict, predict_all
 from warplab.simulator.counters import Counts
 
+ROOT = Path(__file__).resolve().parent.parent
 NAMES = ("P100", "V100", "T4", "A100", "H100", "H200")
 # FP16 multiply-adds a clock that one SM's tensor cores do: white papers of Volta, Turing, Ampere and Hopper.
 TENSOR_FMA = {"V100": 512, "T4": 512, "A100": 1024, "H100": 2048, "H200": 2048}
@@ -106,9 +109,20 @@ def test_notes_say_when_the_bound_is_weak():
     text = predict(small).text()
     assert "fit in the L2" in text
     assert "4 warps for 528 warp schedulers" in text
-    assert "not measured for this card" in text
-    with_overhead = replace(CARDS["H100"], launch_overhead_us=2.5)
+    assert "launch overhead (1.88 microseconds)" in text
+    assert "not measured for this card" in predict(small, "V100").text()
+    with_overhead = replace(CARDS["V100"], launch_overhead_us=2.5)
     assert "2.5 microseconds" in predict(small, with_overhead).text()
+
+
+def test_launch_overheads_are_measured_or_absent():
+    """The H100's is the one that `make record` wrote, give or take how much it scatters."""
+    known = {name: c.launch_overhead_us for name, c in CARDS.items() if c.launch_overhead_us is not None}
+    assert list(known) == ["H100"]
+    recorded = json.loads((ROOT / "kernels" / "vector_multiply" / "recordings.json").read_text())
+    assert "H100" in recorded["device"]
+    assert known["H100"] == pytest.approx(1e6 * recorded["values"]["launch_overhead"]["gpu_seconds"], rel=0.2)
+    assert "recordings.json" in CARDS["H100"].source("launch_overhead_us")
 
 
 def test_it_is_labelled_a_prediction():

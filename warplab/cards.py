@@ -17,7 +17,8 @@ class Card:
     a clock), `shared_bytes` (most that blocks can use) and `max_threads` (resident) are for one SM.
     `clock_mhz`: boost clock outside tensor cores; `tensor_clock_mhz`: in tensor cores.
     `fp16_tflops`: packed half precision outside tensor cores; `tensor_tflops`: FP16 in, FP32 sums, dense.
-    `bandwidth_gbs`: peak of the memory, 1e9 bytes a second. `launch_overhead_us`: None where nobody measured it.
+    `bandwidth_gbs`: peak of the memory, 1e9 bytes a second. `launch_overhead_us`: time on the GPU of a launch with
+    next to nothing to do while the next one is queued already; None where nobody measured it.
     """
 
     name: str
@@ -199,8 +200,14 @@ CARDS = {
             l2_bytes=50 * MIB,
             shared_bytes=228 * KIB,
             max_threads=2048,
-            launch_overhead_us=None,
-            sources={"": HOPPER, "bandwidth_gbs": H100_SHEET, "max_threads": GUIDE},
+            launch_overhead_us=1.88,
+            sources={
+                "": HOPPER,
+                "bandwidth_gbs": H100_SHEET,
+                "max_threads": GUIDE,
+                "launch_overhead_us": "measured on an NVIDIA H100 80GB HBM3, 2026-11-21 "
+                "(kernels/vector_multiply/recordings.json, launch_overhead, gpu_seconds)",
+            },
         ),
         Card(
             name="H200",
