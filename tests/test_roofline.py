@@ -61,7 +61,7 @@ def test_every_number_has_a_source(name):
     assert set(c.sources) <= {""} | {f.name for f in fields(c)}
     for f in fields(c):
         if isinstance(getattr(c, f.name), int | float):
-            assert re.search(r"NVIDIA, .*20\d\d|the driver reports", c.source(f.name))
+            assert re.search(r"NVIDIA, .*20\d\d|the driver reports|measured on an .*20\d\d-", c.source(f.name))
 
 
 def test_card_is_found_in_any_case_and_an_unknown_one_lists_the_names():
