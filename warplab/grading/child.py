@@ -61,7 +61,8 @@ class Place:
 def launch(place: Place, limits: Limits, payload: int, channels: list[int], program: Callable, report: int) -> None:
     """In a fresh fork of the zygote: become a submission's tree. Never returns.
 
-    `payload`, `channels`, `report`: file descriptors. `program(header, channels)` is what runs in the sandbox.
+    `payload`, `channels`, `report`: file descriptors. `program(header, channels, ready)` is what runs in the
+    sandbox; it calls `ready` before the student's code can.
     """
     try:
         if place.isolation == "nested":
@@ -76,6 +77,20 @@ def launch(place: Place, limits: Limits, payload: int, channels: list[int], prog
     except BaseException:
         _write(report, {"error": traceback.format_exc()})
     os._exit(70)
+
+
+def try_namespaces() -> int:
+    """0 where inner namespaces with mounts of their own can be had. Raises OSError, or has a child print why not."""
+    _enter_namespaces()
+    init = os.fork()
+    if init == 0:
+        try:
+            _mount(Place("nested", Path("/tmp")), Limits(disk_bytes=1 << 20))
+            os._exit(0)
+        except OSError as error:
+            print(error, file=sys.stderr)
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(init, 0)[1])
 
 
 def _enter_namespaces() -> None:
@@ -112,7 +127,6 @@ def _init(place: Place, limits: Limits, payload: int, channels: list[int], progr
         _kernel(place, limits, header, channels, program, report)
     for channel in channels:
         os.close(channel)
-    _write(report, {"kernel": kernel})
     _watch(kernel, report)
 
 
@@ -177,31 +191,33 @@ def _watch(kernel: int, report: int) -> None:
 
 
 def _kernel(place: Place, limits: Limits, header: dict, channels: list[int], program: Callable, report: int) -> None:
+    """Until `ready` is called, nothing of the student's runs, and the working folder is one without their files."""
+
+    def ready() -> None:
+        _write(report, {"ready": True})
+        os.close(report)
+        os.chdir(place.work)
+
     try:
         os.setsid()
         linux.set_dumpable(True)
         if place.isolation != "nested":
             linux.die_with_parent()
         os.environ.update(HOME=str(place.home), TMPDIR=str(place.root), NUMBA_CACHE_DIR=str(place.root / "numba"))
-        os.chdir(place.work)
+        os.chdir(place.home)
         _keep_only([*channels, report])
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
-        families = linux.PRIVATE_NETWORK_FAMILIES if place.isolation != "limits" else linux.LOCAL_FAMILIES
         if linux.can_filter():
-            linux.filter_system_calls(families)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
+            linux.filter_system_calls()
         limits.apply(place.bystanders)
-    except BaseException:
-        _write(report, {"error": traceback.format_exc()})
-        os._exit(70)
-    os.close(report)
-    try:
-        program(header, channels)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
+        program(header, channels, ready)
     except SystemExit as error:
         os._exit(error.code if isinstance(error.code, int) else int(error.code is not None))
     except BaseException:
-        os._exit(71)
+        _write(report, {"error": traceback.format_exc()})  # once `ready` was called, it goes nowhere
+        os._exit(70)
     os._exit(0)
 
 

@@ -7,6 +7,8 @@ there is no shared folder that a student could fill or plant symlinks in, and no
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 
 import zmq
 from ipykernel.control import ControlThread
@@ -71,14 +73,22 @@ class SandboxedKernelApp(IPKernelApp):
         self.heartbeat.start()
 
 
-def run(header: dict, channels: list[int]) -> None:
+def run(header: dict, channels: list[int], ready: Callable[[], None]) -> None:
     """Be a kernel until told to stop. `header["connection"]`: the session's key and signature scheme."""
     import numpy as np
 
     np.random.seed()  # noqa: NPY002 - every fork would draw the same numbers from the zygote's global generator
     app = SandboxedKernelApp(header["connection"], channels)
     app.initialize(["--log-level=CRITICAL", "--HistoryManager.enabled=False", f"--ipython-dir={os.environ['HOME']}"])
+    _integrate(app.shell)
+    ready()
+    app.start()
+
+
+def _integrate(shell) -> None:
+    """What some modules do when a notebook imports them first: the zygote did, and had no notebook."""
     import warplab
 
-    warplab.load_ipython_extension(app.shell)  # the zygote imported warplab, where there was no notebook
-    app.start()
+    warplab.load_ipython_extension(shell)
+    if "matplotlib_inline.backend_inline" in sys.modules:
+        sys.modules["matplotlib_inline.backend_inline"]._enable_matplotlib_integration()

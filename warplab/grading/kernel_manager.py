@@ -5,11 +5,13 @@
         NotebookClient(notebook, km=manager).execute()
     manager.ended                              # why the kernel ended: sandbox.Ended
 
-The judge makes and binds the sockets and hands their descriptors to the kernel, so the folder need not be shared.
+The judge makes and binds the sockets and hands their descriptors to the kernel, so the folder need not be shared. Its
+own clients connect to a second set of sockets; `relay` joins the two and counts what comes from the kernel.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import tempfile
@@ -23,28 +25,29 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerBase
 
 from warplab.grading.limits import Limits
+from warplab.grading.relay import Relay
 from warplab.grading.sandbox import Ended, Sandbox, Zygote, find
 
 # In the order in which kernel_app.CHANNELS binds them.
 _CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
-_PATH_BYTES = 90  # sun_path has 108, with "-1" and the name of the folder
+_FOLDER_BYTES = 70  # of the 107 of a socket's path; the rest is for what is in the folder
 _WAITING_MESSAGES = 64  # received but not yet read, of one socket; more wait in the kernel's process
 
 
 class Zygotes:
     """One zygote at a time, replaced when it has served `submissions` or has died. Not for several threads."""
 
-    def __init__(self, sandbox: Sandbox | None = None, submissions: int = 200) -> None:
+    def __init__(self, sandbox: Sandbox | None = None, submissions: int = 200, warmed: bool = True) -> None:
         self.sandbox = sandbox or find()
-        self._most = submissions
+        self._most, self._warmed = submissions, warmed
         self._zygote: Zygote | None = None
 
-    def take(self) -> Zygote:
+    def take(self, limits: Limits) -> Zygote:
         """A zygote that can take a submission. The one that runs in it, if any, is ended."""
         if self._zygote is not None and (not self._zygote.fresh or self._zygote.used >= self._most):
             self.close()
         if self._zygote is None:
-            self._zygote = Zygote(self.sandbox)
+            self._zygote = Zygote(self.sandbox, self._warmed, disk_bytes=limits.disk_bytes)
         elif self._zygote.used:
             self._zygote.kill()
         return self._zygote
@@ -77,24 +80,12 @@ class _Provisioner(KernelProvisionerBase):
 
     async def launch_kernel(self, cmd: list[str], **_: Any) -> dict:
         self.ended = None
-        self.zygote = self.manager.zygotes.take()
-        self.connection_info = self.manager.bind()
-        header = {key: self.connection_info[key] for key in ("signature_scheme",)}
-        header["key"] = self.connection_info["key"].decode()
-        listening = self.manager.listening
+        self.zygote = self.manager.zygotes.take(self.manager.limits)
         try:
-            self.zygote.start(
-                self.manager.files,
-                self.manager.limits,
-                {"connection": header},
-                [listener.fileno() for listener in listening],
-            )
+            self.connection_info = self.manager.open_channels(self.zygote)
         except BaseException:
             self.zygote = None
             raise
-        finally:
-            for listener in listening:
-                listener.close()
         return self.connection_info
 
     async def poll(self) -> int | None:
@@ -128,6 +119,14 @@ class _Provisioner(KernelProvisionerBase):
         await self.kill()
 
 
+def _listen(path: str) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(16)
+    listener.setblocking(False)
+    return listener
+
+
 class SandboxedKernelManager(AsyncKernelManager):
     """One submission's kernel. `files`: the student's, by relative path, copied into its working folder.
 
@@ -139,8 +138,7 @@ class SandboxedKernelManager(AsyncKernelManager):
     ) -> None:
         super().__init__(**options)
         self.zygotes, self.files, self.limits = zygotes, dict(files or {}), limits or Limits()
-        self.listening: list[socket.socket] = []
-        self._folder: tempfile.TemporaryDirectory | None = None
+        self._channels = contextlib.ExitStack()  # the relay, its sockets, their folder
         self._kernel_spec = KernelSpec(argv=["sandboxed"], display_name="Python 3", language="python")
         self.provisioner = _Provisioner(kernel_spec=self._kernel_spec, parent=self)
         self.provisioner.manager = self
@@ -155,26 +153,36 @@ class SandboxedKernelManager(AsyncKernelManager):
             self.provisioner.ended = self.provisioner.zygote.status()
         return self.provisioner.ended
 
-    def bind(self) -> dict:
-        """Make the sockets in a new private folder. Returns jupyter_client's connection information."""
-        self._remove_folder()
-        parent = next((p for p in (tempfile.gettempdir(), "/tmp") if len(os.fsencode(p)) < _PATH_BYTES - 30), None)
-        self._folder = tempfile.TemporaryDirectory(prefix="warplab-", dir=parent, ignore_cleanup_errors=True)
-        prefix = str(Path(self._folder.name) / "k")
-        for number in range(1, len(_CHANNELS) + 1):
-            listener = socket.socket(socket.AF_UNIX)
-            self.listening.append(listener)
-            listener.bind(f"{prefix}-{number}")
-            listener.listen(16)
-            listener.setblocking(False)
-        self.connection_file = f"{prefix}.json"
-        return {
+    def open_channels(self, zygote: Zygote) -> dict:
+        """Start the kernel on sockets in a new private folder. Returns jupyter_client's connection information."""
+        self._channels.close()
+        parent = next((p for p in (tempfile.gettempdir(), "/tmp") if len(os.fsencode(p)) < _FOLDER_BYTES), None)
+        folder = Path(self._channels.enter_context(tempfile.TemporaryDirectory(prefix="warplab-", dir=parent)))
+        inner = [str(folder / f"kernel-{number}") for number in range(1, len(_CHANNELS) + 1)]
+        outer = [
+            self._channels.enter_context(_listen(str(folder / f"judge-{n}"))) for n in range(1, len(_CHANNELS) + 1)
+        ]
+        self.connection_file = str(folder / "connection.json")
+        information = {
             **{f"{channel}_port": number for number, channel in enumerate(_CHANNELS, start=1)},
             "transport": "ipc",
-            "ip": prefix,
+            "ip": str(folder / "judge"),
             "key": self.session.key,
             "signature_scheme": self.session.signature_scheme,
         }
+        connection = {"key": self.session.key.decode(), "signature_scheme": self.session.signature_scheme}
+        with contextlib.ExitStack() as ours:
+            descriptors = [ours.enter_context(_listen(path)).fileno() for path in inner]
+            zygote.start(self.files, self.limits, {"connection": connection}, descriptors)
+        relay = Relay(outer, inner, self.limits, self._stop_flood)
+        relay.start()
+        self._channels.callback(relay.stop)
+        return information
+
+    def _stop_flood(self, reason: str) -> None:
+        self.log.warning("Stopping the kernel: %s", reason)
+        if self.provisioner.zygote is not None:
+            self.provisioner.ended = self.provisioner.zygote.kill("output")
 
     async def _async_request_shutdown(self, restart: bool = False) -> None:
         await self.provisioner.kill()
@@ -188,15 +196,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         self.provisioner.zygote = None
         self._close_control_socket()
         self.context.destroy(linger=0)
-        self._remove_folder()
-
-    def _remove_folder(self) -> None:
-        for listener in self.listening:
-            listener.close()
-        self.listening = []
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
+        self._channels.close()
 
     def __enter__(self) -> SandboxedKernelManager:
         return self

@@ -28,6 +28,7 @@ class Limits:
     output_bytes_cell: int = 1 * _MEBIBYTE
     output_bytes_notebook: int = 8 * _MEBIBYTE
     message_bytes: int = 64 * _MEBIBYTE  # one message of the kernel
+    traffic_bytes: int = 512 * _MEBIBYTE  # all of the kernel's messages
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -157,19 +157,18 @@ _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0
 _NUMBER, _ARCH, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
-LOCAL_FAMILIES = (socket.AF_UNIX,)
-PRIVATE_NETWORK_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+# AF_VSOCK, for one, reaches a virtual machine's host from any network namespace.
+_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 
 
 def can_filter() -> bool:
     return platform.machine() == "x86_64"
 
 
-def filter_system_calls(families: tuple[int, ...]) -> None:
-    """Refuse the calls above, new namespaces, and sockets of other `families`, for this process and its descendants.
+def filter_system_calls() -> None:
+    """Refuse the calls above, new namespaces, and sockets of other families, for this process and its descendants.
 
-    Families matter where the network is a private one too: AF_VSOCK reaches a virtual machine's host from any network
-    namespace. Needs `no_new_privileges` before.
+    Needs `no_new_privileges` before.
     """
     steps: list[tuple[int, int, int, int]] = []
 
@@ -187,8 +186,8 @@ def filter_system_calls(families: tuple[int, ...]) -> None:
     steps += [unless_equal(_CLONE3, 1), error(errno.ENOSYS)]
     steps += [unless_equal(_CLONE, 3), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_JUMP_ANY_BIT, 0, 1, _CLONE_NEW_ANY)]
     steps += [error(errno.EPERM), (_LOAD, 0, 0, _NUMBER)]
-    steps += [unless_equal(_SOCKET, len(families) + 2), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
-    steps += [(_JUMP_EQUAL, len(families) - place, 0, int(family)) for place, family in enumerate(families)]
+    steps += [unless_equal(_SOCKET, len(_FAMILIES) + 2), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
+    steps += [(_JUMP_EQUAL, len(_FAMILIES) - place, 0, int(family)) for place, family in enumerate(_FAMILIES)]
     steps += [error(errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]
 
     program = b"".join(struct.pack("<HBBI", *step) for step in steps)

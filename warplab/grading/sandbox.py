@@ -49,6 +49,7 @@ _TEXTS = {
     "wall": "the notebook took longer than {wall_seconds:g} seconds in all",
     "cpu": "the notebook used more than {cpu_seconds:g} seconds of processor time in all",
     "memory": "the notebook used more than {memory} MiB of memory",
+    "output": "the notebook sent more than {traffic} MiB in all, or {message} MiB at once",
     "lost": "the processes of the notebook were lost",
 }
 
@@ -61,8 +62,8 @@ class SandboxError(RuntimeError):
 class Ended:
     """Why a submission's processes ended.
 
-    `reason`: exit (by itself, with `code`: an exit status, or minus the signal), killed (by the grader), wall, cpu or
-    memory (a limit), or lost (a failure of the sandbox). `text` may be shown to a student. Seconds; bytes.
+    `reason`: exit (by itself, with `code`: an exit status, or minus the signal), killed (by the grader), wall, cpu,
+    memory or output (a limit), or lost (a failure of the sandbox). `text` may be shown to a student. Seconds; bytes.
     """
 
     reason: str
@@ -74,12 +75,12 @@ class Ended:
 
     @property
     def is_limit(self) -> bool:
-        return self.reason in ("wall", "cpu", "memory")
+        return self.reason in ("wall", "cpu", "memory", "output")
 
     @classmethod
     def of(cls, data: dict, limits: Limits) -> Ended:
-        memory = limits.memory_bytes >> 20
-        text = _TEXTS[data["reason"]].format(**{**limits.as_dict(), "memory": memory})
+        mebibytes = {name: getattr(limits, f"{name}_bytes") >> 20 for name in ("memory", "traffic", "message")}
+        text = _TEXTS[data["reason"]].format(**limits.as_dict(), **mebibytes)
         code = data["code"]
         if data["reason"] == "exit" and code is not None and code < 0:
             with contextlib.suppress(ValueError):
@@ -98,7 +99,7 @@ class Sandbox:
     def describe(self) -> str:
         raise NotImplementedError
 
-    def command(self, descriptor: int, scratch: Path, user: int | None) -> list[str]:
+    def command(self, descriptor: int, scratch: Path, user: int | None, disk_bytes: int) -> list[str]:
         """The command that starts a zygote on the socket `descriptor`; for bubblewrap, inside it."""
         raise NotImplementedError
 
@@ -108,6 +109,7 @@ class Sandbox:
 
 
 def _environment(course: Path, home: str, temporary: str) -> dict[str, str]:
+    packages = [entry for entry in sys.path if _holds_packages(entry)]  # also those of a user's own folder
     return {
         "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
         "HOME": home,
@@ -115,7 +117,7 @@ def _environment(course: Path, home: str, temporary: str) -> dict[str, str]:
         "USER": "student",
         "LOGNAME": "student",
         "LANG": "C.UTF-8",
-        "PYTHONPATH": str(course),
+        "PYTHONPATH": os.pathsep.join([str(course), *packages]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
         "WARPLAB_BACKEND": "simulator",
@@ -129,7 +131,7 @@ def _environment(course: Path, home: str, temporary: str) -> dict[str, str]:
 
 def _zygote(descriptor: int, isolation: str, root: str) -> list[str]:
     module = ["-P", "-m", "warplab.grading.zygote"]
-    return [sys.executable, *module, str(descriptor), isolation, root]
+    return [sys.executable, *module, isolation, "--socket", str(descriptor), "--root", root]
 
 
 class Bubblewrap(Sandbox):
@@ -151,11 +153,11 @@ class Bubblewrap(Sandbox):
     def environment(self) -> dict[str, str]:
         return _environment(Path("/course"), "/tmp/home", "/tmp")
 
-    def command(self, descriptor: int, scratch: Path, user: int | None) -> list[str]:
+    def command(self, descriptor: int, scratch: Path, user: int | None, disk_bytes: int) -> list[str]:
         zygote = _zygote(descriptor, self.isolation, "/tmp")
         if user is not None:
             zygote += ["--become", str(user)]
-        return [*self.wrapped(user is not None, Limits().disk_bytes), "--", *zygote]
+        return [*self.wrapped(user is not None, disk_bytes), "--", *zygote]
 
     def wrapped(self, as_root: bool, disk_bytes: int) -> list[str]:
         """bwrap and its options, up to the command."""
@@ -176,10 +178,11 @@ class Bubblewrap(Sandbox):
         for name, value in self.environment().items():
             arguments += ["--setenv", name, value]
         arguments += self._mounts()
-        size = str(disk_bytes)
-        arguments += ["--proc", "/proc", "--dev", "/dev", "--size", size, "--tmpfs", "/dev/shm"]
-        arguments += ["--remount-ro", "/dev", "--remount-ro", "/"]
-        return [*arguments, "--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--chdir", "/tmp"]
+        arguments += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--remount-ro", "/"]
+        shared = disk_bytes // 4
+        for size, folder in ((shared, "/dev/shm"), (disk_bytes - shared, "/tmp")):
+            arguments += ["--perms", "1777", "--size", str(size), "--tmpfs", folder]
+        return [*arguments, "--chdir", "/tmp"]
 
     def _mounts(self) -> list[str]:
         arguments: list[str] = ["--dir", "/tmp"]
@@ -215,14 +218,14 @@ class LimitsOnly(Sandbox):
 
     def describe(self) -> str:
         return (
-            f"NOT SANDBOXED ({self.why}). Submissions run under limits on time, memory, processes and file size, and "
-            "cannot open network connections on x86-64. They CAN read what the user who grades can read (solutions, "
-            "hidden tests, other submissions, the gradebook), "
+            f"NOT SANDBOXED ({self.why}). Submissions run under limits on time, memory, processes and the size of "
+            "each file, and that is all. They can use the network and read whatever the user who grades can read: "
+            "solutions, hidden tests, other submissions, the gradebook. "
             + (
-                "and leave files in folders that every user may write."
+                "They can fill the disk through folders that every user may write, such as /tmp."
                 if os.geteuid() == 0
-                else "write and delete what that user can, and signal or trace that user's other processes, the "
-                "grader among them."
+                else "They can change and delete what that user can, fill the disk, and signal or trace that user's "
+                "other processes, the grader among them."
             )
             + " Install bubblewrap (Debian, Ubuntu: sudo apt install bubblewrap) for grading that can be trusted."
         )
@@ -230,7 +233,7 @@ class LimitsOnly(Sandbox):
     def environment(self) -> dict[str, str]:
         return _environment(COURSE, "/nonexistent", tempfile.gettempdir())
 
-    def command(self, descriptor: int, scratch: Path, user: int | None) -> list[str]:
+    def command(self, descriptor: int, scratch: Path, user: int | None, disk_bytes: int) -> list[str]:
         command = _zygote(descriptor, self.isolation, str(scratch))
         return command if user is None else [*command, "--uid", str(user)]
 
@@ -255,9 +258,13 @@ def interpreter_paths() -> list[str]:
         step = os.path.normpath(os.path.join(os.path.dirname(step), os.readlink(step)))
         add(step)
     for entry in sys.path:
-        if os.path.basename(entry) in ("site-packages", "dist-packages"):
+        if _holds_packages(entry):
             add(entry)
     return sorted(found)
+
+
+def _holds_packages(entry: str) -> bool:
+    return os.path.basename(entry) in ("site-packages", "dist-packages") and os.path.isdir(entry)
 
 
 def _within(path: str, folders: Iterable[str]) -> bool:
@@ -284,8 +291,8 @@ def try_out(sandbox: Bubblewrap) -> str:
     with pooled_user() as user:
         as_root = user is not None
         wrapped = sandbox.wrapped(as_root, 1 << 20)
-        command = [*wrapped, "--", sys.executable, "-P", "-m", "warplab.grading.preflight", sandbox.isolation]
-        command += [str(user)] if as_root else []
+        command = [*wrapped, "--", sys.executable, "-P", "-m", "warplab.grading.zygote", "--try", sandbox.isolation]
+        command += ["--become", str(user)] if as_root else []
         try:
             ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env={}, stdin=subprocess.DEVNULL)
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -320,8 +327,14 @@ class Zygote:
     Raises SandboxError where it does not start. `warm_seconds`: what its imports took. `used`: submissions started.
     """
 
-    def __init__(self, sandbox: Sandbox | None = None) -> None:
+    def __init__(self, sandbox: Sandbox | None = None, warmed: bool = True, disk_bytes: int | None = None) -> None:
+        """`warmed`: import what notebooks need; otherwise each submission does so itself, by and by.
+
+        `disk_bytes`: the disk limit of the one submission of a sandbox whose `isolation` is "once".
+        """
         self.sandbox = sandbox or find()
+        self._disk_bytes = disk_bytes or Limits().disk_bytes
+        self._warmed = warmed
         self.used = 0
         self._limits = Limits()
         self._lock = threading.Lock()
@@ -338,12 +351,13 @@ class Zygote:
             self._stack.enter_context(tempfile.TemporaryDirectory(prefix="warplab-", ignore_cleanup_errors=True))
         )
         scratch.chmod(0o711)  # the pooled user passes through
-        self._errors = self._stack.enter_context(tempfile.TemporaryFile())
+        self._errors = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel = self._stack.enter_context(ours)
         with theirs:
             self._process = subprocess.Popen(
-                self.sandbox.command(theirs.fileno(), scratch, user),
+                self.sandbox.command(theirs.fileno(), scratch, user, self._disk_bytes)
+                + ["--cold"] * (not self._warmed),
                 pass_fds=[theirs.fileno()],
                 env=self.sandbox.environment(),
                 stdin=subprocess.DEVNULL,
@@ -411,9 +425,9 @@ class Zygote:
         """As Ctrl-C in a notebook; a student's code may ignore it."""
         self._ask({"op": "interrupt"})
 
-    def kill(self) -> Ended:
-        """End the submission. When this returns, none of its processes is left."""
-        ended = self._ended({"op": "kill"})
+    def kill(self, reason: str = "killed") -> Ended:
+        """End the submission, if it has not ended yet. When this returns, none of its processes is left."""
+        ended = self._ended({"op": "kill", "reason": reason})
         assert ended is not None
         return ended
 

@@ -1,6 +1,6 @@
 """The warmed parent of all submissions' kernels: it imports once what every notebook needs, then forks.
 
-    python -m warplab.grading.zygote SOCKET ISOLATION ROOT [--become UID] [--uid UID]
+    python -m warplab.grading.zygote ISOLATION --socket DESCRIPTOR --root FOLDER [--become UID | --uid UID]
 
 It runs inside the sandbox, holds no secret, has one thread, and takes one submission at a time. Commands come from the
 judge as JSON over the socket, one a message (SOCK_SEQPACKET), and each gets one answer:
@@ -8,7 +8,7 @@ judge as JSON over the socket, one a message (SOCK_SEQPACKET), and each gets one
     start      {"program", "limits"} and descriptors: the payload, then the kernel's sockets    {"ok": true}
     status                                                                    {"running": true} or {"ended": {...}}
     interrupt                                                                                   {"ok": true}
-    kill                                                                                        {"ended": {...}}
+    kill       {"reason"}                                                                       {"ended": {...}}
 
 The payload holds the student's files, which the zygote does not read: what it read could be found in its memory by the
 next student. When the socket closes, the zygote kills what runs and ends.
@@ -19,7 +19,9 @@ from __future__ import annotations
 import argparse
 import array
 import contextlib
+import gc
 import importlib
+import io
 import json
 import os
 import select
@@ -32,7 +34,7 @@ import warnings
 from pathlib import Path
 
 from warplab.grading import linux
-from warplab.grading.child import INTERRUPT, Place, launch
+from warplab.grading.child import INTERRUPT, Place, launch, try_namespaces
 from warplab.grading.limits import Limits
 
 TICK = 0.1  # seconds between two looks at a submission's CPU time and memory
@@ -65,23 +67,25 @@ class Submission:
         self._cpu, self._peak = 0.0, 0
 
     def wait_until_up(self) -> str | None:
-        """None once the kernel's process is there; otherwise why it could not be started."""
+        """None once the program is ready for the student's code; otherwise why it is not."""
         deadline = time.monotonic() + _START_SECONDS
+        problem = f"it was not ready after {_START_SECONDS:g} s"
         while time.monotonic() < deadline:
             for message in self._messages(deadline - time.monotonic()):
-                if "init" in message:
+                if "init" in message and not self._init:
                     self._init = message["init"]
-                if "error" in message:
-                    self._bury("lost")
-                    return message["error"]
-                if "kernel" in message:
                     if self._init != self._forked:
                         os.waitpid(self._forked, 0)
+                elif "ready" in message:
                     return None
+                elif "error" in message or "code" in message:
+                    self._bury("lost")
+                    return message.get("error") or f"its program ended with {message['code']}"
             if self._report < 0:
+                problem = "its first process ended"
                 break
         self._bury("lost")
-        return "the submission's processes did not start"
+        return problem
 
     def _messages(self, timeout: float) -> list[dict]:
         if self._report < 0 or not select.select([self._report], [], [], max(0.0, timeout))[0]:
@@ -107,8 +111,6 @@ class Submission:
                 self._peak = max(self._peak, message["peak_bytes"])
                 cpu = message["code"] in (-signal.SIGXCPU, -signal.SIGKILL) and self._cpu >= self.limits.cpu_seconds
                 return self._bury("cpu" if cpu else "exit", message["code"])
-            if "error" in message:
-                return self._bury("lost")
         if self._report < 0:
             return self._bury("lost")
         cpu, memory = usage(self._init, self.limits.memory_bytes)
@@ -125,9 +127,9 @@ class Submission:
         if self.ended is None and self._init:
             os.kill(self._init, INTERRUPT)
 
-    def kill(self) -> None:
+    def kill(self, reason: str = "killed") -> None:
         if self.ended is None:
-            self._bury("killed")
+            self._bury(reason)
 
     def _bury(self, reason: str, code: int | None = None) -> None:
         """Leave no process and no file of it. The reasons are those of `sandbox.Ended`."""
@@ -188,22 +190,25 @@ def usage(init: int, enough: int) -> tuple[float, int]:
 
 
 def _proportional_bytes(pid: int, resident: int) -> int:
-    with contextlib.suppress(OSError, StopIteration):  # a process that hides its maps counts in full
-        with open(f"/proc/{pid}/smaps_rollup") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("Pss:"))
-    return resident
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:  # a process that hides its maps counts in full
+        return resident
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), resident)
 
 
 def _hunt(place: Place) -> None:
     """Kill all that a submission without a namespace of its own has left, daemons too."""
-    if place.isolation == "once" or place.uid is not None:
-        # Everything of that user (inside bubblewrap: everything but bubblewrap), at one stroke.
+    if place.isolation == "once":
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)  # all that bubblewrap holds but the zygote, at one stroke
+        return
+    if place.uid is not None:
         hunter = os.fork()
         if hunter == 0:
             with contextlib.suppress(OSError):
-                if place.uid is not None:
-                    linux.become(place.uid)
-                os.kill(-1, signal.SIGKILL)
+                linux.become(place.uid)
+                os.kill(-1, signal.SIGKILL)  # all of that user
             os._exit(0)
         os.waitpid(hunter, 0)
         return
@@ -255,7 +260,7 @@ class Zygote:
                 submission.interrupt()
                 return {"ok": True}
             case "kill", submission:
-                submission.kill()
+                submission.kill(message["reason"])
         return {"ended": self._submission.ended} if self._submission.ended else {"running": True}
 
     def _start(self, message: dict, descriptors: list[int]) -> dict:
@@ -308,11 +313,38 @@ def receive(channel: socket.socket) -> tuple[dict, list[int]]:
 
 def warm() -> None:
     """Import what notebooks import, and compile a kernel of each kind, so that the compilers are loaded and typed."""
+    sys.modules["debugpy"] = None  # a second of imports, for a debugger that nobody will use
+    import ipykernel.debugger  # noqa: F401
+
+    del sys.modules["debugpy"]
     for name in _NEEDED:
         importlib.import_module(name)
     for name in _USEFUL:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    _warm_outputs()
+    _warm_compilers()
+    # A collection in a child would touch, and so copy, every page of what is here.
+    gc.collect()
+    gc.freeze()
+
+
+def _warm_outputs() -> None:
+    from IPython.core.ultratb import AutoFormattedTB
+
+    try:
+        raise ValueError
+    except ValueError:
+        AutoFormattedTB(mode="Context").stb2text(AutoFormattedTB(mode="Context").structured_traceback(*sys.exc_info()))
+    with contextlib.suppress(ImportError):
+        from matplotlib.figure import Figure
+
+        figure = Figure()
+        figure.subplots().plot([0, 1], label="x")
+        figure.savefig(io.BytesIO(), format="png")
+
+
+def _warm_compilers() -> None:
     import numpy as np
 
     from warplab import cp, cuda
@@ -344,9 +376,11 @@ def uncover_proc() -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="zygote")
-    parser.add_argument("socket", type=int)
     parser.add_argument("isolation", choices=("nested", "once", "limits"))
-    parser.add_argument("root", type=Path)
+    parser.add_argument("--socket", type=int)
+    parser.add_argument("--root", type=Path, help="where submissions have their private folders")
+    parser.add_argument("--try", action="store_true", dest="trial", help="only try whether the isolation works")
+    parser.add_argument("--cold", action="store_true", help="import nothing in advance")
     parser.add_argument("--become", type=int, help="the zygote itself becomes this user")
     parser.add_argument("--uid", type=int, help="submissions become this user")
     options = parser.parse_args(arguments)
@@ -356,12 +390,15 @@ def main(arguments: list[str]) -> int:
         uncover_proc()
         linux.become(options.become)
     linux.no_new_privileges()
+    if options.trial:
+        return try_namespaces() if options.isolation == "nested" else 0
     linux.become_subreaper()
     channel = socket.socket(fileno=options.socket)
     channel.set_inheritable(False)
     if options.isolation != "limits":
         os.makedirs(os.environ["HOME"], exist_ok=True)
-    warm()
+    if not options.cold:
+        warm()
     if options.isolation != "limits":
         linux.set_dumpable(False)
     threads = len(os.listdir("/proc/self/task"))
