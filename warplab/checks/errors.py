@@ -28,6 +28,7 @@ Kind = Literal[
     "unknown instruction",
     "stopped",
     "limit",
+    "process",  # the process of the notebook ended, or does not answer
 ]
 _KINDS: tuple[tuple[type[simulated.SimulatorError], Kind], ...] = (
     (simulated.IllegalAddress, "outside"),

@@ -31,7 +31,7 @@ The whole machine:
 """
 
 from .counters import COUNTERS, Access, Counter, Counts, LaunchProfile
-from .device import Device, Options, default_device
+from .device import Device, Options, default_device, using_device
 from .errors import (
     AssertFailed,
     DataRace,
@@ -75,4 +75,5 @@ __all__ = [
     "UnsupportedInstruction",
     "default_device",
     "load",
+    "using_device",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -71,7 +72,12 @@ class Options:
 
 
 class Device:
-    """A simulated GPU. `memory_bytes`: its memory; pages take host memory only once they are touched."""
+    """A simulated GPU. `memory_bytes`: its memory; pages take host memory only once they are touched.
+
+    `echo`: whether what kernels print also goes to standard output.
+    """
+
+    echo = True
 
     def __init__(self, memory_bytes: int = 16 << 30) -> None:
         self.memory = DeviceMemory(memory_bytes)
@@ -153,7 +159,7 @@ class Device:
             self.memory.free(self.parameters)
             self.parameters = None
         output = self.printed.take()
-        if output:
+        if output and self.echo:
             sys.stdout.write(output)
         return output
 
@@ -451,7 +457,21 @@ class Chunk:
         }
 
 
-@functools.cache
+_devices: list[Device] = []
+
+
 def default_device() -> Device:
     """The device that the stand-ins for numba.cuda and cupy use."""
-    return Device()
+    if not _devices:
+        _devices.append(Device())
+    return _devices[-1]
+
+
+@contextmanager
+def using_device(device: Device) -> Iterator[None]:
+    """`device` is the default one inside."""
+    _devices.append(device)
+    try:
+        yield
+    finally:
+        _devices.remove(device)
