@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import ModuleType
 
 from warplab import linked_code, ptx_linking
 from warplab.errors import short_traceback
@@ -177,7 +178,7 @@ def compile_numba_program(
     Numba's own errors (`numba.cuda.core.errors.TypingError` and so on), CompileError for linked CUDA C++ that does not
     compile, NotImplementedError for linked code that is neither CUDA C++ nor PTX.
     """
-    _numba_cuda()
+    numba_cuda()
     from numba.cuda import types
     from numba.cuda.compiler import compile_cuda, kernel_fixup
     from numba.cuda.core.errors import NumbaDebugInfoWarning
@@ -235,7 +236,8 @@ def numba_without_gpu(capability: tuple[int, int]) -> Iterator[None]:
         dispatcher.get_current_device = original
 
 
-def _numba_cuda():
+def numba_cuda() -> ModuleType:
+    """The module numba.cuda. Raises CompilerNotFound, or RuntimeError where Numba's own simulator has taken its place."""
     try:
         from numba import config, cuda
     except ImportError as error:

@@ -74,6 +74,10 @@ def pack(kind, value, address_of: Callable[[np.ndarray], int]) -> list[bytes]:
         return [struct.pack("<Q", address_of(value))]
     if isinstance(kind, types.BaseTuple):
         return [part for k, v in zip(kind, value, strict=True) for part in pack(k, v, address_of)]
+    if isinstance(kind, types.EnumMember):
+        return pack(kind.dtype, value.value, address_of)
+    if isinstance(kind, types.NPDatetime | types.NPTimedelta):
+        return [value.view(np.int64).tobytes()]
     if isinstance(kind, types.Complex):
         half = np.float32 if kind == types.complex64 else np.float64
         return [half(value.real).tobytes(), half(value.imag).tobytes()]
@@ -85,7 +89,8 @@ def pack(kind, value, address_of: Callable[[np.ndarray], int]) -> list[bytes]:
 def _supported(kind, types) -> bool:
     if isinstance(kind, types.BaseTuple):
         return all(_supported(part, types) for part in kind)
-    return isinstance(kind, types.Array | types.Integer | types.Float | types.Complex | types.Boolean | types.Record)
+    numbers = types.Integer | types.Float | types.Complex | types.Boolean | types.EnumMember
+    return isinstance(kind, numbers | types.Array | types.Record | types.NPDatetime | types.NPTimedelta)
 
 
 def _mismatch(names: list[str], actual: tuple, signature: tuple) -> str | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-import numba.cuda as _numba_cuda
 from numba.cuda.cudadrv import error as _error
 
+from warplab.compilers import numba_cuda
 from warplab.dropin import device_array as _device_array
+
+_numba_cuda = numba_cuda()
 
 # Where numba.cuda defines what a kernel may use; its host functions would ask for a GPU.
 _KERNEL_SIDE = ("numba.cuda.stubs", "numba.cuda.intrinsics", "numba.cuda.cache_hints", "numba.cuda.vector_types")

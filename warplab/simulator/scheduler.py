@@ -40,6 +40,7 @@ class Scheduler:
         self.waited = self.grace = 0
         self.spinning = -1  # the block at which lanes stand aside while `grace` lasts
         self.patience = _PATIENCE
+        self.gathering: dict[int, np.ndarray] = {}  # lanes at a barrier, by block, whose warp has others that spin
 
     def run(self) -> int:
         """Returns the number of thread instructions executed. Raises SimulatorError."""
@@ -83,7 +84,9 @@ class Scheduler:
             elif end == EXIT:
                 group = self._exit(group)
             elif end == BARRIER:
-                current, group = self.barriers.arrive(block, group)
+                group = self._gathered(block, group)
+                if group is not None:
+                    current, group = self.barriers.arrive(block, group)
             elif end == WARP_SYNC:
                 current, group = self.meetings.sync(block, group)
             elif end == TRAP:
@@ -93,7 +96,8 @@ class Scheduler:
 
     def waiting(self) -> list[np.ndarray]:
         """Lanes held back at barriers and at warp-wide instructions, sorted arrays."""
-        return [*self.meetings.held.values(), *self.meetings.syncing.values(), *self.barriers.waiting]
+        meetings = (*self.meetings.held.values(), *self.meetings.syncing.values())
+        return [*meetings, *self.gathering.values(), *self.barriers.waiting]
 
     def put(self, number: int, lanes: np.ndarray) -> None:
         """Let lanes go on at a block when its turn comes."""
@@ -172,6 +176,24 @@ class Scheduler:
             self.put(block.target, there.lanes)
         return following, here
 
+    def _gathered(self, block, group: Group) -> Group | None:
+        """The lanes at a barrier; None while others of their warps may still come.
+
+        Lanes that got a turn while others of their warp spun, as at the end of a loop around atomicCAS, are ahead of
+        these; before a barrier for whole warps the compiler lets them meet again.
+        """
+        held = self.gathering.pop(block.index, None)
+        if held is not None:
+            group = self.merged([held, group.all_lanes])
+        elif self.patience == _PATIENCE:  # none got ahead
+            return group
+        aligned = block.last.opcode == "bar" or "aligned" in block.last.modifiers
+        present = np.bincount(self.chunk.warp_of[group.all_lanes], minlength=self.chunk.warps)
+        if self.pending and aligned and ((present > 0) & (present != self.chunk.warp_sizes)).any():
+            self.gathering[block.index] = group.all_lanes
+            return None
+        return group
+
     def _exit(self, group: Group) -> None:
         if group.lanes is None:
             self.alive[:] = 0
@@ -183,6 +205,9 @@ class Scheduler:
         """Nothing can run. True if lanes were let go after all; an error if some wait for ever."""
         if self.meetings.wake() or self.barriers.wake():
             return True
+        if self.gathering:  # the others did not come
+            number, lanes = self.gathering.popitem()
+            self.barriers.arrive(self.chunk.translation.blocks[number], Group(self.chunk, lanes))
         self.meetings.check_none_left()
         self.barriers.check_none_left()
         return False
