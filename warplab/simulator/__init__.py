@@ -2,8 +2,8 @@
 
 The whole machine:
 
-1.  `parser` reads PTX text into instructions (`jumps`: those to a label of a number); `calls` puts the bodies of device functions in place of their calls;
-    `blocks` cuts the result into basic blocks and finds the live registers.
+1.  `parser` reads PTX text into instructions (`jumps`: to the label of a number); `calls` puts the bodies of device
+    functions in place of their calls; `blocks` cuts the result into basic blocks and finds the live registers.
 2.  Every thread of a launch is a *lane*. A register is one NumPy array with an entry a lane, or a single entry where
     all lanes hold the same value. `translate` turns a basic block, once, into a Python function on whole arrays, which
     `writer` writes; what each PTX instruction becomes is a row in the tables of `operations`, with `numerics` for what
@@ -14,7 +14,8 @@ The whole machine:
     at block-wide barriers and warp-wide instructions until the others have come.
 4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores, and with
     checks on it tests bounds, alignment and initialisation before each of them, and `races` looks for accesses of
-    different threads that nothing orders. `atomics` lets the lanes come one after another, without a loop over them.
+    different threads that nothing orders (`clocks`: or less than a barrier does). `atomics` lets the lanes come one
+    after another, without a loop over them.
     `asynchronous` and `mbarriers` serve copies that arrive only where a thread waits for them.
 5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
 6.  `warps` exchanges values between the lanes of a warp; `matrix` multiplies what they hold together, with the layouts

@@ -49,7 +49,7 @@ class Addresses:
     def bits(self) -> int:
         """All bits that are set in any of the addresses."""
         if self._bits is None:
-            self._bits = int(np.bitwise_or.reduce(self.base))
+            self._bits = int(np.bitwise_or.reduce(self.base)) if self.base.shape[0] > 1 else self.low
         return self._bits
 
     def relative(self, start: np.ndarray) -> tuple[int, int]:
@@ -132,6 +132,12 @@ class Accessor:
         self.local = _Arrays(chunk.lanes * local_bytes)
         self.views = {"global": memory.views, "const": memory.views, "shared": self.shared.views}
         self.views["local"] = self.local.views
+
+    def clear_shared(self, offset: int, nbytes: int) -> None:
+        """Bytes of each block's shared memory are zero from the start."""
+        for block in range(self.chunk.blocks):
+            start = block * self.chunk.shared_stride + offset
+            self.shared.written[1][start : start + nbytes] = _FULL[1]
 
     def load(self, site, addresses: Addresses, lanes) -> np.ndarray:
         """Value of each lane, dtype `site.dtype`; a single entry if all lanes read one address."""

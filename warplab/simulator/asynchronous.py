@@ -8,6 +8,7 @@ mbarrier (`mbarriers`). A copy from shared to global memory (cp.async.bulk) happ
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -33,6 +34,12 @@ class _Copy:
     address: np.ndarray
     values: list[np.ndarray]
     number: int
+
+    @functools.cached_property
+    def apart(self) -> bool:
+        """Has each entry an address of its own? Copies of one piece by several threads are no race by themselves."""
+        steps = self.address[1:] > self.address[:-1]
+        return bool(steps.all()) or np.unique(self.address).shape[0] == self.address.shape[0]
 
     def some(self, chosen: np.ndarray) -> _Copy:
         values = [value[chosen] for value in self.values]
@@ -183,7 +190,8 @@ class AsynchronousCopies:
         access, site = self.chunk.access, copy.site
         addresses = Addresses(copy.address)
         if access.checks is not None:
-            access.checks.store(site, site.space, addresses, copy.lanes, copy.values)
+            seen = copy if copy.apart else copy.some(_last_of_each(copy.address))
+            access.checks.store(site, site.space, Addresses(seen.address), seen.lanes, seen.values)
         view, index = addresses.index(access.views[site.space][site.dtype], site.item, site.offset)
         for k, value in enumerate(copy.values):
             view[k:][index] = value
@@ -195,3 +203,9 @@ class AsynchronousCopies:
             if ((start < address + nbytes) & (address < start + copy.site.width)).any():
                 return copy.site
         return None
+
+
+def _last_of_each(address: np.ndarray) -> np.ndarray:
+    """Entries after which the same address does not come again."""
+    _, first = np.unique(address[::-1], return_index=True)
+    return np.sort(address.shape[0] - 1 - first)

@@ -52,6 +52,7 @@ class _State:
 
 
 _NOT_ARRIVED = -1
+_CLUSTER = 16  # the number of its barrier, after the 16 of the block
 
 
 class _ClusterState:
@@ -116,27 +117,46 @@ class Barriers:
         if what.predicate is not None:
             holds = np.broadcast_to(self._values(what.predicate, group), chosen.shape)[chosen]
             state.true += np.bincount(owner[holds], minlength=chunk.blocks)
+        if chunk.races is not None:
+            chunk.races.release(self._places(number, owner), lanes)
         state.arrived += np.bincount(owner, minlength=chunk.blocks)
         if what.kind != "arrive":
             state.waiting.append((block, lanes))
         complete = (state.arrived >= state.expected) & (state.arrived > 0)
         if complete.any():
-            self._release(state, complete)
+            self._release(number, state, complete)
 
-    def _release(self, state: _State, complete: np.ndarray) -> None:
-        chunk, still = self.chunk, []
+    def _places(self, number: int, owner: np.ndarray) -> np.ndarray:
+        """A barrier of thread blocks `owner` as a place for `clocks`: a negative number, as other places have none."""
+        return -1 - (number * self.chunk.blocks + owner)
+
+    def _release(self, number: int, state: _State, complete: np.ndarray) -> None:
+        chunk, still, released = self.chunk, [], []
         for block, lanes in state.waiting:
             ready = complete[chunk.block_of[lanes]]
             if ready.any():
                 going = lanes[ready]
+                released.append(going)
                 self._give_result(block, state, going)
                 self.scheduler.put(block.index + 1, going)
             if not ready.all():
                 still.append((block, lanes[~ready]))
         state.waiting = still
-        if chunk.races is not None:
-            chunk.races.barrier(np.flatnonzero(complete[chunk.block_of]))
         state.arrived[complete] = state.true[complete] = 0
+        if chunk.races is not None and released:
+            self._order(number, complete, np.concatenate(released))
+
+    def _order(self, number: int, complete: np.ndarray, lanes: np.ndarray) -> None:
+        """For races: `lanes`, which waited, come after all that arrived at barrier `number` of blocks `complete`."""
+        chunk, races = self.chunk, self.chunk.races
+        owner = chunk.block_of[lanes]
+        whole = np.bincount(owner, minlength=chunk.blocks) == chunk.threads
+        if (complete & whole).any():
+            races.barrier(np.flatnonzero((complete & whole)[chunk.block_of]))
+        if (complete & ~whole).any():
+            races.over(self._places(number, np.flatnonzero(complete & ~whole)))
+            some = ~whole[owner]
+            races.acquire(self._places(number, owner[some]), lanes[some])
 
     def _give_result(self, block, state: _State, lanes: np.ndarray) -> None:
         """What .red leaves in its register: how many predicates held, or whether all or any did."""
@@ -189,15 +209,23 @@ class Barriers:
             )
         if arrives:
             state.arrived[lanes] = state.phase[chunk.block_of[lanes]]
+            if chunk.races is not None:
+                chunk.races.release(self._places(_CLUSTER, chunk.block_of[lanes]), lanes)
             self._release_clusters()
             return block.index + 1, group
         ready = state.arrived[lanes] < state.phase[chunk.block_of[lanes]]
         if not ready.all():
             state.waiting.append((block, lanes[~ready]))
-        state.arrived[lanes[ready]] = _NOT_ARRIVED
-        if ready.any():
-            self.scheduler.put(block.index + 1, lanes[ready])
+        self._leave_cluster(block, lanes[ready])
         return block.index, None
+
+    def _leave_cluster(self, block, lanes: np.ndarray) -> None:
+        """These lanes have waited long enough."""
+        if lanes.size:
+            self.cluster.arrived[lanes] = _NOT_ARRIVED
+            self.scheduler.put(block.index + 1, lanes)
+            if self.chunk.races is not None:
+                self.chunk.races.acquire(self._places(_CLUSTER, self.chunk.block_of[lanes]), lanes)
 
     def _release_clusters(self) -> bool:
         """End the phases for which all threads that have not ended have arrived. True if lanes were let go."""
@@ -210,13 +238,11 @@ class Barriers:
             return False
         state.phase[complete] += 1
         if chunk.races is not None:
-            chunk.races.barrier(np.flatnonzero(complete[chunk.block_of]))
+            chunk.races.over(self._places(_CLUSTER, np.flatnonzero(complete)))
         waiting, state.waiting = state.waiting, []
         for block, lanes in waiting:
             ready = complete[chunk.block_of[lanes]]
-            state.arrived[lanes[ready]] = _NOT_ARRIVED
-            if ready.any():
-                self.scheduler.put(block.index + 1, lanes[ready])
+            self._leave_cluster(block, lanes[ready])
             if not ready.all():
                 state.waiting.append((block, lanes[~ready]))
         return bool(waiting)

@@ -24,6 +24,7 @@ from .heap import Heap
 from .matrix import MatrixOperations
 from .mbarriers import MBarriers
 from .memory import WINDOW_LOCAL, WINDOW_SHARED, DeviceMemory
+from .parser import RESERVED, RESERVED_BYTES
 from .printf import Printed
 from .program import Entry, Program
 from .races import Races
@@ -118,7 +119,7 @@ class Device:
             new = functools.partial(Counting, translation, self.memory, options.trace_warps, options.trace_events)
             tally = sampling.Tally(new, runs, total)
         races = None
-        if options.checks and options.races and total * threads < 2**31:  # which its records can number
+        if options.checks and options.races and 1 < total * threads < 2**31:  # which its records can number
             races = Races(translation, threads, total)
         profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
@@ -341,6 +342,8 @@ class Chunk:
         )
         self.atomics = Atomics(self.access)
         self.copies, self.mbarriers = AsynchronousCopies(self), MBarriers(self)
+        if RESERVED in translation.shared_offsets:
+            self.access.clear_shared(translation.shared_offsets[RESERVED], RESERVED_BYTES)
         if races is not None:
             races.start(self)
         self.load, self.store = self.access.load, self.access.store

@@ -124,6 +124,7 @@ class MBarriers:
         index = self._index(site, addresses, lanes)
         self.in_vain = 0
         self._settle(index)
+        self._release(index, self._every(lanes))
         count = np.broadcast_to(np.asarray(count), index.shape).astype(np.int64)
         if expect is not None:
             self._add_bytes(index, np.broadcast_to(expect, index.shape).astype(np.int64))
@@ -163,6 +164,8 @@ class MBarriers:
         over = current != asked
         if over.any():
             self.in_vain = 0
+            if self.chunk.races is not None:
+                self.chunk.races.acquire(8 * index[over], self._every(lanes)[over])
             return over
         self.in_vain += 1
         self.chunk.waits_in_vain = True
@@ -245,12 +248,14 @@ class MBarriers:
             self._view[places] = _pack(words._replace(pending=pending, phase=words.phase ^ over))
             self._phase_over(places[over])
 
+    def _release(self, index: np.ndarray, lanes: np.ndarray) -> None:
+        """For races: what these lanes did until now comes before what those do who wait for this phase."""
+        if self.chunk.races is not None:
+            self.chunk.races.release(8 * index, lanes)
+
     def _phase_over(self, places: np.ndarray) -> None:
-        """For races, the end of a phase orders what the block's threads did before with what they do after."""
-        chunk = self.chunk
-        if chunk.races is not None and places.size:
-            blocks = places * 8 // chunk.shared_stride
-            chunk.races.barrier(np.flatnonzero(np.isin(chunk.block_of, blocks)))
+        if self.chunk.races is not None and places.size:
+            self.chunk.races.over(8 * places)
 
     def _settle(self, index: np.ndarray) -> None:
         """Finish the copies for which these mbarriers wait, and count their arrivals and bytes."""
@@ -273,11 +278,13 @@ class MBarriers:
         self.in_vain = 0
         if later.bytes is None:
             copies.complete_of(later.lanes, later.before)
+            self._release(later.index, later.lanes)
             words = _unpack(self._view[places])
             arrivals = np.bincount(np.searchsorted(places, later.index), minlength=places.shape[0])
             self._view[places] = _pack(words._replace(pending=np.maximum(words.pending - arrivals, 0)))
         else:
             copies.complete_bulk(later.copy, later.lanes)
+            self._release(later.index, later.lanes)
             self._add_bytes(later.index, -later.bytes)
         self._advance(places)
 

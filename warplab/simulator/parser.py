@@ -37,8 +37,8 @@ TYPE_BYTES = {
 SPACES = ("shared", "local", "const", "global")
 # The part of shared memory that the system keeps for itself, of which cooperative groups use some. Here it is a
 # variable of the kernels that read where it begins.
-_RESERVED = "%reserved_smem"
-_RESERVED_BYTES = 1024
+RESERVED = "%reserved_smem"
+RESERVED_BYTES = 1024
 _RESERVED_STARTS = frozenset(f"%reserved_smem_offset_{which}" for which in ("begin", "0", "1"))
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -72,9 +72,9 @@ class _Parser:
         self.files = {int(i): name for i, name in _FILE.findall(ptx)}
         self.places: dict[tuple[str, str, str], Where] = {}  # file, line and column of a .loc → the line it means
         self.program = Program(sources=sources)
-        if _RESERVED in self.text:
-            reserved = Variable(_RESERVED, "shared", _RESERVED_BYTES, 16, None, dynamic=False)
-            self.program.variables[_RESERVED] = reserved
+        if RESERVED in self.text:
+            reserved = Variable(RESERVED, "shared", RESERVED_BYTES, 16, None, dynamic=False)
+            self.program.variables[RESERVED] = reserved
 
     def run(self) -> Program:
         while self._skip_space():
@@ -322,7 +322,7 @@ def _operand(text: str) -> Operand:
     if text.startswith(("{", "(")):
         return Vector(tuple(_operand(part) for part in _split(text[1:-1].strip())))
     if text.startswith("%"):
-        return Symbol(_RESERVED) if text in _RESERVED_STARTS else Register(text)
+        return Symbol(RESERVED) if text in _RESERVED_STARTS else Register(text)
     if text.startswith("!"):
         return Negated(Register(text[1:].strip()))
     value = _literal(text)

@@ -1,15 +1,16 @@
-"""Data races: two threads touch the same word, one of them writes, and no barrier or warp sync lies between.
+"""Data races: two threads touch the same word, one of them writes, and nothing orders the two.
 
 For each word (of the narrowest access in the kernel) the last writer and the readers since are recorded: thread, block,
 the block's epoch (barriers passed) and the warp's time (`__syncwarp` passed). A later access by another thread is in
-order if both are in one block and a barrier lies between, or in one warp and a `__syncwarp` lies between. The order in
-which the simulator happens to run the threads plays no part.
+order if both are in one block and a barrier lies between, or in one warp and a `__syncwarp` lies between, or if the
+later thread knows of the access by other ways (`clocks`: mbarriers, flags in shared memory, barriers for some warps).
+The order in which the simulator happens to run the threads plays no part.
 
 Loads are only noted when they happen. They are looked at when a store to the same memory comes, or at the barrier that
 ends their epoch; an epoch without a store costs nothing.
 
-What is not seen: accesses through volatile, acquire or release loads and stores count as synchronisation. In global
-memory a write that its thread followed by a fence counts as published to all.
+What is not seen: accesses through volatile, acquire or release loads and stores are no races themselves. In global
+memory a write that its thread followed by a fence or a release counts as published to all.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from typing import NamedTuple
 import numpy as np
 
 from .access import Addresses
+from .clocks import Clocks
 from .counters import WARP_SIZE
 from .errors import DataRace
 from .memory import ORIGIN
+from .places import element, of_shared
 
 _NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that records of zeros are empty ones
 _PENDING_LANES = 1 << 25  # loads noted at most, counted in lanes
@@ -43,10 +46,10 @@ class _Who(NamedTuple):
 class _Event:
     """An access by `who`. The words of the lanes' first bytes are found when they are asked for: most never are."""
 
-    __slots__ = ("_factor", "_places", "_shift", "site", "who")
+    __slots__ = ("_factor", "_places", "_shift", "now", "site", "who")
 
-    def __init__(self, site, who: _Who, places: np.ndarray, shift: int, factor: int) -> None:
-        self.site, self.who = site, who
+    def __init__(self, site, who: _Who, now: int, places: np.ndarray, shift: int, factor: int) -> None:
+        self.site, self.who, self.now = site, who, now
         self._places, self._shift, self._factor = places, shift, factor
 
     @property
@@ -66,10 +69,13 @@ class _Record:
         self.stored = False
         self.pending: list[_Event] = []
 
-    def make(self) -> None:
+    def make(self, clocks: bool) -> None:
         if self.stored:
             return
         self.stored = True
+        if clocks:  # when words were written, last read, and first read by which warps of the reader's block
+            self.written_at, self.read_at, self.first_read_at = np.zeros((3, self.words), np.int32)
+            self.read_by = np.zeros(self.words, np.uint32)
         # Zeros take host memory only where they are overwritten, so that a large array touched in part costs little.
         self.writer, self.reader, self.reader_warp, self.reader_block = np.zeros((4, self.words), np.int32)
         self.write_epoch, self.write_time, self.write_site, self.write_fences = np.zeros((4, self.words), np.int32)
@@ -90,6 +96,8 @@ class Races:
         }
         self.written = {s.space for s in sites if s.op != "load"}
         self.atomics = any(s.op == "atomic" for s in sites)
+        self.needs_clocks = _needs_clocks([i for block in translation.blocks for i in block.counted])
+        self.clocks: Clocks | None = None
         self.ordered = False  # by a barrier or a warp sync, so far: epochs and times are not all zero
         self.fences: np.ndarray | None = None  # fences passed by each thread of the grid
         self.allocations: dict[int, _Record] = {}
@@ -104,6 +112,7 @@ class Races:
         self.latest: dict[str, tuple[object, _Who]] = {}  # made since the latest barrier: for all lanes, for some
         self.epochs = np.zeros(chunk.blocks, np.int32)
         self.times = np.zeros(chunk.warps, np.int32)
+        self.clocks = Clocks(chunk) if self.needs_clocks else None
         self.epoch_stored = False  # a store to shared memory since the last barrier of all blocks
         self.shared = _Record(chunk.access.shared.nbytes // self.word["shared"])
         self.pending_lanes = sum(self._lanes(record) for record in self.allocations.values())
@@ -119,6 +128,8 @@ class Races:
     def barrier(self, lanes) -> None:
         """The blocks of these lanes (None: all blocks of the chunk) have passed a barrier."""
         self._turn()
+        if self.clocks is not None:
+            self.clocks.sync_blocks(self.chunk.all_lanes if lanes is None else lanes)
         if lanes is not None:
             self._flush(self.shared, "shared")
             self.epochs[np.unique(self.chunk.block_of[lanes])] += 1
@@ -133,6 +144,9 @@ class Races:
         """The lanes have passed a `__syncwarp`."""
         self._turn()
         self._flush(self.shared, "shared")
+        if self.clocks is not None:
+            self._flush_all()
+            self.clocks.sync_warps(self.chunk.all_lanes if lanes is None else lanes)
         self.times[np.unique(self.chunk.warp_of if lanes is None else self.chunk.warp_of[lanes])] += 1
 
     def _turn(self) -> None:
@@ -145,10 +159,52 @@ class Races:
         if self.fences is None:
             self.fences = np.zeros(self.blocks * self.threads + 1, np.int32)
         self.fences[self.thread_of if lanes is None else self.thread_of[lanes]] += 1
+        if self.clocks is not None:
+            self.clocks.fence(self.chunk.all_lanes if lanes is None else lanes)
+
+    def release(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        """The lanes arrive at places (`clocks`) where others will wait until it is `over`."""
+        if self.clocks is not None:
+            self.clocks.release(places, lanes, later=True)
+
+    def over(self, places: np.ndarray) -> None:
+        """All have arrived at these places for whom others wait."""
+        if self.clocks is not None:
+            self.clocks.over(places)
+
+    def acquire(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        """The lanes have waited at these places."""
+        if self.clocks is not None:
+            self._flush_all()
+            self.clocks.acquire(places, lanes)
+
+    def exchange(self, lanes) -> None:
+        """The lanes have taken part in a shuffle, vote or the like."""
+        if self.clocks is not None:
+            self._flush_all()
+            self.clocks.exchange(self.chunk.all_lanes if lanes is None else lanes)
+
+    def _flag(self, site, space: str, addresses: Addresses, lanes) -> None:
+        """An access that is meant to synchronise."""
+        if space == "global" and site.releases:
+            self.fence(lanes)
+        if self.clocks is None or space != "shared":
+            return
+        every = self.chunk.all_lanes if lanes is None else lanes
+        places = addresses.at(site.offset).view(np.int64)
+        if site.op != "load":
+            self._flush_all()
+            if site.op == "atomic":
+                self.clocks.acquire(places, every)
+            self.clocks.release(places, every, fenced=not site.releases)
+        if site.op != "store":  # of an atomic operation each lane sees those before it, too
+            self.acquire(places, every)
 
     # -- accesses --------------------------------------------------------------------------------------------------
 
     def load(self, site, space: str, addresses: Addresses, lanes, allocation) -> None:
+        if site.flag:
+            self._flag(site, space, addresses, lanes)
         if site.strong or not self.written & {space, "generic"}:
             return
         record, event = self._event(site, space, addresses, lanes, allocation)
@@ -157,17 +213,19 @@ class Races:
         record.pending.append(event)
         self.pending_lanes += event.who.thread.shape[0]
         if self.pending_lanes > _PENDING_LANES:
-            record.make()
+            record.make(self.needs_clocks)
             self._flush(record, space)
 
     def store(self, site, space: str, addresses: Addresses, lanes, allocation, values) -> None:
         """A store or an atomic, about to happen; `values`: what a store writes."""
+        if site.flag:
+            self._flag(site, space, addresses, lanes)
         if site.strong and site.op == "store":
             return
         record, event = self._event(site, space, addresses, lanes, allocation)
         if record is None:
             return
-        record.make()
+        record.make(self.needs_clocks)
         self._flush(record, space)
         self.epoch_stored |= space == "shared"
         first = event.word
@@ -189,11 +247,12 @@ class Races:
             if record is None:
                 record = self.allocations[start] = _Record(-(-allocation.nbytes // size), allocation)
         who, item = self._who(lanes), site.item
+        now = 0 if self.clocks is None else self.clocks.now
         if addresses.bits & (item - 1) or site.offset & (item - 1):
             places = (addresses.at(site.offset).view(np.int64) - start) // size
-            return record, _Event(site, who, places, 0, 1)
+            return record, _Event(site, who, now, places, 0, 1)
         places, shift = addresses.items(item), (site.offset - (start & (ORIGIN - 1))) // item
-        return record, _Event(site, who, places, shift, item // size)
+        return record, _Event(site, who, now, places, shift, item // size)
 
     def _who(self, lanes) -> _Who:
         key = "all" if lanes is None else "some"
@@ -208,6 +267,12 @@ class Races:
                 who = _Who(self.thread_of[lanes], self.block_of[lanes], self.warp_of[lanes], epoch, time)
             self.latest[key] = lanes, who
         return who
+
+    def _flush_all(self) -> None:
+        """Before threads learn of what others did."""
+        self._flush(self.shared, "shared")
+        for record in self.allocations.values():
+            self._flush(record, "global")
 
     def _flush(self, record: _Record, space: str) -> None:
         """Compare the noted loads with the writes before them, and record them for the writes to come."""
@@ -238,7 +303,15 @@ class Races:
             block += 1
             race &= ~((block == event.who.block) & (record.write_epoch[word] < event.who.epoch))
             race &= ~((warp == event.who.warp) & (record.write_time[word] < event.who.time))
+            if self.clocks is not None and race.any():
+                race &= ~self._knows(event, writer, block, record.written_at[word])
         return race
+
+    def _knows(self, event: _Event, others: np.ndarray, blocks: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """Lanes that know what threads `others` of `blocks` did at `time`."""
+        first = self.thread_of[0]
+        same = blocks == event.who.block
+        return same & self.clocks.knows(event.who.thread - first, np.where(same, others - first, 0), time)
 
     def _published(self, record: _Record, word: np.ndarray) -> np.ndarray:
         """Words whose writer has passed a fence since, or that an atomic wrote in a kernel with fences."""
@@ -253,6 +326,8 @@ class Races:
         if race.any():
             self._report("reads", "wrote", record, record.writer, record.write_site, space, event, word, race)
         record.read_site[word] = event.site.index
+        if self.clocks is not None:
+            record.read_at[word] = event.now
         if not self._mine(record.reader[word], event):
             self._add_readers(record, event, word)
         if self.ordered:
@@ -263,8 +338,7 @@ class Races:
         """Is each word known to its lane's own thread alone? Then lanes share none either."""
         return bool((threads == event.who.thread).all())
 
-    @staticmethod
-    def _add_readers(record: _Record, event: _Event, word: np.ndarray) -> None:
+    def _add_readers(self, record: _Record, event: _Event, word: np.ndarray) -> None:
         names = (
             (record.reader, event.who.thread),
             (record.reader_warp, event.who.warp),
@@ -274,6 +348,7 @@ class Races:
         if (old == _NONE).all():
             for record_of, mine in names:
                 record_of[word] = mine
+            self._add_reading_warps(record, event, word, None)
             if (record.reader[word] == event.who.thread).all():
                 return  # the first to read these words, and each lane its own
             old[:] = _NONE
@@ -284,6 +359,17 @@ class Races:
             record_of[word] = np.where(fresh | (record_of[word] == mine), mine, _SEVERAL)
             shared = record_of[word] != mine  # several lanes of this very access read the word
             record_of[word[shared]] = _SEVERAL
+        if (old != _NONE).any():
+            self._add_reading_warps(record, event, word, fresh)
+
+    def _add_reading_warps(self, record: _Record, event: _Event, word: np.ndarray, fresh: np.ndarray | None) -> None:
+        """`fresh`: lanes that are the first to read their word since a write or a barrier; None: all."""
+        if self.clocks is None:
+            return
+        first = word if fresh is None else word[fresh]
+        record.first_read_at[first], record.read_by[first] = event.now, 0
+        column = (event.who.warp - 1) % self.warps_per_block
+        np.bitwise_or.at(record.read_by, word, np.uint32(1) << column.astype(np.uint32))
 
     def _write(self, record: _Record, space: str, event: _Event, word: np.ndarray, addresses, values) -> None:
         atomic = event.site.op == "atomic"
@@ -301,6 +387,8 @@ class Races:
         if race.any():
             race &= ~((record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch))
             race &= ~((record.reader_warp[word] == event.who.warp) & (record.read_time[word] < event.who.time))
+            if self.clocks is not None and race.any():
+                race &= ~self._knows_readers(record, event, word, reader)
             if space == "global" and self.fences is not None:
                 race[:] = False
             race &= ~self._unchanged(event.site, space, addresses, values)
@@ -314,12 +402,24 @@ class Races:
         if self.ordered:
             record.write_epoch[word], record.write_time[word] = event.who.epoch, event.who.time
         record.write_site[word] = event.site.index
+        if self.clocks is not None:
+            record.written_at[word] = event.now
         if self.atomics:
             record.atomic[word] = atomic
         if self.fences is not None:
             record.write_fences[word] = self.fences[event.who.thread]
         if reader.any():  # what warp and block read it no longer counts then
             record.reader[word] = _NONE
+
+    def _knows_readers(self, record: _Record, event: _Event, word: np.ndarray, reader: np.ndarray) -> np.ndarray:
+        """Lanes that know of all reads of their word."""
+        blocks = record.reader_block[word]
+        lanes, time = event.who.thread - self.thread_of[0], record.read_at[word]
+        several = self.clocks.knows_warps(lanes, record.read_by[word], record.first_read_at[word])
+        one = self._knows(event, reader, np.where(reader > 0, blocks, 0), time)
+        own_warp = record.reader_warp[word] == event.who.warp
+        own_warp &= time < self.clocks.met[self.chunk.warp_of[lanes]]
+        return own_warp | ((blocks == event.who.block) & np.where(reader == _SEVERAL, several, one))
 
     def _unchanged(self, site, space: str, addresses: Addresses, values) -> np.ndarray | bool:
         """Lanes that write what is there already: harmless."""
@@ -354,16 +454,17 @@ class Races:
         chunk = self.chunk
         if space == "shared":
             at -= (thread // self.threads - chunk.first_block) * chunk.shared_stride
-            what, name = f"byte {at} of shared memory", None
+            what, name, index = of_shared(chunk, at, site.item)
         else:
-            name = record.allocation.name
-            what = f"byte {at} of array `{name}`" if name else f"byte {at} of an array"
+            name, index = record.allocation.name, element(record.allocation, record.allocation.address + at, site.item)
+            what = f"byte {at} of array `{name}` (element {index})" if name else f"byte {at} of an array"
         who = "other threads" if other < 0 else f"thread {_numbers(chunk.thread_index(other))}"
         raise DataRace(
             f"race: thread {_numbers(chunk.thread_index(thread))} {does} {what}, which {who} {did} "
             f"at line {earlier.where.line}, and nothing orders the two",
             reason=_BARRIER if space == "shared" or other // self.threads == thread // self.threads else _NO_BARRIER,
             array=name,
+            index=index,
             other_line=earlier.where.line,
             other_thread=chunk.thread_index(other) if other >= 0 else None,
             **chunk.where(site, thread - chunk.first_block * self.threads),
@@ -380,3 +481,20 @@ _NO_BARRIER = (
 def _numbers(index) -> str:
     block, thread = index
     return f"{thread} of block {block}"
+
+
+def _needs_clocks(instructions) -> bool:
+    """Can something order accesses of a block otherwise than a barrier of the whole block does?"""
+    fences = flags = False
+    for i in instructions:
+        modifiers = set(i.modifiers)
+        if i.opcode in ("bar", "barrier") and ("arrive" in modifiers or len(i.operands) > 1 + 2 * ("red" in modifiers)):
+            return True
+        if i.opcode == "mbarrier" or (i.opcode == "cp" and "mbarrier" in modifiers):
+            return True
+        fences |= i.opcode in ("membar", "fence")
+        if i.opcode in ("atom", "red", "ld", "st") and modifiers.isdisjoint(("global", "const", "param", "local")):
+            if not modifiers.isdisjoint(("acquire", "release", "acq_rel")):
+                return True
+            flags |= i.opcode in ("atom", "red") or not modifiers.isdisjoint(("volatile", "relaxed"))
+    return fences and flags

@@ -27,6 +27,10 @@ class WarpOperations:
     def __init__(self, chunk) -> None:
         self.chunk = chunk
 
+    def _meet(self, lanes) -> None:
+        if self.chunk.races is not None:
+            self.chunk.races.exchange(lanes)
+
     def _places(self, lanes) -> tuple[np.ndarray, np.ndarray]:
         chunk = self.chunk
         if lanes is None:
@@ -44,6 +48,7 @@ class WarpOperations:
 
     def shuffle(self, mode: str, a, b, c, lanes) -> tuple[np.ndarray, np.ndarray]:
         """shfl.sync: (value of the source lane, whether that lane lies in the segment). PTX ISA, "shfl.sync"."""
+        self._meet(lanes)
         warp, lane = self._places(lanes)
         lane = lane.astype(np.int64)
         b, c = (np.asarray(x).astype(np.int64) for x in (b, c))
@@ -64,6 +69,7 @@ class WarpOperations:
 
     def ballot(self, predicate, mask, lanes) -> np.ndarray:
         """vote.sync.ballot: bits of the lanes of the mask whose predicate holds."""
+        self._meet(lanes)
         warp, _ = self._places(lanes)
         bits = np.where(self._matrix(predicate, lanes, False), _BITS, np.uint32(0))
         return np.bitwise_or.reduce(bits, axis=1)[warp] & self._mask(mask)
@@ -78,6 +84,7 @@ class WarpOperations:
 
     def match_any(self, a, mask, lanes) -> np.ndarray:
         """match.any.sync: bits of the lanes of the mask with the same value."""
+        self._meet(lanes)
         warp, _ = self._places(lanes)
         matrix, result = self._matrix(a, lanes), np.zeros(warp.shape, np.uint32)
         for other in range(WARP_SIZE):
@@ -92,6 +99,7 @@ class WarpOperations:
 
     def reduce(self, operation: str, a, mask, lanes) -> np.ndarray:
         """redux.sync over the lanes of the mask; integers."""
+        self._meet(lanes)
         warp, _ = self._places(lanes)
         function, start = _REDUCTIONS[operation]
         if start is None:

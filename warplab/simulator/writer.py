@@ -48,6 +48,7 @@ def item_bytes(dtype: str) -> int:
 
 
 _STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))
+_RELEASES = frozenset(("release", "acq_rel"))
 
 
 class Local(NamedTuple):
@@ -71,6 +72,8 @@ class Site:
     where: Where
     text: str
     strong: bool = False  # volatile, relaxed, acquire or release: meant to synchronise; or a first guess for CAS
+    flag: bool = False  # an atomic operation, or a load or store that is meant to synchronise
+    releases: bool = False  # what the thread did before is to be seen by those who see the flag
     merged: int | None = None  # bytes of the access that this one and its neighbours become, 0 for a neighbour
 
     def __post_init__(self) -> None:
@@ -244,9 +247,13 @@ class BlockWriter:
 
     def site(self, op: str, space: str, dtype: str, count: int, offset: int) -> str:
         now = self.now
-        strong = not _STRONG.isdisjoint(now.modifiers) or self.translator.place(now) in self.translator.swapped
+        strong = not _STRONG.isdisjoint(now.modifiers)
+        flag = now.opcode in ("atom", "red") or (strong and now.opcode in ("ld", "st"))
+        strong = strong or self.translator.place(now) in self.translator.swapped
+        releases = flag and not _RELEASES.isdisjoint(now.modifiers)
         merged = self.translator.merged.get(id(now)) if space == "shared" else None
-        site = Site(len(self.translator.sites), op, space, dtype, count, offset, now.where, now.text, strong, merged)
+        number, where = len(self.translator.sites), now.where
+        site = Site(number, op, space, dtype, count, offset, where, now.text, strong, flag, releases, merged)
         self.translator.sites.append(site)
         return f"S{site.index}"
 
