@@ -88,8 +88,8 @@ def test_out_of_bounds():
     assert (error.kernel, error.block, error.thread, error.array) == ("no_guard", (1, 0, 0), (36, 0, 0), "a")
     assert error.line == line_of("c[i] = a[i];")
     assert str(error) == (
-        f"illegal address: a load of 4 bytes at {error.address:#x}: 4 bytes past the end of array `a` (400 bytes) "
-        "(so do 27 other threads)\n"
+        f"illegal address: a load of 4 bytes at {error.address:#x}: 4 bytes past the end of array `a` (400 bytes), "
+        "element 100 (so do 27 other threads)\n"
         "  in kernel no_guard, block (1, 0, 0), thread (36, 0, 0)\n"
         f"  at kernel.cu, line {error.line}: c[i] = a[i];\n"
         "  Is a guard missing (`if i < n`), or is the index or the size wrong?"
@@ -124,7 +124,7 @@ def test_null_pointer_and_use_after_free(device):
     params[0] = source.to_bytes(8, "little")
     device.launch(entry, (1,), (64,), params)
     device.memory.free(source)
-    with pytest.raises(simulator.IllegalAddress, match=r"inside array `old`.*which has been freed"):
+    with pytest.raises(simulator.IllegalAddress, match=r"element 0 of array `old`.*which has been freed"):
         device.launch(entry, (1,), (64,), params)
 
 
@@ -155,7 +155,7 @@ def test_uninitialised_global_read(device):
 def test_uninitialised_shared_read():
     c = np.zeros(64, np.float32)
     run("shared_written", 2, 64, c)
-    with pytest.raises(simulator.UninitializedRead, match="byte 128 of shared memory was never written") as caught:
+    with pytest.raises(simulator.UninitializedRead, match=r"byte 128 of shared memory \(element 32 of `s`\) was never") as caught:
         run("shared_unwritten", 2, 64, c)
     assert caught.value.thread == (32, 0, 0)
 
@@ -164,7 +164,7 @@ def test_uninitialised_shared_read():
 def test_shared_overrun(blocks):
     c = np.zeros(64, np.float32)
     run("shared_overrun", blocks, 64, c, np.int32(0))
-    with pytest.raises(simulator.IllegalAddress, match="byte 256 of shared memory, of which the block has 256"):
+    with pytest.raises(simulator.IllegalAddress, match=r"byte 256 of shared memory \(element 64 of `s`\), of which"):
         run("shared_overrun", blocks, 64, c, np.int32(1))
 
 

@@ -108,7 +108,7 @@ def test_missing_barrier_between_store_and_load(blocks):
     assert block == error.block
     assert thread[0] == 127 - error.thread[0]
     assert str(error).startswith(
-        "race: thread (0, 0, 0) of block (0, 0, 0) reads byte 508 of shared memory, which thread"
+        "race: thread (0, 0, 0) of block (0, 0, 0) reads byte 508 of shared memory (element 127 of `s`), which"
     )
     assert "__syncthreads() missing" in str(error)
 

@@ -22,6 +22,7 @@ PAGE = ROOT / "docs" / "simulator.md"
 SPEED = ROOT / "docs" / "simulator_speed.json"
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+import defects_numba  # noqa: E402
 from defects import DEFECTS  # noqa: E402
 from instruction_cases import cases  # noqa: E402
 from matrix_cases import cases as matrix_cases  # noqa: E402
@@ -119,8 +120,9 @@ def page() -> str:
         "table of differences into [counters.md](counters.md).",
         "## What is caught",
         "Kernels of `tests/defects.py`, each with the first line of what it is told; more lines give the place and a "
-        "likely cause. Each has a mended twin that runs silently (`tests/test_simulator_defects.py`).",
-        _table(["mistake", "error", "first line of the message"], _defects()),
+        "likely cause. Each has a mended twin that runs silently, and most are tried in Numba too "
+        "(`tests/test_simulator_defects.py`).",
+        _table(["mistake", "error", "first line of the message", "in Numba"], _defects()),
         "## PTX instructions",
         f"Forms: how many combinations of modifiers and types are compared, on edge cases and random values, with "
         f"results recorded on an {_recorded_on()} (`tests/test_simulator_instructions.py`, "
@@ -170,9 +172,10 @@ def _speed(figures: dict) -> Iterator[str]:
 
 
 def _defects() -> Iterator[list[str]]:
+    in_numba = {defect.name for defect in defects_numba.DEFECTS}
     for defect in DEFECTS:
-        first = defect.message().splitlines()[0]
-        yield [defect.name, f"`{defect.error.__name__}`", re.sub(r"0x[0-9a-f]+", "0x…", first)]
+        first = re.sub(r"0x[0-9a-f]+", "0x…", defect.message().splitlines()[0])
+        yield [defect.name, f"`{defect.error.__name__}`", first, "tried" if defect.name in in_numba else ""]
 
 
 def _recorded_on() -> str:

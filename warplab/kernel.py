@@ -20,7 +20,7 @@ import numpy as np
 from warplab import compilers, cuda_arguments, cuda_signature, numba_arguments, simulator
 from warplab.dropin.memory import DeviceArray, OnDevice
 from warplab.errors import ArgumentError, short_traceback
-from warplab.sources import label_files
+from warplab.sources import label_files, shared_array_names
 
 simulator.SimulatorError._render_traceback_ = short_traceback
 
@@ -115,7 +115,7 @@ def prepare(source: Source, args: tuple, device: simulator.Device) -> Iterator[L
     try:
         entry, params, assemble = source.bind(args, arrays)
         for address, name in arrays.names.items():
-            allocation = device.memory.find(address)
+            allocation = device.memory.find(address) or device.memory.find_freed(address)
             if allocation is not None:
                 allocation.name = name
         yield Launch(entry, params, arrays.names, arrays.copy_back, assemble)
@@ -259,6 +259,8 @@ class PythonSource:
             program = self._compile(signature, compilers.DEFAULT_ARCH)
             ptx, sources = label_files(program.ptx, program.texts)
             entry = simulator.load(ptx, sources).entries[program.entry]
+            shared = [v.name for dynamic in (False, True) for v in entry.shared_variables(dynamic)]
+            entry.source_names = shared_array_names(self.function, shared)
             self.compiled[signature] = Compiled(ptx, entry, program)
         return self.compiled[signature].simulated
 
@@ -390,10 +392,13 @@ class _Arrays:
             if id(value) not in self._placed:
                 self._placed[id(value)] = self._copy_in(value)
             address = self._placed[id(value)]
-        allocation = self.device.memory.find(address)
+        allocation = self.device.memory.find(address) or self.device.memory.find_freed(address)
         if allocation is not None and name:
             start = allocation.address
             known = self.names.get(start)
+            if known is None:
+                allocation.item = getattr(getattr(value, "dtype", None), "itemsize", None)
+                allocation.origin = address - start
             self.names[start] = name if known is None or known == name else f"{known}, {name}"
         return address
 

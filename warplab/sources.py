@@ -5,9 +5,13 @@ A notebook cell is "cell [5]", a file is its base name, whatever path the compil
 
 from __future__ import annotations
 
+import ast
+import inspect
 import linecache
 import re
 import sys
+import textwrap
+from collections.abc import Callable
 from pathlib import PurePath
 
 _FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', re.MULTILINE)
@@ -33,6 +37,31 @@ def display_name(filename: str) -> str:
     """ "cell [5]" for a notebook cell's file name, the base name for any other."""
     number = _cell_numbers().get(filename)
     return f"cell [{number}]" if number is not None else PurePath(filename).name or filename
+
+
+def shared_array_names(function: Callable, symbols: list[str]) -> dict[str, str]:
+    """What the Python kernel `function` calls the shared arrays that Numba compiled to `symbols`.
+
+    Numba numbers them in the order of the source. Empty where the source does not tell, as with device functions that
+    have shared arrays of their own.
+    """
+    if not symbols:
+        return {}
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return {}
+    made = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func).endswith("shared.array")
+        and isinstance(node.targets[0], ast.Name)
+    ]
+    names = [node.targets[0].id for node in sorted(made, key=lambda node: node.lineno)]
+    ordered = sorted(symbols, key=lambda name: int(re.search(r"(\d*)$", name)[1] or 0))
+    return dict(zip(ordered, names, strict=True)) if len(ordered) == len(names) else {}
 
 
 def is_cell(filename: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .access import Addresses, mark_written, written
+from .elements import described, element, of_array, of_shared
 from .errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
 from .memory import is_host_address
 
@@ -95,15 +96,16 @@ class Checks:
             lane, at = self._first(bad, address, lanes)
             what = f"misaligned address: {_ACCESS[site.op]} of {site.width} bytes at {at:#x}"
             allocation = self.memory.find(at) if space == "global" else None
-            name = None
+            name, index = None, None
             if allocation is not None:
-                name = allocation.name
-                what += f", byte {at - allocation.address} of {_array(allocation)}"
+                name, index = allocation.name, element(allocation, at, site.item)
+                what += f", byte {at - allocation.address} of {described(allocation)}, element {index}"
             raise MisalignedAddress(
                 what,
                 reason=f"The address of a {site.width}-byte access must be a multiple of {site.width}.",
                 address=at,
                 array=name,
+                index=index,
                 **self.chunk.where(site, lane),
             )
 
@@ -122,22 +124,25 @@ class Checks:
                 **where,
             )
         if freed is not None:
+            index = element(freed, at, site.item)
             raise IllegalAddress(
-                f"{what}: inside {_array(freed)}, which has been freed{others}",
+                f"{what}: element {index} of {described(freed)}, which has been freed{others}",
                 reason="Keep the array alive until the kernel has run.",
                 address=at,
                 array=freed.name,
+                index=index,
                 **where,
             )
         if near is not None:
+            index = element(near, at, site.item)
             if at >= near.address:
                 past = at + site.width - near.end
-                what += f": {past:,} bytes past the end of {_array(near)}{others}"
+                what += f": {past:,} bytes past the end of {described(near)}, element {index}{others}"
                 reason = "Is a guard missing (`if i < n`), or is the index or the size wrong?"
             else:
-                what += f": {near.address - at:,} bytes before the start of {_array(near)}{others}"
+                what += f": {near.address - at:,} bytes before the start of {described(near)}, element {index}{others}"
                 reason = "Is an index negative?"
-            raise IllegalAddress(what, reason=reason, address=at, array=near.name, **where)
+            raise IllegalAddress(what, reason=reason, address=at, array=near.name, index=index, **where)
         reason = (
             "A null pointer, or an index far outside its array."
             if at < 1 << 20
@@ -149,12 +154,17 @@ class Checks:
         bad = (distance < 0) | (distance + site.width > size)
         lane, at = self._first(bad, distance, lanes)
         owner = {"shared": "block", "local": "thread"}[space]
+        place, name, index = f"byte {at} of {space} memory", None, None
+        if space == "shared":
+            place, name, index = of_shared(self.chunk, at, site.item)
         raise IllegalAddress(
-            f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at byte {at} of {space} memory, "
+            f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {place}, "
             f"of which the {owner} has {size} bytes",
             reason=f"Is an index of the {space} array too large"
             + (", or was too little dynamic shared memory given at the launch?" if space == "shared" else "?"),
             address=at,
+            array=name,
+            index=index,
             **self.chunk.where(site, lane),
         )
 
@@ -171,10 +181,10 @@ class Checks:
             if good.all():
                 return
         lane, at = self._first(~good, address, lanes)
-        name, what = None, "was never written"
+        what = "was never written"
         if space == "shared":
             start, _ = self.chunk.own_memory(space, lanes)
-            place = f"byte {int((address - start)[~good][0])} of shared memory"
+            place, name, index = of_shared(self.chunk, int((address - start)[~good][0]), site.item)
             reason = "Is a store to shared memory, or a barrier before this load, missing?"
             copy = self.chunk.copies.under_way(at, site.width)
             if copy is not None:
@@ -186,13 +196,14 @@ class Checks:
         else:
             allocation = self.memory.find(at)
             name = allocation.name
-            place = f"byte {at - allocation.address} of {_array(allocation)}"
+            place, index = of_array(allocation, at, site.item)
             reason = "Fill the array before the kernel reads it; `empty` and `device_array` leave it as it was."
         raise UninitializedRead(
             f"uninitialised read: {place} {what}",
             reason=reason,
             address=at,
             array=name,
+            index=index,
             **self.chunk.where(site, lane),
         )
 
@@ -202,8 +213,3 @@ class Checks:
         place = int(np.argmax(bad))
         lane = place if lanes is None else int(lanes[place if bad.shape[0] > 1 else 0])
         return lane, int(values[place if values.shape[0] > 1 else 0])
-
-
-def _array(allocation) -> str:
-    name = f"array `{allocation.name}`" if allocation.name else "an array"
-    return f"{name} ({allocation.nbytes:,} bytes)"

@@ -14,7 +14,9 @@ class SimulatorError(RuntimeError):
     """A kernel, or its launch, did something that a GPU does not allow.
 
     `kernel`, `block`, `thread`, `file`, `line`: where it happened (None where that is not known).
-    `address`, `array`: the address and the name of the array concerned; `reason`: the likely cause, one sentence.
+    `address`, `array`, `index`: the address, the name of the array concerned, and which of its elements: counted
+    without dimensions, in elements of the array or, where these are not known, as wide as the access.
+    `reason`: the likely cause, one sentence.
     `profile`: trace and counters of what ran until then, where the launch was counted; else None.
     `str(error)` is the whole message.
     """
@@ -34,11 +36,12 @@ class SimulatorError(RuntimeError):
         source: str | None = None,
         address: int | None = None,
         array: str | None = None,
+        index: int | None = None,
     ) -> None:
         self.what, self.reason = what, reason
         self.kernel, self.block, self.thread = kernel, block, thread
         self.file, self.line, self.source = file, line, source
-        self.address, self.array = address, array
+        self.address, self.array, self.index = address, array, index
         super().__init__(self.message())
 
     def message(self) -> str:

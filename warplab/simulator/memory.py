@@ -26,12 +26,18 @@ _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 @dataclass(eq=False)
 class Allocation:
-    """`nbytes` bytes at `address`. `complete`: every byte is known to have been written."""
+    """`nbytes` bytes at `address`. `complete`: every byte is known to have been written.
+
+    Of the array that the running kernel was given there: `name`, `item` (bytes of an element, None if not known),
+    `origin` (its first byte, which is not the allocation's for a slice).
+    """
 
     address: int
     nbytes: int
     name: str | None = None
     complete: bool = False
+    item: int | None = None
+    origin: int = 0
 
     @property
     def end(self) -> int:

@@ -98,7 +98,8 @@ class Variable(NamedTuple):
 class Entry:
     """A kernel or device function: its parameters, registers (name → PTX type), variables, instructions, labels.
 
-    `returns`: what a device function returns, as parameters.
+    `returns`: what a device function returns, as parameters. `source_names`: what the source calls variables whose
+    symbols do not tell.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Entry:
     variables: dict[str, Variable] = field(default_factory=dict)
     instructions: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
+    source_names: dict[str, str] = field(default_factory=dict)
     max_threads: tuple[int, int, int] | None = None
     cluster_blocks: int = 1  # blocks of the cluster that it asks for (__cluster_dims__)
     translated: object = None  # blocks and their functions, made at the first launch
@@ -125,13 +127,13 @@ class Entry:
         """Static shared memory of one thread block, bytes."""
         return layout(self.shared_variables())[1]
 
-    def shared_variables(self) -> list[Variable]:
-        """Static shared variables that the kernel uses, its own and the module's."""
+    def shared_variables(self, dynamic: bool = False) -> list[Variable]:
+        """Static (or dynamic) shared variables that the kernel uses, its own and the module's."""
         every = {**self.program.variables, **self.inlined.variables}
         used = {
             name for instruction in self.inlined.instructions for name in symbols(instruction.operands) if name in every
         }
-        return [v for n, v in every.items() if n in used and v.space == "shared" and not v.dynamic]
+        return [v for n, v in every.items() if n in used and v.space == "shared" and v.dynamic == dynamic]
 
 
 @dataclass(eq=False)

@@ -22,9 +22,9 @@ import numpy as np
 from .access import Addresses
 from .clocks import Clocks
 from .counters import WARP_SIZE
+from .elements import element, of_shared
 from .errors import DataRace
 from .memory import ORIGIN
-from .places import element, of_shared
 
 _NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that records of zeros are empty ones
 _PENDING_LANES = 1 << 25  # loads noted at most, counted in lanes
