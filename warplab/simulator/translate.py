@@ -7,17 +7,17 @@ with `L` the registers read are gathered first and those that live on are scatte
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from . import numerics
-from .blocks import CARRY, Block, cut, destinations
-from .errors import UnsupportedInstruction
+from .blocks import CARRY, Block, cut
+from .errors import UnsupportedInstruction, refusing
 from .machine import machine_instructions, predicated, rare_ways
 from .merging import merged_accesses
-from .program import Address, Entry, Immediate, Instruction, Operand, Param, Register, Symbol, Variable, Where, layout
+from .places import Places
+from .program import Entry, Param, Variable, Where, layout
 from .writer import DTYPES, SPECIAL, BlockWriter, Site
 
 
@@ -54,7 +54,8 @@ class Translation:
 def translate(entry: Entry) -> Translation:
     """Translate a kernel, once. Raises UnsupportedInstruction naming the instruction and its source line."""
     if entry.translated is None:
-        entry.translated = _Translator(entry.inlined).run()
+        with refusing(f"cannot read the PTX of kernel {entry.name}"):
+            entry.translated = _Translator(entry.inlined).run()
     return entry.translated
 
 
@@ -81,35 +82,9 @@ class _Translator:
         self.slots: dict[str, int] = {}
         self.sites: list[Site] = []
         self.constants: dict[str, object] = {}
-        self.pointers = {
-            i.operands[0]: i.operands[1]
-            for i in entry.instructions
-            if i.opcode == "mov" and isinstance(i.operands[1], Symbol)
-        }
-        written = Counter(name for i in entry.instructions for name in destinations(i))
-        # Registers that are another one plus a constant, and each written once.
-        self.sums = {
-            i.operands[0]: (i.operands[1], int(i.operands[2].value))
-            for i in entry.instructions
-            if i.opcode == "add"
-            and i.modifiers == ("s64",)
-            and isinstance(i.operands[1], Register)
-            and isinstance(i.operands[2], Immediate)
-            and written[i.operands[0].name] == 1
-        }
         # Where CAS loops swap. A plain load there may read any value: the CAS tells whether it was the right one.
+        self.place = Places(entry).of
         self.swapped = {self.place(i) for i in entry.instructions if i.opcode == "atom" and "cas" in i.modifiers}
-
-    def place(self, instruction: Instruction) -> tuple[Operand | None, int] | None:
-        """Base (a variable by its name, if it is one) and offset of a memory instruction."""
-        for operand in instruction.operands:
-            if isinstance(operand, Address):
-                base, offset = operand.base, operand.offset
-                while base in self.sums:
-                    base, more = self.sums[base]
-                    offset += more
-                return self.pointers.get(base, base), offset
-        return None
 
     def _register_dtype(self, kind: str) -> str:
         try:
