@@ -89,6 +89,8 @@ def pack(kind, value, address_of: Callable[[np.ndarray], int]) -> list[bytes]:
 def _supported(kind, types) -> bool:
     if isinstance(kind, types.BaseTuple):
         return all(_supported(part, types) for part in kind)
+    if not kind.is_precise():  # an array of Python objects
+        return False
     numbers = types.Integer | types.Float | types.Complex | types.Boolean | types.EnumMember
     return isinstance(kind, numbers | types.Array | types.Record | types.NPDatetime | types.NPTimedelta)
 

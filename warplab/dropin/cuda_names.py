@@ -33,7 +33,7 @@ _REFUSED = {
     "GetIpcHandleMixin": _MEMORY_MANAGER,
     "HostOnlyCUDAMemoryManager": _MEMORY_MANAGER,
     "set_memory_manager": _MEMORY_MANAGER,
-    "compile_all": "cuda.compile_ptx gives the PTX of a function, kernel.inspect_asm() that of a kernel with all it links",
+    "compile_all": "cuda.compile_ptx gives the PTX of a function, kernel.inspect_asm() a kernel's with what it links",
     "IpcHandle": "memory of the simulator belongs to one process: give the other one a copy",
     "MappedMemory": _POINTER,
     "MemoryPointer": _POINTER,

@@ -58,6 +58,7 @@ def install() -> None:
 
     for decorator, builder in ((decorators.Vectorize, Vectorize), (decorators.GUVectorize, GUVectorize)):
         decorator.target_registry.ondemand.pop("cuda", None)
+        decorator.target_registry.pop("cuda", None)  # the registry takes a name once
         decorator.target_registry["cuda"] = builder
 
 
