@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 
+import numpy as np
 import zmq
 from ipykernel.control import ControlThread
 from ipykernel.heartbeat import Heartbeat
@@ -75,8 +76,6 @@ class SandboxedKernelApp(IPKernelApp):
 
 def run(header: dict, channels: list[int], ready: Callable[[], None]) -> None:
     """Be a kernel until told to stop. `header["connection"]`: the session's key and signature scheme."""
-    import numpy as np
-
     np.random.seed()  # noqa: NPY002 - every fork would draw the same numbers from the zygote's global generator
     app = SandboxedKernelApp(header["connection"], channels)
     app.initialize(["--log-level=CRITICAL", "--HistoryManager.enabled=False", f"--ipython-dir={os.environ['HOME']}"])

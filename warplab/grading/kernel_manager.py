@@ -12,14 +12,18 @@ own clients connect to a second set of sockets; `relay` joins the two and counts
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import tempfile
+import time
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import zmq
 import zmq.asyncio
+from jupyter_client.asynchronous import AsyncKernelClient
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerBase
@@ -127,6 +131,34 @@ def _listen(path: str) -> socket.socket:
     return listener
 
 
+class _Client(AsyncKernelClient):
+    async def _async_wait_for_ready(self, timeout: float | None = None) -> None:
+        """As jupyter_client's, which always waits 0.2 s for more messages: here the kernel's "idle" is the last one."""
+        deadline = time.monotonic() + (timeout if timeout is not None else math.inf)
+        while True:
+            asked = self.kernel_info()
+            try:
+                while not _says_idle(await self.get_iopub_msg(timeout=1), asked):
+                    pass
+                while (reply := await self.get_shell_msg(timeout=1))["parent_header"].get("msg_id") != asked:
+                    pass
+            except Empty:  # asked before the connection to its output was there
+                if not await self._async_is_alive():
+                    raise RuntimeError("Kernel died before replying to kernel_info") from None
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"Kernel didn't respond in {timeout} seconds") from None
+            else:
+                self._handle_kernel_info_reply(reply)
+                return
+
+    wait_for_ready = _async_wait_for_ready
+
+
+def _says_idle(message: dict, asked: str) -> bool:
+    about = message["parent_header"].get("msg_id") == asked
+    return about and message["msg_type"] == "status" and message["content"]["execution_state"] == "idle"
+
+
 class SandboxedKernelManager(AsyncKernelManager):
     """One submission's kernel. `files`: the student's, by relative path, copied into its working folder.
 
@@ -136,7 +168,7 @@ class SandboxedKernelManager(AsyncKernelManager):
     def __init__(
         self, zygotes: Zygotes, files: dict[str, bytes] | None = None, limits: Limits | None = None, **options: Any
     ) -> None:
-        super().__init__(**options)
+        super().__init__(client_class=f"{__name__}.{_Client.__name__}", **options)
         self.zygotes, self.files, self.limits = zygotes, dict(files or {}), limits or Limits()
         self._channels = contextlib.ExitStack()  # the relay, its sockets, their folder
         self._kernel_spec = KernelSpec(argv=["sandboxed"], display_name="Python 3", language="python")
