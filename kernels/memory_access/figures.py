@@ -1,0 +1,232 @@
+"""Pictures of lab 02's measurements. Each takes what `measurements` or `tables` returns, wrapped by
+`recordings.measure`, and carries the measurement's label: measured or recorded, on which GPU, when.
+
+Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from warplab.recordings import Measurement
+from warplab.tables import count, duration, quantity
+
+FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
+DPI = 90
+BLUE, ORANGE, GREEN, PINK, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B6B6B", "#D9D9D9"
+LANGUAGES = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
+
+
+def draw_kernels(m: Measurement, what: str) -> Figure:
+    """Bandwidth of every kernel of a table (`tables.transpose_table`, `sum_table`, `scan_table`, `layout_table`).
+
+    A dashed line: the copy, or else the fastest library. `what`: begins the title.
+    """
+    rows = m.value["kernels"]
+    limits = [row["gbps"] for row in rows if row["kernel"] == "copy"]
+    limits = limits or [row["gbps"] for row in rows if row["language"] == "library"]
+    largest = max(row["gbps"] for row in rows)
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8, 0.9 + 0.28 * len(rows)), dpi=DPI)
+        for place, row in enumerate(rows):
+            ax.barh(place, row["gbps"], color=LANGUAGES[row["language"]], height=0.7)
+            share = f", {row['gbps'] / max(limits):.2f} of the line" if limits else ""
+            inside = row["gbps"] > largest / 2
+            ax.annotate(
+                f"{count(round(row['gbps']))} GB/s{share}",
+                (row["gbps"], place),
+                (-4 if inside else 4, 0),
+                textcoords="offset points",
+                ha="right" if inside else "left",
+                va="center",
+                color="white" if inside else "black",
+            )
+        if limits:
+            ax.axvline(max(limits), color="black", lw=1, ls="--")
+        ax.set_yticks(range(len(rows)), [row["kernel"] for row in rows])
+        ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="GB/s of the bytes that the task needs")
+        _counts(ax.xaxis)
+        _finish(figure, ax, f"{what}, {m.label}")
+    return _closed(figure)
+
+
+def draw_strides(m: Measurement, sectors: Mapping[int, float]) -> Figure:
+    """Bandwidth by stride, from `measurements.strides`, and sectors a request by stride, as the simulator counts."""
+    return _with_sectors(m, "stride", sectors, "stride of the loads, in elements")
+
+
+def draw_offsets(m: Measurement, sectors: Mapping[int, float]) -> Figure:
+    """Bandwidth by offset, from `measurements.offsets`, and sectors a request by offset, as the simulator counts."""
+    return _with_sectors(m, "offset", sectors, "offset of the loads, in elements")
+
+
+def _with_sectors(m: Measurement, key: str, sectors: Mapping[int, float], xlabel: str) -> Figure:
+    rows = m.value["rows"]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 2.9), dpi=DPI)
+        ax.plot([row[key] for row in rows], [row["gbps"] for row in rows], "o-", color=BLUE, ms=4)
+        ax.set(xlabel=xlabel, ylim=(0, None))
+        ax.set_ylabel("GB/s of useful bytes", color=BLUE)
+        _counts(ax.yaxis)
+        other = ax.twinx()
+        other.plot(list(sectors), list(sectors.values()), "s--", color=ORANGE, ms=3.5, lw=1)
+        other.set_ylabel("sectors a load request (simulator)", color=ORANGE)
+        other.set_ylim(0, None)
+        other.spines["top"].set_visible(False)
+        _finish(figure, ax, f"Copy of {count(m.value['n'])} float32, {m.label}")
+    return _closed(figure)
+
+
+def draw_stencils(m: Measurement) -> Figure:
+    """The claim's experiment, from `measurements.stencils`: L1 against shared memory by radius."""
+    rows = m.value["rows"]
+    radii = [row["radius"] for row in rows]
+    with plt.rc_context(FONT):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), dpi=DPI)
+        for kind, name, colour in (("shared", "shared memory", ORANGE), ("l1", "L1 cache", BLUE)):
+            left.plot(radii, [row[kind]["gbps"] for row in rows], "o-", color=colour, ms=4, label=name)
+        left.set(xscale="log", ylim=(0, None), xlabel="radius", ylabel="GB/s, read and written once")
+        left.legend(frameon=False)
+        right.axhline(0.9, color=GREY, lw=1, ls="--")
+        right.annotate("the claim, 0.9", (radii[0], 0.9), (0, -11), textcoords="offset points", color=GREY)
+        right.plot(radii, [row["l1_of_shared"] for row in rows], "o-", color=BLUE, ms=4)
+        highest = max(row["l1_of_shared"] for row in rows)
+        right.set(xscale="log", ylim=(0, 1.1 * highest), xlabel="radius", ylabel="speed through L1 / through shared")
+        for ax in (left, right):
+            ax.set_xticks(radii, [str(radius) for radius in radii])
+            ax.minorticks_off()
+        _counts(left.yaxis)
+        _finish(figure, right, "")
+        _finish(figure, left, f"Mean of 2 · radius + 1 neighbours, {m.label}")
+    return _closed(figure)
+
+
+def draw_working_sets(m: Measurement) -> Figure:
+    """Bandwidth by the bytes that are read again and again, from `measurements.working_sets`."""
+    rows, size = m.value["rows"], m.value["l2_bytes"]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 2.9), dpi=DPI)
+        ax.plot([row["bytes"] for row in rows], [row["gbps"] for row in rows], "o-", color=BLUE, ms=4)
+        ax.axvline(size, color=GREY, lw=1, ls="--")
+        ax.annotate(
+            f"L2: {quantity(size, 'B')}", (size, 0), (4, 6), textcoords="offset points", color=GREY, va="bottom"
+        )
+        ax.set(xscale="log", ylim=(0, None), xlabel="bytes read again and again", ylabel="GB/s")
+        _bytes(ax.xaxis)
+        _counts(ax.yaxis)
+        _finish(figure, ax, f"Reads past the L1 caches, {m.label}")
+    return _closed(figure)
+
+
+def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
+    """Bandwidth of a copy by bytes in flight, from `measurements.bytes_in_flight`, and Little's law.
+
+    `latency`: seconds of one load from memory, as `measurements.latencies` gives it for large sizes. The line counts
+    the bytes that are read and as many that are written.
+    """
+    rows, multiprocessors = m.value["rows"], m.value["multiprocessors"]
+    largest = max(row["gbps"] for row in rows)
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 3.2), dpi=DPI)
+        for width, marker in ((4, "o"), (16, "s")):
+            for loads, colour in zip((1, 2, 4, 8), (GREY, GREEN, BLUE, PINK), strict=True):
+                own = [row for row in rows if (row["load_bytes"], row["loads"]) == (width, loads)]
+                ax.plot(
+                    [row["in_flight_bytes"] for row in own],
+                    [row["gbps"] for row in own],
+                    marker,
+                    color=colour,
+                    ms=4.5,
+                    mfc=colour if width == 16 else "none",
+                    label=f"{loads} × {width} bytes a thread",
+                )
+        flights = np.geomspace(min(row["in_flight_bytes"] for row in rows), max(row["in_flight_bytes"] for row in rows))
+        law = 2 * flights * multiprocessors / latency / 1e9
+        ax.plot(flights, law, color="black", lw=1, ls="--", label=f"bytes in flight / {duration(latency)}")
+        ax.set(xscale="log", ylim=(0, 1.1 * largest), xlabel="bytes in flight a multiprocessor", ylabel="GB/s")
+        _bytes(ax.xaxis)
+        _counts(ax.yaxis)
+        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+        _finish(figure, ax, f"Copy, {m.label}")
+    return _closed(figure)
+
+
+def draw_latencies(m: Measurement) -> Figure:
+    """Time of one load that waits for the one before, by the bytes it may be in, from `measurements.latencies`."""
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
+        ax.plot([row["bytes"] for row in m.value], [row["seconds"] for row in m.value], "o-", color=BLUE, ms=4)
+        ax.set(xscale="log", ylim=(0, None), xlabel="bytes over which the loads are spread", ylabel="time of a load")
+        _bytes(ax.xaxis)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: _short(duration(v)) if v > 0 else "0"))
+        _finish(figure, ax, f"One load after the other, {m.label}")
+    return _closed(figure)
+
+
+def draw_bank_conflicts(m: Measurement) -> Figure:
+    """Time of loads from shared memory by stride, beside the wavefronts that they need, from `bank_conflicts`."""
+    rows = m.value["rows"]
+    one = next(row["seconds"] for row in rows if row["stride"] == 1)
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
+        places = [row["stride"] for row in rows]
+        ax.bar(places, [row["seconds"] / one for row in rows], color=BLUE, label="time, stride 1 = 1")
+        ax.plot(places, [row["ways"] for row in rows], "_", color=ORANGE, ms=9, mew=2, label="wavefronts a load")
+        ax.set(xlabel="stride of the lanes, in words", xlim=(-0.7, places[-1] + 0.7))
+        ax.legend(frameon=False)
+        _finish(figure, ax, f"Loads from shared memory, {m.label}")
+    return _closed(figure)
+
+
+def draw_unified_memory(m: Measurement) -> Figure:
+    """Ways to bring an array from the host to a kernel, from `managed.unified_memory`."""
+    rows = m.value["rows"]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 0.9 + 0.35 * len(rows)), dpi=DPI)
+        for place, row in enumerate(rows):
+            moved, kernel = row["move_seconds"], row["kernel_seconds"]
+            ax.barh(place, moved, color=GREY, height=0.7, label="copy or prefetch" if place == 0 else None)
+            ax.barh(place, kernel, left=moved, color=BLUE, height=0.7, label="kernel" if place == 0 else None)
+            text = f"{duration(moved + kernel)}, {quantity(m.value['bytes'] / (moved + kernel), 'B')}/s"
+            ax.annotate(text, (moved + kernel, place), (4, 0), textcoords="offset points", va="center")
+        ax.set_yticks(range(len(rows)), [row["way"] for row in rows])
+        longest = max(row["move_seconds"] + row["kernel_seconds"] for row in rows)
+        ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.35 * longest))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _short(duration(v)) if v > 0 else "0"))
+        ax.legend(frameon=False, loc="lower right")
+        _finish(figure, ax, f"{quantity(m.value['bytes'], 'B')} from the host to a kernel, {m.label}")
+    return _closed(figure)
+
+
+def _short(text: str) -> str:
+    """ "10.0 kB" as "10 kB", for round numbers on an axis."""
+    number, unit = text.split(" ")
+    return f"{float(number):g} {unit}"
+
+
+def _bytes(axis: Axis) -> None:
+    axis.set_major_formatter(FuncFormatter(lambda v, _: _short(quantity(v, "B"))))
+
+
+def _counts(axis: Axis) -> None:
+    axis.set_major_formatter(FuncFormatter(lambda v, _: count(int(v)) if v >= 1 else f"{v:g}"))
+
+
+def _finish(figure: Figure, ax: Axes, title: str) -> None:
+    ax.set_title(title, loc="left", weight="bold")
+    ax.spines["top"].set_visible(False)
+    ax.grid(color=PALE, lw=0.6)
+    ax.set_axisbelow(True)
+    figure.tight_layout()
+
+
+def _closed(figure: Figure) -> Figure:
+    plt.close(figure)
+    return figure

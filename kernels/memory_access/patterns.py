@@ -1,0 +1,203 @@
+"""The experiments of `access.cu`, `banks.cu` and `stencil.cu`: each function checks its arrays and launches."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels.memory_access.host import (
+    BLOCK,
+    FLOAT4_BYTES,
+    RADII,
+    Kernel,
+    check_apart,
+    check_array,
+    choose,
+    cuda_function,
+    dimensions,
+    in_flight,
+)
+from warplab import cp
+
+HEAT_BLOCK = (32, 8)
+MAX_STRIDE = 33  # of read_banks, by the words that it has
+
+
+@dataclass(frozen=True)
+class Layout(Kernel):
+    """A kernel on n points of four floats. `soa`: the points have shape (4, n), else (n, 4).
+
+    `fields`: how many of the four are used.
+    """
+
+    soa: bool = False
+    fields: int = 4
+
+    def arguments(self, points: Any, out: Any) -> tuple:
+        return (points, out) if self.language == "Numba" else (points, out, np.uint64(out.size))
+
+    def launch(self, points: Any, out: Any) -> None:
+        """Launches without any check."""
+        self.start((math.ceil(out.size / BLOCK),), (BLOCK,), self.arguments(points, out))
+
+
+LAYOUTS = {
+    kernel.name: kernel
+    for kernel in (
+        Layout("numba_aos_field", "Numba", "access", "aos_field", fields=1),
+        Layout("numba_soa_field", "Numba", "access", "soa_field", soa=True, fields=1),
+        Layout("numba_aos_norm", "Numba", "access", "aos_norm"),
+        Layout("numba_soa_norm", "Numba", "access", "soa_norm", soa=True),
+        Layout("cuda_aos_field", "CUDA C++", "access", "aos_field", fields=1),
+        Layout("cuda_soa_field", "CUDA C++", "access", "soa_field", soa=True, fields=1),
+        Layout("cuda_aos_norm", "CUDA C++", "access", "aos_norm"),
+        Layout("cuda_aos_norm_float4", "CUDA C++", "access", "aos_norm_float4", FLOAT4_BYTES),
+        Layout("cuda_soa_norm", "CUDA C++", "access", "soa_norm", soa=True),
+    )
+}
+STRIDED = {
+    kernel.name: kernel
+    for kernel in (
+        Kernel("numba", "Numba", "access", "copy_strided"),
+        Kernel("cuda", "CUDA C++", "access", "copy_strided"),
+    )
+}
+
+
+def copy_strided(a: Any, out: Any, stride: int = 1, offset: int = 0, kernel: str = "cuda") -> Any:
+    """out[i] = a[i * stride + offset]; returns `out` before the kernel has finished.
+
+    `a`, `out`: device arrays of one dimension, float32; `a` holds the last element that is read. `stride` and
+    `offset`: at least 0. `kernel`: a name in STRIDED. Raises TypeError for arrays in host memory, ValueError for
+    every other argument that does not fit.
+    """
+    chosen = choose(STRIDED, kernel)
+    check_array("a", a)
+    check_array("out", out)
+    if stride < 0 or offset < 0:
+        raise ValueError(f"stride {stride} and offset {offset} must be at least 0")
+    if out.size == 0:
+        return out
+    needed = (out.size - 1) * stride + offset + 1
+    if needed > a.size:
+        raise ValueError(f"a has {a.size} elements; stride {stride}, offset {offset} and {out.size} need {needed}")
+    check_apart(a, out)
+    grid, block = (math.ceil(out.size / BLOCK),), (BLOCK,)
+    if chosen.language == "Numba":
+        chosen.start(grid, block, (a, out, np.int64(stride), np.int64(offset)))
+    else:
+        chosen.start(grid, block, (a, out, np.uint64(out.size), np.int32(stride), np.int32(offset)))
+    return out
+
+
+def norms(points: Any, out: Any, kernel: str) -> Any:
+    """out[i] = x² + y² + z² + w² of point i, or x² alone, by the kernel; returns `out` before that has finished.
+
+    `points`: device array, float32, of shape (n, 4), or (4, n) for the structure of arrays; `out`: of shape (n,).
+    `kernel`: a name in LAYOUTS. Raises TypeError for arrays in host memory, ValueError for what else does not fit.
+    """
+    chosen = choose(LAYOUTS, kernel)
+    check_array("out", out)
+    check_array("points", points, (4, out.size) if chosen.soa else (out.size, 4), alignment=chosen.alignment)
+    if out.size:
+        chosen.launch(points, out)
+    return out
+
+
+def copy_in_flight(a: Any, out: Any, width: int, items: int, blocks: int, block: int = BLOCK) -> Any:
+    """Copies `a` to `out` by `blocks` blocks of `block` threads, each with `items` loads of `width` bytes under way.
+
+    Arrays: float32, of one size, a multiple of `width` / 4. Raises ValueError for a pair that is not compiled.
+    """
+    entry = in_flight(width, items)
+    check_array("a", a, alignment=width)
+    check_array("out", out, tuple(a.shape), alignment=width)
+    if a.size * 4 % width:
+        raise ValueError(f"a has {a.size} elements; loads of {width} bytes need a multiple of {width // 4}")
+    if a.size:
+        check_apart(a, out)
+        cuda_function("access", entry)((blocks,), (block,), (a, out, np.uint64(a.size * 4 // width)))
+    return out
+
+
+def read_again(a: Any, loads: int, blocks: int) -> Any:
+    """Sums, one a thread, of `loads` loads of 16 bytes; all threads together pass over `a` again and again.
+
+    `a`: float32, at least 4 elements and a multiple of 4. Thread t of T makes load k at element 4 ((t + k T) mod n / 4)
+    of n. Returns a device array, float32.
+    """
+    check_array("a", a, alignment=FLOAT4_BYTES)
+    if a.size % 4 or not a.size:
+        raise ValueError(f"a has {a.size} elements; loads of 16 bytes need a multiple of 4, and at least 4")
+    out = cp.empty(blocks * BLOCK, np.float32)
+    cuda_function("access", "read_again")((blocks,), (BLOCK,), (a, np.uint32(a.size // 4), np.int32(loads), out))
+    return out
+
+
+def chase(following: Any, start: int, steps: int) -> Any:
+    """Where one thread is after `steps` steps from `start`, each to following[at]; a device array of one uint32."""
+    check_array("following", following, dtype=np.uint32)
+    out = cp.empty(1, np.uint32)
+    cuda_function("access", "chase")((1,), (1,), (following, np.uint32(start), np.int32(steps), out))
+    return out
+
+
+def read_banks(stride: int, repeats: int, blocks: int = 1, block: int = BLOCK) -> Any:
+    """Sums, one a thread, of 8 * `repeats` loads from shared memory whose lanes are `stride` words apart (0 to 33)."""
+    if not 0 <= stride <= MAX_STRIDE:
+        raise ValueError(f"stride is {stride}; it can be 0 to {MAX_STRIDE}")
+    out = cp.empty(blocks * block, np.float32)
+    cuda_function("banks", "read_banks")((blocks,), (block,), (out, np.int32(stride), np.int32(repeats)))
+    return out
+
+
+def mean(a: Any, out: Any, radius: int, kind: str = "l1") -> Any:
+    """out[i] = mean of a[i .. i + 2 * radius], through the L1 cache or through shared memory (`kind` "l1", "shared").
+
+    Arrays: float32, one dimension; `a` has 2 * radius elements more than `out`. `radius`: one of RADII.
+    """
+    _check_kind(kind)
+    if radius not in RADII:
+        raise ValueError(f"radius is {radius}; compiled are {', '.join(map(str, RADII))}")
+    check_array("out", out)
+    check_array("a", a, (out.size + 2 * radius,))
+    if out.size:
+        check_apart(a, out)
+        launch_mean(a, out, radius, kind)
+    return out
+
+
+def launch_mean(a: Any, out: Any, radius: int, kind: str) -> None:
+    """`mean` without checks."""
+    function = cuda_function("stencil", f"mean_{kind}<{radius}>")
+    function((math.ceil(out.size / BLOCK),), (BLOCK,), (a, out, np.uint64(out.size)))
+
+
+def heat(a: Any, out: Any, kind: str = "l1") -> Any:
+    """out[y, x] = mean of the four neighbours of a[y + 1, x + 1], through "l1" or "shared".
+
+    `out`: float32, shape (rows, columns); `a`: (rows + 2, columns + 2).
+    """
+    _check_kind(kind)
+    rows, columns = dimensions(out, "out", 2)
+    check_array("out", out)
+    check_array("a", a, (rows + 2, columns + 2))
+    if rows and columns:
+        check_apart(a, out)
+        launch_heat(a, out, kind)
+    return out
+
+
+def launch_heat(a: Any, out: Any, kind: str) -> None:
+    """`heat` without checks."""
+    rows, columns = out.shape
+    grid = (math.ceil(columns / HEAT_BLOCK[0]), math.ceil(rows / HEAT_BLOCK[1]))
+    cuda_function("stencil", f"heat_{kind}")(grid, HEAT_BLOCK, (a, out, np.int32(rows), np.int32(columns)))
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in ("l1", "shared"):
+        raise ValueError(f'kind is {kind!r}; it can be "l1" or "shared"')

@@ -1,0 +1,81 @@
+"""Inclusive prefix sum of a float32 vector of any length: block by block, and with decoupled look-back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels.memory_access.host import BLOCK, FLOAT4_BYTES, Kernel, check_apart, check_array, choose, cuda_function
+from warplab import cp
+
+TILE = 256 * 8 * 4  # elements that a block of scan_look_back takes
+
+
+@dataclass(frozen=True)
+class Scan(Kernel):
+    """A kernel. `plan(a, out)` allocates what launches on these arrays need and returns a function that launches."""
+
+    plan: Callable[[Any, Any], Callable[[], None]] = lambda a, out: lambda: None
+
+
+def _by_blocks(a: Any, out: Any) -> Callable[[], None]:
+    levels = []  # arrays to scan: the elements, then the sums of blocks
+    while True:
+        blocks = math.ceil(a.size / BLOCK)
+        sums = cp.empty(blocks, np.float32)
+        levels.append((a, out, sums, blocks))
+        if blocks == 1:
+            break
+        a, out = sums, cp.empty(blocks, np.float32)
+    scan, add = (cuda_function("scan", entry) for entry in ("scan_blocks", "add_before"))
+
+    def launch() -> None:
+        for source, to, sums, blocks in levels:
+            scan((blocks,), (BLOCK,), (source, to, sums, np.uint64(source.size)))
+        for (_, to, _, blocks), (_, scanned, _, _) in zip(levels[-2::-1], levels[:0:-1], strict=True):
+            add((blocks - 1,), (BLOCK,), (to, scanned, np.uint64(to.size)))
+
+    return launch
+
+
+def _look_back(a: Any, out: Any) -> Callable[[], None]:
+    tiles = math.ceil(a.size / TILE)
+    state = cp.empty(tiles + 1, np.uint64)  # of the tiles, then the number of the next one
+    scan = cuda_function("scan", "scan_look_back")
+
+    def launch() -> None:
+        state.fill(0)
+        scan((tiles,), (256,), (a, out, np.uint64(a.size), state[:tiles], state[tiles:].view(np.uint32)))
+
+    return launch
+
+
+SCANS = {
+    kernel.name: kernel
+    for kernel in (
+        Scan("cuda_by_blocks", "CUDA C++", "scan", "scan_blocks", plan=_by_blocks),
+        Scan("cuda_look_back", "CUDA C++", "scan", "scan_look_back", FLOAT4_BYTES, plan=_look_back),
+    )
+}
+
+
+def prefix_sum(a: Any, out: Any, kernel: str = "cuda_look_back") -> Any:
+    """out[i] = a[0] + ... + a[i] on the GPU; returns `out` at once, before the kernel has finished.
+
+    `a`, `out`: device arrays (CuPy), float32, of one shape of one dimension, C-contiguous, without overlap; for
+    cuda_look_back, whose rounding differs from run to run, their addresses are multiples of 16. `kernel`: a name in
+    SCANS. Raises TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    """
+    chosen = choose(SCANS, kernel)
+    if len(a.shape) != 1:
+        raise ValueError(f"a has {len(a.shape)} dimensions; it must have one: a.ravel()")
+    check_array("a", a, alignment=chosen.alignment)
+    check_array("out", out, tuple(a.shape), alignment=chosen.alignment)
+    if a.size:
+        check_apart(a, out)
+        chosen.plan(a, out)()
+    return out
