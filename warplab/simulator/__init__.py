@@ -11,13 +11,15 @@ The whole machine:
 3.  `scheduler` keeps, for each basic block, the lanes whose program counter stands there, and runs the lowest one.
     Lanes that branch apart become two groups, and merge again where they meet. A function that gets only some lanes
     gathers their registers, runs the same code, and scatters the results. `barriers` and `meetings` hold lanes back
-    at block-wide barriers and warp-wide instructions until the others have come.
+    at block-wide barriers and warp-wide instructions until the others have come. `endless` tells what is wrong with a
+    launch that does not end.
 4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores, and with
     checks on it tests bounds, alignment and initialisation before each of them, and `races` looks for accesses of
     different threads that nothing orders (`clocks`: or less than a barrier does). `atomics` lets the lanes come one
     after another, without a loop over them.
     `asynchronous` and `mbarriers` serve copies that arrive only where a thread waits for them.
 5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
+    `machine` estimates what `ptxas` makes of PTX. `steps` keeps which lanes of the first warps ran which lines when.
 6.  `warps` exchanges values between the lanes of a warp; `matrix` multiplies what they hold together, with the layouts
     of `fragments` and the arithmetic of `tensor_cores`.
 7.  `system` serves what a kernel asks of the driver: `printf`, assert, clocks, memory of the `heap`.
