@@ -249,7 +249,7 @@ class PythonSource:
     def name(self) -> str:
         return self.function.__name__
 
-    @property
+    @functools.cached_property
     def parameters(self) -> list[str]:
         return list(inspect.signature(self.function).parameters)
 

@@ -257,7 +257,11 @@ class Kernel:
         return self._needed(constants, signature)
 
     def get_regs_per_thread(self, signature=None) -> int | dict[tuple, int]:
-        """Registers of a thread in machine code for compute capability 9.0, from NVIDIA's assembler."""
+        """Registers of a thread in machine code for compute capability 9.0, from NVIDIA's assembler.
+
+        Where a kernel links other code, such as half-precision arithmetic, Numba on a GPU optimises across the two, and
+        the number may differ.
+        """
         return self._needed(lambda types: self._resources(types).registers, signature)
 
     def get_local_mem_per_thread(self, signature=None) -> int | dict[tuple, int]:
