@@ -231,6 +231,39 @@ KERNEL bulk_back(const float* x, float* y) {  // shared to global
         asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
     }
 }
+__device__ void send(float* y, const float* t) {
+    unsigned p = shared_address(t);
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" :: "l"(y), "r"(p) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+template <int PRIOR, bool LAST>  // groups still to be read when their buffer is written again
+__device__ void send_tiles(const float* x, float* y, int tiles) {
+    __shared__ alignas(128) float t[2][TILE];
+    for (int k = 0; k < tiles; k++) {
+        if (threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group.read %0;" :: "n"(PRIOR) : "memory");
+        __syncthreads();
+        t[k & 1][threadIdx.x] = 2 * x[TILE * k + threadIdx.x];
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        __syncthreads();
+        if (threadIdx.x == 0) send(y + TILE * k, t[k & 1]);
+    }
+    if (LAST && threadIdx.x == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+KERNEL send_waiting(const float* x, float* y, int tiles) { send_tiles<1, true>(x, y, tiles); }
+KERNEL send_too_soon(const float* x, float* y, int tiles) { send_tiles<2, true>(x, y, tiles); }
+KERNEL send_and_leave(const float* x, float* y, int tiles) { send_tiles<1, false>(x, y, tiles); }
+KERNEL read_is_not_written(const float* x, volatile float* y, int tiles) {
+    __shared__ alignas(128) float t[TILE];
+    t[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x) return;
+    send((float*)y, t);
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    float before = y[0];
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+    y[1] = before;
+    y[2] = y[0];
+}
 KERNEL not_initialised(float* y) {
     __shared__ mbarrier bar;
     arrive(shared_address(&bar));
@@ -280,7 +313,10 @@ def test_double_buffered_tiles(tiles):
     # Sixteen lanes of one warp copy 16 bytes each.
     assert profile.counts.global_load_requests == blocks * tiles
     assert profile.counts.global_load_sectors == blocks * tiles * TILE * 4 // 32
-    assert profile.counts.shared_store_requests == 0  # ncu counts the writing side by itself
+    # ncu counts the writing side by itself; half a warp takes two wavefronts for 16 bytes a lane.
+    assert profile.counts.shared_store_requests == 0
+    assert profile.counts.shared_copy_requests == blocks * tiles
+    assert profile.counts.shared_copy_wavefronts == 2 * blocks * tiles
 
 
 def test_a_missing_wait_is_caught_in_the_second_round_too():
@@ -387,6 +423,32 @@ def test_bulk_copies(tiles):
 def test_bulk_copy_to_global_memory():
     x, y = numbers(TILE), np.zeros(TILE, np.float32)
     run("bulk_back", 1, TILE, x, y)
+    assert y.tolist() == (2 * x).tolist()
+
+
+def test_tiles_sent_from_two_buffers():
+    x, y = numbers(5 * TILE), np.zeros(5 * TILE, np.float32)
+    run("send_waiting", 1, TILE, x, y, np.int32(5))
+    assert y.tolist() == (2 * x).tolist()
+    x, y = numbers(TILE), np.zeros(TILE, np.float32)
+    run("read_is_not_written", 1, TILE, x, y, np.int32(1))
+    assert y.tolist() == [1, 0, 1, *x[3:].tolist()]
+
+
+def test_a_buffer_must_have_been_read_before_it_is_written_again():
+    x, y = numbers(5 * TILE), np.zeros(5 * TILE, np.float32)
+    with pytest.raises(simulator.SimulatorError, match="written while a bulk copy was still to read it") as caught:
+        run("send_too_soon", 1, TILE, x, y, np.int32(5))
+    assert "bulk.global.shared" in caught.value.source
+    run("send_too_soon", 1, TILE, x, y, np.int32(5), checks=False)
+    assert y.reshape(5, TILE).tolist() == (2 * x).reshape(5, TILE)[[2, 3, 4, 3, 4]].tolist()
+
+
+def test_a_block_must_not_leave_its_copies_behind():
+    x, y = numbers(TILE), np.zeros(TILE, np.float32)
+    with pytest.raises(simulator.SimulatorError, match="may still read its shared memory"):
+        run("send_and_leave", 1, TILE, x, y, np.int32(1))
+    run("send_and_leave", 1, TILE, x, y, np.int32(1), checks=False)
     assert y.tolist() == (2 * x).tolist()
 
 

@@ -45,6 +45,18 @@ extern "C" __global__ void bytes(float* out) {
     __syncthreads();
     out[threadIdx.x] = s[63 - threadIdx.x];
 }
+template <int BYTES> __device__ void copy_with_strides(const char* x, char* y, int from, int to) {
+    extern __shared__ int4 shared[];
+    char* t = (char*)shared;
+    int i = threadIdx.x;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                 :: "r"((unsigned)__cvta_generic_to_shared(t + to * i)), "l"(x + from * i), "n"(BYTES) : "memory");
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    y[i] = t[to * i];
+}
+extern "C" __global__ void copy4(const char* x, char* y, int from, int to) { copy_with_strides<4>(x, y, from, to); }
+extern "C" __global__ void copy8(const char* x, char* y, int from, int to) { copy_with_strides<8>(x, y, from, to); }
+extern "C" __global__ void copy16(const char* x, char* y, int from, int to) { copy_with_strides<16>(x, y, from, to); }
 """
 
 
@@ -87,6 +99,33 @@ def test_padding_removes_conflicts():
 def test_bytes_of_one_word_share_its_bank():
     c = run("bytes", 64).counts
     assert (c.shared_load_requests, c.shared_load_wavefronts, c.shared_load_conflicts) == (2, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "source", "target", "wavefronts"),
+    [
+        (4, 4, 4, 1),
+        (4, 4, 8, 2),
+        (4, 4, 128, 32),
+        (4, 4, 132, 1),  # rows of 33 words
+        (8, 8, 8, 2),
+        (8, 8, 16, 4),
+        (16, 16, 16, 4),
+        (16, 16, 32, 8),
+        (16, 16, 128, 32),
+        (16, 16, 144, 4),  # rows of 128 bytes with padding
+        (16, 32, 16, 8),  # the source has the conflicts
+        (16, 256, 16, 32),
+        (4, 128, 4, 32),
+        (4, 0, 4, 1),  # all read one word
+    ],
+)
+def test_bank_conflicts_of_cp_async(nbytes, source, target, wavefronts):
+    """By the rules of `Group.copy_passes`; docs/counters.md compares them with a GPU's counters."""
+    arguments = np.zeros(64 * 256 + 16, np.int8), np.ones(64, np.int8), np.int32(source), np.int32(target)
+    counts = simulate(CudaSource(SOURCE, f"copy{nbytes}"), 1, 64, arguments, shared_bytes=64 * 144).counts
+    assert (counts.shared_copy_requests, counts.shared_copy_wavefronts) == (2, 2 * wavefronts)
+    assert counts.shared_copy_conflicts == 2 * (wavefronts - nbytes // 4)
 
 
 def test_mix_adds_up_to_the_instructions():

@@ -3,7 +3,10 @@
 A copy reads its source when it is issued and writes its destination as late as the hardware may: when a thread that
 waits for it does so. Until then the destination counts as unwritten, so a kernel without its wait is caught reading
 it. Threads wait for copies of their own with cp.async.wait_group and wait_all, and for those of others at an
-mbarrier (`mbarriers`). A copy from shared to global memory (cp.async.bulk) happens at once.
+mbarrier (`mbarriers`).
+
+A bulk copy from shared to global memory reads its source as late as the hardware may, too: when its thread waits for
+that (cp.async.bulk.wait_group.read), and writes when its thread waits for that (.wait_group) or the kernel ends.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .access import Addresses
-from .errors import MisalignedAddress
+from .errors import MisalignedAddress, SimulatorError
 from .groups import part
 
 _BULK_BYTES = 16  # addresses and sizes of cp.async.bulk are multiples
@@ -48,14 +51,31 @@ class _Copy:
         )
 
 
+@dataclass(eq=False)
+class _OutCopy(_Copy):
+    """A bulk copy out of shared memory. `values`: of its source, at first as they were when it was issued.
+
+    `source`, `origin`: site and addresses of what it reads; `is_read`: it has been.
+    """
+
+    source: object
+    origin: np.ndarray
+    is_read: bool = False
+
+    def some(self, chosen: np.ndarray) -> _OutCopy:
+        return replace(super().some(chosen), origin=self.origin[chosen])
+
+
 class AsynchronousCopies:
     """Copies under way in one chunk. `lanes` are the group's, None for all lanes of the chunk."""
 
     def __init__(self, chunk) -> None:
         self.chunk = chunk
         self.copies: list[_Copy] = []
+        self.outgoing: list[_OutCopy] = []
         self.issued = 0
-        self.committed: np.ndarray | None = None  # groups that each lane has closed
+        # Groups that each lane has closed: of cp.async, of bulk copies out of shared memory.
+        self.committed, self.committed_bulk = np.zeros((2, chunk.lanes), np.int64)
 
     # -- cp.async --------------------------------------------------------------------------------------------------
 
@@ -63,27 +83,30 @@ class AsynchronousCopies:
         """cp.async. `source`, `destination`: sites; `size`: bytes to read, None for all, the rest becomes zero."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
-        if self.committed is None:
-            self.committed = np.zeros(chunk.lanes, np.int64)
         values = self._read(source, origin, size, lanes)
+        if chunk.counting is not None:
+            read = None if size is None else np.broadcast_to(size > 0, every.shape)
+            chunk.counting.copy(destination, source.offset, origin, target, read, chunk.group)
         address = np.broadcast_to(target.base, every.shape)
         self._issue(_Copy(destination, every, self.committed[every], address, values, self.issued))
 
     def commit(self, lanes) -> None:
         """cp.async.commit_group"""
-        if self.committed is None:
-            self.committed = np.zeros(self.chunk.lanes, np.int64)
         self.committed[slice(None) if lanes is None else lanes] += 1
 
     def wait(self, most: int | None, lanes) -> None:
         """cp.async.wait_group: at most the latest `most` groups of each lane stay under way. None: wait_all."""
         if not self.copies:
             return
-        waiting = np.zeros(self.chunk.lanes, bool)
-        waiting[slice(None) if lanes is None else lanes] = True
-        limit = np.iinfo(np.int64).max if most is None else self.committed - most
-        limit = np.broadcast_to(limit, waiting.shape)
-        self.complete(lambda copy: waiting[copy.lanes] & (copy.group >= 0) & (copy.group < limit[copy.lanes]))
+        limit = self._limit(np.iinfo(np.int64).max if most is None else self.committed - most, lanes)
+        self.complete(lambda copy: (copy.group >= 0) & (copy.group < limit[copy.lanes]))
+
+    def _limit(self, groups: np.ndarray | int, lanes) -> np.ndarray:
+        """For each lane of the chunk the number of the first group that it does not wait for."""
+        limit = np.full(self.chunk.lanes, np.iinfo(np.int64).min)
+        waiting = slice(None) if lanes is None else lanes
+        limit[waiting] = np.broadcast_to(groups, limit.shape)[waiting]
+        return limit
 
     def complete_of(self, lanes: np.ndarray, before: int) -> None:
         """The cp.async that these lanes issued before copy number `before` are done."""
@@ -138,13 +161,65 @@ class AsynchronousCopies:
         copier = every[owner]
         if owner.size:
             values = self._fetch(source, origin, copier)
-            copy = _Copy(destination, copier, np.full(owner.shape, -1), target.base, values, self.issued)
             if mbarrier is None:
-                self._deliver(copy)
+                group = self.committed_bulk[copier]
+                arguments = destination, copier, group, target.base, values, self.issued, source, origin.base
+                self.outgoing.append(_OutCopy(*arguments))
                 return
-            self._issue(copy)
+            self._issue(_Copy(destination, copier, np.full(owner.shape, -1), target.base, values, self.issued))
         if mbarrier is not None:
             chunk.mbarriers.expect_bytes(mbarrier, size, lanes, self.issued)
+
+    def commit_bulk(self, lanes) -> None:
+        """cp.async.bulk.commit_group"""
+        self.committed_bulk[slice(None) if lanes is None else lanes] += 1
+
+    def wait_bulk(self, most: int, only_read: bool, lanes) -> None:
+        """cp.async.bulk.wait_group: all but the latest `most` groups of each lane are done (`only_read`: with
+        reading)."""
+        if not self.outgoing:
+            return
+        limit = self._limit(self.committed_bulk - most, lanes)
+        left = []
+        for copy in self.outgoing:
+            done = copy.group < limit[copy.lanes]
+            if done.any():
+                part = copy if done.all() else copy.some(done)
+                self._read_source(part)
+                if only_read:
+                    left.append(part)
+                else:
+                    self._deliver(part)
+            if not done.all():
+                left.append(copy.some(~done))
+        self.outgoing = left
+
+    def _read_source(self, copy: _OutCopy) -> None:
+        if copy.is_read:
+            return
+        before, copy.is_read = copy.values, True
+        copy.values = self._fetch(copy.source, Addresses(copy.origin), copy.lanes)
+        changed = np.any([old != new for old, new in zip(before, copy.values, strict=True)], axis=0)
+        if self.chunk.access.checks is not None and changed.any():
+            raise SimulatorError(
+                "shared memory was written while a bulk copy was still to read it",
+                reason="Its thread must wait (cp.async.bulk.wait_group.read 0), and a __syncthreads() follow, before "
+                "anyone writes there again.",
+                **self.chunk.where(copy.source, int(copy.lanes[np.argmax(changed)])),
+            )
+
+    def finish(self) -> None:
+        """The chunk has ended, and what is still under way to global memory comes there."""
+        for copy in self.outgoing:
+            if self.chunk.access.checks is not None and not copy.is_read:
+                raise SimulatorError(
+                    "a thread block ends while a bulk copy may still read its shared memory",
+                    reason="The thread that started the copy must commit it (cp.async.bulk.commit_group) and wait "
+                    "(cp.async.bulk.wait_group.read 0).",
+                    **self.chunk.where(copy.source, int(copy.lanes[0])),
+                )
+            self._read_source(copy)
+            self._deliver(copy)
 
     def complete_bulk(self, number: int, lanes: np.ndarray) -> None:
         """What these lanes copy with bulk copy `number` is done."""

@@ -121,6 +121,24 @@ COUNTERS = (
         "wavefronts beyond those that the width of the access needs",
     ),
     Counter(
+        "shared_copy_requests",
+        "shared copy requests",
+        "smsp__inst_executed_op_ldgsts.sum",
+        "copies of a warp from global to shared memory (cp.async, LDGSTS)",
+    ),
+    Counter(
+        "shared_copy_wavefronts",
+        "shared copy wavefronts",
+        "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
+        "passes that write what they bring",
+    ),
+    Counter(
+        "shared_copy_conflicts",
+        "shared copy bank conflicts",
+        "",
+        "wavefronts beyond those that the width of the copy needs",
+    ),
+    Counter(
         "global_atomic_requests",
         "global atomic requests",
         "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum + l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
@@ -201,6 +219,9 @@ class Counts:
     shared_store_requests: int = 0
     shared_store_wavefronts: int = 0
     shared_store_conflicts: int = 0
+    shared_copy_requests: int = 0
+    shared_copy_wavefronts: int = 0
+    shared_copy_conflicts: int = 0
     global_atomic_requests: int = 0
     global_atomic_sectors: int = 0
     shared_atomic_requests: int = 0

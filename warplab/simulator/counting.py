@@ -60,6 +60,19 @@ class Counting:
         if self.trace_warps and group.chunk.first_block == 0 and len(self.trace) < self.trace_events:
             self._trace(site, space, addresses, group)
 
+    def copy(self, site, offset: int, source: Addresses, target: Addresses, read: np.ndarray | None, group) -> None:
+        """The writing side of cp.async, `site`; `offset`: of the source. `read`: lanes that do, None for all."""
+        row = self.accesses.setdefault((site.index, "shared"), [0, 0, 0, 0, 0])
+        every = np.ones(group.count, bool) if read is None else read
+        words = [
+            np.broadcast_to(a.at(k).view(np.int64) >> 2, group.count)
+            for a, k in ((target, site.offset), (source, offset))
+        ]
+        wavefronts, needed = group.copy_passes(*words, site.width // 4, every)
+        row[0] += group.warps
+        row[3] += wavefronts
+        row[4] += needed
+
     def matrix(self, where: Where, name: str, group, machine: int) -> None:
         """A matrix product of each warp of the group; `name`: shape and types, `machine`: machine instructions."""
         key = where, name, machine
@@ -163,7 +176,7 @@ class Counting:
             elif space == "shared":
                 amounts.update(wavefronts=wavefronts, conflicts=wavefronts - needed)
             for what, amount in amounts.items():
-                name = f"{space}_{site.op}_{what}"
+                name = f"{space}_{site.counter}_{what}"
                 setattr(counts, name, getattr(counts, name) + amount)
         for (where, name, machine), amount in self.tensor.items():
             line(where).tensor_operations += machine * amount

@@ -38,6 +38,8 @@ MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_SHARED_BYTES = 227 * 1024  # compute capability 9.0
+MAX_LOCAL_BYTES = 512 * 1024  # a thread
+CHUNK_BYTES = 1 << 30  # of the blocks that run at a time, about
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Device:
             buffer[param.offset : param.offset + param.size] = data
         threads = block[0] * block[1] * block[2]
         total = grid[0] * grid[1] * grid[2]
-        step = max(1, options.chunk_lanes // threads)
+        step = max(1, min(options.chunk_lanes // threads, self._room_for(translation, threads, shared_bytes)))
         runs = sampling.split(total, step, options.sample_blocks)
         tally = None
         if options.counters:
@@ -140,6 +142,7 @@ class Device:
                         options.path_limit,
                         options.scheduling,
                     ).run()
+                    chunk.copies.finish()
                     self.ticks += chunk.clock + chunk.system.slept
                     if races is not None:
                         races.finish()
@@ -153,6 +156,17 @@ class Device:
         if tally is not None:
             tally.fill(profile)
         return profile
+
+    @staticmethod
+    def _room_for(translation: Translation, threads: int, shared_bytes: int) -> int:
+        """Blocks whose shared memory, local memory and registers take CHUNK_BYTES together."""
+        if translation.local_bytes > MAX_LOCAL_BYTES:
+            raise InvalidLaunch(
+                f"{translation.local_bytes:,} bytes of local memory a thread; at most {MAX_LOCAL_BYTES:,}",
+                reason="Is a large array declared inside the kernel?",
+            )
+        thread = translation.local_bytes + 8 * len(translation.slots)
+        return CHUNK_BYTES // max(1, translation.shared_bytes + shared_bytes + threads * thread)
 
     def _end_launch(self) -> str:
         """Free the parameters; show what the kernel printed, also one that failed, and return it."""
@@ -173,7 +187,7 @@ class Device:
             )
             address = self.memory.allocate(variable.size, name=name)
             if variable.initial is not None:
-                self.memory.view(address, variable.size)[:] = np.frombuffer(variable.initial, np.uint8)
+                self.memory.view(address, len(variable.initial))[:] = np.frombuffer(variable.initial, np.uint8)
             self.memory.mark_initialized(address, variable.size)  # static variables start at zero
             addresses[name] = address
             for offset, symbol in variable.pointers:

@@ -100,17 +100,30 @@ class Group:
     def count_bank_passes(self, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
         """`bank_passes` without its short cuts."""
         words = np.broadcast_to(words, self.count)
-        part, every = self.warp_numbers, words
-        if width > 1:
-            part = self._parts(words, width, op)
-            every = (words[:, None] + np.arange(width)).reshape(-1)
-        bank = (np.repeat(part, width) << 5) | (every & (BANKS - 1))
-        if op != "atomic":
-            keys = np.sort((bank << 32) | (every >> 5))
-            first = np.flatnonzero(np.diff(keys, prepend=-1))  # equal keys are one word; np.unique takes longer
-            bank = keys[first] >> 32
-        passes = np.bincount(bank, minlength=BANKS * (int(part[-1]) + 1)).reshape(-1, BANKS).max(axis=1)
+        part = self._parts(words, width, op) if width > 1 else self.warp_numbers
+        passes = _busiest(part, words, width, int(part[-1]) + 1, share=op != "atomic")
         return int(passes.sum()), int(np.count_nonzero(passes))
+
+    def copy_passes(self, target: np.ndarray, source: np.ndarray, width: int, read: np.ndarray) -> tuple[int, int]:
+        """Wavefronts of cp.async, of `width` words a lane, and how many of them would do without bank conflicts.
+
+        `target`, `source`: number of each lane's first word in shared and in global memory. `read`: lanes that read
+        their source at all, the others write zeros. The warp is served in parts, as stores are. In each part every
+        lane writes by itself, also to a word that others write; and what it reads comes out of the L1 cache, which
+        has the same 32 banks, so that the parts with more conflicts there take as long as that. (Not measured here;
+        after measurements by others on a GPU of compute capability 12.0.)
+        """
+        source = source - (int(source[0]) & -BANKS)  # moved by whole rows of the banks, the pattern stays
+        key = np.concatenate((target, source, read))
+
+        def count() -> tuple[int, int]:
+            part = self._parts(target, width, "copy") if width > 1 else self.warp_numbers
+            parts = int(part[-1]) + 1
+            writes = _busiest(part, target, width, parts, share=False)
+            reads = _busiest(part[read], source[read], width, parts, share=True)
+            return int(np.maximum(writes, reads).sum()), int(np.count_nonzero(writes))
+
+        return self.chunk.counting.passes.find((width, "copy"), key, self.lanes, count)
 
     def _parts(self, words: np.ndarray, width: int, op: str) -> np.ndarray:
         """For each lane the number of the part of its warp that is served together, ascending."""
@@ -155,14 +168,32 @@ class KnownPasses:
         """`group.count_bank_passes(words, width, op)`; `words` must not change afterwards."""
         if words.shape[0] != group.count:
             return group.count_bank_passes(words, width, op)
-        known = self.known.setdefault((width, op), [])
-        for before, lanes, passes in known:
-            if _equal(before, words) and _equal(lanes, group.lanes):
+        return self.find((width, op), words, group.lanes, lambda: group.count_bank_passes(words, width, op))
+
+    def find(self, key: tuple[int, str], words: np.ndarray, lanes: np.ndarray | None, count) -> tuple[int, int]:
+        """`count()`, or what it gave before for the same `key`, `words` and `lanes`."""
+        known = self.known.setdefault(key, [])
+        for before, lanes_before, passes in known:
+            if _equal(before, words) and _equal(lanes_before, lanes):
                 return passes
-        passes = group.count_bank_passes(words, width, op)
-        known.insert(0, (words, group.lanes, passes))
+        passes = count()
+        known.insert(0, (words, lanes, passes))
         del known[self.MOST :]
         return passes
+
+
+def _busiest(part: np.ndarray, words: np.ndarray, width: int, parts: int, *, share: bool) -> np.ndarray:
+    """For each part of the lanes, the number of words in its busiest bank. `share`: lanes can have one word together.
+
+    `part`: for each lane the number of its part, below `parts`; `words`: of the first of its `width` words.
+    """
+    every = words if width == 1 else (words[:, None] + np.arange(width)).reshape(-1)
+    bank = (np.repeat(part, width) << 5) | (every & (BANKS - 1))
+    if share:
+        keys = np.sort((bank << 32) | (every >> 5))
+        first = np.flatnonzero(np.diff(keys, prepend=-1))  # equal keys are one word; np.unique takes longer
+        bank = keys[first] >> 32
+    return np.bincount(bank, minlength=BANKS * parts).reshape(-1, BANKS).max(axis=1)
 
 
 def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:

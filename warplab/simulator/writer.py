@@ -81,8 +81,9 @@ class Site:
         self.width = self.item * self.count
         self.counted_bytes = self.width if self.merged is None else self.merged
         self.bank_op = self.op  # as `Group.bank_passes` takes it
+        self.counter = self.op  # in the names of counters: also "copy", the writing side of cp.async
         # Integers added to one address: ptxas lets one lane add the sum of its warp.
-        self.summed = self.op == "atomic" and any(f".add.{kind}" in self.text for kind in ("u32", "s32"))
+        self.summed = self.op == "atomic" and any(f".add.{kind}" in self.text for kind in ("u32", "s32", "u64"))
 
 
 class BlockWriter:

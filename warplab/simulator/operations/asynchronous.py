@@ -40,6 +40,7 @@ def _copy_async(w: BlockWriter, i: Instruction) -> None:
     load = w.site("load", "global", dtype, count, offset)
     destination, offset = w.addresses(target)
     store = w.site("store", "shared", dtype, count, offset)
+    w.translator.sites[-1].counter = "copy"
     w.line(f"m.copies.copy({load}, {store}, {origin}, {destination}, {size}, L)")
 
 
@@ -56,8 +57,12 @@ def _bulk(w: BlockWriter, i: Instruction) -> None:
     modifiers = i.modifiers[2:]
     if "tensor" in modifiers:
         raise w.unsupported("TMA tensor copies need a GPU of compute capability 9.0; compile and run the kernel on one")
-    if modifiers[0] in ("commit_group", "wait_group", "prefetch"):
-        return  # copies out of shared memory are done at once
+    if modifiers[0] == "prefetch":
+        return
+    if modifiers[0] == "commit_group":
+        return w.line("m.copies.commit_bulk(L)")
+    if modifiers[0] == "wait_group":
+        return w.line(f"m.copies.wait_bulk({i.operands[0].value}, {'read' in modifiers}, L)")
     to, come, *rest = modifiers
     if "multicast::cluster" in rest or "cp_mask" in rest:
         raise w.unsupported()
