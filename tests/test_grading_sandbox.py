@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -136,7 +137,7 @@ def test_a_notebook_runs(everywhere):
         "open('a/data.csv').read()",
         "import numpy as np\nint(np.arange(3).sum())",
         "import subprocess\nsubprocess.run(['echo', 'from a process']).returncode",
-        "from multiprocessing import get_context\nwith get_context('fork').Pool(2) as pool:\n    print(pool.map(abs, [-1]))",
+        "from multiprocessing import get_context\nwith get_context('fork').Pool(2) as p: print(p.map(abs, [-1]))",
         "1 / 0",
         files={"a/data.csv": b"1,2"},
     )
@@ -456,7 +457,8 @@ import os, socket, struct
 for entry in os.listdir('/proc/self/fd'):
     try:
         sock = socket.socket(fileno=os.dup(int(entry)))
-        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) or 'kernel-' not in str(sock.getsockname()): continue
+        listens = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        if listens or 'kernel-' not in str(sock.getsockname()): continue
         sock.setblocking(True)
         while True: sock.sendall(PART)
     except OSError: pass
@@ -624,6 +626,44 @@ def test_two_graders_get_two_users():
         assert first != second
     with sandboxes.pooled_user() as again:
         assert again == first
+
+
+# As an ordinary user: what is there when an instructor grades without being root.
+
+ALSO_AS_USER = "notebook_runs or (nested or limits) and (survives or preflight or processor) or nested and out_of_reach"
+
+
+@pytest.mark.skipif(not ROOT, reason="this is an ordinary user already")
+def test_the_same_as_an_ordinary_user():
+    sandbox_of("nested")
+    packages = Path(pytest.__file__).parents[1]
+    with sandboxes.pooled_user() as user, tempfile.TemporaryDirectory(prefix="warplab-user-") as name:
+        folder = Path(name)
+        home = folder / "home"
+        shutil.copytree(sandboxes.COURSE / "warplab", folder / "warplab", ignore=shutil.ignore_patterns("__pycache__"))
+        for file in (Path(__file__), sandboxes.COURSE / "pyproject.toml"):
+            copy = folder / file.relative_to(sandboxes.COURSE)
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copy(file, copy)
+        home.mkdir()
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, user, user)
+        options = {"cwd": folder, "user": user, "group": user, "extra_groups": [], "capture_output": True, "text": True}
+        common = {"HOME": str(home), "TMPDIR": str(home), "PATH": os.environ["PATH"], "WARPLAB_REQUIRE_SANDBOX": "1"}
+        # The interpreter of these tests may lie where only root can read; the system's can use the same packages.
+        for python, path in ((sys.executable, folder), ("/usr/bin/python3", f"{folder}:{packages}")):
+            environment = {**common, "PYTHONPATH": str(path)}
+            version = f"import pytest, nbclient, sys; assert sys.version_info[:2] == {sys.version_info[:2]}"
+            with contextlib.suppress(OSError):
+                if subprocess.run([python, "-c", version], env=environment, **options).returncode == 0:
+                    break
+        else:
+            pytest.skip("no interpreter that an ordinary user can read has these packages")
+        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", ALSO_AS_USER]
+        ran = subprocess.run([*command, "tests/test_grading_sandbox.py"], env=environment, **options)
+    assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
+    assert int(re.search(r"(\d+) passed", ran.stdout)[1]) >= 10, ran.stdout
+    assert "skipped" not in ran.stdout
 
 
 def test_limits_must_be_positive():

@@ -47,7 +47,8 @@ class Limits:
         mapped = _mapped_bytes()
         whole = int(self.cpu_seconds)
         for which, soft, hard in (
-            (resource.RLIMIT_CORE, 0, 0),
+            # Linux starts a system's handler of core dumps with a limit of 0, but not with one of 1; see core(5).
+            (resource.RLIMIT_CORE, 1, 1),
             # A second apart, so that Python can still die of the first signal with a name.
             (resource.RLIMIT_CPU, max(1, whole), max(1, whole) + 1),
             (resource.RLIMIT_AS, mapped + self.memory_bytes, mapped + self.memory_bytes),

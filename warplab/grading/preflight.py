@@ -18,6 +18,7 @@ import os
 import re
 import secrets
 import socket
+import struct
 import sys
 import tempfile
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from warplab.grading.limits import Limits
 PROBE_LIMITS = Limits(
     wall_seconds=30, cpu_seconds=20, memory_bytes=1 << 30, processes=40, file_bytes=1 << 20, disk_bytes=8 << 20
 )
+_UNPRIVILEGED = "user unprivileged"
 _BLOCK = 1 << 18
 _EXPECTED_VARIABLES = re.compile(
     "PATH|HOME|TMPDIR|USER|LOGNAME|LANG|LC_.*|PWD|SHLVL|PYTHON.*|MPL.*|WARPLAB_BACKEND|.*_NUM_THREADS|MALLOC_.*|KMP_.*"
@@ -65,8 +67,9 @@ def preflight(sandbox=None) -> list[Finding]:
             listener = stack.enter_context(socket.socket(family))
             listener.bind(address)
             listener.listen(1)
-        reading, writing = os.pipe()
-        stack.callback(os.close, reading)
+        ours, theirs = socket.socketpair()
+        stack.enter_context(ours)
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         zygote = stack.enter_context(Zygote(sandbox, warmed=False, disk_bytes=PROBE_LIMITS.disk_bytes))
         header = {
             "folder": str(folder),
@@ -76,11 +79,25 @@ def preflight(sandbox=None) -> list[Finding]:
             ],
             "limits": PROBE_LIMITS.as_dict(),
         }
-        with os.fdopen(writing, "wb", closefd=True):
-            zygote.start({"submitted.txt": b"mine"}, PROBE_LIMITS, header, [writing], program="probe")
-        with os.fdopen(os.dup(reading), "rb") as file:
-            data = file.read()
-        return [Finding(**finding) for finding in json.loads(data)]
+        with theirs:
+            zygote.start({"submitted.txt": b"mine"}, PROBE_LIMITS, header, [theirs.fileno()], program="probe")
+        findings, user = _receive(ours)
+        return [_seen_from_outside(Finding(**finding), user) for finding in findings]
+
+
+def _receive(channel: socket.socket) -> tuple[list[dict], int]:
+    """What the probe found, and which user it is here: Linux tells a socket's reader, whatever namespace wrote."""
+    data, ancillary, _, _ = channel.recvmsg(1 << 16, socket.CMSG_SPACE(12))
+    _, user, _ = struct.unpack("3i", next(content for _, kind, content in ancillary if kind == socket.SCM_CREDENTIALS))
+    while chunk := channel.recv(1 << 16):
+        data += chunk
+    return json.loads(data), user
+
+
+def _seen_from_outside(finding: Finding, user: int) -> Finding:
+    if finding.promise != _UNPRIVILEGED:
+        return finding
+    return Finding(finding.promise, finding.holds and user != 0, f"user {user} of this machine; {finding.detail}")
 
 
 def probe(header: dict, channels: list[int], ready: Callable[[], None]) -> None:
@@ -98,7 +115,7 @@ def probe(header: dict, channels: list[int], ready: Callable[[], None]) -> None:
         ("processes limited", lambda: _processes(limits)),
         ("no other processes visible", lambda: _others(header)),
         ("environment empty", _environment),
-        ("user unprivileged", _user),
+        (_UNPRIVILEGED, _user),
         ("system calls filtered", _calls),
     ):
         try:
@@ -106,8 +123,8 @@ def probe(header: dict, channels: list[int], ready: Callable[[], None]) -> None:
         except Exception as error:
             holds, detail = False, f"the probe itself failed: {error!r}"
         findings.append(dataclasses.asdict(Finding(promise, holds, detail)))
-    with os.fdopen(channels[0], "wb") as out:
-        out.write(json.dumps(findings).encode())
+    with socket.socket(fileno=channels[0]) as out:
+        out.sendall(json.dumps(findings).encode())
 
 
 def _network(header: dict) -> tuple[bool, str]:
@@ -229,13 +246,11 @@ def _environment() -> tuple[bool, str]:
 
 def _user() -> tuple[bool, str]:
     status = dict(re.findall(r"^(\w+):\s*(.*)$", Path("/proc/self/status").read_text(), re.MULTILINE))
-    outer = Path("/proc/self/uid_map").read_text().split()
-    outside = os.getuid() if outer[0] == outer[1] == "0" else int(outer[1])
-    problems = [f"is user {outside} outside"] if outside == 0 or os.getuid() == 0 else []
+    problems = ["is root"] if os.getuid() == 0 else []
     problems += [f"has {name}" for name in ("CapEff", "CapPrm", "CapAmb") if int(status[name], 16)]
     problems += ["may gain privileges"] if status["NoNewPrivs"] != "1" else []
     problems += ["is in groups"] if set(os.getgroups()) - {os.getgid()} else []
-    return not problems, ", ".join(problems) or f"user {os.getuid()}, outside {outside}; no capability, none to gain"
+    return not problems, ", ".join(problems) or f"user {os.getuid()} inside; no capability, none to gain"
 
 
 def _calls() -> tuple[bool, str]:
