@@ -58,6 +58,10 @@ extern "C" __global__ void barrier_after_if(float* c, int n) {
 extern "C" __global__ void endless(float* c, int step) {
     for (int i = threadIdx.x; i < 1000; i += step) c[i] = i;
 }
+extern "C" __global__ void wait_for_the_last(volatile int* flag) {
+    if (blockIdx.x == gridDim.x - 1) *flag = 1;
+    while (*flag == 0) {}
+}
 extern "C" __global__ void trap(float* c, int k) {
     if (threadIdx.x == k) __trap();
     c[threadIdx.x] = 0;
@@ -155,7 +159,9 @@ def test_uninitialised_global_read(device):
 def test_uninitialised_shared_read():
     c = np.zeros(64, np.float32)
     run("shared_written", 2, 64, c)
-    with pytest.raises(simulator.UninitializedRead, match=r"byte 128 of shared memory \(element 32 of `s`\) was never") as caught:
+    with pytest.raises(
+        simulator.UninitializedRead, match=r"byte 128 of shared memory \(element 32 of `s`\) was never"
+    ) as caught:
         run("shared_unwritten", 2, 64, c)
     assert caught.value.thread == (32, 0, 0)
 
@@ -185,8 +191,26 @@ def test_endless_loop():
     with pytest.raises(simulator.InstructionLimit, match="does not end: stopped after") as caught:
         run("endless", 1, 32, c, np.int32(0), path_limit=10_000)
     assert caught.value.line == line_of("i += step")
-    with pytest.raises(simulator.InstructionLimit):
-        run("endless", 1, 32, c, np.int32(0), instruction_limit=100_000)
+    assert caught.value.one_path
+    assert "simulate(..., path_limit=100000)" in caught.value.reason
+
+
+def test_a_launch_with_too_much_to_do_is_told_from_an_endless_one():
+    c = np.zeros(1000, np.float32)
+    with pytest.raises(simulator.InstructionLimit, match="the launch is too long: stopped after") as caught:
+        run("endless", 1, 32, c, np.int32(1), instruction_limit=40_000, races=False)
+    assert not caught.value.one_path
+    assert "raise instruction_limit" in caught.value.reason
+    run("endless", 1, 32, c, np.int32(1), instruction_limit=4_000_000, races=False)
+
+
+def test_a_block_cannot_wait_for_one_that_has_not_begun():
+    flag = np.zeros(1, np.int32)
+    run("wait_for_the_last", 4, 32, flag)
+    with pytest.raises(simulator.InstructionLimit, match="does not end") as caught:
+        run("wait_for_the_last", 4, 32, np.zeros(1, np.int32), chunk_lanes=64, path_limit=10_000)
+    assert "The loop waits for memory that another thread must change" in caught.value.reason
+    assert "2 of the 4 blocks at a time (option chunk_lanes)" in caught.value.reason
 
 
 def test_trap():

@@ -122,7 +122,7 @@ class Entry:
 
         return inline(self)
 
-    @property
+    @functools.cached_property
     def shared_bytes(self) -> int:
         """Static shared memory of one thread block, bytes."""
         return layout(self.shared_variables())[1]
