@@ -32,24 +32,30 @@ from warplab.simulator import operations  # noqa: E402
 from warplab.simulator.operations import atomics, comparisons  # noqa: E402
 
 TYPE = re.compile(r"pred|(?:[bsu]|f|bf|tf|e)\d+(?:x\d|m\d)*(?:x\d)?")
-NOT_PTX = {"argument", "inlined", "assertfail", "vprintf"}  # what the simulator makes of calls and parameters
+# What the simulator makes of calls and parameters.
+NOT_PTX = {"argument", "inlined", "invalid", "assertfail", "vprintf", "malloc", "free", "gridhandle"}
 _HINT = "accepted; changes nothing that the simulator computes"
 NOTES = {
     "bar": "sync, arrive, red, with numbers and counts; bar.warp.sync",
-    "barrier": "as `bar`",
-    "call": "device functions, inlined; vprintf, __assertfail",
+    "barrier": "as `bar`; barrier.cluster with clusters of one block",
+    "brx": "idx",
+    "call": "device functions, inlined, by name or pointer; vprintf, __assertfail, malloc, free",
     "cp": "async (4, 8, 16 bytes), its groups and mbarriers; bulk without tensor maps",
-    "ld": "b8 to b64, u, s and f types, vectors of 2 and 4; all state spaces and generic addresses; cache operators",
+    "getctarank": "clusters of one block",
+    "ld": "b8 to b128, u, s and f types, vectors of 2 and 4; all state spaces and generic addresses; cache operators",
     "ldmatrix": "x1, x2, x4, with and without .trans",
     "ldu": "as `ld`",
+    "mapa": "clusters of one block",
     "match": "any, all",
     "redux": "add, min, max, and, or, xor",
+    "setmaxnreg": "accepted for targets as sm_90a; changes nothing that the simulator computes",
     "setp": "comparisons " + ", ".join(comparisons.COMPARISONS),
     "shfl": "up, down, bfly, idx",
     "st": "as `ld`",
     "stmatrix": "x1, x2, x4, with and without .trans",
     "vote": "all, any, uni, ballot",
     **dict.fromkeys(("applypriority", "discard", "griddepcontrol", "pmevent", "prefetch", "prefetchu"), _HINT),
+    "createpolicy": _HINT,
 }
 
 # Instructions of the PTX ISA beyond those that the course's compilers emit for it; each is tried.
@@ -61,10 +67,6 @@ TRIED = {
     "cp.reduce.async.bulk": "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%t], 16;",
     "tensormap.replace": "tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd1;",
     "tcgen05": "tcgen05.wait::ld.sync.aligned;",
-    "setmaxnreg": "setmaxnreg.inc.sync.aligned.u32 64;",
-    "barrier.cluster": "barrier.cluster.arrive;",
-    "mapa": "mapa.u64 %rd1, %rd1, 0;",
-    "getctarank": "getctarank.u64 %t, %rd1;",
     "st.async": "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%t], %t, [%t];",
     "red.async": "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%t], %t, [%t];",
     "multimem": "multimem.red.relaxed.sys.global.add.u32 [%rd1], %t;",
@@ -83,9 +85,7 @@ TRIED = {
     "vset": "vset.u32.u32.eq %t, %t, %t;",
     "alloca": "alloca.u64 %rd1, 16;",
     "stacksave": "stacksave.u64 %rd1;",
-    "brx": "brx.idx %t, TABLE;",
     "istypep": "istypep.texref %p, %rd1;",
-    "createpolicy": "createpolicy.fractional.L2::evict_first.b64 %rd1;",
     "griddepcontrol": "griddepcontrol.wait;",
     "elect": "elect.sync %t|%p, 0xffffffff;",
     "prefetch": "prefetch.global.L2 [%rd1];",
@@ -131,7 +131,8 @@ def page() -> str:
         *_supported(),
         "### Refused by name",
         "A kernel with one of these stops before it runs, with the message `UnsupportedInstruction` and the line. "
-        "Likewise recursion, dynamic parallelism, and `malloc` in a kernel.",
+        "Likewise recursion, dynamic parallelism, arrays of a size known only at run time (`alloca`) and clusters of "
+        "more than one block.",
         _table(["instruction", "tried as", "what the message adds"], _refused()),
     ]
     return "\n\n".join(parts) + "\n"

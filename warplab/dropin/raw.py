@@ -33,12 +33,13 @@ class RawKernel:
         _check_options(options, backend)
         self._warplab_source = CudaSource(code, name, options)
         self.backend = backend
+        self.enable_cooperative_groups = enable_cooperative_groups
         self.max_dynamic_shared_size_bytes = MAX_SHARED_BYTES
         self.__name__ = name
 
     @classmethod
-    def _of(cls, source: CudaSource) -> RawKernel:
-        kernel = cls(source.code, source.entry, source.options)
+    def _of(cls, source: CudaSource, cooperative: bool = False) -> RawKernel:
+        kernel = cls(source.code, source.entry, source.options, enable_cooperative_groups=cooperative)
         kernel._warplab_source = source
         return kernel
 
@@ -81,7 +82,7 @@ class RawKernel:
             tuple(max(1, n) for n in block),
             tuple(args),
             shared_bytes=shared_mem,
-            **profiling.launch_options(),
+            **{"cooperative": self.enable_cooperative_groups, **profiling.launch_options()},
         )
         profiling.record(launch)
 
@@ -126,13 +127,14 @@ class RawModule:
         _check_type("code", code, str)
         _check_options(options, backend)
         self.code, self.options, self.backend = code, options, backend
+        self.enable_cooperative_groups = enable_cooperative_groups
         self.name_expressions = None if name_expressions is None else tuple(name_expressions)
         self._file = "kernel.cu"
 
     def get_function(self, name: str) -> RawKernel:
         """The kernel `name`: of an extern "C" function, or one of the name expressions."""
         source = CudaSource(self.code, name, self.options, self._file, self.name_expressions or ())
-        kernel = RawKernel._of(source)
+        kernel = RawKernel._of(source, self.enable_cooperative_groups)
         kernel.compile()
         return kernel
 

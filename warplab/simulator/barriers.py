@@ -1,7 +1,8 @@
 """Block-wide barriers: threads wait until as many as the barrier expects have arrived.
 
 `bar` and `barrier` with .sync, .arrive and .red, 16 barriers a block, with or without a number of threads; and
-barrier.cluster with .arrive and .wait, where every block is a cluster of its own.
+barrier.cluster with .arrive and .wait, where every block is a cluster of its own. barrier.grid is no PTX: it stands for
+the function of cooperative groups that waits for all blocks.
 """
 
 from __future__ import annotations
@@ -67,23 +68,38 @@ class _ClusterState:
         return "a thread waits for others of its cluster, which have not arrived and have"
 
 
+class _GridState:
+    """The barrier of all blocks of a cooperative launch."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[object, np.ndarray]] = []
+
+    def missing(self, owner: int) -> str:
+        return "a thread waits for others of the grid, which have"
+
+
 class Barriers:
     """Lanes that wait at barriers of one chunk."""
 
     def __init__(self, scheduler) -> None:
         self.scheduler, self.chunk = scheduler, scheduler.chunk
         self.states: dict[int, _State] = {}
-        self.cluster = _ClusterState(self.chunk)
+        self.cluster, self.grid = _ClusterState(self.chunk), _GridState()
 
     @property
     def waiting(self) -> list[np.ndarray]:
         """Lanes held back, sorted arrays."""
-        return [lanes for state in (*self.states.values(), self.cluster) for _, lanes in state.waiting]
+        return [lanes for state in self._all_states() for _, lanes in state.waiting]
+
+    def _all_states(self) -> list:
+        return [*self.states.values(), self.cluster, self.grid]
 
     def arrive(self, block, group: Group) -> tuple[int, Group | None]:
         """Where the group goes on; None where its lanes have been put aside or let go."""
         if "cluster" in block.last.modifiers:
             return self._cluster(block, group)
+        if "grid" in block.last.modifiers:
+            return self._grid(block, group)
         chunk, what = self.chunk, form(block.last)
         if group.lanes is None and what.kind == "sync" and what.expected is None and isinstance(what.number, Immediate):
             if chunk.races is not None:
@@ -193,6 +209,17 @@ class Barriers:
                 **chunk.where_instruction(block.last, lane),
             )
 
+    def _grid(self, block, group: Group) -> tuple[int, Group | None]:
+        self.grid.waiting.append((block, group.all_lanes))
+        alive = int(np.bitwise_count(self.scheduler.alive).sum())
+        if sum(lanes.shape[0] for _, lanes in self.grid.waiting) == alive:
+            waiting, self.grid.waiting = self.grid.waiting, []
+            for before, lanes in waiting:
+                self.scheduler.put(before.index + 1, lanes)
+            if self.chunk.races is not None:
+                self.chunk.races.grid_barrier()
+        return block.index, None
+
     # -- barrier.cluster -------------------------------------------------------------------------------------------
 
     def _cluster(self, block, group: Group) -> tuple[int, Group | None]:
@@ -255,7 +282,7 @@ class Barriers:
 
     def check_none_left(self) -> None:
         """DivergentBarrier if threads still wait: those that they wait for never come."""
-        for state in (*self.states.values(), self.cluster):
+        for state in self._all_states():
             for block, lanes in state.waiting:
                 owner = self.chunk.block_of[lanes[0]]
                 raise DivergentBarrier(

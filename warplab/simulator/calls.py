@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from .errors import UnsupportedInstruction
+from .errors import UnsupportedInstruction, refusing
 from .parser import TYPE_BYTES
 from .program import NOWHERE, Address, Entry, Immediate, Instruction, Negated, Register, Symbol, Vector, Where, symbols
 
-MAX_INSTRUCTIONS = 1_000_000  # of a kernel with its calls inlined
+MAX_INSTRUCTIONS = 250_000  # of a kernel with its calls inlined
 
 # Functions that the driver provides: the instruction that stands for each, its result's and its arguments' types.
 BUILTINS = {
@@ -24,6 +24,8 @@ BUILTINS = {
     "malloc": ("malloc", "b64", ("b64",)),
     "__nv_aligned_device_malloc": ("malloc", "b64", ("b64", "b64")),
     "free": ("free", None, ("b64",)),
+    "cudaCGGetIntrinsicHandle": ("gridhandle", "b64", ("b32",)),  # of a group: Numba knows the grid only
+    "cudaCGSynchronize": ("barrier.grid.sync", "b32", ("b64", "b32")),
 }
 _REFUSED = {
     "alloca": "memory on the stack of a size known only at run time: use a local array of a fixed size",
@@ -38,7 +40,8 @@ def inline(entry: Entry) -> Entry:
     """The kernel without calls. Raises UnsupportedInstruction for recursion and for functions without a body."""
     if not any(i.opcode == "call" for i in entry.instructions):
         return entry
-    return _Inliner(entry).run()
+    with refusing(f"cannot read the calls in the PTX of kernel {entry.name}"):
+        return _Inliner(entry).run()
 
 
 @dataclass
@@ -213,7 +216,12 @@ class _Inliner:
             self._emit("ld", ("param", kind), (operands[-1], Address(Symbol(argument), 0)), like=instruction)
         if result is not None:
             operands.insert(0, self._register(f"%result@{number}", result))
-        self._emit(opcode, (), operands, like=instruction)
+        if opcode.startswith("barrier"):
+            opcode, *modifiers = opcode.split(".")
+            self._emit(opcode, modifiers, like=instruction)
+            operands = [Immediate(0)]  # success
+        else:
+            self._emit(opcode, (), operands, like=instruction)
         for variable in returned:
             self._emit("st", ("param", result), (Address(Symbol(variable), 0), operands[0]), like=instruction)
 

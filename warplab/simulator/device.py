@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from . import sampling
+from . import cooperative, sampling
 from .access import Accessor, Addresses
 from .asynchronous import AsynchronousCopies
 from .atomics import Atomics
@@ -39,7 +39,7 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_SHARED_BYTES = 227 * 1024  # compute capability 9.0
 MAX_LOCAL_BYTES = 512 * 1024  # a thread
-CHUNK_BYTES = 1 << 30  # of the blocks that run at a time, about
+CHUNK_BYTES = 1 << 29  # of the blocks that run at a time, about
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Options:
     `instruction_limit`: thread instructions of the launch, and an eighth of it of a chunk; `path_limit`: instructions
     along one chunk's way; beyond either the launch is taken for endless. `chunk_lanes`: threads run at a time, about.
     `scheduling`: "volta" (a program counter a thread) or "pascal" (one a warp); see `scheduler`.
+    `cooperative`: all blocks run together and can wait for one another (see `cooperative`).
     `sample_blocks`: run about so many blocks of a larger grid only and scale the counters (see `sampling`). Memory then
     holds the results of those blocks alone, and checks see nothing of the others; not for kernels whose blocks wait
     for one another.
@@ -65,6 +66,7 @@ class Options:
     path_limit: int = 1_000_000
     chunk_lanes: int = 1 << 15
     scheduling: str = "volta"
+    cooperative: bool = False
     sample_blocks: int | None = None
 
     def __post_init__(self) -> None:
@@ -88,6 +90,7 @@ class Device:
         self.heap = Heap(self.memory)
         self.printed = Printed()
         self.parameters: int | None = None  # where the running kernel's parameters lie, if it takes their address
+        self.workspace: int | None = None  # of a cooperative launch
         self.launches = self.ticks = 0  # so far; for %gridid and %globaltimer
 
     def launch(
@@ -115,6 +118,9 @@ class Device:
         threads = block[0] * block[1] * block[2]
         total = grid[0] * grid[1] * grid[2]
         step = max(1, min(options.chunk_lanes // threads, self._room_for(translation, threads, shared_bytes)))
+        if cooperative.is_wanted(translation, options.cooperative, total, threads):
+            step, options = total, replace(options, sample_blocks=None)
+            self.workspace = cooperative.workspace(self.memory)
         runs = sampling.split(total, step, options.sample_blocks)
         tally = None
         if options.counters:
@@ -144,6 +150,7 @@ class Device:
                     ).run()
                     chunk.copies.finish()
                     self.ticks += chunk.clock + chunk.system.slept
+                    chunk.free()
                     if races is not None:
                         races.finish()
         except SimulatorError as error:
@@ -169,10 +176,11 @@ class Device:
         return CHUNK_BYTES // max(1, translation.shared_bytes + shared_bytes + threads * thread)
 
     def _end_launch(self) -> str:
-        """Free the parameters; show what the kernel printed, also one that failed, and return it."""
-        if self.parameters is not None:
-            self.memory.free(self.parameters)
-            self.parameters = None
+        """Free the launch's own memory; show what the kernel printed, also one that failed, and return it."""
+        for address in (self.parameters, self.workspace):
+            if address is not None:
+                self.memory.free(address)
+        self.parameters = self.workspace = None
         output = self.printed.take()
         if output and self.echo:
             sys.stdout.write(output)
@@ -373,6 +381,11 @@ class Chunk:
     @functools.cached_property
     def all_lanes(self) -> np.ndarray:
         return np.arange(self.lanes)
+
+    def free(self) -> None:
+        """Its blocks have ended: give back their memory at once, and not when Python finds the chunk unused."""
+        self.access.free()
+        self.registers.clear()
 
     # -- called by translated blocks -----------------------------------------------------------------------
 

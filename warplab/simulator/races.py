@@ -100,6 +100,7 @@ class Races:
         self.clocks: Clocks | None = None
         self.ordered = False  # by a barrier or a warp sync, so far: epochs and times are not all zero
         self.fences: np.ndarray | None = None  # fences passed by each thread of the grid
+        self.fence_epochs = np.zeros(blocks + 1, np.int32)  # of each block, at its latest fence
         self.allocations: dict[int, _Record] = {}
 
     def start(self, chunk) -> None:
@@ -140,6 +141,13 @@ class Races:
         self._forget(self.shared)
         self.epochs += 1
 
+    def grid_barrier(self) -> None:
+        """All blocks of the grid, which are those of the chunk, have waited for one another."""
+        self.barrier(None)
+        self._flush_all()
+        self.allocations.clear()
+        self.pending_lanes = self._lanes(self.shared)
+
     def sync_warp(self, lanes) -> None:
         """The lanes have passed a `__syncwarp`."""
         self._turn()
@@ -159,6 +167,8 @@ class Races:
         if self.fences is None:
             self.fences = np.zeros(self.blocks * self.threads + 1, np.int32)
         self.fences[self.thread_of if lanes is None else self.thread_of[lanes]] += 1
+        owner = self.chunk.block_of if lanes is None else self.chunk.block_of[lanes]
+        self.fence_epochs[self.chunk.first_block + 1 + owner] = self.epochs[owner]
         if self.clocks is not None:
             self.clocks.fence(self.chunk.all_lanes if lanes is None else lanes)
 
@@ -314,10 +324,14 @@ class Races:
         return same & self.clocks.knows(event.who.thread - first, np.where(same, others - first, 0), time)
 
     def _published(self, record: _Record, word: np.ndarray) -> np.ndarray:
-        """Words whose writer has passed a fence since, or that an atomic wrote in a kernel with fences."""
+        """Words whose writer has passed a fence since, or after a barrier a thread of its block has; or that an atomic
+        wrote in a kernel with fences."""
         if self.fences is None:
             return np.zeros(word.shape, bool)
-        return (self.fences[record.writer[word]] > record.write_fences[word]) | record.atomic[word]
+        writer = record.writer[word]
+        block = np.where(writer > 0, (writer - 1) // self.threads + 1, 0)
+        published = self.fences[writer] > record.write_fences[word]
+        return published | (record.write_epoch[word] < self.fence_epochs[block]) | record.atomic[word]
 
     def _read(self, record: _Record, space: str, event: _Event, word: np.ndarray) -> None:
         race = self._behind_writer(record, event, word)

@@ -17,6 +17,7 @@ import numpy as np
 from . import endless
 from .barriers import Barriers
 from .blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC
+from .cooperative import HINT, uses_registers
 from .errors import SimulatorError
 from .groups import Group
 from .meetings import Meetings
@@ -90,7 +91,8 @@ class Scheduler:
             elif end == WARP_SYNC:
                 current, group = self.meetings.sync(block, group)
             elif end == TRAP:
-                raise SimulatorError("the kernel stopped itself (trap)", **self.where(block, group))
+                reason = "" if chunk.device.workspace or not uses_registers(translation) else HINT
+                raise SimulatorError("the kernel stopped itself (trap)", reason=reason, **self.where(block, group))
             else:
                 current += 1
 

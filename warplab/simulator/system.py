@@ -12,6 +12,7 @@ from .program import Where
 
 NUMBER_OF_SMS = 132  # of an H100 SXM
 _MAX_STRING = 1 << 16
+_PRINTF = "Does the format have more conversions than there are arguments?"
 
 # Special registers that are read where they stand, in an instruction: dtype, value for a chunk.
 # The clocks count the PTX instructions that the chunk of blocks has gone through (a thread sees its own and those of
@@ -37,6 +38,8 @@ REGISTERS = {
     **{f"%clusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%ctaid.{a}"]) for axis in "xyz"},
     **{f"%nclusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%nctaid.{a}"]) for axis in "xyz"},
     **{f"%envreg{k}": ("u4", lambda chunk: 0) for k in range(32)},
+    "%envreg1": ("u4", lambda chunk: (chunk.device.workspace or 0) >> 32),
+    "%envreg2": ("u4", lambda chunk: (chunk.device.workspace or 0) & 0xFFFFFFFF),
     **{f"%pm{k}": ("u4", lambda chunk: 0) for k in range(8)},  # counters that only a profiler sets up
     **{f"%pm{k}_64": ("u8", lambda chunk: 0) for k in range(8)},
     "%current_graph_exec": ("u8", lambda chunk: 0),  # the kernel does not run in a graph
@@ -210,7 +213,10 @@ class System:
 
     def _read(self, addresses: np.ndarray, dtype: str) -> np.ndarray:
         view, place = self._place(addresses)
-        return view[dtype].take(place // int(dtype[1:]))
+        try:
+            return view[dtype].take(place // int(dtype[1:]))
+        except IndexError:
+            raise IllegalAddress("printf reads arguments that it was not given", reason=_PRINTF) from None
 
     def _place(self, addresses: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Views of the space that generic addresses lie in, and byte numbers there."""

@@ -63,6 +63,10 @@ def _free(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.system.free({w.array(i.operands[0], 'u8')}, L, ({i.where.file!r}, {i.where.line}))")
 
 
+def _grid_handle(w: BlockWriter, i: Instruction) -> None:
+    w.define(i.operands[0], w.constant(1, "u8"), "u8")
+
+
 def _registers(w: BlockWriter, i: Instruction) -> None:
     """setmaxnreg: how many registers a thread may use changes nothing that is computed here."""
     (amount,) = i.operands
@@ -102,6 +106,7 @@ TABLE = {
     "createpolicy": _policy,
     "free": _free,
     "getctarank": _rank,
+    "gridhandle": _grid_handle,
     "invalid": _invalid,
     "isspacep": _is_space,
     "malloc": _allocate,
