@@ -91,6 +91,20 @@ TRIED = {
     "prefetch": "prefetch.global.L2 [%rd1];",
     "discard": "discard.global.L2 [%rd1], 128;",
 }
+RACES = """\
+Races are found from who touched each word and what orders the two, not from the order in which the simulator runs the
+threads. It knows barriers of the block, of some of its warps and of the grid, `__syncwarp`, mbarriers (arrivals come
+before the waits for their phase), atomic operations and flags in shared memory with acquire, release or a fence
+before them, and fences and releases for global memory. What it does not see:
+
+- A plain load at a place where the same kernel swaps by `atomicCAS` is taken for the first guess of a loop.
+- After a fence or a release in global memory a write counts as seen by all, whether or not they read a flag first.
+- Accesses whose lanes reach into several arrays at once are not followed.
+- What some lanes of a warp release, or several of them read, is partly put together: a race may be missed for that,
+  but none is made up.
+
+`cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, and do not use it: run
+them with `checks=False`."""
 TEMPLATE = """
 .version 9.0
 .target sm_90a
@@ -123,6 +137,7 @@ def page() -> str:
         "likely cause. Each has a mended twin that runs silently, and most are tried in Numba too "
         "(`tests/test_simulator_defects.py`).",
         _table(["mistake", "error", "first line of the message", "in Numba"], _defects()),
+        RACES,
         "## PTX instructions",
         f"Forms: how many combinations of modifiers and types are compared, on edge cases and random values, with "
         f"results recorded on an {_recorded_on()} (`tests/test_simulator_instructions.py`, "
