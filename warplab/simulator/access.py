@@ -133,6 +133,12 @@ class Accessor:
         self.views = {"global": memory.views, "const": memory.views, "shared": self.shared.views}
         self.views["local"] = self.local.views
 
+    def free(self) -> None:
+        """Give back shared and local memory."""
+        for arrays in (self.shared, self.local):
+            arrays.views.clear()
+            arrays.forget()
+
     def clear_shared(self, offset: int, nbytes: int) -> None:
         """Bytes of each block's shared memory are zero from the start."""
         for block in range(self.chunk.blocks):
@@ -194,6 +200,10 @@ class _Arrays:
         self.views = {kind: data.view(kind) for kind in kinds}
         self._written = None
         self.complete = False
+
+    def forget(self) -> None:
+        """Drop the record of written bytes."""
+        self._written = None
 
     @property
     def written(self) -> dict[int, np.ndarray]:

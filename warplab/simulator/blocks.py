@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .errors import UnsupportedInstruction
 from .ordering import convergent_order
 from .program import Address, Entry, Instruction, Negated, Register, Vector
+
+MAX_LIVENESS = 1 << 24  # blocks × registers, of which each block notes those that live on
 
 # How a block ends.
 FALL, JUMP, BRANCH, GUARD, EXIT, TRAP = "fall", "jump", "branch", "guard", "exit", "trap"
@@ -166,6 +169,10 @@ def cut(entry: Entry) -> list[Block]:
     for block in blocks:
         if isinstance(block.target, str):
             block.target = start_of.get(entry.labels[block.target], len(blocks) - 1)
+    if len(blocks) * len(entry.registers) > MAX_LIVENESS:
+        raise UnsupportedInstruction(
+            f"kernel {entry.name} is too large: {len(blocks):,} basic blocks and {len(entry.registers):,} registers"
+        )
     blocks = _reordered(blocks)
     _find_live_registers(blocks)
     return blocks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -118,7 +119,35 @@ class InstructionLimit(SimulatorError):
 
 
 class UnsupportedInstruction(SimulatorError):
-    """The PTX holds an instruction that the simulator does not know."""
+    """The PTX holds an instruction that the simulator does not know, or is malformed."""
+
+
+# What reading malformed PTX meets: an operand that is missing or of another kind, a number that is none.
+_MALFORMED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    StopIteration,
+    SyntaxError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
+
+class refusing:
+    """Errors that malformed PTX causes inside become an UnsupportedInstruction that says `what`."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, traceback) -> None:
+        if isinstance(error, _MALFORMED) and not isinstance(error, SimulatorError):
+            raise UnsupportedInstruction(f"{self.what} ({kind.__name__}: {str(error)[:200]})") from error
 
 
 class InvalidLaunch(SimulatorError, ValueError):

@@ -1,4 +1,8 @@
-"""PTX text → `Program`. Follows the grammar of NVIDIA's "PTX ISA" as far as NVRTC and NVVM write it."""
+"""PTX text → `Program`. Follows the grammar of NVIDIA's "PTX ISA" as far as NVRTC and NVVM write it.
+
+The text may come from anyone, as a student's does that is graded: whatever it is, reading it ends in a program of
+bounded size or in an UnsupportedInstruction. Regular expressions are written so that none takes more than one pass.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import re
 import struct
 
 from .counters import WARP_SIZE
-from .errors import UnsupportedInstruction
+from .errors import UnsupportedInstruction, refusing
 from .jumps import append_jumps
 from .program import (
     NOWHERE,
@@ -41,28 +45,43 @@ RESERVED = "%reserved_smem"
 RESERVED_BYTES = 1024
 _RESERVED_STARTS = frozenset(f"%reserved_smem_offset_{which}" for which in ("begin", "0", "1"))
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+# Beyond what any GPU takes, or any compiler writes.
+MAX_TEXT = 16 << 20  # characters
+MAX_INSTRUCTIONS = 200_000  # of a function
+MAX_REGISTERS = 1 << 18  # declared in a module
+MAX_VARIABLE_BYTES = 1 << 40
+MAX_ALIGNMENT = 1 << 12
+MAX_PARAM_BYTES = 32_764  # of a kernel
+MAX_SCOPES = 50  # one in another
+MAX_STATEMENT = 1 << 16  # characters of an instruction
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.S)
 _LABEL = re.compile(r"\s*([$\w.]+)\s*:(?!:)")
 _TARGETS = re.compile(r"\s*([$\w.]+)\s*:\s*\.branchtargets\b([^;]*);")
-_LABELS = re.compile(r"(?:^|(?<=[;{}:]))\s*([$\w]+)\s*:(?!:)", re.M)
+_LABELS = re.compile(r"(?:^|(?<=[;{}:]))[ \t]*+([$\w]++)[ \t]*+:(?!:)", re.M)
 _LOC = re.compile(
     r"\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)\s+(?P<column>\d+)"
-    r"(?:[^\n]*?inlined_at\s+(?P<place>\d+\s+\d+\s+\d+))?[^\n]*"
+    r"(?:[^\n]*?inlined_at[ \t]+(?P<place>\d+[ \t]+\d+[ \t]+\d+))?[^\n]*"
 )
-_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"', re.M)
-_SECTION = re.compile(r"\s*\.section\s+[^{]*\{[^}]*\}")
+_FILE = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"([^"]*)"', re.M)
+_SECTION = re.compile(r"\s*\.section\s+[^{;]*\{[^}]*\}")
 _IDENTIFIER = r"[%$A-Za-z_][\w$.]*"
 _WORD = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
-_ADDRESS = re.compile(rf"({_IDENTIFIER}|\d\w*)?\s*(?:\+?\s*(-?\w+))?$")
+_ADDRESS = re.compile(rf"({_IDENTIFIER}+|\d\w*+)?\s*+(?:\+?\s*+(-?\w++))?$")
+# Translated instructions become Python code. None of these characters can end a string or a line there.
+_INSTRUCTION = re.compile(r"[\w \t\n\r$%.,:|@!+\-<>\[\]{}()]*+", re.ASCII)
 _VARIABLE = re.compile(
     r"(?P<qualifiers>(?:\.\w+\s+(?:\d+\s+)?)*)\.(?P<type>\w+)\s+(?P<name>[\w$%.]+)\s*"
-    r"(?P<dims>(?:\[\s*\d*\s*\])*)\s*(?:=\s*(?P<initial>.*))?$",
+    r"(?P<dims>(?:\[\s*+\d*+\s*+\])*+)\s*+(?:=\s*(?P<initial>.*))?$",
     re.S,
 )
 
 
 def parse(ptx: str, sources: dict[str, str]) -> Program:
-    return _Parser(ptx, sources).run()
+    if len(ptx) > MAX_TEXT:
+        raise UnsupportedInstruction(f"the PTX has more than {MAX_TEXT:,} characters")
+    with refusing("cannot read this PTX"):
+        return _Parser(ptx, sources).run()
 
 
 class _Parser:
@@ -72,6 +91,8 @@ class _Parser:
         self.files = {int(i): name for i, name in _FILE.findall(ptx)}
         self.places: dict[tuple[str, str, str], Where] = {}  # file, line and column of a .loc → the line it means
         self.program = Program(sources=sources)
+        self.registers = 0  # declared so far
+        self._ends = _scopes(self.text)
         if RESERVED in self.text:
             reserved = Variable(RESERVED, "shared", RESERVED_BYTES, 16, None, dynamic=False)
             self.program.variables[RESERVED] = reserved
@@ -131,20 +152,24 @@ class _Parser:
         space = next((word[1:] for word in words if word[1:] in SPACES), None)
         if space is None or match["type"] not in TYPE_BYTES:
             raise UnsupportedInstruction(f"cannot read this PTX declaration: {statement[:120]!r}")
-        align = int(words[words.index(".align") + 1]) if ".align" in words else TYPE_BYTES[match["type"]]
+        align = _alignment(words, TYPE_BYTES[match["type"]])
         dims = re.findall(r"\[\s*(\d*)\s*\]", match["dims"])
         count = 1
         for dim in dims:
             count *= int(dim or 0)
         size = count * TYPE_BYTES[match["type"]]
+        if size > MAX_VARIABLE_BYTES:
+            raise UnsupportedInstruction(f"variable {match['name'][:120]} has more than {MAX_VARIABLE_BYTES:,} bytes")
         initial, pointers = None, ()
         if match["initial"] is not None:
-            initial, pointers = self._initial(match["initial"], match["type"], size)
+            initial, pointers = self._initial(match["initial"], match["type"])
+            if len(initial) > size:
+                raise UnsupportedInstruction(f"variable {match['name'][:120]} is smaller than its initial value")
         return Variable(match["name"], space, size, align, initial, size == 0, pointers)
 
     @staticmethod
-    def _initial(text: str, kind: str, size: int) -> tuple[bytes, tuple[tuple[int, str], ...]]:
-        """Initial bytes, and the (offset, symbol) of the addresses among them, which are known later."""
+    def _initial(text: str, kind: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
+        """The first bytes, and the (offset, symbol) of the addresses among them, which are known later."""
         width = TYPE_BYTES[kind]
         words = re.findall(r"[^\s{},]+", text)
         values = [_literal(word) for word in words]
@@ -157,7 +182,7 @@ class _Parser:
             data = struct.pack(f"<{len(values)}{'d' if width == 8 else 'f'}", *values)
         else:
             data = b"".join((int(v or 0) & (1 << 8 * width) - 1).to_bytes(width, "little") for v in values)
-        return data.ljust(size, b"\0"), pointers
+        return data, pointers
 
     def _function(self) -> None:
         head = self._take(r"(?:\.\w+\s+)*\.(entry|func)\b")
@@ -173,6 +198,8 @@ class _Parser:
         if self.text[self.at] == "(":
             self.at += 1
             entry.params = self._params(self._until(")"))
+            if sum(param.size for param in entry.params) > MAX_PARAM_BYTES:
+                raise UnsupportedInstruction(f"{entry.name} takes more than {MAX_PARAM_BYTES:,} bytes of parameters")
         while self._skip_space() and self.text[self.at] not in "{;":
             directive = self._take(r"\.\w+[^\n{;]*")
             if match := re.match(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", directive):
@@ -190,11 +217,12 @@ class _Parser:
         params, offset = [], 0
         for part in filter(None, (p.strip() for p in text.split(","))):
             words = part.split()
-            align = int(words[words.index(".align") + 1]) if ".align" in words else 0
             kind = next(w[1:] for w in words[1:] if w[1:] in TYPE_BYTES)
             name, _, dims = words[-1].partition("[")
             size = TYPE_BYTES[kind] * (int(dims.rstrip("]")) if dims else 1)
-            align = align or size
+            if not 0 <= size <= MAX_VARIABLE_BYTES:
+                raise UnsupportedInstruction(f"cannot read this PTX parameter: {part[:120]!r}")
+            align = _alignment(words, TYPE_BYTES[kind])
             offset = -(-offset // align) * align
             params.append(Param(name, kind, size, align, offset))
             offset += size
@@ -216,6 +244,10 @@ class _Parser:
                 scopes.pop()
                 self.at += 1
             elif char == "{":
+                if len(scopes) > MAX_SCOPES:
+                    raise UnsupportedInstruction(
+                        f"PTX of {entry.name} has more than {MAX_SCOPES} scopes in one another"
+                    )
                 self.at += 1
                 opened += 1
                 scopes.append(({**names, **self._labels(f"${opened}")}, f"${opened}"))
@@ -248,18 +280,18 @@ class _Parser:
 
     def _labels(self, suffix: str) -> dict[str, str]:
         """New names of the labels in the scope that begins here: a jump may come before its label."""
-        depth, end = 1, self.at
-        while depth and end < len(self.text):
-            depth += (self.text[end] == "{") - (self.text[end] == "}")
-            end += 1
-        return {name: name + suffix for name in _LABELS.findall(self.text[self.at : end])}
+        return {name: name + suffix for name in _LABELS.findall(self.text, self.at, self._ends[self.at])}
 
     def _directive(self, entry: Entry, statement: str, names: dict[str, str], suffix: str) -> None:
         if statement.startswith(".reg"):
             kind, *declared = statement.removeprefix(".reg").replace(",", " ").split()  # inline asm: `.reg.b16 x, y`
             for name in declared:
                 stem, _, count = name.partition("<")
-                for register in [f"{stem}{i}" for i in range(int(count.rstrip(">")))] if count else [stem]:
+                number = int(count.rstrip(">")) if count else 1
+                self.registers += abs(number)
+                if self.registers > MAX_REGISTERS:
+                    raise UnsupportedInstruction(f"the PTX declares more than {MAX_REGISTERS:,} registers")
+                for register in [f"{stem}{i}" for i in range(number)] if count else [stem]:
                     new = f"{'' if register[0] == '%' else '%'}{register}{suffix}"
                     entry.registers[new] = kind[1:]
                     if new != register:
@@ -276,17 +308,42 @@ class _Parser:
 
     @staticmethod
     def _instruction(entry: Entry, instruction: Instruction, targets: dict[str, tuple[str, ...]]) -> None:
-        if instruction.opcode != "brx":
+        jumps: tuple[str, ...] = ()
+        if instruction.opcode == "brx":
+            name = instruction.operands[-1]
+            if not isinstance(name, Symbol) or name.name not in targets:
+                raise UnsupportedInstruction(f"cannot read this PTX: no .branchtargets before {instruction.text!r}")
+            jumps = targets[name.name]
+        if len(entry.instructions) + 2 * len(jumps) >= MAX_INSTRUCTIONS:
+            raise UnsupportedInstruction(f"PTX of {entry.name} has more than {MAX_INSTRUCTIONS:,} instructions")
+        if jumps:
+            append_jumps(entry, instruction, jumps)
+        else:
             entry.instructions.append(instruction)
-            return
-        name = instruction.operands[-1]
-        if not isinstance(name, Symbol) or name.name not in targets:
-            raise UnsupportedInstruction(f"cannot read this PTX: no .branchtargets before {instruction.text!r}")
-        append_jumps(entry, instruction, targets[name.name])
+
+
+def _scopes(text: str) -> dict[int, int]:
+    """Where each scope ends, by the place behind its opening brace; at the end of the text if it is not closed."""
+    ends, opened = {}, []
+    for brace in re.finditer(r"[{}]", text):
+        if brace[0] == "{":
+            opened.append(brace.end())
+        elif opened:
+            ends[opened.pop()] = brace.end()
+    return ends | dict.fromkeys(opened, len(text))
+
+
+def _alignment(words: list[str], otherwise: int) -> int:
+    align = int(words[words.index(".align") + 1]) if ".align" in words else otherwise
+    if not 0 < align <= MAX_ALIGNMENT or align & (align - 1):
+        raise UnsupportedInstruction(f"cannot read this PTX: .align {align} is no power of two up to {MAX_ALIGNMENT:,}")
+    return align
 
 
 def parse_instruction(statement: str, where: Where = NOWHERE, names: dict[str, str] | None = None) -> Instruction:
     """One PTX instruction without its semicolon. `names`: what operands of these names are called instead."""
+    if len(statement) > MAX_STATEMENT or _INSTRUCTION.fullmatch(statement) is None:
+        raise UnsupportedInstruction(f"cannot read this PTX instruction: {statement[:120]!r}")
     text = " ".join(statement.split())
     guard, negated, rest = None, False, text
     if rest.startswith("@"):
@@ -315,12 +372,14 @@ def _split(text: str) -> list[str]:
     return [*parts, current.strip()] if current.strip() else parts
 
 
-def _operand(text: str) -> Operand:
+def _operand(text: str, depth: int = 0) -> Operand:
+    if depth > 2:
+        raise UnsupportedInstruction(f"cannot read this PTX operand: {text[:120]!r}")
     if text.startswith("["):
         # Beside the address of a tensor map or texture stand coordinates; such instructions are refused by name.
         return Symbol(text) if "," in text else _address(text[1:-1].strip())
     if text.startswith(("{", "(")):
-        return Vector(tuple(_operand(part) for part in _split(text[1:-1].strip())))
+        return Vector(tuple(_operand(part, depth + 1) for part in _split(text[1:-1].strip())))
     if text.startswith("%"):
         return Symbol(RESERVED) if text in _RESERVED_STARTS else Register(text)
     if text.startswith("!"):
@@ -332,7 +391,7 @@ def _operand(text: str) -> Operand:
 def _address(text: str) -> Address:
     match = _ADDRESS.match(text)
     if match is None:
-        raise UnsupportedInstruction(f"cannot read this PTX address: [{text}]")
+        raise UnsupportedInstruction(f"cannot read this PTX address: [{text[:120]}]")
     base, offset = match.groups()
     offset = 0 if offset is None else _literal(offset)
     if base is None or base[0].isdigit():
@@ -353,6 +412,7 @@ def _literal(text: str) -> int | float | None:
     except ValueError:
         pass
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
+    return value if math.isfinite(value) else None  # "nan" and "inf" are names

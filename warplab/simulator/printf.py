@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 BUFFER_BYTES = 1 << 20  # as CUDA's; a full buffer overwrites its oldest entries
+MAX_TEXT = 4 << 20  # bytes of what a launch prints: a long format, or a wide field, can make much of a small buffer
+MAX_WIDTH = 4095  # of a field and of a precision; ISO C asks for no more
+MAX_ARGUMENTS = 32  # as CUDA's: what follows in the format is printed as it stands
 _HEADER_BYTES = 16
 
 _SPEC = re.compile(
@@ -35,7 +39,7 @@ class Spec(NamedTuple):
 def parse(text: bytes) -> list[bytes | Spec]:
     """A C format as literal text and conversions. What is no conversion is printed as it stands."""
     parts: list[bytes | Spec] = []
-    end = 0
+    end = arguments = 0
     for match in _SPEC.finditer(text):
         parts.append(text[end : match.start()])
         end = match.end()
@@ -46,12 +50,15 @@ def parse(text: bytes) -> list[bytes | Spec]:
         width = _number(match["width"] or None)
         precision = None if match["precision"] is None else _number(match["precision"] or b"0")
         dtypes = ("i4",) * ((width == "*") + (precision == "*")) + (_dtype(kind, match["size"] or b""),)
+        arguments += len(dtypes)
+        if arguments > MAX_ARGUMENTS:
+            return [*parts, text[match.start() :]]
         parts.append(Spec(match["flags"].decode(), width, precision, kind, dtypes))
     return [*parts, text[end:]]
 
 
 def _number(text: bytes | None) -> int | str | None:
-    return None if text is None else "*" if text == b"*" else int(text)
+    return None if text is None else "*" if text == b"*" else int(text[:18] or b"0")
 
 
 def _dtype(kind: str, size: bytes) -> str:
@@ -72,11 +79,12 @@ class Call(NamedTuple):
     columns: list[list]
     count: int
 
-    def lines(self) -> list[bytes]:
+    def lines(self) -> Iterator[bytes]:
         """The text of each thread."""
         if not self.columns:
-            return [b"".join(p for p in self.parts if isinstance(p, bytes))] * self.count
-        return [self._line(values) for values in zip(*self.columns, strict=True)]
+            yield from itertools.repeat(b"".join(p for p in self.parts if isinstance(p, bytes)), self.count)
+        for values in zip(*self.columns, strict=True):
+            yield self._line(values)
 
     def _line(self, values: tuple) -> bytes:
         text, at = [], 0
@@ -97,8 +105,9 @@ def _format(spec: Spec, values: tuple) -> bytes:
     precision = stars.pop(0) if spec.precision == "*" else spec.precision
     if width < 0:
         flags, width = flags + "-", -width
-    if precision is not None and precision < 0:
-        precision = None
+    width = min(width, MAX_WIDTH)
+    if precision is not None:
+        precision = None if precision < 0 else min(precision, MAX_WIDTH)
     zeros, sign = "0" in flags, b""
     if kind in "sScp":
         zeros = False
@@ -204,7 +213,14 @@ class Printed:
 
     def take(self) -> str:
         """What was printed since the last call; the buffer is empty again."""
-        text = b"".join(line for call in self._calls for line in call.lines()).decode(errors="replace")
+        lines, size = [], 0
+        for line in itertools.chain.from_iterable(call.lines() for call in self._calls):
+            size += len(line)
+            if size > MAX_TEXT:
+                lines.append(b"\n[what else was printed is left out: it has more than %d bytes]\n" % MAX_TEXT)
+                break
+            lines.append(line)
+        text = b"".join(lines).decode(errors="replace")
         if self._lost:
             text = f"[{self._lost:,} earlier printf calls are lost: the buffer holds {BUFFER_BYTES:,} bytes]\n{text}"
         self._calls.clear()

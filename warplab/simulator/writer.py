@@ -114,7 +114,7 @@ class BlockWriter:
     def unsupported(self, what: str = "") -> UnsupportedInstruction:
         entry, where = self.translator.entry, self.now.where
         return UnsupportedInstruction(
-            f"the simulator does not know the PTX instruction `{self.now.text}`{what and ': ' + what}",
+            f"the simulator does not know the PTX instruction `{self.now.text[:200]}`{what and ': ' + what}",
             reason="The kernel would run on a GPU. Write this line in another way to run it here.",
             kernel=entry.name,
             file=where.file or None,
