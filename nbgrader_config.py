@@ -30,6 +30,23 @@ c.Execute.timeout = 120  # seconds a cell; the slowest test cell takes a few
 # Otherwise each kernel starts with a warning on the terminal.
 c.Execute.extra_arguments = ["--IPKernelApp.log_level=ERROR"]
 
+# `python -m warplab grade` grades in a sandbox. nbgrader's own `autograde` has none; but here too test cells run apart
+# from the student's code, and feedback does not show hidden tests. As names, which are imported when they are used.
+c.Autograde.autograde_preprocessors = [
+    "warplab.grading.execute.TrustedExecute",
+    "nbgrader.preprocessors.IgnorePattern",
+    "nbconvert.preprocessors.ClearMetadataPreprocessor",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.GenerateFeedback.preprocessors = [
+    "nbgrader.preprocessors.GetGrades",
+    "warplab.grading.feedback.HideHiddenTests",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
+
 
 def put_first(variable, folder):
     folders = os.environ.get(variable, "").split(os.pathsep)
@@ -39,5 +56,6 @@ def put_first(variable, folder):
 
 # A submission runs in grading/autograded/STUDENT/TOPIC, where `import warplab` must find this course.
 put_first("PYTHONPATH", course)
+sys.path.append(course)
 # nbgrader starts `alembic` by name, also where the environment is not activated.
 put_first("PATH", os.path.dirname(sys.executable))

@@ -17,7 +17,7 @@ from .coordinator import Grading
 from .course import CONFIG, Course, CourseError
 from .gradebook import Book
 from .ledger import Ledger, LedgerError
-from .workers import DaskWorkers, Executor, LocalWorkers
+from .workers import DaskWorkers, Executor, LocalWorkers, NoJudge
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE)
     try:
         return _grade(arguments, Course(folder))
-    except (CourseError, LedgerError) as error:
+    except (CourseError, LedgerError, NoJudge) as error:
         print(f"error: {error}", file=sys.stderr)
     except SQLAlchemyError as error:
         print(

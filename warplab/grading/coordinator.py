@@ -127,6 +127,7 @@ class Grading:
                 self.assignment.files,
                 self._secret,
                 self.limits,
+                int(self.course.config.Execute.get("timeout") or Job.cell_seconds),
                 self.require_sandbox,
             )
 

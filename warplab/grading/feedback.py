@@ -17,12 +17,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import nbformat
-from nbconvert.exporters import HTMLExporter
+from nbconvert.exporters import HTMLExporter, TemplateExporter
+from nbconvert.filters import Highlight2HTML
+from nbconvert.filters.widgetsdatatypefilter import WidgetsDataTypeFilter
 from nbformat.notebooknode import NotebookNode
 from nbgrader.converters import GenerateFeedback
 from nbgrader.preprocessors import GetGrades, NbGraderPreprocessor
 from nbgrader.utils import find_all_files, is_grade, is_solution
 from traitlets.config import Config
+from traitlets.utils.importstring import import_item
 
 from .course import Assignment, Course
 from .gradebook import Held, Standing
@@ -141,18 +144,44 @@ class _GivenGrades(GetGrades):
         return nb, resources
 
 
-_exporter: HTMLExporter  # of a rendering process; its template is compiled once
+class _Pages(HTMLExporter):
+    """nbconvert's, which parses the page it made once more, for images without a text; most pages have no image."""
+
+    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:
+        if _may_have_images(nb):
+            return super().from_notebook_node(nb, resources, **options)
+        lexer = nb.metadata.get("language_info", {}).get("name")
+        self.register_filter("highlight_code", Highlight2HTML(pygments_lexer=lexer, parent=self))
+        resources = self._init_resources(resources)
+        self.register_filter("filter_data_type", WidgetsDataTypeFilter(parent=self, resources=resources))
+        return TemplateExporter.from_notebook_node(self, nb, resources, **options)
+
+
+def _may_have_images(notebook: NotebookNode) -> bool:
+    def searched() -> Iterator[str]:
+        for cell in notebook.cells:
+            if cell.cell_type != "code":
+                yield cell.source
+            for output in cell.get("outputs", []):
+                yield from output.get("data", {})
+                yield str(output.get("data", {}).get("text/html", ""))
+
+    return any("<img" in text or "![" in text or text.startswith("image/") for text in searched())
+
+
+_exporter: _Pages  # of a rendering process; its template is compiled once
 
 
 def _prepare(root: Path) -> None:
     global _exporter
     converter = GenerateFeedback(config=Course(root).config)
-    preprocessors = [_GivenGrades if given is GetGrades else given for given in converter.preprocessors]
+    given = [import_item(item) if isinstance(item, str) else item for item in converter.preprocessors]
+    preprocessors = [_GivenGrades if item is GetGrades else item for item in given]
     if HideHiddenTests not in preprocessors:
         preprocessors.append(HideHiddenTests)
     config = Config(converter.config)
     config.Exporter.default_preprocessors = []
-    _exporter = HTMLExporter(config=config)
+    _exporter = _Pages(config=config)
     for preprocessor in preprocessors:
         _exporter.register_preprocessor(preprocessor, enabled=True)
 

@@ -24,7 +24,8 @@ class Job:
     """One submission to grade.
 
     `master`: the instructor's notebook as JSON, hidden tests in it. `files`: the student's, path -> content; `given`:
-    the instructor's, which win. `seed`: the course's secret for hidden inputs. `require_sandbox`: refuse without one.
+    the instructor's, which win. `seed`: the course's secret for hidden inputs. `cell_seconds`: limit of one cell.
+    `require_sandbox`: refuse without one.
     """
 
     key: Key
@@ -33,10 +34,18 @@ class Job:
     given: dict[str, bytes]
     seed: str
     limits: Limits = field(default_factory=Limits)
+    cell_seconds: int = 120
     require_sandbox: bool = False
 
+    @property
+    def longest_seconds(self) -> float:
+        """What the student's cells and the test cells may take together, each up to its limit."""
+        cells = json.loads(self.master)["cells"]
+        tests = sum(bool(cell["metadata"].get("nbgrader", {}).get("grade")) for cell in cells)
+        return self.limits.wall_seconds + tests * self.cell_seconds
+
     def as_message(self) -> dict[str, Any]:
-        fields = {name: getattr(self, name) for name in ("master", "seed", "require_sandbox")}
+        fields = {name: getattr(self, name) for name in ("master", "seed", "cell_seconds", "require_sandbox")}
         files = {name: _encoded(getattr(self, name)) for name in ("files", "given")}
         return {"key": list(self.key), "limits": self.limits.as_dict(), **fields, **files}
 

@@ -14,18 +14,24 @@ import queue
 import resource
 import signal
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import determine_grade, is_grade
+from nbgrader.utils import determine_grade, is_grade, is_locked
+from traitlets.config import Config
 
 from ..checks.grade import cell_id
 from . import submissions
+from .execute import TrustedExecute
 from .jobs import Job, Result, pack, unpack
 from .kernel_manager import SandboxedKernelManager, Zygotes
+from .limits import Limits
 from .sandbox import find
 
 MAX_REASON = 500  # characters of one failure in a result
@@ -36,7 +42,7 @@ class Judge:
 
     def __enter__(self) -> Judge:
         self._zygotes = Zygotes(find())
-        self._zygotes.take()  # warm before the first job
+        self._zygotes.take(Limits())  # warm before the first job
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -70,33 +76,63 @@ class Judge:
             raise RuntimeError(f"a sandbox is required. {self._zygotes.sandbox.describe()}")
         master = nbformat.reads(job.master, as_version=4)
         assembled = submissions.assemble(job.key.assignment, master, job.files)
-        status, reason, kernels = self._execute(assembled.notebook, job)
-        return {**outcome(status, reason, assembled.notebook), "notes": assembled.notes, "kernels": kernels}
+        notebook = assembled.notebook
+        tests, setup = trusted_cells(master)
+        with (
+            tempfile.TemporaryDirectory(prefix="warplab-judge-") as folder,
+            SandboxedKernelManager(self._zygotes, {**job.files, **job.given}, job.limits) as manager,
+        ):
+            _write_files(Path(folder), job.given)
+            execute = TrustedExecute(
+                config=Config({"Execute": {"timeout": job.cell_seconds, "kernel_name": "python3"}}),
+                tests=tests,
+                setup=setup,
+                seed=job.seed.encode(),
+                assignment=job.key.assignment,
+                submission=job.key.submission,
+                limits=job.limits,
+                folder=folder,
+            )
+            execute.preprocess(notebook, {"metadata": {"path": "."}}, km=manager)
+        status, reason = _ending(execute, notebook, job)
+        details = {name: verdict.detail for name, verdict in execute.verdicts.items() if verdict.kind}
+        fields = outcome(status, reason, notebook, details)
+        return {**fields, "notes": assembled.notes, "kernels": execute.kernels}
 
-    def _execute(self, notebook: NotebookNode, job: Job) -> tuple[str, str, dict[str, str]]:
-        """Run all cells, outputs into `notebook`. Returns status, reason, and PTX by kernel."""
-        from nbclient.exceptions import DeadKernelError
-        from nbgrader.preprocessors import Execute
-        from traitlets.config import Config
 
-        config = Config()
-        config.Execute.timeout, config.Execute.kernel_name = 30, "python3"
-        with SandboxedKernelManager(self._zygotes, {**job.files, **job.given}, job.limits) as manager:
-            try:
-                Execute(config=config).preprocess(notebook, {"metadata": {"path": "."}}, km=manager)
-            except DeadKernelError:
-                for cell in notebook.cells:
-                    if is_grade(cell) and cell.execution_count is None:
-                        reason = "The Python process of the notebook ended before this cell ran."
-                        cell.outputs = [
-                            nbformat.v4.new_output("error", ename="NotGraded", evalue=reason, traceback=[reason])
-                        ]
-                return "student_crash", "The Python process of the notebook ended before its last cell.", {}
-        return "graded", "", {}
+def trusted_cells(master: NotebookNode) -> tuple[dict[str, str], dict[str, str]]:
+    """Text of the code cells that the judge runs, by id: tests, and locked cells without points."""
+    tests, setup = {}, {}
+    for cell in master.cells:
+        if cell.cell_type == "code" and is_locked(cell):
+            (tests if is_grade(cell) else setup)[cell_id(cell)] = cell.source
+    return tests, setup
 
 
-def outcome(status: str, reason: str, notebook: NotebookNode) -> dict[str, Any]:
-    """Fields of a `Result` that follow from an executed notebook."""
+def _write_files(folder: Path, files: dict[str, bytes]) -> None:
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+
+
+def _ending(execute: TrustedExecute, notebook: NotebookNode, job: Job) -> tuple[str, str]:
+    """Status and reason of a notebook that was executed."""
+    if execute.ended is not None:
+        return execute.ended.status, execute.ended.reason
+    theirs = [cell for cell in notebook.cells if cell.cell_type == "code" and not is_locked(cell)]
+    names = {output.get("ename") for cell in theirs for output in cell.outputs}
+    if "CellTimeoutError" in names:
+        return "timeout", f"A cell did not come to its end within {job.cell_seconds} s: an endless loop?"
+    return "graded", ""
+
+
+def outcome(
+    status: str, reason: str, notebook: NotebookNode, details: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Fields of a `Result` that follow from an executed notebook.
+
+    `details`: test cell -> what went wrong, for the instructor; else what the cell's outputs say.
+    """
     scores, failures = {}, {}
     for cell in notebook.cells:
         if is_grade(cell):
@@ -104,7 +140,7 @@ def outcome(status: str, reason: str, notebook: NotebookNode) -> dict[str, Any]:
             if points is not None:  # None waits for a person
                 scores[cell_id(cell)] = (float(points), possible)
                 if points < possible:
-                    failures[cell_id(cell)] = _failure(cell)
+                    failures[cell_id(cell)] = _failure(cell, details or {})
     return {
         "status": status,
         "reason": reason,
@@ -114,15 +150,15 @@ def outcome(status: str, reason: str, notebook: NotebookNode) -> dict[str, Any]:
     }
 
 
-def _failure(cell: NotebookNode) -> str:
-    """First line of what a test cell says went wrong."""
+def _failure(cell: NotebookNode, details: Mapping[str, str]) -> str:
+    """First line of what went wrong in a test cell."""
+    text = details.get(cell_id(cell), "")
     for output in cell.get("outputs", []):
-        if output.output_type == "error":
-            text = output.evalue if output.ename in ("CheckFailed", "NotGraded") else f"{output.ename}: {output.evalue}"
-            return (text.strip() or output.ename).splitlines()[0][:MAX_REASON]
-        if output.output_type == "stream" and output.name == "stderr":
-            return f"stderr: {output.text.strip()}".splitlines()[0][:MAX_REASON]
-    return "partial credit"
+        if not text and output.output_type == "error":
+            text = f"{output.ename}: {output.evalue}"
+    for name in ("CheckFailed: ", "NotGraded: "):
+        text = text.removeprefix(name)
+    return (text.strip() or "partial credit").splitlines()[0][:MAX_REASON]
 
 
 def main() -> None:

@@ -26,8 +26,7 @@ from typing import Any, Protocol
 from .jobs import Job, Result, pack
 
 START_SECONDS = 180.0
-# What a judge may take beyond the wall limit of the student's process: its own cells, compiling, packing.
-SPARE_SECONDS = 120.0
+SPARE_SECONDS = 60.0  # that a judge may take beyond all limits of a job: to start a sandbox, to pack the result
 ATTEMPTS = 2
 MAX_JOBS = 100  # of one judge; then a fresh one, so that no library's cache grows with the class
 MAX_MEMORY = 3 * 2**30  # bytes at its peak, likewise
@@ -40,7 +39,11 @@ class Executor(Protocol):
 
 
 class JudgeFailure(Exception):
-    """A judge ended, hung, or did not start; the message says which, and its last words."""
+    """A judge ended or hung; the message says which, and its last words."""
+
+
+class NoJudge(Exception):
+    """No judge can be started here: not one submission's fault, so the grading ends. The message says why."""
 
 
 class JudgeProcess:
@@ -53,12 +56,12 @@ class JudgeProcess:
         self._jobs = 0
 
     def grade(self, job: Job) -> Result:
-        """The result of one job, whatever happens to the judge."""
+        """The result of one job, whatever happens to the judge. Raises `NoJudge`."""
         failure = ""
         for _ in range(ATTEMPTS):
+            self.start()
             try:
-                self.start()
-                message = self._exchange(pack(job.as_message()), job.limits.wall_seconds + SPARE_SECONDS)
+                message = self._exchange(pack(job.as_message()), job.longest_seconds + SPARE_SECONDS)
                 result = Result.from_message(message)
             except JudgeFailure as error:
                 failure = str(error)
@@ -71,12 +74,23 @@ class JudgeProcess:
         return Result(job.key, "infra_error", f"The grader's own process failed {ATTEMPTS} times: {failure}")
 
     def start(self) -> None:
-        """Start the process if there is none, and wait until it is warm. Raises `JudgeFailure`."""
-        if self.closed:
-            raise JudgeFailure("the grading is being ended")
+        """Start the process if there is none, and wait until it is warm. Raises `NoJudge`."""
         if self.process is not None:
             return
-        self._errors = tempfile.TemporaryFile()
+        for attempt in range(ATTEMPTS):
+            if self.closed:
+                raise NoJudge("the grading is being ended")
+            self._spawn()
+            try:
+                self.protection = self._exchange(b"", START_SECONDS)["sandbox"]
+                return
+            except JudgeFailure as error:
+                self.kill()
+                if attempt == ATTEMPTS - 1:
+                    raise NoJudge(f"the grader's own process does not start: {error}") from error
+
+    def _spawn(self) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
         self._rest = b""
         self._jobs = 0
         course = str(Path(__file__).resolve().parents[2])
@@ -91,7 +105,6 @@ class JudgeProcess:
         )
         os.set_blocking(self.process.stdin.fileno(), False)
         os.set_blocking(self.process.stdout.fileno(), False)
-        self.protection = self._exchange(b"", START_SECONDS)["sandbox"]
 
     def kill(self) -> None:
         """End the process and everything below it."""
@@ -219,9 +232,16 @@ class DaskWorkers:
         from distributed import Client, as_completed
 
         feed, version = iter(jobs), course_version()
-        with Client(self.address, timeout=self.wait_seconds, set_as_default=False) as client:
-            client.wait_for_workers(1, timeout=self.wait_seconds)
-            pending = as_completed()
+        try:
+            client = Client(self.address, timeout=self.wait_seconds, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise NoJudge(f"no dask scheduler answers at {self.address} ({error})") from error
+        with client:
+            try:
+                client.wait_for_workers(1, timeout=self.wait_seconds)
+            except TimeoutError as error:
+                raise NoJudge(f"the scheduler at {self.address} has no worker: start dask workers there") from error
+            pending = as_completed(loop=client.loop)
             keys = {}
 
             def submit() -> bool:
@@ -241,9 +261,10 @@ class DaskWorkers:
                 key = keys.pop(future.key)
                 if future.status == "finished":
                     result = Result.from_message(future.result())
+                elif isinstance(error := future.exception(), NoJudge):
+                    raise error
                 else:
-                    reason = f"The job failed on the cluster: {future.exception()!r}"[:500]
-                    result = Result(key, "infra_error", reason)
+                    result = Result(key, "infra_error", f"The job failed on the cluster: {error!r}"[:500])
                 future.release()
                 submit()
                 yield result
