@@ -24,6 +24,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
+from warplab.grading import linux
 from warplab.grading import sandbox as sandboxes
 from warplab.grading.kernel_manager import SandboxedKernelManager, Zygotes
 from warplab.grading.limits import Limits
@@ -374,7 +375,7 @@ with busy_kernel(Zygotes(sandbox_of("nested"), warmed=False), code):
 
 def test_a_killed_zygote_is_replaced(nested):
     with busy_kernel(nested, "pass") as manager:
-        os.kill(nested.take(LIMITS).pid, 9)
+        os.kill(manager.provisioner.zygote.pid, 9)
         until(lambda: manager.ended is not None)
         assert manager.ended.reason == "lost"
     assert run(nested, "'next'")[0] == ["'next'"]
@@ -605,8 +606,27 @@ def test_files_of_a_submission_stay_in_their_folder(nested):
 
 
 def test_too_large_a_submission_says_so(nested):
-    with pytest.raises(SandboxError, match="No space left"):
-        nested.take(LIMITS).start({"big": bytes(9 << 20)}, LIMITS, {"connection": {}}, [])
+    with pytest.raises(ValueError, match="more than half of its 8 MiB of disk"):
+        nested.take(LIMITS).start({"big": bytes(5 << 20)}, LIMITS)
+
+
+def test_a_crowd_of_processes_gives_way_to_other_submissions(nested):
+    marker = f"warplab-{secrets.token_hex(8)}"
+    with busy_kernel(nested, f"import subprocess, sys\nfor _ in range(12): subprocess.Popen({sleeper(marker)})"):
+        until(lambda: len(processes_with(marker)) == 12)
+        until(lambda: {os.getpriority(os.PRIO_PROCESS, pid) for pid in processes_with(marker)} == {19})
+
+
+def test_numbers_of_system_calls_are_those_of_the_kernels_headers():
+    for place, path in enumerate(
+        ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm-generic/unistd.h")
+    ):
+        if not os.path.exists(path):
+            pytest.skip(f"{path} is not there (Debian: linux-libc-dev)")
+        defined = dict(re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", Path(path).read_text()))
+        ours = {**linux._REFUSED, "socket": linux._SOCKET, "clone": linux._CLONE, "keyctl": linux._KEYCTL}
+        for name, numbers in ours.items():
+            assert name not in defined or int(defined[name]) == numbers[place], name
 
 
 @pytest.mark.skipif(not ROOT, reason="needs root")
@@ -630,7 +650,7 @@ def test_two_graders_get_two_users():
 
 # As an ordinary user: what is there when an instructor grades without being root.
 
-ALSO_AS_USER = "notebook_runs or (nested or limits) and (survives or preflight or processor) or nested and out_of_reach"
+ALSO_AS_USER = "(nested or limits) and (notebook_runs or survives) or preflight or nested and out_of_reach"
 
 
 @pytest.mark.skipif(not ROOT, reason="this is an ordinary user already")
@@ -662,7 +682,7 @@ def test_the_same_as_an_ordinary_user():
         command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", ALSO_AS_USER]
         ran = subprocess.run([*command, "tests/test_grading_sandbox.py"], env=environment, **options)
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
-    assert int(re.search(r"(\d+) passed", ran.stdout)[1]) >= 10, ran.stdout
+    assert int(re.search(r"(\d+) passed", ran.stdout)[1]) >= 8, ran.stdout
     assert "skipped" not in ran.stdout
 
 

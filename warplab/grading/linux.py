@@ -1,7 +1,7 @@
 """System calls that Python 3.11 has no function for: namespaces, mounts, capabilities, a filter of system calls.
 
 Sources: the Linux manual pages unshare(2), mount(2), prctl(2), capset(2), seccomp(2), netdevice(7); numbers from the
-kernel's headers (uapi/linux/sched.h, mount.h, prctl.h, capability.h, seccomp.h) and its table of x86-64 system calls.
+kernel's headers (uapi/linux/sched.h, mount.h, prctl.h, capability.h, seccomp.h, audit.h; asm/unistd.h).
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ CAP_DAC_READ_SEARCH = 2
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 
 _KEYCTL_JOIN_SESSION_KEYRING = 1
-_KEYCTL_X86_64 = 250
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.prctl.argtypes = [ctypes.c_int] + [ctypes.c_ulong] * 4
@@ -91,8 +90,8 @@ def no_new_privileges() -> None:
 
 def leave_session_keyring() -> None:
     """Take a new, empty keyring: the one inherited may hold the keys of whoever started the grading."""
-    if platform.machine() == "x86_64":
-        _libc.syscall(_KEYCTL_X86_64, _KEYCTL_JOIN_SESSION_KEYRING, None)  # kernels without keyrings refuse
+    if _MACHINE is not None:
+        _libc.syscall(_KEYCTL[_MACHINE[0]], _KEYCTL_JOIN_SESSION_KEYRING, None)  # kernels without keyrings refuse
 
 
 def become(uid: int, keep: tuple[int, ...] = ()) -> None:
@@ -132,25 +131,27 @@ def mount_points() -> list[str]:
         return [line.split()[4].encode().decode("unicode_escape") for line in file]
 
 
-# System calls of x86-64 that no notebook needs: they reach other processes, keys, mounts and namespaces, widen the
-# kernel's surface for attack, or take memory that no limit counts.
+# Numbers of system calls on x86-64 and AArch64 (None: not there). These no notebook needs: they reach other processes,
+# keys, mounts and namespaces, widen the kernel's surface for attack, or take memory that no limit counts.
 _REFUSED = {
-    "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "pidfd_getfd": 438,
-    "add_key": 248, "request_key": 249, "keyctl": 250,
-    "mount": 165, "umount2": 166, "pivot_root": 155, "chroot": 161, "open_tree": 428, "move_mount": 429, "fsopen": 430,
-    "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442,
-    "name_to_handle_at": 303, "open_by_handle_at": 304,
-    "unshare": 272, "setns": 308,
-    "bpf": 321, "perf_event_open": 298, "userfaultfd": 323, "fanotify_init": 300, "modify_ldt": 154,
-    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
-    "kexec_load": 246, "kexec_file_load": 320, "init_module": 175, "finit_module": 313, "delete_module": 176,
-    "swapon": 167, "swapoff": 168, "reboot": 169, "acct": 163, "syslog": 103, "iopl": 172, "ioperm": 173,
-    "quotactl": 179, "quotactl_fd": 443,
-    "shmget": 29, "msgget": 68, "semget": 64, "mq_open": 240, "memfd_create": 319, "memfd_secret": 447,
-    "mbind": 237, "set_mempolicy": 238, "migrate_pages": 256, "move_pages": 279,
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438), "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
+    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51), "open_tree": (428, 428),
+    "move_mount": (429, 429), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432),
+    "fspick": (433, 433), "mount_setattr": (442, 442), "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265), "unshare": (272, 97), "setns": (308, 268), "bpf": (321, 280),
+    "perf_event_open": (298, 241), "userfaultfd": (323, 282), "fanotify_init": (300, 262), "modify_ldt": (154, None),
+    "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
+    "kexec_load": (246, 104), "kexec_file_load": (320, 294), "init_module": (175, 105), "finit_module": (313, 273),
+    "delete_module": (176, 106), "swapon": (167, 224), "swapoff": (168, 225), "reboot": (169, 142), "acct": (163, 89),
+    "syslog": (103, 116), "iopl": (172, None), "ioperm": (173, None), "quotactl": (179, 60),
+    "quotactl_fd": (443, 443), "shmget": (29, 194), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447), "mbind": (237, 235), "set_mempolicy": (238, 237),
+    "migrate_pages": (256, 238), "move_pages": (279, 239),
 }  # fmt: skip
-_SOCKET, _CLONE, _CLONE3 = 41, 56, 435
-_AUDIT_ARCH_X86_64 = 0xC000003E
+_SOCKET, _CLONE, _CLONE3, _KEYCTL = (41, 198), (56, 220), (435, 435), (250, 219)
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # place in the pairs above, AUDIT_ARCH_*
+_MACHINE = _MACHINES.get(platform.machine())
 _X32_BIT = 0x40000000
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -162,7 +163,7 @@ _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 
 
 def can_filter() -> bool:
-    return platform.machine() == "x86_64"
+    return _MACHINE is not None
 
 
 def filter_system_calls() -> None:
@@ -170,6 +171,7 @@ def filter_system_calls() -> None:
 
     Needs `no_new_privileges` before.
     """
+    place, architecture = _MACHINE
     steps: list[tuple[int, int, int, int]] = []
 
     def unless_equal(value: int, skip: int) -> tuple[int, int, int, int]:
@@ -178,16 +180,17 @@ def filter_system_calls() -> None:
     def error(number: int) -> tuple[int, int, int, int]:
         return (_RETURN, 0, 0, _ERROR | number)
 
-    steps += [(_LOAD, 0, 0, _ARCH), (_JUMP_EQUAL, 1, 0, _AUDIT_ARCH_X86_64), (_RETURN, 0, 0, _KILL)]
+    steps += [(_LOAD, 0, 0, _ARCH), (_JUMP_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _KILL)]
     steps += [(_LOAD, 0, 0, _NUMBER), (_JUMP_AT_LEAST, 0, 1, _X32_BIT), error(errno.ENOSYS)]
-    for number in _REFUSED.values():
-        steps += [unless_equal(number, 1), error(errno.EPERM)]
+    for numbers in _REFUSED.values():
+        if numbers[place] is not None:
+            steps += [unless_equal(numbers[place], 1), error(errno.EPERM)]
     # Its flags lie in memory, where a filter cannot look; the C library then falls back to clone.
-    steps += [unless_equal(_CLONE3, 1), error(errno.ENOSYS)]
-    steps += [unless_equal(_CLONE, 3), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_JUMP_ANY_BIT, 0, 1, _CLONE_NEW_ANY)]
+    steps += [unless_equal(_CLONE3[place], 1), error(errno.ENOSYS)]
+    steps += [unless_equal(_CLONE[place], 3), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_JUMP_ANY_BIT, 0, 1, _CLONE_NEW_ANY)]
     steps += [error(errno.EPERM), (_LOAD, 0, 0, _NUMBER)]
-    steps += [unless_equal(_SOCKET, len(_FAMILIES) + 2), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
-    steps += [(_JUMP_EQUAL, len(_FAMILIES) - place, 0, int(family)) for place, family in enumerate(_FAMILIES)]
+    steps += [unless_equal(_SOCKET[place], len(_FAMILIES) + 2), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
+    steps += [(_JUMP_EQUAL, len(_FAMILIES) - at, 0, int(family)) for at, family in enumerate(_FAMILIES)]
     steps += [error(errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]
 
     program = b"".join(struct.pack("<HBBI", *step) for step in steps)

@@ -33,7 +33,8 @@ from warplab.grading.zygote import receive, send
 
 COURSE = Path(__file__).resolve().parents[2]
 SHOWN = ("warplab", "kernels")  # of the course; not its solutions, tests, submissions or gradebook
-POOL = range(64000, 64256)  # users that no account of the machine has
+# User ids that neither distributions nor systemd give to anyone (systemd.io/UIDS-GIDS: 60578 to 61183).
+POOL = range(60800, 61056)
 _LOCKS = Path("/run/warplab-grading")
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -337,6 +338,7 @@ class Zygote:
         self._warmed = warmed
         self.used = 0
         self._limits = Limits()
+        self._broken = False
         self._lock = threading.Lock()
         self._stack = contextlib.ExitStack()
         try:
@@ -383,7 +385,7 @@ class Zygote:
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None and self._channel.fileno() >= 0
+        return self._process.poll() is None and not self._broken
 
     @property
     def fresh(self) -> bool:
@@ -399,8 +401,11 @@ class Zygote:
         program: str = "kernel",
     ) -> None:
         """Start a submission: `files` by relative path go to its working folder, `header` and copies of `descriptors`
-        to the program. Raises ValueError for a path that leads elsewhere, SandboxError where it does not start.
+        to the program. Raises ValueError for a path that leads elsewhere and for files that fill the submission's disk,
+        SandboxError where it does not start.
         """
+        if sum(map(len, files.values())) > limits.disk_bytes // 2:
+            raise ValueError(f"the submission's files take more than half of its {limits.disk_bytes >> 20} MiB of disk")
         for name in files:
             if not name or "\0" in name or os.path.isabs(name) or ".." in Path(name).parts:
                 raise ValueError(f"a submission's file must have a relative path without '..', got {name!r}")
@@ -452,11 +457,16 @@ class Zygote:
 
     def _ask(self, message: dict, descriptors: list[int] = ()) -> dict:
         with self._lock:
+            self._broken, broken = True, self._broken  # until it has answered
+            if broken:
+                raise SandboxError("the zygote is gone")
             try:
                 send(self._channel, message, descriptors)
             except OSError as error:
                 raise SandboxError(f"the zygote is gone ({error})") from error
-            return self._receive(_ANSWER_SECONDS)
+            answer = self._receive(_ANSWER_SECONDS)
+            self._broken = False
+            return answer
 
     def _receive(self, seconds: float) -> dict:
         try:

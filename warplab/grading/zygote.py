@@ -37,7 +37,9 @@ from warplab.grading import linux
 from warplab.grading.child import INTERRUPT, Place, launch, try_namespaces
 from warplab.grading.limits import Limits
 
-TICK = 0.1  # seconds between two looks at a submission's CPU time and memory
+TICK = 0.1  # seconds between two looks at a submission's CPU time and memory, or longer where looking takes long
+_LOOKING_SHARE = 0.05  # of the time
+_CROWD = 8  # processes of a submission; with more, all of them give way to other submissions
 _START_SECONDS = 30.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _JIFFY = os.sysconf("SC_CLK_TCK")
@@ -65,6 +67,7 @@ class Submission:
         self._report, self._forked, self._init = report, forked, 0
         self._started, self._rest = time.monotonic(), b""
         self._cpu, self._peak = 0.0, 0
+        self._reniced: set[int] = set()
 
     def wait_until_up(self) -> str | None:
         """None once the program is ready for the student's code; otherwise why it is not."""
@@ -113,7 +116,8 @@ class Submission:
                 return self._bury("cpu" if cpu else "exit", message["code"])
         if self._report < 0:
             return self._bury("lost")
-        cpu, memory = usage(self._init, self.limits.memory_bytes)
+        tree, cpu, memory = usage(self._init, self.limits.memory_bytes)
+        self._give_way(tree)
         self._cpu, self._peak = max(self._cpu, cpu), max(self._peak, memory)
         if memory > self.limits.memory_bytes:
             self._bury("memory")
@@ -122,6 +126,14 @@ class Submission:
         elif time.monotonic() - self._started > self.limits.wall_seconds:
             self._bury("wall")
         return None
+
+    def _give_way(self, tree: list[int]) -> None:
+        """Linux shares the processors among processes, so a fork bomb would leave the others' notebooks nearly none."""
+        if len(tree) > _CROWD:
+            for pid in set(tree) - self._reniced:
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, pid, 19)
+        self._reniced = set(tree) if len(tree) > _CROWD else set()
 
     def interrupt(self) -> None:
         if self.ended is None and self._init:
@@ -176,9 +188,11 @@ def descendants(of: int, processes: dict[int, list[str]]) -> list[int]:
     return found
 
 
-def usage(init: int, enough: int) -> tuple[float, int]:
-    """CPU seconds and bytes of memory of init's tree. Shared pages are divided among their users only where the sum of
-    all that is resident, which is quick to find, is more than `enough`.
+def usage(init: int, enough: int) -> tuple[list[int], float, int]:
+    """The processes of init's tree, the CPU seconds and the bytes of memory that they use.
+
+    Shared pages are divided among their users only where the sum of all that is resident, which is quick to find, is
+    more than `enough`.
     """
     processes = _processes()
     tree = descendants(init, processes)
@@ -186,7 +200,7 @@ def usage(init: int, enough: int) -> tuple[float, int]:
     resident = sum(max(0, int(processes[pid][21])) * _PAGE for pid in tree)
     if resident > enough:
         resident = sum(_proportional_bytes(pid, int(processes[pid][21]) * _PAGE) for pid in tree)
-    return sum(times) / _JIFFY, resident
+    return tree, sum(times) / _JIFFY, resident
 
 
 def _proportional_bytes(pid: int, resident: int) -> int:
@@ -228,12 +242,15 @@ class Zygote:
         self._started = 0
 
     def serve(self) -> None:
+        pause = TICK
         while True:
             running = self._submission is not None and self._submission.ended is None
             waiting = [self._channel, *([self._submission] if running else [])]
-            ready = select.select(waiting, [], [], TICK if running else None)[0]
+            ready = select.select(waiting, [], [], pause if running else None)[0]
             if running:
+                looked = time.monotonic()
                 self._submission.look()
+                pause = max(TICK, (time.monotonic() - looked) / _LOOKING_SHARE)
             if self._channel in ready:
                 try:
                     message, descriptors = receive(self._channel)
