@@ -21,6 +21,7 @@ from warplab.grading import artefacts, numba_types
 from warplab.grading.agent import MAX_MESSAGE, PUBLIC_MODULES
 from warplab.grading.artefacts import ArtefactError, clean_text
 from warplab.kernel import Bound, bind_cuda, bind_numba, dimensions, numba_signature, simulate
+from warplab.numba_arguments import short_type
 
 MISSING = object()
 MAX_PTX = 4 << 20  # characters of a kernel's PTX
@@ -164,7 +165,8 @@ class NumbaArtefact(_Artefact):
             (answer,) = self.notebook.ask([{"op": "compile", "name": self._variable, "types": kinds}])
             self._compiled[key] = answer
         entry = self.notebook.entry(self.name, self._compiled[key])
-        self.notebook.kernels[f"{self._variable} {key}"] = self._compiled[key]["ptx"]
+        types = ", ".join(map(short_type, signature))
+        self.notebook.kernels[f"{self._variable}({types})"] = self._compiled[key]["ptx"]
         return entry, bind_numba(self.parameters, signature, args, arrays), _no_assembler
 
 
