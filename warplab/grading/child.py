@@ -16,6 +16,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -203,7 +204,9 @@ def _kernel(place: Place, limits: Limits, header: dict, channels: list[int], pro
         linux.set_dumpable(True)
         if place.isolation != "nested":
             linux.die_with_parent()
-        os.environ.update(HOME=str(place.home), TMPDIR=str(place.root), NUMBA_CACHE_DIR=str(place.root / "numba"))
+        os.environ.update(HOME=str(place.home), TMPDIR=str(place.root))
+        tempfile.tempdir = None  # as the zygote remembered it
+        sys.argv = ["kernel"]
         os.chdir(place.home)
         _keep_only([*channels, report])
         with contextlib.suppress(OSError):

@@ -53,6 +53,7 @@ _TEXTS = {
     "output": "the notebook sent more than {traffic} MiB in all, or {message} MiB at once",
     "lost": "the processes of the notebook were lost",
 }
+_KILLED = "all processes of the kernel were killed at once, by itself or for want of memory"
 
 
 class SandboxError(RuntimeError):
@@ -63,8 +64,9 @@ class SandboxError(RuntimeError):
 class Ended:
     """Why a submission's processes ended.
 
-    `reason`: exit (by itself, with `code`: an exit status, or minus the signal), killed (by the grader), wall, cpu,
-    memory or output (a limit), or lost (a failure of the sandbox). `text` may be shown to a student. Seconds; bytes.
+    `reason`: exit (by itself, with `code`: an exit status, or minus the signal; None if all its processes were killed
+    at once), killed (by the grader), wall, cpu, memory or output (a limit), or lost (a failure of the sandbox). `text`
+    may be shown to a student. Seconds; bytes.
     """
 
     reason: str
@@ -83,7 +85,9 @@ class Ended:
         mebibytes = {name: getattr(limits, f"{name}_bytes") >> 20 for name in ("memory", "traffic", "message")}
         text = _TEXTS[data["reason"]].format(**limits.as_dict(), **mebibytes)
         code = data["code"]
-        if data["reason"] == "exit" and code is not None and code < 0:
+        if data["reason"] == "exit" and code is None:
+            text = _KILLED
+        elif data["reason"] == "exit" and code < 0:
             with contextlib.suppress(ValueError):
                 text = f"the kernel died of signal {signal.Signals(-code).name}"
         elif data["reason"] == "exit":
@@ -152,7 +156,7 @@ class Bubblewrap(Sandbox):
         )
 
     def environment(self) -> dict[str, str]:
-        return _environment(Path("/course"), "/tmp/home", "/tmp")
+        return {**_environment(Path("/course"), "/tmp/home", "/tmp"), "NUMBA_CACHE_DIR": "/tmp/numba"}
 
     def command(self, descriptor: int, scratch: Path, user: int | None, disk_bytes: int) -> list[str]:
         zygote = _zygote(descriptor, self.isolation, "/tmp")
@@ -452,6 +456,8 @@ class Zygote:
         try:
             answer = self._ask(message)
         except SandboxError:
+            if self.sandbox.isolation != "nested" and self.used:
+                return Ended("exit", _KILLED)  # its processes could reach the zygote
             return Ended("lost", _TEXTS["lost"])
         return Ended.of(answer["ended"], self._limits) if "ended" in answer else None
 

@@ -114,8 +114,8 @@ class Submission:
                 self._peak = max(self._peak, message["peak_bytes"])
                 cpu = message["code"] in (-signal.SIGXCPU, -signal.SIGKILL) and self._cpu >= self.limits.cpu_seconds
                 return self._bury("cpu" if cpu else "exit", message["code"])
-        if self._report < 0:
-            return self._bury("lost")
+        if self._report < 0:  # init was killed, which only the submission or a lack of memory can do
+            return self._bury("exit")
         tree, cpu, memory = usage(self._init, self.limits.memory_bytes)
         self._give_way(tree)
         self._cpu, self._peak = max(self._cpu, cpu), max(self._peak, memory)
