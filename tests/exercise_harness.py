@@ -1,19 +1,26 @@
-"""Runs cells of an exercise in this process: the answer of a mutant, then the test cells of its problem."""
+"""Tests of an exercise: its release, its solution, and the wrong answers that its test cells must reject.
+
+`ExerciseTests` holds them for one exercise; `Session` runs an answer and the test cells of its problem in this process.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import nbformat
+import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from nbformat.notebooknode import NotebookNode
 from traitlets.config import Config
 
 import warplab
+from warplab import backend
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -119,3 +126,106 @@ class Session:
         messages = {test: self.run(self.cells[test].source) for test in self.tests[problem]}
         assert messages
         return {test: message for test, message in messages.items() if message}
+
+
+class ExerciseTests:
+    """Derive from it in test_exercise_NN.py.
+
+    `topic`: name of the exercise. `points`: id of each answer cell -> points of its test cells, in order. `gaps`: how
+    many marked regions the answer cells have. `least_mutants`: that there must be in all; of each problem, five.
+    """
+
+    topic: ClassVar[str]
+    points: ClassVar[dict[str, list[int]]]
+    gaps: ClassVar[int]
+    least_mutants: ClassVar[int]
+
+    @classmethod
+    def pytest_generate_tests(cls, metafunc: pytest.Metafunc) -> None:
+        if "mutant" in metafunc.fixturenames:
+            metafunc.parametrize("mutant", mutants(cls.topic), ids=lambda mutant: mutant.path.stem)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def session(cls) -> Session:
+        return Session(cls.topic)
+
+    @pytest.fixture
+    def release(self):
+        """The module that generates the release; it needs nbgrader."""
+        from warplab.checks import release
+
+        return release
+
+    def test_release_is_generated_from_source(self, release):
+        """On disk, where an author has yet to commit it, or as committed, where a learner has written into it."""
+        folder, wanted = f"exercises/{self.topic}", release.release_files(self.topic)
+        stale = [
+            path
+            for path, content in wanted.items()
+            if content not in ((ROOT / folder / path).read_bytes(), committed(f"{folder}/{path.as_posix()}"))
+        ]
+        assert stale == [], "run make exercises"
+        tracked = git("ls-files", folder)
+        if tracked is not None:
+            assert set(tracked.decode().split()) <= {f"{folder}/{path.as_posix()}" for path in wanted}
+
+    def test_solving_only_fills_the_marked_gaps(self, release):
+        """Release and source have the same cells, and differ inside the marked regions only."""
+        source, given = source_notebook(self.topic).cells, release.release_notebook(self.topic).cells
+        assert [cell.id for cell in source] == [cell.id for cell in given]
+        gaps = 0
+        for solved, blank in zip(source, given, strict=True):
+            text = solved.source
+            if is_solution(solved):
+                text, count = re.subn(r"(?m)^( *).*BEGIN SOLUTION.*\n(?:.*\n)*?.*END SOLUTION.*$", r"\1", text)
+                gaps += count
+            elif is_grade(solved):
+                text, count = re.subn(r"(?m)^.*BEGIN HIDDEN TESTS.*\n(?:.*\n)*?.*END HIDDEN TESTS.*(?:\n|$)", "", text)
+                assert count == 1, cell_id(solved)
+                assert text.rstrip() != solved.source.rstrip()
+            assert blank.source.rstrip("\n") == text.rstrip("\n"), solved.id
+        assert gaps == self.gaps
+
+    def test_release_shows_no_solution_and_no_hidden_test(self):
+        text = committed(f"exercises/{self.topic}/{self.topic}.ipynb").decode()
+        assert not re.search("BEGIN SOLUTION|END SOLUTION|HIDDEN TESTS", text)
+
+    def test_points(self, session):
+        cells = session.cells
+        found = {p: [cells[t].metadata.nbgrader.points for t in tests] for p, tests in session.tests.items()}
+        assert found == self.points
+        for name, cell in cells.items():
+            assert cell.metadata.nbgrader.schema_version == 3, name
+            assert cell.metadata.nbgrader.locked != is_solution(cell), name
+
+    def test_solution_gets_every_point(self, session):
+        for problem in session.tests:
+            assert session.failures(problem, session.cells[problem].source) == {}
+
+    def test_blank_gets_no_point(self, session, release):
+        given = cells_by_id(release.release_notebook(self.topic))
+        for problem, tests in session.tests.items():
+            assert session.failures(problem, given[problem].source).keys() == set(tests)
+
+    def test_mutant_is_rejected_for_its_reason(self, session, mutant):
+        failures = session.failures(mutant.problem, mutant.cell)
+        assert failures.keys() == mutant.loses
+        first = next(failures[test] for test in session.tests[mutant.problem] if test in failures)
+        assert re.search(mutant.reason, first), first
+
+    def test_there_are_enough_mutants(self, session):
+        found = mutants(self.topic)
+        count = Counter(mutant.problem for mutant in found)
+        assert count.keys() == session.tests.keys()
+        assert min(count.values()) >= 5
+        assert len(found) == len({(m.problem, m.cell.strip()) for m in found}) >= self.least_mutants
+
+    @pytest.mark.gpu
+    def test_a_gpu_changes_no_grade(self, session):
+        """With the real numba.cuda and cupy the same answers win and lose the same points."""
+        assert backend.name() == "gpu"
+        for problem in session.tests:
+            assert session.failures(problem, session.cells[problem].source) == {}
+        for mutant in mutants(self.topic):
+            assert session.failures(mutant.problem, mutant.cell).keys() == mutant.loses, mutant.path.name
