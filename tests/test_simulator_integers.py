@@ -212,3 +212,27 @@ def test_integer_conversions_that_saturate():
         assert seen == [min(max(v, info.min), info.max) for v in values]
     seen = numerics.saturate_integer(np.array([0, 127, 2**64 - 1], np.uint64), "i8").tolist()
     assert seen == [0, 127, 2**63 - 1]
+
+
+def nth_one(mask: int, base: int, offset: int) -> int:
+    """fns, as the PTX ISA writes it."""
+    if offset == 0:
+        return base if base < 32 and mask >> base & 1 else 0xFFFFFFFF
+    place, left = base, abs(offset) - 1
+    while 0 <= place < 32:
+        if mask >> place & 1:
+            if left == 0:
+                return place
+            left -= 1
+        place += 1 if offset > 0 else -1
+    return 0xFFFFFFFF
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_find_the_nth_one(data):
+    masks = data.draw(numbers(32))
+    bases = data.draw(st.lists(st.integers(0, 40), min_size=LANES, max_size=LANES))
+    offsets = data.draw(st.lists(st.integers(-34, 34) | st.just(-(1 << 31)), min_size=LANES, max_size=LANES))
+    seen = numerics.find_nth(array(masks, 32), array(bases, 32), array(offsets, 32, True))
+    assert seen.tolist() == [nth_one(*args) for args in zip(masks, bases, offsets, strict=True)]

@@ -226,6 +226,36 @@ def test_packing_and_unpacking():
     assert run(body, [("b64", x)], "b64").tolist() == [0x5566778811223344]
 
 
+def test_128_bits_side_by_side():
+    x = np.array([0x1122334455667788, 2**64 - 1], np.uint64)
+    body = """
+        .reg .b128 %q, %r; .reg .b64 %lo, %hi;
+        mov.b128 %q, {%a, 5};
+        mov.b128 %r, %q;
+        mov.b128 {%lo, %hi}, %r;
+        add.u64 %d, %lo, %hi;
+    """
+    assert run(body, [("b64", x)], "b64").tolist() == [0x112233445566778D, 4]
+    body = """
+        .reg .b128 %q; .reg .b64 %lo, %hi; .shared .align 16 .b8 s[1024];
+        mov.u32 %t, %tid.x; shl.b32 %t, %t, 4; mov.u32 %n, s; add.u32 %n, %n, %t;
+        mov.b128 %q, {7, %a};
+        st.shared.b128 [%n], %q;
+        ld.shared.b128 %q, [%n];
+        mov.b128 {_, %d}, %q;
+    """
+    assert run(body, [("b64", x)], "b64").tolist() == x.tolist()
+    with pytest.raises(UnsupportedInstruction, match="a 128-bit register used as a number"):
+        run(".reg .b128 %q; mov.b128 %q, {%a, %a}; add.u64 %d, %q, 1;", [("b64", x)], "b64")
+
+
+def test_find_the_nth_one():
+    masks = [0b1011_0000, 1, 0, 0xFFFFFFFF]
+    assert run("fns.b32 %d, %a, 4, 2;", [("b32", masks)], "b32").tolist() == [5, 2**32 - 1, 2**32 - 1, 5]
+    body = "mov.b32 %t, -1; fns.b32 %d, %a, 6, %t;"
+    assert run(body, [("b32", masks)], "b32").tolist() == [5, 0, 2**32 - 1, 6]
+
+
 def test_registers_hold_bits():
     x = np.array([1.0, -2.0], np.float32)
     assert run("mov.b32 %d, %a;", [("f32", x)], "b32").tolist() == [0x3F800000, 0xC0000000]
