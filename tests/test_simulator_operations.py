@@ -229,24 +229,24 @@ def test_packing_and_unpacking():
 def test_128_bits_side_by_side():
     x = np.array([0x1122334455667788, 2**64 - 1], np.uint64)
     body = """
-        .reg .b128 %q, %r; .reg .b64 %lo, %hi;
-        mov.b128 %q, {%a, 5};
-        mov.b128 %r, %q;
-        mov.b128 {%lo, %hi}, %r;
+        .reg .b128 %w, %x; .reg .b64 %lo, %hi;
+        mov.b128 %w, {%a, 5};
+        mov.b128 %x, %w;
+        mov.b128 {%lo, %hi}, %x;
         add.u64 %d, %lo, %hi;
     """
     assert run(body, [("b64", x)], "b64").tolist() == [0x112233445566778D, 4]
     body = """
-        .reg .b128 %q; .reg .b64 %lo, %hi; .shared .align 16 .b8 s[1024];
+        .reg .b128 %w; .reg .b64 %lo, %hi; .shared .align 16 .b8 s[1024];
         mov.u32 %t, %tid.x; shl.b32 %t, %t, 4; mov.u32 %n, s; add.u32 %n, %n, %t;
-        mov.b128 %q, {7, %a};
-        st.shared.b128 [%n], %q;
-        ld.shared.b128 %q, [%n];
-        mov.b128 {_, %d}, %q;
+        mov.b128 %w, {7, %a};
+        st.shared.b128 [%n], %w;
+        ld.shared.b128 %w, [%n];
+        mov.b128 {_, %d}, %w;
     """
     assert run(body, [("b64", x)], "b64").tolist() == x.tolist()
     with pytest.raises(UnsupportedInstruction, match="a 128-bit register used as a number"):
-        run(".reg .b128 %q; mov.b128 %q, {%a, %a}; add.u64 %d, %q, 1;", [("b64", x)], "b64")
+        run(".reg .b128 %w; mov.b128 %w, {%a, %a}; add.u64 %d, %w, 1;", [("b64", x)], "b64")
 
 
 def test_find_the_nth_one():
