@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -215,6 +216,17 @@ print(found, hits)
     assert int(hits) <= 3
 
 
+def test_a_judge_keeps_nothing_open_of_the_submissions_before(nested):
+    def held():
+        return len(os.listdir("/proc/self/fd")), threading.active_count()
+
+    run(nested, "1")
+    before = held()
+    for _ in range(3):
+        run(nested, "1")
+    assert held() == before
+
+
 # Promises, tried from the inside
 
 
@@ -247,14 +259,13 @@ def test_without_bubblewrap_find_says_so(monkeypatch):
 
 
 def test_where_inner_namespaces_are_refused_each_submission_gets_a_bubblewrap(monkeypatch, tmp_path):
+    """As on a system whose security module lets bubblewrap, and nothing inside it, make namespaces."""
     sandbox_of("once")
     program = shutil.which("bwrap")
     wrapper = tmp_path / "bwrap"
-    # As on a system whose security module lets bubblewrap, and nothing inside it, make namespaces.
-    wrapper.write_text(
-        f'#!/bin/sh\nfor a in "$@"; do [ "$a" = nested ] && {{ echo "inner namespaces refused" >&2; exit 1; }}; done\n'
-        f'exec {program} "$@"\n'
-    )
+    # For root bubblewrap has no option for it.
+    refuse = 'for a in "$@"; do [ "$a" = nested ] && exit 1; done' if ROOT else 'set -- --disable-userns "$@"'
+    wrapper.write_text(f'#!/bin/sh\n{refuse}\nexec {program} "$@"\n')
     wrapper.chmod(0o755)
     monkeypatch.setattr(sandboxes.shutil, "which", lambda _: str(wrapper))
     sandboxes.find.cache_clear()
@@ -653,7 +664,7 @@ def test_two_graders_get_two_users():
 
 # As an ordinary user: what is there when an instructor grades without being root.
 
-ALSO_AS_USER = "(nested or limits) and (notebook_runs or survives) or preflight or nested and out_of_reach"
+ALSO_AS_USER = "(nested or limits) and (notebook_runs or survives) or preflight or nested and out_of_reach or refused"
 
 
 @pytest.mark.skipif(not ROOT, reason="this is an ordinary user already")

@@ -171,6 +171,7 @@ class SandboxedKernelManager(AsyncKernelManager):
         super().__init__(client_class=f"{__name__}.{_Client.__name__}", **options)
         self.zygotes, self.files, self.limits = zygotes, dict(files or {}), limits or Limits()
         self._channels = contextlib.ExitStack()  # the relay, its sockets, their folder
+        self._clients: list[AsyncKernelClient] = []
         self._kernel_spec = KernelSpec(argv=["sandboxed"], display_name="Python 3", language="python")
         self.provisioner = _Provisioner(kernel_spec=self._kernel_spec, parent=self)
         self.provisioner.manager = self
@@ -221,11 +222,19 @@ class SandboxedKernelManager(AsyncKernelManager):
 
     request_shutdown = _async_request_shutdown
 
+    def client(self, **options: Any) -> AsyncKernelClient:
+        """As AsyncKernelManager's; its channels are closed with the manager."""
+        self._clients.append(super().client(**options))
+        return self._clients[-1]
+
     def close(self) -> None:
         """End the kernel and close the sockets. May be called at any time, and again."""
         if self.provisioner.zygote is not None and self.provisioner.ended is None:
             self.provisioner.ended = self.provisioner.zygote.kill()
         self.provisioner.zygote = None
+        for client in self._clients:
+            client.stop_channels()
+        self._clients = []
         self._close_control_socket()
         self.context.destroy(linger=0)
         self._channels.close()
