@@ -149,7 +149,71 @@ def test_two_outputs_of_two_dimensions():
     launch = {"sizes": [3, 8], "launches": [lambda n: (1, n)], "rtol": 1e-5}
     checks.kernel(cuda_kernel(body, "const float* a, float* t, float* s"), make_case, **launch)
     wrong = cuda_kernel(body + "if (i == 5) s[5] += 1;", "const float* a, float* t, float* s")
-    assert "s is wrong in 1 of 8 elements, the first at index 5" in str(failure(wrong, make_case, **launch))
+    assert "s is wrong in 1 of 8 elements, the first at [5, 0]" in str(failure(wrong, make_case, **launch))
+
+
+def turned(rng, size):
+    rows, columns = size
+    a = distinct(rng, rows * columns).reshape(rows, columns)
+    return cases.Case({"a": a, "t": None, "rows": np.int32(rows), "columns": np.int32(columns)}, {"t": a.T.copy()})
+
+
+def turning(body: str) -> CudaSource:
+    place = "int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;"
+    return cuda_kernel(place + body, "const float* a, float* t, int rows, int columns")
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "look_at"),
+    [
+        ("if (x < columns && y < rows) t[x * rows + y] = a[y * columns + x];", "", ""),
+        (
+            "if (x < columns - 1 && y < rows) t[x * rows + y] = a[y * columns + x];",
+            r"t: 33 of 1320 elements were never written, the first at \[39, 0\] \(40 × 33 elements\)\.",
+            r"should write \[39, 0\] to \[39, 32\]: how do they find row and column",
+        ),
+        (
+            "if (x < columns && y < rows) t[x * rows + y] = a[(rows - 1 - y) * columns + x];",
+            r"t is wrong in 1280 of 1320 elements, the first at \[0, 0\]\.",
+            r"the index: element \[0, 0\] holds the right value of element \[0, 32\]",
+        ),
+        (
+            "if (x < columns) t[x * rows + y] = a[y * columns + x];",
+            r"a load of a\[1320\] reaches past the end of a \(1320 elements\)\.",
+            r"the index into a: the thread reads a\[1320\] for t\[33\]|the guard",
+        ),
+    ],
+)
+def test_grids_and_arrays_of_two_dimensions(body, said, look_at):
+    launch = {"sizes": [(3, 5), (33, 40)], "launches": [cases.cover_tiles((32, 8))]}
+    if not said:
+        return checks.kernel(turning(body), turned, **launch)
+    error = failure(turning(body), turned, **launch)
+    assert re.search(said, str(error)), error
+    assert re.search(look_at, error.look_at), error
+    assert "size 33 × 40, 2 × 5 blocks of 32 × 8 threads, seed" in error.where
+
+
+@given(st.integers(1, 200), st.integers(1, 200))
+def test_tiles_cover_a_matrix_and_no_more(rows, columns):
+    (across, down), block = cases.cover_tiles((32, 8), tile=(32, 16))((rows, columns))
+    assert block == (32, 8)
+    assert (across - 1) * 32 < columns <= across * 32
+    assert (down - 1) * 16 < rows <= down * 16
+
+
+@given(st.integers(0, 2**32), st.integers(1, 2**14))
+def test_sums_of_summable_values_are_exact(seed, n):
+    rng = np.random.default_rng(seed)
+    values = cases.summable(rng, n)
+    assert values.dtype == np.float32
+    for order in (values, values[::-1], rng.permutation(values)):
+        assert np.cumsum(order)[-1] == np.sum(values, dtype=np.float64)
+
+
+def test_more_summable_values_than_sums_are_exact_for():
+    with pytest.raises(ValueError, match="summable: 16385 elements, expected 1 to 16384"):
+        cases.summable(np.random.default_rng(), 2**14 + 1)
 
 
 def test_elements_written_in_front_are_found():
@@ -478,3 +542,30 @@ def test_seeds_and_device_of_a_session():
     before = device.launches
     checks.kernel(RIGHT, PRODUCT, sizes=[4])
     assert device.launches == before
+
+
+# -- predictions -------------------------------------------------------------------------------------------
+
+
+def test_predictions(capsys):
+    checks.predictions({"a": 4, "b": 5.0, "c": None}, {"a": 4, "b": 5})
+    assert capsys.readouterr().out == "prediction: right for 'a', 'b'.\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"a": 4, "b": None}, "prediction has no number yet for 'b'."),
+        ({}, "prediction has no number yet for 'a', 'b'."),
+        ({"a": 4, "b": "5"}, "prediction has no finite number for 'b'."),
+        ({"a": 4, "b": float("nan")}, "prediction has no finite number for 'b'."),
+        ({"a": True, "b": 7}, "prediction has no finite number for 'a'."),
+        ({"a": 4, "b": 6}, "prediction is wrong for 1 of 2: 'b'."),
+        ([4, 7], "prediction is no dict."),
+    ],
+)
+def test_wrong_predictions_are_named_and_the_right_number_is_not(given, said):
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.predictions(given, {"a": 4, "b": 7})
+    assert str(caught.value).startswith(said)
+    assert "7" not in str(caught.value).replace("[4, 7]", "").replace("'b': 7", "")

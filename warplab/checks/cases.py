@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -31,8 +32,10 @@ class Case:
         }
 
 
-MakeCase = Callable[[np.random.Generator, int], Case]
-Launch = tuple[int, int]  # blocks in the grid, threads in a block
+Size = int | tuple[int, ...]  # such as the number of elements, or rows and columns
+Dimensions = int | tuple[int, ...]  # x, y, z
+MakeCase = Callable[[np.random.Generator, Size], Case]
+Launch = tuple[Dimensions, Dimensions]  # blocks in the grid, threads in a block
 
 
 def elementwise(
@@ -70,9 +73,25 @@ def distinct(rng: np.random.Generator, n: int, dtype: np.typing.DTypeLike = np.f
     return (1 + (rng.choice(2**20, n, replace=False) + 0.5) * 2.0**-17).astype(dtype)
 
 
+def summable(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """float32 multiples of 1/8 between -64 and 64: sums of up to 2**14 of them are exact, added in any order."""
+    if not 0 < prod(shape) <= 2**14:
+        raise ValueError(f"summable: {prod(shape)} elements, expected 1 to {2**14}")
+    return rng.integers(-512, 513, shape).astype(np.float32) / np.float32(8)
+
+
 def cover(block: int, *, elements: int = 1) -> Callable[[int], Launch]:
     """A launch with one thread for every `elements` elements or a few more: as few blocks of `block` as reach n."""
     return lambda n: (-(-n // (block * elements)), block)
+
+
+def cover_tiles(block: tuple[int, int], *, tile: tuple[int, int] | None = None) -> Callable[[tuple[int, int]], Launch]:
+    """A launch of two dimensions for a size of (rows, columns): a block for every tile, or a part of one.
+
+    `tile`: (columns, rows) that a block covers; one element a thread if it is not given.
+    """
+    across, down = tile or block
+    return lambda size: ((-(-size[1] // across), -(-size[0] // down)), block)
 
 
 def poisoned(like: np.ndarray) -> np.ndarray:

@@ -55,6 +55,26 @@ class Outside:
         return f"the index into {self.array}, and the guard: the last element is {self.array}[{self.size - 1}]"
 
 
+def place(index: int, shape: tuple[int, ...]) -> str:
+    """Where element `index`, counted through the array, is: "[7]", or "[1, 2]" in an array of two dimensions."""
+    at = (index,) if len(shape) == 1 else np.unravel_index(index, shape)
+    return f"[{', '.join(str(int(i)) for i in at)}]"
+
+
+def unwritten_places(written: np.ndarray) -> tuple[str, str]:
+    """As `unwritten`, for arrays of two and more dimensions."""
+    missing = np.argwhere(~written)
+    first = place(int(np.flatnonzero(~written)[0]), written.shape)
+    size = " × ".join(map(str, written.shape))
+    what = f"{len(missing)} of {written.size} elements were never written, the first at {first}"
+    ends = [f"[{', '.join(map(str, corner))}]" for corner in (missing.min(axis=0), missing.max(axis=0))]
+    return (
+        f"{what} ({size} elements)",
+        f"the threads that should write {' to '.join(dict.fromkeys(ends))}: how do they find row and column, "
+        "and what does their guard compare with what?",
+    )
+
+
 def unwritten(written: np.ndarray, grid: int, block: int) -> tuple[str, str]:
     """What was left out, and where to look, for an output of which `written` (1-D bool) elements were stored."""
     n, count = written.size, int(written.sum())
@@ -128,8 +148,11 @@ def overrun(before: np.ndarray, after: np.ndarray, n: int, threads: int, group: 
     )
 
 
-def wrong_values(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray) -> str:
-    """Where to look for an output (1-D) whose elements `wrong` (indices) have the wrong value."""
+def wrong_values(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray, shape: tuple[int, ...]) -> str:
+    """Where to look for an output whose elements `wrong` have the wrong value.
+
+    `got`, `expected`: of one dimension, `wrong` indices into them; `shape`: that the array has.
+    """
     values, wanted = got[wrong], expected[wrong]
     if np.issubdtype(expected.dtype, np.floating):
         if np.isnan(values).all():
@@ -140,7 +163,8 @@ def wrong_values(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray) -> st
             return "the types: every wrong value is the right one rounded to 16 bits"
     source = np.flatnonzero(expected == values[0])
     if source.size:
-        return f"the index: element {wrong[0]} holds the right value of element {source[0]}"
+        here, there = (str(i) if len(shape) == 1 else place(i, shape) for i in (int(wrong[0]), int(source[0])))
+        return f"the index: element {here} holds the right value of element {there}"
     if wrong.size == 1 and wrong[0] == expected.size - 1:
         return "the last element"
     if wrong.size < 4 and wrong[0] >= expected.size // 4 * 4:

@@ -18,11 +18,11 @@ import numpy as np
 from ..simulator.counters import COUNTERS, LaunchProfile
 from ..simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError
 from . import explain
-from .cases import DEFAULT_SIZES, POISON_BYTE, Case, Launch, MakeCase, cover, poisoned, same_bits
+from .cases import DEFAULT_SIZES, POISON_BYTE, Case, Dimensions, Launch, MakeCase, Size, cover, poisoned, same_bits
 from .errors import CheckFailed, kind_of, line_of
 from .session import device, fresh_seed
 
-Limit = float | Callable[[int], float]
+Limit = float | Callable[[Size], float]
 Language = Literal["Numba", "CUDA C++"]
 ALIGNMENT = 512  # bytes, as of every allocation
 BAND_ELEMENTS = 8192  # at least, on each side of an array
@@ -37,16 +37,24 @@ class _Run:
     kernel: Any
     name: str
     case: Case
-    n: int
-    grid: int
-    block: int
+    n: Size
+    grid: Dimensions
+    block: Dimensions
     seed: int
     rtol: float
     atol: float
 
+    @property
+    def blocks(self) -> int:
+        return int(np.prod(self.grid))
+
+    @property
+    def threads_a_block(self) -> int:
+        return int(np.prod(self.block))
+
     def where(self) -> str:
-        blocks, threads = _count(self.grid, "block"), _count(self.block, "thread")
-        return f"n = {self.n}, {blocks} of {threads}, seed {self.seed}"
+        size = f"n = {self.n}" if isinstance(self.n, int) else f"size {_times(self.n)}"
+        return f"{size}, {_dimensions(self.grid, 'block')} of {_dimensions(self.block, 'thread')}, seed {self.seed}"
 
     def failed(self, problem: str, **details: str) -> CheckFailed:
         return CheckFailed(f"{self.name}: {problem}", where=self.where(), **details)
@@ -56,8 +64,8 @@ def kernel(
     kernel: Any,
     make_case: MakeCase,
     *,
-    sizes: Iterable[int] = DEFAULT_SIZES,
-    launches: Iterable[Launch | Callable[[int], Launch]] = (cover(32), cover(128)),
+    sizes: Iterable[Size] = DEFAULT_SIZES,
+    launches: Iterable[Launch | Callable[[Size], Launch]] = (cover(32), cover(128)),
     limits: Mapping[str, Limit] | None = None,
     language: Language | None = None,
     rtol: float = 0.0,
@@ -67,8 +75,9 @@ def kernel(
     """Check a kernel on every size and launch; raise `CheckFailed` at the first thing that is wrong.
 
     `kernel`: a kernel made by `@cuda.jit`, `%%cuda` or `cp.RawModule`.
-    `make_case(rng, n)`: the arguments and the expected result for size n, such as `elementwise` makes.
-    `launches`: (blocks, threads a block), or functions of n that return it.
+    `make_case(rng, n)`: the arguments and the expected result for size n, such as `elementwise` makes. A size is an
+    integer or a tuple of them, (rows, columns) for example.
+    `launches`: (blocks, threads a block), each an integer or up to three of them, or functions of n that return it.
     `limits`: counter of `Counts`, or derived property such as "sectors_per_load_request" -> the most that a launch
     may reach, a number or a function of n.
     `language`: what the kernel must be written in.
@@ -78,13 +87,13 @@ def kernel(
     name = _name(kernel, language)
     seed = fresh_seed() if seed is None else seed
     # Largest first: on many elements mistakes can be told apart that look alike on one.
-    sizes, launches = sorted(set(sizes), reverse=True), list(launches)
+    sizes, launches = sorted(set(sizes), key=lambda n: (np.prod(n), n), reverse=True), list(launches)
     if not sizes or not launches:
         raise ValueError("no sizes or no launches to check")
     for n in sizes:
         for number, launch in enumerate(launches):
             grid, block = launch(n) if callable(launch) else launch
-            case = make_case(np.random.default_rng([seed, n, number]), n)
+            case = make_case(np.random.default_rng([seed, *np.atleast_1d(n), number]), n)
             run = _Run(kernel, name, case, n, grid, block, seed, rtol, atol)
             _check(run, limits or {})
     print(f"{name}: right for {_count(len(sizes), 'size')} and {_count(len(launches), 'launch shape')}.")
@@ -92,6 +101,14 @@ def kernel(
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _times(numbers: tuple[int, ...]) -> str:
+    return " × ".join(map(str, numbers))
+
+
+def _dimensions(value: Dimensions, what: str) -> str:
+    return _count(value, what) if isinstance(value, int) else f"{_times(value)} {what}s"
 
 
 def _name(kernel: Any, language: Language | None) -> str:
@@ -201,7 +218,7 @@ def _outside(run: _Run, error: IllegalAddress) -> dict[str, str]:
         "got": str(error),
         "look_at": look_at,
     }
-    threads = run.grid * run.block
+    threads = run.blocks * run.threads_a_block
     guarded = {
         name: _Guarded(value, threads, POISON_BYTE + number) for number, (name, value) in enumerate(arrays.items())
     }
@@ -214,7 +231,7 @@ def _outside(run: _Run, error: IllegalAddress) -> dict[str, str]:
     odd = explain.odd_width(profile.accesses, {name: value.itemsize for name, value in guarded.items()})
     if odd:
         return failure | {"look_at": odd}
-    store = _next_store(profile, error, guarded)
+    store = _next_store(profile, _linear(error.block, run.grid), _linear(error.thread, run.block), guarded)
     if store is None:
         return failure
     name, index = store
@@ -232,13 +249,21 @@ def _outside(run: _Run, error: IllegalAddress) -> dict[str, str]:
     return failure | {"got": f"{error}\nAllowed to go on, the kernel {what} ({name}).", "look_at": look_at}
 
 
-def _next_store(profile: LaunchProfile, error: IllegalAddress, guarded: dict[str, _Guarded]) -> tuple[str, int] | None:
+def _linear(place: tuple[int, int, int] | None, size: Dimensions) -> int | None:
+    """Number of a block in its grid, or of a thread in its block."""
+    x, y, *_ = (*np.atleast_1d(size).tolist(), 1)
+    return None if place is None else place[0] + x * (place[1] + y * place[2])
+
+
+def _next_store(
+    profile: LaunchProfile, block: int | None, thread: int | None, guarded: dict[str, _Guarded]
+) -> tuple[str, int] | None:
     """Array and index of the store that the illegal access belongs to: itself, or the next of the same thread."""
-    if error.block is None or error.thread is None:
+    if block is None or thread is None:
         return None
     met = False
     for access in profile.accesses:
-        lanes = np.flatnonzero((access.block == error.block[0]) & (access.thread == error.thread[0]))
+        lanes = np.flatnonzero((access.block == block) & (access.thread == thread))
         if access.space != "global" or not lanes.size:
             continue
         address = int(access.address[lanes[0]])
@@ -309,10 +334,11 @@ def _check_arrays(run: _Run, buffers: dict[str, np.ndarray]) -> None:
             changed = np.flatnonzero(~same_bits(buffers[name], value).ravel())
             if changed.size:
                 at = changed[0]
+                element = name + explain.place(at, value.shape)
                 raise run.failed(
                     f"the input {name} was modified.",
-                    expected=f"{name}[{at}] = {value.ravel()[at]}",
-                    got=f"{name}[{at}] = {buffers[name].ravel()[at]}",
+                    expected=f"{element} = {value.ravel()[at]}",
+                    got=f"{element} = {buffers[name].ravel()[at]}",
                     look_at="what stands to the left of =",
                     kind="input modified",
                 )
@@ -325,11 +351,14 @@ def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray) -
     if run.case.arguments[name] is None:
         written = ~same_bits(flat, poisoned(wanted))
         if not written.all():
-            what, look_at = explain.unwritten(written, run.grid, run.block)
             at = np.flatnonzero(~written)[0]
+            if got.ndim == 1:
+                what, look_at = explain.unwritten(written, run.blocks, run.threads_a_block)
+            else:
+                what, look_at = explain.unwritten_places(written.reshape(got.shape))
             raise run.failed(
                 f"{name}: {what}.",
-                expected=f"{name}[{at}] = {wanted[at]}",
+                expected=f"{name}{explain.place(at, got.shape)} = {wanted[at]}",
                 got="what was in memory before the launch",
                 look_at=look_at,
                 kind="not written",
@@ -340,11 +369,13 @@ def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray) -
     wrong = np.flatnonzero(~right)
     if wrong.size:
         at = wrong[0]
+        place = explain.place(at, got.shape)
         raise run.failed(
-            f"{name} is wrong in {wrong.size} of {wanted.size} elements, the first at index {at}.",
-            expected=f"{name}[{at}] = {wanted[at]}",
-            got=f"{name}[{at}] = {flat[at]}",
-            look_at=explain.wrong_values(flat, wanted, wrong),
+            f"{name} is wrong in {wrong.size} of {wanted.size} elements, the first at "
+            f"{f'index {at}' if got.ndim == 1 else place}.",
+            expected=f"{name}{place} = {wanted[at]}",
+            got=f"{name}{place} = {flat[at]}",
+            look_at=explain.wrong_values(flat, wanted, wrong, got.shape),
         )
 
 

@@ -1,0 +1,41 @@
+"""The check of numbers that a learner told before running anything: `predictions`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import CheckFailed
+
+
+def predictions(given: Any, right: Mapping[str, float], *, name: str = "prediction", rtol: float = 1e-9) -> None:
+    """Check that `given`, a dict, has the number `right[key]` for each key of `right`; other keys do not matter.
+
+    A failure names the keys whose number is wrong, and never the right number. Raises `CheckFailed`.
+    """
+    if not isinstance(given, Mapping):
+        raise CheckFailed(f"{name} is no dict.", got=f"{type(given).__name__}: {given!r}", kind="wrong type")
+    missing = [key for key in right if given.get(key) is None]
+    if missing:
+        raise CheckFailed(f"{name} has no number yet for {_listed(missing)}.", kind="not written")
+    for key in right:
+        value = given[key]
+        number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+        if not number or not math.isfinite(value):
+            raise CheckFailed(
+                f"{name} has no finite number for {key!r}.", got=f"{type(value).__name__}: {value!r}", kind="wrong type"
+            )
+    wrong = [key for key, value in right.items() if not math.isclose(given[key], value, rel_tol=rtol)]
+    if wrong:
+        raise CheckFailed(
+            f"{name} is wrong for {len(wrong)} of {len(right)}: {_listed(wrong)}.",
+            got=", ".join(f"{key!r}: {given[key]!r}" for key in wrong),
+        )
+    print(f"{name}: right for {_listed(list(right))}.")
+
+
+def _listed(keys: list[str]) -> str:
+    return ", ".join(map(repr, keys))
