@@ -150,3 +150,20 @@ class Clocks:
 def _starts(values: np.ndarray) -> np.ndarray:
     """Where runs of equal values begin."""
     return np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
+
+
+def clocks_needed(instructions) -> bool:
+    """Can something order accesses of a block otherwise than a barrier of the whole block does?"""
+    fences = flags = False
+    for i in instructions:
+        modifiers = set(i.modifiers)
+        if i.opcode in ("bar", "barrier") and ("arrive" in modifiers or len(i.operands) > 1 + 2 * ("red" in modifiers)):
+            return True
+        if i.opcode == "mbarrier" or (i.opcode == "cp" and "mbarrier" in modifiers):
+            return True
+        fences |= i.opcode in ("membar", "fence")
+        if i.opcode in ("atom", "red", "ld", "st") and modifiers.isdisjoint(("global", "const", "param", "local")):
+            if not modifiers.isdisjoint(("acquire", "release", "acq_rel")):
+                return True
+            flags |= i.opcode in ("atom", "red") or not modifiers.isdisjoint(("volatile", "relaxed"))
+    return fences and flags

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,9 +15,10 @@ from .access import Accessor, Addresses
 from .asynchronous import AsynchronousCopies
 from .atomics import Atomics
 from .checks import Checks
-from .counters import WARP_SIZE, LaunchProfile
+from .counters import LaunchProfile
 from .counting import Counting
 from .errors import Index3, InvalidLaunch, SimulatorError
+from .geometry import Geometry, chunk_geometry
 from .groups import Group
 from .heap import Heap
 from .matrix import MatrixOperations
@@ -136,7 +136,7 @@ class Device:
         try:
             with np.errstate(all="ignore"):
                 for number, run in enumerate(runs):
-                    geometry = _geometry(grid, block, run.first, run.blocks)
+                    geometry = chunk_geometry(grid, block, run.first, run.blocks)
                     counting = tally.of(number) if tally is not None else None
                     chunk = Chunk(
                         self, entry, translation, geometry, bytes(buffer), shared_bytes, options, counting, races
@@ -250,64 +250,6 @@ class Device:
                     f"{len(data)} were given"
                 )
         return grid, block
-
-
-@dataclass(eq=False, frozen=True)
-class Geometry:
-    """Lanes of a chunk: `blocks` thread blocks of `threads` threads from linear block `first` on."""
-
-    grid: Index3
-    block: Index3
-    first: int
-    blocks: int
-    threads: int
-    special: dict[str, np.ndarray]
-    block_of: np.ndarray
-    warp_of: np.ndarray
-    lane_of: np.ndarray
-    warp_sizes: np.ndarray
-
-
-@functools.lru_cache(maxsize=16)
-def _geometry(grid: Index3, block: Index3, first: int, blocks: int) -> Geometry:
-    lanes = _lanes(block, blocks)
-    linear = np.arange(first, first + blocks)
-    special = dict(lanes.special)
-    for axis, name in enumerate("xyz"):
-        index = _register(linear // math.prod(grid[:axis]) % grid[axis])
-        special[f"%ctaid.{name}"] = index if index.shape[0] == 1 else np.repeat(index, lanes.threads)
-        special[f"%nctaid.{name}"] = _register(grid[axis])
-    return replace(lanes, grid=grid, first=first, special=special)
-
-
-@functools.lru_cache(maxsize=16)
-def _lanes(block: Index3, blocks: int) -> Geometry:
-    """What all chunks of so many blocks have in common."""
-    threads = block[0] * block[1] * block[2]
-    lane = np.arange(blocks * threads)
-    block_of, thread = lane // threads, lane % threads
-    warps_per_block = -(-threads // WARP_SIZE)
-    sizes = np.full(warps_per_block, WARP_SIZE)
-    sizes[-1] = threads - WARP_SIZE * (warps_per_block - 1)
-    special = {}
-    for axis, name in enumerate("xyz"):
-        special[f"%tid.{name}"] = _register(thread // math.prod(block[:axis]) % block[axis])
-        special[f"%ntid.{name}"] = _register(block[axis])
-    special["%laneid"] = _register(thread % WARP_SIZE)
-    special["%warpid"] = _register(thread // WARP_SIZE)
-    special["%nwarpid"] = _register(warps_per_block)
-    bit = np.uint64(1) << (thread % WARP_SIZE).astype(np.uint64)
-    for name, mask in (("eq", bit), ("le", 2 * bit - 1), ("lt", bit - 1), ("ge", -bit), ("gt", -(2 * bit))):
-        special[f"%lanemask_{name}"] = _register(mask.astype(np.uint64) & np.uint64(0xFFFFFFFF))
-    warp_of = block_of * warps_per_block + thread // WARP_SIZE
-    lane_of = (thread % WARP_SIZE).astype(np.uint32)
-    return Geometry((0, 0, 0), block, 0, blocks, threads, special, block_of, warp_of, lane_of, np.tile(sizes, blocks))
-
-
-def _register(values) -> np.ndarray:
-    """One entry a lane, or a single one where all are equal."""
-    values = np.asarray(values, np.uint32).reshape(-1)
-    return values[:1].copy() if (values == values[0]).all() else values
 
 
 class Chunk:

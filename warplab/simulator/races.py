@@ -15,72 +15,18 @@ memory a write that its thread followed by a fence or a release counts as publis
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from .access import Addresses
-from .clocks import Clocks
+from .clocks import Clocks, clocks_needed
 from .counters import WARP_SIZE
 from .elements import element, of_shared
 from .errors import DataRace
 from .memory import ORIGIN
+from .race_records import Event, Record, Who
 
 _NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that records of zeros are empty ones
 _PENDING_LANES = 1 << 25  # loads noted at most, counted in lanes
-
-
-class _Who(NamedTuple):
-    """Lanes at one time, an int32 entry each: thread, block and warp in the grid, epoch of the block, time of the warp.
-
-    One serves all accesses of all lanes between two barriers.
-    """
-
-    thread: np.ndarray
-    block: np.ndarray
-    warp: np.ndarray
-    epoch: np.ndarray
-    time: np.ndarray
-
-
-class _Event:
-    """An access by `who`. The words of the lanes' first bytes are found when they are asked for: most never are."""
-
-    __slots__ = ("_factor", "_places", "_shift", "now", "site", "who")
-
-    def __init__(self, site, who: _Who, now: int, places: np.ndarray, shift: int, factor: int) -> None:
-        self.site, self.who, self.now = site, who, now
-        self._places, self._shift, self._factor = places, shift, factor
-
-    @property
-    def word(self) -> np.ndarray:
-        word = self._places + self._shift
-        if self._factor != 1:
-            word *= self._factor
-        lanes = self.who.thread.shape[0]
-        return word if word.shape[0] == lanes else np.repeat(word, lanes)
-
-
-class _Record:
-    """Who touched each word of an allocation, or of a chunk's shared memory. Arrays are made at the first store."""
-
-    def __init__(self, words: int, allocation=None) -> None:
-        self.words, self.allocation = words, allocation
-        self.stored = False
-        self.pending: list[_Event] = []
-
-    def make(self, clocks: bool) -> None:
-        if self.stored:
-            return
-        self.stored = True
-        if clocks:  # when words were written, last read, and first read by which warps of the reader's block
-            self.written_at, self.read_at, self.first_read_at = np.zeros((3, self.words), np.int32)
-            self.read_by = np.zeros(self.words, np.uint32)
-        # Zeros take host memory only where they are overwritten, so that a large array touched in part costs little.
-        self.writer, self.reader, self.reader_warp, self.reader_block = np.zeros((4, self.words), np.int32)
-        self.write_epoch, self.write_time, self.write_site, self.write_fences = np.zeros((4, self.words), np.int32)
-        self.read_epoch, self.read_time, self.read_site = np.zeros((3, self.words), np.int32)
-        self.atomic = np.zeros(self.words, bool)
 
 
 class Races:
@@ -96,12 +42,12 @@ class Races:
         }
         self.written = {s.space for s in sites if s.op != "load"}
         self.atomics = any(s.op == "atomic" for s in sites)
-        self.needs_clocks = _needs_clocks([i for block in translation.blocks for i in block.counted])
+        self.needs_clocks = clocks_needed([i for block in translation.blocks for i in block.counted])
         self.clocks: Clocks | None = None
         self.ordered = False  # by a barrier or a warp sync, so far: epochs and times are not all zero
         self.fences: np.ndarray | None = None  # fences passed by each thread of the grid
         self.fence_epochs = np.zeros(blocks + 1, np.int32)  # of each block, at its latest fence
-        self.allocations: dict[int, _Record] = {}
+        self.allocations: dict[int, Record] = {}
 
     def start(self, chunk) -> None:
         """A new chunk of blocks: its shared memory is new, its blocks have passed no barrier."""
@@ -110,12 +56,12 @@ class Races:
         self.thread_of = np.arange(first * self.threads + 1, first * self.threads + chunk.lanes + 1, dtype=np.int32)
         self.block_of = (chunk.block_of + (first + 1)).astype(np.int32)
         self.warp_of = (chunk.warp_of + (first * self.warps_per_block + 1)).astype(np.int32)
-        self.latest: dict[str, tuple[object, _Who]] = {}  # made since the latest barrier: for all lanes, for some
+        self.latest: dict[str, tuple[object, Who]] = {}  # made since the latest barrier: for all lanes, for some
         self.epochs = np.zeros(chunk.blocks, np.int32)
         self.times = np.zeros(chunk.warps, np.int32)
         self.clocks = Clocks(chunk) if self.needs_clocks else None
         self.epoch_stored = False  # a store to shared memory since the last barrier of all blocks
-        self.shared = _Record(chunk.access.shared.nbytes // self.word["shared"])
+        self.shared = Record(chunk.access.shared.nbytes // self.word["shared"])
         self.pending_lanes = sum(self._lanes(record) for record in self.allocations.values())
 
     def finish(self) -> None:
@@ -245,7 +191,7 @@ class Races:
     def _words(self, site, space: str) -> int:
         return max(1, site.width // self.word[space])
 
-    def _event(self, site, space: str, addresses: Addresses, lanes, allocation) -> tuple[_Record | None, _Event | None]:
+    def _event(self, site, space: str, addresses: Addresses, lanes, allocation) -> tuple[Record | None, Event | None]:
         size, start = self.word[space], 0
         if space == "shared":
             record = self.shared
@@ -255,26 +201,26 @@ class Races:
             start = allocation.address
             record = self.allocations.get(start)
             if record is None:
-                record = self.allocations[start] = _Record(-(-allocation.nbytes // size), allocation)
+                record = self.allocations[start] = Record(-(-allocation.nbytes // size), allocation)
         who, item = self._who(lanes), site.item
         now = 0 if self.clocks is None else self.clocks.now
         if addresses.bits & (item - 1) or site.offset & (item - 1):
             places = (addresses.at(site.offset).view(np.int64) - start) // size
-            return record, _Event(site, who, now, places, 0, 1)
+            return record, Event(site, who, now, places, 0, 1)
         places, shift = addresses.items(item), (site.offset - (start & (ORIGIN - 1))) // item
-        return record, _Event(site, who, now, places, shift, item // size)
+        return record, Event(site, who, now, places, shift, item // size)
 
-    def _who(self, lanes) -> _Who:
+    def _who(self, lanes) -> Who:
         key = "all" if lanes is None else "some"
         of, who = self.latest.get(key, (None, None))
         if who is None or of is not lanes:
             chunk = self.chunk
             if lanes is None:
                 epoch, time = self.epochs[chunk.block_of], self.times[chunk.warp_of]
-                who = _Who(self.thread_of, self.block_of, self.warp_of, epoch, time)
+                who = Who(self.thread_of, self.block_of, self.warp_of, epoch, time)
             else:
                 epoch, time = self.epochs[chunk.block_of[lanes]], self.times[chunk.warp_of[lanes]]
-                who = _Who(self.thread_of[lanes], self.block_of[lanes], self.warp_of[lanes], epoch, time)
+                who = Who(self.thread_of[lanes], self.block_of[lanes], self.warp_of[lanes], epoch, time)
             self.latest[key] = lanes, who
         return who
 
@@ -284,7 +230,7 @@ class Races:
         for record in self.allocations.values():
             self._flush(record, "global")
 
-    def _flush(self, record: _Record, space: str) -> None:
+    def _flush(self, record: Record, space: str) -> None:
         """Compare the noted loads with the writes before them, and record them for the writes to come."""
         if record.stored:
             for event in record.pending:
@@ -293,17 +239,17 @@ class Races:
                     self._read(record, space, event, first + k if k else first)
             self._forget(record)
 
-    def _forget(self, record: _Record) -> None:
+    def _forget(self, record: Record) -> None:
         self.pending_lanes -= self._lanes(record)
         record.pending.clear()
 
     @staticmethod
-    def _lanes(record: _Record) -> int:
+    def _lanes(record: Record) -> int:
         return sum(event.who.thread.shape[0] for event in record.pending)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
-    def _behind_writer(self, record: _Record, event: _Event, word: np.ndarray) -> np.ndarray:
+    def _behind_writer(self, record: Record, event: Event, word: np.ndarray) -> np.ndarray:
         """Lanes whose word another thread wrote with nothing to order the two."""
         writer = record.writer[word]
         race = (writer != _NONE) & (writer != event.who.thread)
@@ -317,13 +263,13 @@ class Races:
                 race &= ~self._knows(event, writer, block, record.written_at[word])
         return race
 
-    def _knows(self, event: _Event, others: np.ndarray, blocks: np.ndarray, time: np.ndarray) -> np.ndarray:
+    def _knows(self, event: Event, others: np.ndarray, blocks: np.ndarray, time: np.ndarray) -> np.ndarray:
         """Lanes that know what threads `others` of `blocks` did at `time`."""
         first = self.thread_of[0]
         same = blocks == event.who.block
         return same & self.clocks.knows(event.who.thread - first, np.where(same, others - first, 0), time)
 
-    def _published(self, record: _Record, word: np.ndarray) -> np.ndarray:
+    def _published(self, record: Record, word: np.ndarray) -> np.ndarray:
         """Words whose writer has passed a fence since, or after a barrier a thread of its block has; or that an atomic
         wrote in a kernel with fences."""
         if self.fences is None:
@@ -333,7 +279,7 @@ class Races:
         published = self.fences[writer] > record.write_fences[word]
         return published | (record.write_epoch[word] < self.fence_epochs[block]) | record.atomic[word]
 
-    def _read(self, record: _Record, space: str, event: _Event, word: np.ndarray) -> None:
+    def _read(self, record: Record, space: str, event: Event, word: np.ndarray) -> None:
         race = self._behind_writer(record, event, word)
         if race.any() and space == "global":
             race &= ~self._published(record, word)
@@ -348,11 +294,11 @@ class Races:
             record.read_epoch[word], record.read_time[word] = event.who.epoch, event.who.time
 
     @staticmethod
-    def _mine(threads: np.ndarray, event: _Event) -> bool:
+    def _mine(threads: np.ndarray, event: Event) -> bool:
         """Is each word known to its lane's own thread alone? Then lanes share none either."""
         return bool((threads == event.who.thread).all())
 
-    def _add_readers(self, record: _Record, event: _Event, word: np.ndarray) -> None:
+    def _add_readers(self, record: Record, event: Event, word: np.ndarray) -> None:
         names = (
             (record.reader, event.who.thread),
             (record.reader_warp, event.who.warp),
@@ -366,9 +312,9 @@ class Races:
             if (record.reader[word] == event.who.thread).all():
                 return  # the first to read these words, and each lane its own
             old[:] = _NONE
-        fresh = (old == _NONE) | (
-            (record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch)
-        )
+        fresh = old == _NONE
+        fresh |= (record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch)
+        fresh |= (record.reader_warp[word] == event.who.warp) & (record.read_time[word] < event.who.time)
         for record_of, mine in names:
             record_of[word] = np.where(fresh | (record_of[word] == mine), mine, _SEVERAL)
             shared = record_of[word] != mine  # several lanes of this very access read the word
@@ -376,8 +322,8 @@ class Races:
         if (old != _NONE).any():
             self._add_reading_warps(record, event, word, fresh)
 
-    def _add_reading_warps(self, record: _Record, event: _Event, word: np.ndarray, fresh: np.ndarray | None) -> None:
-        """`fresh`: lanes that are the first to read their word since a write or a barrier; None: all."""
+    def _add_reading_warps(self, record: Record, event: Event, word: np.ndarray, fresh: np.ndarray | None) -> None:
+        """`fresh`: lanes whose read comes after all others of their word since its write; None: all."""
         if self.clocks is None:
             return
         first = word if fresh is None else word[fresh]
@@ -385,7 +331,7 @@ class Races:
         column = (event.who.warp - 1) % self.warps_per_block
         np.bitwise_or.at(record.read_by, word, np.uint32(1) << column.astype(np.uint32))
 
-    def _write(self, record: _Record, space: str, event: _Event, word: np.ndarray, addresses, values) -> None:
+    def _write(self, record: Record, space: str, event: Event, word: np.ndarray, addresses, values) -> None:
         atomic = event.site.op == "atomic"
         race = self._behind_writer(record, event, word)
         if race.any():
@@ -425,7 +371,7 @@ class Races:
         if reader.any():  # what warp and block read it no longer counts then
             record.reader[word] = _NONE
 
-    def _knows_readers(self, record: _Record, event: _Event, word: np.ndarray, reader: np.ndarray) -> np.ndarray:
+    def _knows_readers(self, record: Record, event: Event, word: np.ndarray, reader: np.ndarray) -> np.ndarray:
         """Lanes that know of all reads of their word."""
         blocks = record.reader_block[word]
         lanes, time = event.who.thread - self.thread_of[0], record.read_at[word]
@@ -445,7 +391,7 @@ class Races:
             same = same & (view[k:].take(index) == values[k])
         return same
 
-    def _one_value(self, record: _Record, space: str, event: _Event, word, same_word, values) -> None:
+    def _one_value(self, record: Record, space: str, event: Event, word, same_word, values) -> None:
         """Lanes of one store share a word: a race unless they write the same."""
         different = np.zeros(word.shape, bool)
         for value in values:  # lanes that share a word of an aligned access share all its words
@@ -457,9 +403,7 @@ class Races:
         if same_word.any():
             self._report("writes", "writes", record, record.writer, None, space, event, word, same_word)
 
-    def _report(
-        self, does: str, did: str, record: _Record, others, sites, space: str, event: _Event, word, race
-    ) -> None:
+    def _report(self, does: str, did: str, record: Record, others, sites, space: str, event: Event, word, race) -> None:
         place = int(np.argmax(race))
         thread, other = int(event.who.thread[place]) - 1, int(others[word[place]]) - 1
         at = int(word[place]) * self.word[space]
@@ -495,20 +439,3 @@ _NO_BARRIER = (
 def _numbers(index) -> str:
     block, thread = index
     return f"{thread} of block {block}"
-
-
-def _needs_clocks(instructions) -> bool:
-    """Can something order accesses of a block otherwise than a barrier of the whole block does?"""
-    fences = flags = False
-    for i in instructions:
-        modifiers = set(i.modifiers)
-        if i.opcode in ("bar", "barrier") and ("arrive" in modifiers or len(i.operands) > 1 + 2 * ("red" in modifiers)):
-            return True
-        if i.opcode == "mbarrier" or (i.opcode == "cp" and "mbarrier" in modifiers):
-            return True
-        fences |= i.opcode in ("membar", "fence")
-        if i.opcode in ("atom", "red", "ld", "st") and modifiers.isdisjoint(("global", "const", "param", "local")):
-            if not modifiers.isdisjoint(("acquire", "release", "acq_rel")):
-                return True
-            flags |= i.opcode in ("atom", "red") or not modifiers.isdisjoint(("volatile", "relaxed"))
-    return fences and flags
