@@ -52,6 +52,21 @@ KERNEL warp_tree(int* a) {
     }
     if (t == 0) a[0] = s[0];
 }
+KERNEL warp_butterfly(int* a) {  // a word's reader of one step writes it in the next
+    __shared__ int s[32];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    SYNC;
+    for (int k = 16; k; k /= 2) {
+        if (!(t & k)) {
+            int v = s[t];
+            s[t] = v + s[t ^ k];
+            s[t ^ k] = v - s[t ^ k];
+        }
+        SYNC;
+    }
+    a[t] = s[t];
+}
 KERNEL shift_in_place(int* a, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i + 1 < n) a[i] = a[i + 1];
@@ -121,7 +136,7 @@ def test_missing_barrier_before_the_next_tile():
     assert (caught.value.line, caught.value.other_line) == (line_of("s[t] = a[k * 64"), line_of("sum += s[63 - t]"))
 
 
-@pytest.mark.parametrize("kernel", ["warp_reverse", "warp_tree"])
+@pytest.mark.parametrize("kernel", ["warp_reverse", "warp_tree", "warp_butterfly"])
 def test_lock_step_orders_nothing_but_syncwarp_does(kernel):
     a = np.arange(64, dtype=np.int32)
     for sync in ("__syncthreads()", "__syncwarp()"):
