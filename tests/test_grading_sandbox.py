@@ -25,7 +25,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
 
-from warplab.grading import linux
+from warplab.grading import linux, users
 from warplab.grading import sandbox as sandboxes
 from warplab.grading.kernel_manager import SandboxedKernelManager, Zygotes
 from warplab.grading.limits import Limits
@@ -367,14 +367,15 @@ os._exit(0)
     assert processes_with(marker) == []
 
 
-def test_nothing_outlives_a_judge_that_is_killed():
-    sandbox_of("nested")
+@pytest.mark.parametrize("isolation", ["nested", "limits"])
+def test_nothing_outlives_a_judge_that_is_killed(isolation):
+    sandbox_of(isolation)
     marker = f"warplab-{secrets.token_hex(8)}"
     script = f"""
 import time
 from tests.test_grading_sandbox import *
 code = "import subprocess, sys; subprocess.Popen({sleeper(marker)})"
-with busy_kernel(Zygotes(sandbox_of("nested"), warmed=False), code):
+with busy_kernel(Zygotes(sandbox_of("{isolation}"), warmed=False), code):
     time.sleep(60)
 """
     folder = Path(__file__).resolve().parents[1]
@@ -385,6 +386,13 @@ with busy_kernel(Zygotes(sandbox_of("nested"), warmed=False), code):
         judge.kill()
         judge.wait()
     until(lambda: processes_with(marker) == [])
+
+
+@pytest.mark.skipif(not ROOT, reason="needs root")
+def test_a_pooled_user_is_cleared_before_it_is_used_again():
+    with users.pooled_user() as user:
+        left = subprocess.Popen(["sleep", "60"], user=user, group=user, extra_groups=[])
+    assert left.wait(timeout=5) == -9
 
 
 def test_a_killed_zygote_is_replaced(nested):
@@ -650,15 +658,15 @@ def test_root_drops_to_a_pooled_user(anywhere):
         until(lambda: len(processes_with(marker)) == 1)
         status = Path(f"/proc/{processes_with(marker)[0]}/status").read_text()
     user = int(re.search(r"Uid:\s+(\d+)", status)[1])
-    assert user in sandboxes.POOL
+    assert user in users.POOL
     assert re.search(r"Groups:\s*(\d*)", status)[1] == ""
 
 
 @pytest.mark.skipif(not ROOT, reason="needs root")
 def test_two_graders_get_two_users():
-    with sandboxes.pooled_user() as first, sandboxes.pooled_user() as second:
+    with users.pooled_user() as first, users.pooled_user() as second:
         assert first != second
-    with sandboxes.pooled_user() as again:
+    with users.pooled_user() as again:
         assert again == first
 
 
@@ -671,7 +679,7 @@ ALSO_AS_USER = "(nested or limits) and (notebook_runs or survives) or preflight 
 def test_the_same_as_an_ordinary_user():
     sandbox_of("nested")
     packages = Path(pytest.__file__).parents[1]
-    with sandboxes.pooled_user() as user, tempfile.TemporaryDirectory(prefix="warplab-user-") as name:
+    with users.pooled_user() as user, tempfile.TemporaryDirectory(prefix="warplab-user-") as name:
         folder = Path(name)
         home = folder / "home"
         shutil.copytree(sandboxes.COURSE / "warplab", folder / "warplab", ignore=shutil.ignore_patterns("__pycache__"))

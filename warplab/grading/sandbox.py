@@ -10,11 +10,9 @@ Sources: bwrap(1), user_namespaces(7), pid_namespaces(7), unix(7).
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import json
 import os
-import pwd
 import select
 import shutil
 import signal
@@ -29,13 +27,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warplab.grading.limits import Limits
+from warplab.grading.users import pooled_user
 from warplab.grading.zygote import receive, send
 
 COURSE = Path(__file__).resolve().parents[2]
 SHOWN = ("warplab", "kernels")  # of the course; not its solutions, tests, submissions or gradebook
-# User ids that neither distributions nor systemd give to anyone (systemd.io/UIDS-GIDS: 60578 to 61183).
-POOL = range(60800, 61056)
-_LOCKS = Path("/run/warplab-grading")
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime")
@@ -303,27 +299,6 @@ def try_out(sandbox: Bubblewrap) -> str:
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
     return "" if ran.returncode == 0 else (ran.stderr.strip().splitlines() or [f"exit status {ran.returncode}"])[-1]
-
-
-@contextlib.contextmanager
-def pooled_user():
-    """For root: a user id that no account and no other grader uses, held while the context lasts. Otherwise None."""
-    if os.geteuid() != 0:
-        yield None
-        return
-    _LOCKS.mkdir(mode=0o700, exist_ok=True)
-    accounts = {account.pw_uid for account in pwd.getpwall()}
-    for user in POOL:
-        if user in accounts:
-            continue
-        with open(_LOCKS / str(user), "w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            yield user
-            return
-    raise SandboxError(f"all {len(POOL)} user ids of the pool are in use: are there that many graders on this machine?")
 
 
 class Zygote:
