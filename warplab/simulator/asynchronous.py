@@ -74,8 +74,16 @@ class AsynchronousCopies:
         self.copies: list[_Copy] = []
         self.outgoing: list[_OutCopy] = []
         self.issued = 0
-        # Groups that each lane has closed: of cp.async, of bulk copies out of shared memory.
-        self.committed, self.committed_bulk = np.zeros((2, chunk.lanes), np.int64)
+
+    @functools.cached_property
+    def committed(self) -> np.ndarray:
+        """Groups of cp.async that each lane has closed."""
+        return np.zeros(self.chunk.lanes, np.int64)
+
+    @functools.cached_property
+    def committed_bulk(self) -> np.ndarray:
+        """Groups of bulk copies out of shared memory that each lane has closed."""
+        return np.zeros(self.chunk.lanes, np.int64)
 
     # -- cp.async --------------------------------------------------------------------------------------------------
 

@@ -84,7 +84,8 @@ class Barriers:
     def __init__(self, scheduler) -> None:
         self.scheduler, self.chunk = scheduler, scheduler.chunk
         self.states: dict[int, _State] = {}
-        self.cluster, self.grid = _ClusterState(self.chunk), _GridState()
+        self.cluster: _ClusterState | None = None  # made when it is used
+        self.grid = _GridState()
 
     @property
     def waiting(self) -> list[np.ndarray]:
@@ -92,7 +93,7 @@ class Barriers:
         return [lanes for state in self._all_states() for _, lanes in state.waiting]
 
     def _all_states(self) -> list:
-        return [*self.states.values(), self.cluster, self.grid]
+        return [*self.states.values(), self.grid, *([self.cluster] if self.cluster is not None else [])]
 
     def arrive(self, block, group: Group) -> tuple[int, Group | None]:
         """Where the group goes on; None where its lanes have been put aside or let go."""
@@ -223,6 +224,8 @@ class Barriers:
     # -- barrier.cluster -------------------------------------------------------------------------------------------
 
     def _cluster(self, block, group: Group) -> tuple[int, Group | None]:
+        if self.cluster is None:
+            self.cluster = _ClusterState(self.chunk)
         chunk, state, lanes = self.chunk, self.cluster, group.all_lanes
         if "aligned" in block.last.modifiers:
             self._check_whole_warps(block, group)
@@ -276,7 +279,7 @@ class Barriers:
 
     def wake(self) -> bool:
         """Nothing else can run: threads may have ended meanwhile, and are then not waited for by clusters."""
-        return bool(self.cluster.waiting) and self._release_clusters()
+        return self.cluster is not None and bool(self.cluster.waiting) and self._release_clusters()
 
     # -- errors ----------------------------------------------------------------------------------------------------
 
