@@ -1,0 +1,169 @@
+"""Pictures of lab 03's measurements. Each takes what `measurements` returns, wrapped by `recordings.measure`, and
+carries the measurement's label: measured or recorded, on which GPU, when. The simulator's timeline of a warp is
+`warplab.draw_timeline`.
+
+Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from kernels.warp_divergence.order import LETTERS
+from warplab.recordings import Measurement
+from warplab.tables import count, duration
+
+FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
+DPI = 90
+BLUE, ORANGE, GREEN, PINK, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B6B6B", "#D9D9D9"
+SKY = "#56B4E9"
+COLOURS = dict(zip(LETTERS, (BLUE, SKY, ORANGE, "#E69F00", GREY), strict=True))
+WARP = 32
+
+
+def draw_order(m: Measurement, kernel: str = "ordered") -> Figure:
+    """Which lanes ran which letter when, from `measurements.order_of_sides`: a bar from each letter to the next.
+
+    `kernel`: one of those measured; ValueError names them.
+    """
+    row = _find(m.value, "kernel", kernel)
+    letters = sorted(row["letters"], key=lambda letter: letter["clocks"])
+    # A letter ends where the warp goes on with the next; the last is drawn as long as the one before it.
+    starts = [letter["clocks"] for letter in letters]
+    ends = [*starts[1:], 2 * starts[-1] - starts[-2]]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8, 2.4), dpi=DPI)
+        for letter, begin, end in zip(letters, starts, ends, strict=True):
+            first, lanes = letter["first_lane"], letter["lanes"]
+            ax.barh(first + lanes / 2, end - begin, lanes, begin, color=COLOURS[letter["letter"]])
+            where = ((begin + end) / 2, first + lanes / 2)
+            ax.annotate(letter["letter"], where, ha="center", va="center", color="white", weight="bold")
+        ax.set(ylim=(WARP, 0), xlim=(0, ends[-1]), xlabel="clocks of the multiprocessor", ylabel="lane")
+        ax.set_yticks([0, 4, 8, 16, 24, 32])
+        _finish(figure, ax, f"{kernel}: {row['sequence']}, {m.label}")
+    return _closed(figure)
+
+
+def draw_paths(m: Measurement) -> Figure:
+    """Time by the number of ways, by lane and by warp, from `measurements.path_costs`, beside K times one way."""
+    rows = m.value["rows"]
+    ways = [row["ways"] for row in rows]
+    one = rows[0]["by_warp_seconds"]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 3), dpi=DPI)
+        ax.plot(ways, [k * one for k in ways], "--", color=GREY, lw=1, label="K times one way")
+        for by, colour, label in (("lane", ORANGE, "ways by lane"), ("warp", BLUE, "ways by warp")):
+            ax.plot(ways, [row[f"by_{by}_seconds"] for row in rows], "o-", color=colour, ms=4, label=label)
+        ax.set(xscale="log", yscale="log", xlabel="ways K through the kernel")
+        ax.set_xticks(ways, [str(k) for k in ways])
+        ax.minorticks_off()
+        _duration_axis(ax.yaxis)
+        ax.legend(frameon=False)
+        _finish(figure, ax, f"{count(m.value['n'])} threads, {m.value['steps']} steps, {m.label}")
+    return _closed(figure)
+
+
+def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
+    """Warp efficiency (simulator) against time (GPU), one curve for each kind of work.
+
+    `paths` and `tasks`: from `measurements.path_costs` and `measurements.task_times`. The dashed line is what would be
+    if time were instructions alone: half the efficiency, twice the time.
+    """
+    ways = {"K ways by lane": [_point(row, "by_lane_", str(row["ways"])) for row in paths.value["rows"]]}
+    groups: dict[str, list[tuple[float, float, str]]] = {}
+    for row in tasks.value:
+        groups.setdefault(row["group"], []).append(_point(row, "", row["name"]))
+    with plt.rc_context(FONT):
+        figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.6), dpi=DPI, width_ratios=(2, 3))
+        for ax, curves, colours in zip(axes, (ways, groups), ((ORANGE,), (BLUE, GREEN, PINK)), strict=True):
+            for (name, points), colour in zip(curves.items(), colours, strict=True):
+                _curve(ax, name, points, colour)
+            highest = max(line.get_ydata().max() for line in ax.get_lines())
+            times = np.linspace(1, highest)
+            ax.plot(1 / times, times, "--", color=GREY, lw=1, label="time = 1 / efficiency")
+            ax.set(xlabel="warp efficiency (simulator)", ylabel="time, relative")
+            ax.legend(frameon=False, loc="upper right" if ax is axes[0] else "lower left")
+            _finish(figure, ax, "")
+        axes[0].set(xscale="log", yscale="log")
+        for axis in (axes[0].xaxis, axes[0].yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+        axes[1].set(xlim=(0, 1.3), ylim=(0.5, None))
+        axes[0].set_title(f"Efficiency and time, {tasks.label}", loc="left", weight="bold")
+        figure.tight_layout()
+    return _closed(figure)
+
+
+def _curve(ax: Axes, name: str, points: list[tuple[float, float, str]], colour: str) -> None:
+    """Points (efficiency, seconds, text), in units in which the most efficient one lies on time = 1 / efficiency."""
+    best = max(points, key=lambda point: point[0])
+    unit = best[0] * best[1]
+    ax.plot([p[0] for p in points], [p[1] / unit for p in points], "o-", color=colour, ms=4, lw=1, label=name)
+    for x, y, text in points:
+        ax.annotate(text, (x, y / unit), (5, 3), textcoords="offset points", fontsize=7.5, color=colour)
+
+
+def _point(row: dict[str, Any], prefix: str, name: str) -> tuple[float, float, str]:
+    return row[f"{prefix}warp_efficiency"], row[f"{prefix}seconds"], name
+
+
+def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
+    """Bandwidth of each kernel of `measurements.histogram_table` or `selection_table`, beside the copy and libraries.
+
+    `by`, `value`: which rows, "data" with "uniform" or "skewed", "share" with 0.1, 0.5 or 0.9; ValueError for others.
+    """
+    rows = [row for row in m.value["rows"] if row[by] == value]
+    if not rows:
+        raise ValueError(
+            f"{by} {value!r} was not measured; measured are {sorted({row[by] for row in m.value['rows']})}"
+        )
+    colours = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8, 0.9 + 0.27 * len(rows)), dpi=DPI)
+        for place, row in enumerate(rows):
+            ax.barh(place, row["gbps"], color=colours[row["language"]], height=0.68)
+            text = f" {_rate(row['gbps'])} GB/s"
+            if row["ratio_to_cub"] is not None:
+                text += f", {_rate(row['ratio_to_cub'])} of CUB"
+            ax.text(row["gbps"], place, text, va="center")
+        ax.axvline(m.value["copy_gbps"], color="black", lw=1, ls="--")
+        ax.annotate("copy", (m.value["copy_gbps"], -0.6), (0, 2), textcoords="offset points", ha="center")
+        ax.set_yticks(range(len(rows)), [row["name"] for row in rows])
+        ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.35 * m.value["copy_gbps"]), xlabel="GB/s")
+        _finish(figure, ax, "")
+        figure.suptitle(f"{count(m.value['n'])} elements, {by} {value}, {m.label}", fontsize=9, weight="bold")
+        figure.tight_layout()
+    return _closed(figure)
+
+
+def _rate(value: float) -> str:
+    return count(round(value)) if value >= 100 else f"{value:.3g}"
+
+
+def _find(rows: list[dict[str, Any]], key: str, value: str) -> dict[str, Any]:
+    row = next((row for row in rows if row[key] == value), None)
+    if row is None:
+        raise ValueError(f"{key} {value!r} was not measured; measured are {', '.join(row[key] for row in rows)}")
+    return row
+
+
+def _duration_axis(axis) -> None:
+    axis.set_major_formatter(FuncFormatter(lambda v, _: duration(v) if v > 0 else "0"))
+
+
+def _finish(figure: Figure, ax: Axes, title: str, pad: float = 6) -> None:
+    ax.set_title(title, loc="left", weight="bold", pad=pad)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(color=PALE, lw=0.6)
+    ax.set_axisbelow(True)
+    figure.tight_layout()
+
+
+def _closed(figure: Figure) -> Figure:
+    plt.close(figure)
+    return figure

@@ -1,0 +1,56 @@
+"""Launches of histogram.cu: counts of bytes, in six steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernels.warp_divergence.host import BLOCK, blocks, check_array, kernel, resident_blocks
+from warplab import cuda
+
+BINS = 256
+STEPS = ("global", "matched", "partition", "shared", "vector", "columns")
+LARGE_BLOCK = 1024  # for kernels that loop: the fewer blocks, the fewer copies of the bins to add up
+
+
+def histogram(x: Any, bins: Any, name: str = "cuda_histogram_columns") -> Any:
+    """bins[v] = number of bytes v in x; returns `bins` at once, before the kernel has finished.
+
+    `x`: CuPy array, uint8, of one axis and fewer than 2^32 elements. `bins`: the same, uint32 of shape (256,).
+    `name`: "cuda_histogram_" and one of STEPS, or "numba_histogram_" and global, matched or shared.
+    Raises TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    """
+    plan(x, bins, name)()
+    return bins
+
+
+def plan(x: Any, bins: Any, name: str) -> Callable[[], None]:
+    """Checks the arguments of `histogram` and returns a function that clears `bins` and launches."""
+    chosen = kernel(name)
+    check_array("x", x, np.uint8)
+    check_array("bins", bins, np.uint32, (BINS,))
+    if x.size >= 2**32:
+        raise ValueError(f"x has {x.size} elements; counts of 32 bits hold fewer than 2^32")
+    grid, block = shape(name, x.size)
+    # Numba converts a CuPy array at every launch and waits for its stream; converting once avoids that.
+    arguments = (x, bins, np.uint64(x.size)) if chosen.file else tuple(map(cuda.as_cuda_array, (x, bins)))
+
+    def run() -> None:
+        bins.fill(0)
+        if x.size:
+            chosen.launch(grid, block, arguments)
+
+    return run
+
+
+def shape(name: str, n: int) -> tuple[int, int]:
+    """Grid and block of a kernel for n elements: all elements at once, or as many blocks as run at a time."""
+    chosen = kernel(name)
+    if name.endswith(("global", "matched", "partition")):
+        return blocks(n), BLOCK
+    if not chosen.file:
+        return min(blocks(n), 1056), BLOCK
+    of_16 = blocks(n, 16) if name.endswith(("vector", "columns")) else n
+    return max(1, min(blocks(of_16, LARGE_BLOCK), resident_blocks(chosen, LARGE_BLOCK))), LARGE_BLOCK

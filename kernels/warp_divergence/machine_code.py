@@ -1,0 +1,133 @@
+"""Machine code (SASS) of kernels whose branches lab 03 looks at, beside their PTX.
+
+`sass` reads machine_code.json, so that the lesson needs no disassembler. What writes that file is
+`python -m kernels.warp_divergence.machine_code`, with nvdisasm (of the CUDA toolkit, or of the package
+nvidia-cuda-nvdisasm) on the PATH; it needs no GPU.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from kernels.warp_divergence.host import FOLDER, KERNELS, kernel, options
+from warplab import compilers
+from warplab.kernel import CudaSource
+
+ARCH = 90
+PATH = FOLDER / "machine_code.json"
+RECORDED = ("cuda_condition<4>", "cuda_condition<7>", "cuda_condition<8>", "cuda_branch", "cuda_ordered")
+
+
+def sass(name: str) -> list[str]:
+    """The machine code of a kernel in RECORDED, for compute capability 9.0: instructions and labels, a line each."""
+    if name not in RECORDED:
+        raise ValueError(f"the machine code of {name!r} was not recorded; recorded are {', '.join(RECORDED)}")
+    return recorded()["kernels"][name]
+
+
+def ptx(name: str) -> list[str]:
+    """The PTX of a kernel in CUDA C++, without declarations, comments and line numbers, a line each."""
+    chosen = kernel(name)
+    if not chosen.file:
+        raise ValueError(f"{name} is a kernel of Numba; give one of CUDA C++")
+    text = CudaSource((FOLDER / chosen.file).read_text(), chosen.entry, options(chosen.file)).ptx
+    body = _section(re.split(r"^\.(?:visible|weak) \.entry ", text, flags=re.MULTILINE)[1:], chosen.entry)
+    body = body.split("{", 1)[1].split("\n}", 1)[0]
+    lines = [re.sub(r"\s+", " ", re.sub(r"//.*", "", line)).strip() for line in body.splitlines()]
+    return [line for line in lines if line and not line.startswith((".", "{", "}"))]
+
+
+def _section(parts: list[str], entry: str) -> str:
+    """The part that begins with the name of `entry`, plain or as C++ mangles it. ValueError if there is none."""
+    plain = re.split(r"[<(]", entry)[0]
+    for part in parts:
+        name = re.match(r"\w*", part)[0]
+        if name == plain or name.startswith(f"_Z{len(plain)}{plain}I"):
+            return part
+    raise ValueError(f"there is no code of {entry}")
+
+
+def side_by_side(name: str, width: int = 58) -> str:
+    """PTX to the left, machine code to the right, as text; the lines of the two do not correspond."""
+    left, right = ptx(name), sass(name)
+    rows = max(len(left), len(right))
+    left += [""] * (rows - len(left))
+    right = right + [""] * (rows - len(right))
+    head = f"{'PTX':{width}}  SASS, sm_{ARCH}"
+    return "\n".join([head, *(f"{a:{width}.{width}}  {b}".rstrip() for a, b in zip(left, right, strict=True))])
+
+
+@functools.cache
+def recorded() -> dict:
+    """machine_code.json: compiler and disassembler, a checksum of each source file, and the kernels' lines."""
+    return json.loads(PATH.read_text())
+
+
+def checksums() -> dict[str, str]:
+    """SHA-256 of the code, without comments, of each file with a kernel in RECORDED."""
+    files = sorted({KERNELS[name].file for name in RECORDED})
+    return {file: hashlib.sha256(_code(file).encode()).hexdigest() for file in files}
+
+
+def _code(file: str) -> str:
+    lines = [re.sub(r"\s*//.*", "", line) for line in (FOLDER / file).read_text().splitlines()]
+    return "\n".join(line for line in lines if line)
+
+
+def _disassembled(name: str) -> list[str]:
+    chosen = kernel(name)
+    template = "<" in chosen.entry
+    source = (FOLDER / chosen.file).read_text()
+    if template:  # an instance, under a name that needs no look-up
+        source += f"\ntemplate __global__ void {chosen.entry}(const float *, float *, int);\n"
+    cubin = compilers.compile_cubin(source, chosen.file, ARCH, options(chosen.file))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "kernel.cubin"
+        path.write_bytes(cubin)
+        text = subprocess.run(["nvdisasm", "-c", str(path)], capture_output=True, text=True, check=True).stdout
+    return parse(text, chosen.entry)
+
+
+def parse(text: str, entry: str) -> list[str]:
+    """Instructions and labels of one kernel in nvdisasm's output; without the padding behind the code."""
+    section = _section(re.split(r"^//-+ \.text\.", text, flags=re.MULTILINE)[1:], entry)
+    lines = []
+    for line in section.splitlines():
+        instruction = re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", line)
+        label = re.match(r"(\.L_x_\d+):", line)
+        if instruction:
+            lines.append("    " + instruction[1].replace("`", ""))
+        elif label:
+            lines.append(label[1] + ":")
+    while lines and (lines[-1] == "    NOP" or re.match(r"\.L_x_\d+:|    BRA \(\.L_x_\d+\)$", lines[-1])):
+        lines.pop()
+    return lines
+
+
+def _version(command: list[str]) -> str:
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return re.search(r"V(\d+\.\d+\.\d+)", text)[1]
+
+
+def main() -> None:
+    """Writes machine_code.json."""
+    from cuda.bindings import nvrtc
+
+    _, major, minor = nvrtc.nvrtcVersion()
+    content = {
+        "compiler": f"NVRTC {major}.{minor}, sm_{ARCH}",
+        "disassembler": f"nvdisasm {_version(['nvdisasm', '--version'])}",
+        "sources": checksums(),
+        "kernels": {name: _disassembled(name) for name in RECORDED},
+    }
+    PATH.write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Launches of primitives.cu: sums and scans of each 32 neighbouring elements by shuffles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernels.warp_divergence.host import BLOCK, WARP, blocks, check_array, check_block, kernel
+
+
+def warp_sums(x: Any, out: Any, name: str = "cuda_warp_sums", *, block: int = BLOCK) -> Any:
+    """out[w] = x[32 w] + ... + x[32 w + 31], of what there is; returns `out` at once.
+
+    `x`: device array, int32, of one axis and length n. `out`: the same of length n / 32, rounded up. `name`: of the
+    kernel, "cuda_warp_sums" or "numba_warp_sums". `block`: a multiple of 32. Raises TypeError, ValueError for what does
+    not fit.
+    """
+    return _launch(name, x, out, blocks(x.size, WARP), block)
+
+
+def warp_scans(x: Any, out: Any, name: str = "cuda_warp_scans", *, block: int = BLOCK) -> Any:
+    """out[i] = x[32 w] + ... + x[i] with w = i / 32; returns `out` at once. Arguments as for `warp_sums`.
+
+    `out`: int32 of length n.
+    """
+    return _launch(name, x, out, x.size, block)
+
+
+def _launch(name: str, x: Any, out: Any, length: int, block: int) -> Any:
+    chosen = kernel(name)
+    check_block(block)
+    check_array("x", x, np.int32)
+    check_array("out", out, np.int32, (length,))
+    if x.size:
+        arguments = (x, out, np.int32(x.size)) if chosen.file else (x, out)
+        chosen.launch(blocks(x.size, block), block, arguments)
+    return out
