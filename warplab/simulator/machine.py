@@ -35,7 +35,8 @@ _OTHER = {"bfe": 3, "bfi": 2, "clz": 2}
 _QUICK = frozenset(("approx", "full"))
 _WIDE_TYPES = frozenset(("s64", "u64", "b64"))
 _INTEGERS = frozenset(f"{letter}{bits}" for letter in "us" for bits in (8, 16, 32, 64))
-_ONE_ADDRESS = 9  # more for an integer added to one address: one lane adds the sum of its warp
+# More for an integer added to one address: one lane adds the sum of its warp.
+_ONE_ADDRESS = {"u32": 9, "s32": 9, "u64": 14}
 
 
 def machine_instructions(blocks: list[Block]) -> dict[int, int]:
@@ -59,10 +60,10 @@ def machine_instructions(blocks: list[Block]) -> dict[int, int]:
                 pointers.update(destinations(i))
             elif "global" in i.modifiers and not touched:
                 amount, touched = amount + 1, True
-            if i.opcode in ("atom", "red") and "add" in i.modifiers and i.modifiers[-1] in ("u32", "s32"):
+            if i.opcode in ("atom", "red") and "add" in i.modifiers and i.modifiers[-1] in _ONE_ADDRESS:
                 base = next(operand.base for operand in i.operands if isinstance(operand, Address))
                 if isinstance(base, Register) and base.name in pointers:
-                    amount += _ONE_ADDRESS
+                    amount += _ONE_ADDRESS[i.modifiers[-1]]
             result[id(i)] = amount
     _move_exits(blocks, result)
     return result
