@@ -467,9 +467,9 @@ print(number < 30000)  # bubblewrap's own tmpfs has no limit of files
     assert (texts[1], ended) == ("'alive'", None)
 
 
-def test_a_flood_of_output_is_stopped(anywhere):
+def test_a_flood_of_output_is_stopped(nested):
     limits = Limits(traffic_bytes=4 << 20, wall_seconds=30)
-    ended = until_ended(anywhere, "while True: print('x' * 100000)", limits)
+    ended = until_ended(nested, "while True: print('x' * 100000)", limits)
     assert ended.reason == "output"
     assert "4 MiB" in ended.text
 
@@ -672,7 +672,7 @@ def test_two_graders_get_two_users():
 
 # As an ordinary user: what is there when an instructor grades without being root.
 
-ALSO_AS_USER = "(nested or limits) and (notebook_runs or survives) or preflight or nested and out_of_reach or refused"
+ALSO_AS_USER = "nested and (notebook_runs or survives or out_of_reach) or limits and survives or preflight or refused"
 
 
 @pytest.mark.skipif(not ROOT, reason="this is an ordinary user already")
@@ -704,7 +704,7 @@ def test_the_same_as_an_ordinary_user():
         command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", ALSO_AS_USER]
         ran = subprocess.run([*command, "tests/test_grading_sandbox.py"], env=environment, **options)
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
-    assert int(re.search(r"(\d+) passed", ran.stdout)[1]) >= 8, ran.stdout
+    assert int(re.search(r"(\d+) passed", ran.stdout)[1]) >= 7, ran.stdout
     assert "skipped" not in ran.stdout
 
 
