@@ -33,6 +33,7 @@ ROOT = Path(warplab.__file__).resolve().parent.parent
 EQUAL = (
     *(f"global_{op}_{what}" for op in ("load", "store") for what in ("requests", "sectors", "bytes")),
     *(f"shared_{op}_{what}" for op in ("load", "store", "atomic") for what in ("wavefronts", "conflicts")),
+    *(f"shared_copy_{what}" for what in ("requests", "wavefronts")),
     *(f"global_atomic_{what}" for what in ("requests", "sectors")),
     *(f"local_{op}_requests" for op in ("load", "store")),
 )
@@ -225,13 +226,14 @@ class Comparison:
 
 
 def compare(topic: str, recorded: dict[str, Any]) -> list[Comparison]:
-    """Every counter in COMPARED and the warp efficiency of every launch.
-
-    ValueError when ncu.json does not fit the table of launches.
+    """Every counter in COMPARED and the warp efficiency of every launch, but for what is newer than the recording
+    (`unrecorded`). ValueError when ncu.json does not fit the table of launches.
     """
     result = []
     for launch in launches(topic):
         entry = recorded["launches"].get(launch.name)
+        if entry is None and recorded["launches"]:
+            continue
         if entry is None or [tuple(entry["grid"]), tuple(entry["block"])] != [launch.grid, launch.block]:
             raise ValueError(
                 f"kernels/{topic}/ncu.json does not hold the launch {launch.name!r} as it is now; "
@@ -242,8 +244,19 @@ def compare(topic: str, recorded: dict[str, Any]) -> list[Comparison]:
         result += [
             Comparison(launch.name, name, read[name], counts[name], launch.allowed(name))
             for name in (*COMPARED, EFFICIENCY)
+            if name in read
         ]
     return result
+
+
+def unrecorded(topic: str, recorded: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Launches and counters of today that the recording, being older, lacks: the next `make compare-ncu` on a machine
+    with a GPU brings them."""
+    held = recorded["launches"]
+    counters = next(iter(held.values()))["counters"] if held else {}
+    return [launch.name for launch in launches(topic) if launch.name not in held], [
+        name for name in COMPARED if name not in counters
+    ]
 
 
 def text(comparisons: Iterable[Comparison]) -> str:

@@ -25,6 +25,9 @@ One number in a cell: both counted it. Two: ncu / **simulator**. The rules behin
   where, throughout the warp, lane i reads what lane i ^ 1 reads, or lane i what lane i ^ 2 reads, or one of the two is
   idle; stores never do. `ldmatrix` takes eight rows at a time. Conflicts are the wavefronts beyond one for each part
   that has a lane.
+- **Copies of `cp.async`** write to shared memory as stores do, by half- and quarter-warps, but each lane for itself,
+  also to a word that others write. What they read comes out of the L1 cache, which has the same 32 banks: a part whose
+  sources have more conflicts there takes as many wavefronts as that needs.
 - **Merged accesses**: `ptxas` makes one access of 8 or 16 bytes of neighbouring 4-byte ones of a basic block where
   it can prove the alignment. The simulator does the same (`warplab/simulator/merging.py`), so that the row of `A` in
   a tiled matrix product is read four words at a time.
@@ -76,12 +79,17 @@ def document(results: dict[str, tuple[dict[str, Any], list[ncu.Comparison]]]) ->
     parts.append("## Summary\n")
     header = ("counter", "launches that count it", "equal", "within what is allowed", "beyond", "largest difference")
     parts.append(_markdown(header, _summary_rows(every)))
-    launches = sum(len(ncu.launches(topic)) for topic in results)
+    launches = sum(len(recorded["launches"]) for recorded, _ in results.values())
     beyond = sum(not c.holds for c in every)
     parts.append(f"{launches} launches, {len(every)} counters compared, {beyond} differ by more than is allowed.\n")
+    parts += [
+        _newer(topic, recorded) for topic, (recorded, _) in results.items() if any(ncu.unrecorded(topic, recorded))
+    ]
     sections: dict[str, list[tuple[ncu.Launch, dict, list[ncu.Comparison]]]] = {}
     for topic, (recorded, comparisons) in results.items():
         for launch in ncu.launches(topic):
+            if launch.name not in recorded["launches"]:
+                continue
             own = [c for c in comparisons if c.launch == launch.name]
             entry = recorded["launches"][launch.name]["counters"]
             sections.setdefault(launch.section or topic, []).append((launch, entry, own))
@@ -102,7 +110,7 @@ def _section(rows: list[tuple[ncu.Launch, dict, list[ncu.Comparison]]]) -> str:
             (
                 launch.name + mark,
                 *(_shape(x) for x in (launch.grid, launch.block)),
-                *(_cell(cells[name]) for name in shown),
+                *(_cell(cells.get(name)) for name in shown),
                 "{:.1f} / **{:.1f}** / {:.1f}".format(*numbers),
             )
         )
@@ -117,7 +125,16 @@ def _note(notes: list[str], difference: ncu.Difference) -> str:
     return f" ({notes.index(difference.reason) + 1})"
 
 
-def _cell(c: ncu.Comparison) -> str:
+def _newer(topic: str, recorded: dict[str, Any]) -> str:
+    launches, counters = ncu.unrecorded(topic, recorded)
+    what = [f"{len(launches)} launches"] if launches else []
+    what += [ncu.LABELS[name] for name in counters]
+    return f"Newer than the recording of `{topic}`, and so not compared: {', '.join(what)}.\n"
+
+
+def _cell(c: ncu.Comparison | None) -> str:
+    if c is None:  # not recorded
+        return "–"
     return f"{c.ncu}" if c.equal else f"{c.ncu} / **{c.simulator}**"
 
 

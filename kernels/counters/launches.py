@@ -27,7 +27,8 @@ _TEMPLATES = {
     "global_memory.cu": [f"{k}<{t[0]}>" for k in ("copy_strided", "gather", "scatter") for t in TYPES.values()],
     "shared_memory.cu": [f"{k}<{t[0]}>" for k in ("shared_load", "shared_store") for t in TYPES.values()]
     + ["matmul_tiled<16>", "matmul_tiled<32>"],
-    "asynchronous.cu": [f"copy_async<{TYPES[width][0]}>" for width in (4, 8, 16)],
+    "asynchronous.cu": [f"{k}<{TYPES[width][0]}>" for k in ("copy_async", "copy_async_apart") for width in (4, 8, 16)]
+    + ["copy_tile<false>", "copy_tile<true>"],
     "divergence.cu": [],
     "atomics.cu": [],
 }
@@ -224,6 +225,28 @@ def _asynchronous() -> list[Launch]:
             arguments = data(1024 * items, dtype), empty(1024 * items, dtype), stride
             name = f"cp.async of {width} bytes, stride {stride}"
             result.append(_launch(name, file, f"copy_async<{type_name}>", 4, 256, *arguments))
+    return [*result, *_copies(file)]
+
+
+def _copies(file: str) -> list[Launch]:
+    """cp.async with bank conflicts on the writing side, on the reading side, and on both."""
+    result = []
+    for width, apart in ((4, (0, 1, 2, 3, 8, 16)), (8, (0, 1, 2, 3, 8, 16)), (16, (0, 1, 2, 3, 4, 8))):
+        type_name, dtype, items = TYPES[width]
+        pairs = [*((1, k) for k in apart if k), *((k, 1) for k in apart if k != 1), (0, 0), (4, 4), (2, 8), (8, 2)]
+        for source, target in pairs:
+            name = f"cp.async of {width} bytes, {source} apart to {target} apart"
+            arguments = data(64 * 16 * items, dtype), empty(64 * items, dtype), source, target
+            result.append(_launch(name, file, f"copy_async_apart<{type_name}>", 1, 64, *arguments))
+    for columns, pitch, target in ((4, 4, 4), (4, 64, 4), (4, 64, 5), (8, 8, 8), (8, 64, 8), (8, 64, 9)):
+        arguments = data(64 * 64 * 4), empty(64 * columns * 4), columns, pitch, target
+        name = f"tile of {16 * columns}-byte rows, {16 * pitch} apart to {16 * target} apart"
+        result.append(_launch(name, file, "copy_tile<false>", 1, 128, *arguments))
+        if target == columns:
+            result.append(_launch(f"{name}, swizzled", file, "copy_tile<true>", 1, 128, *arguments))
+    for zeros in (0, 2, 4):
+        name = f"cp.async by every other thread, {zeros} of 4 without source"
+        result.append(_launch(name, file, "copy_async_some", 1, 256, data(256), empty(256), zeros))
     return result
 
 
@@ -370,9 +393,9 @@ _DIFFERENCES = {
     "histogram, global": (Difference("global_atomic_sectors", 0.02, _REPEATED),),
     "Numba: histogram": (Difference("global_atomic_sectors", 0.02, _REPEATED),),
     **{
-        f"cp.async of {width} bytes, stride {stride}": (Difference("global_load_bytes", math.inf, _NOT_COUNTED),)
-        for width in (4, 8, 16)
-        for stride in (1, 2)
+        launch.name: (Difference("global_load_bytes", math.inf, _NOT_COUNTED),)
+        for launch in _asynchronous()
+        if not launch.name.startswith("ldmatrix")
     },
 }
 _SECTIONS = {
