@@ -17,6 +17,8 @@ from .coordinator import Grading
 from .course import CONFIG, Course, CourseError
 from .gradebook import Book
 from .ledger import Ledger, LedgerError
+from .preflight import preflight
+from .sandbox import SandboxError, find
 from .workers import DaskWorkers, Executor, LocalWorkers, NoJudge
 
 
@@ -26,7 +28,7 @@ def main(argv: list[str] | None = None) -> int:
     folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE)
     try:
         return _grade(arguments, Course(folder))
-    except (CourseError, LedgerError, NoJudge) as error:
+    except (CourseError, LedgerError, NoJudge, SandboxError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
     except SQLAlchemyError as error:
         print(
@@ -48,7 +50,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("assignment", help="such as 01_vector_multiply")
     parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"where {CONFIG} is (default: here)")
     parser.add_argument(
-        "--workers", type=_positive, default=os.cpu_count() or 1, metavar="N", help="processes (default: one a core)"
+        "--workers",
+        type=_positive,
+        default=len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="processes (default: one a core)",
     )
     parser.add_argument("--scheduler", metavar="ADDRESS", help="grade on this dask cluster, such as tcp://host:8786")
     parser.add_argument("--require-sandbox", action="store_true", help="refuse to grade without bubblewrap")
@@ -71,7 +77,9 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
     started = time.monotonic()
     with Ledger(course.grading / "ledger") as ledger:
         if ledger.damaged:
-            _say(f"{ledger.damaged} damaged lines of the ledger were skipped: what they told is done again.")
+            _say(f"Damaged lines of the ledger, skipped: {ledger.damaged}. What they told is done again.")
+        for student in arguments.student or ():
+            course.must_have(student, assignment.name)
         if arguments.regrade:
             ledger.regrade(assignment.name, arguments.student)
         book = Book(course, assignment)
@@ -84,9 +92,10 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
                 raise CourseError(f"nothing is handed in: no folder {course.submitted('STUDENT', assignment.name)}.")
             _say(f"{assignment.name}: {waiting} to grade" + (f", {done} graded before" if done else ""))
             if waiting:
+                executor = _executor(arguments, waiting)
                 progress = Progress(waiting)
                 grading.on_result = progress
-                grading.grade(_executor(arguments, course))
+                grading.grade(executor)
                 progress.end()
             standings = book.standings()
             if not arguments.no_feedback:
@@ -100,15 +109,27 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
             summary.write_csv(arguments.csv, assignment.master, records, standings)
     failed = [student for student, record in records.items() if record["status"] == "infra_error"]
     _say(f"{time.monotonic() - started:.0f} s; gradebook: {course.db_url}")
+    bare = sorted(student for student, record in records.items() if record["sandbox"] == "limits")
+    if bare:
+        _say(f"*** WARNING *** graded without a sandbox, so that their code could do harm: {', '.join(bare)}")
     if failed:
         _say(f"The grader failed on {', '.join(failed)}: see the reasons above, and run the same command again.")
     return 1 if failed else 0
 
 
-def _executor(arguments: argparse.Namespace, course: Course) -> Executor:
+def _executor(arguments: argparse.Namespace, waiting: int) -> Executor:
+    """Who grades. Says how submissions are kept from doing harm; raises `CourseError` if that is not enough."""
     if arguments.scheduler:
         return DaskWorkers(arguments.scheduler)
-    return LocalWorkers(arguments.workers)
+    sandbox = find()
+    leaks = [finding for finding in preflight(sandbox) if not finding.holds] if sandbox.kind == "bubblewrap" else []
+    told = "\n".join([sandbox.describe(), *map(str, leaks)])
+    if sandbox.kind != "bubblewrap" or leaks:
+        if arguments.require_sandbox:
+            raise CourseError(f"--require-sandbox, but this machine has none that holds.\n{told}")
+        told = f"\n*** WARNING ***\n{told}\n"
+    _say(told)
+    return LocalWorkers(min(arguments.workers, waiting))
 
 
 def _write_feedback(course: Course, grading: Grading, standings: dict, processes: int) -> None:

@@ -21,8 +21,7 @@ from nbformat.notebooknode import NotebookNode
 
 from .course import Assignment, Course, CourseError
 from .gradebook import Book, write_autograded
-from .jobs import Job, Result
-from .judge import outcome
+from .jobs import Job, Result, outcome
 from .ledger import Key, Ledger, write_synced
 from .limits import Limits
 from .submissions import Submission, read, refused
@@ -73,11 +72,9 @@ class Grading:
 
     def survey(self) -> None:
         """Find the submissions; take from the ledger what is graded, merge what is not yet merged."""
-        present = self.course.students(self.assignment.name)
         for student in self.students or ():
-            if student not in present:
-                folder = self.course.submitted(student, self.assignment.name)
-                raise CourseError(f"there is no submission of {student!r}: no folder {folder}.")
+            self.course.must_have(student, self.assignment.name)
+        present = self.course.students(self.assignment.name)
         held = self.book.holds()
         timestamps = {}
         for student in present if self.students is None else self.students:

@@ -92,6 +92,12 @@ class Course:
         matches = (re.fullmatch(expression, path) for path in glob.glob(pattern) if os.path.isdir(path))
         return sorted(match["student"] for match in matches if match)
 
+    def must_have(self, student: str, assignment: str) -> None:
+        """Raises `CourseError` where this student has handed in nothing."""
+        if student not in self.students(assignment):
+            folder = self.submitted(student, assignment)
+            raise CourseError(f"there is no submission of {student!r}: no folder {folder}.")
+
     def assignments(self) -> list[str]:
         """Names of the assignments that have a source notebook."""
         pattern = self.directory.format_path(self.directory.source_directory, ".", "*")

@@ -5,9 +5,15 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import determine_grade, is_grade
+
+from ..checks.grade import cell_id
 from .ledger import Key
 from .limits import Limits
 
@@ -17,6 +23,7 @@ from .limits import Limits
 STATUSES = ("graded", "student_crash", "timeout", "limit", "infra_error")
 
 MAX_MESSAGE = 512 * 2**20
+MAX_TEXT = 500  # characters of one failure in a result
 
 
 @dataclass(frozen=True)
@@ -94,6 +101,41 @@ class Result:
     def from_message(cls, message: dict[str, Any]) -> Result:
         scores = {cell: (points, possible) for cell, (points, possible) in message["scores"].items()}
         return cls(**{**message, "key": Key(*message["key"]), "scores": scores})
+
+
+def outcome(
+    status: str, reason: str, notebook: NotebookNode, details: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Fields of a `Result` that follow from an executed notebook.
+
+    `details`: test cell -> what went wrong, for the instructor; else what the cell's outputs say.
+    """
+    scores, failures = {}, {}
+    for cell in notebook.cells:
+        if is_grade(cell):
+            points, possible = determine_grade(cell)
+            if points is not None:  # None waits for a person
+                scores[cell_id(cell)] = (float(points), possible)
+                if points < possible:
+                    failures[cell_id(cell)] = _failure(cell, details or {})
+    return {
+        "status": status,
+        "reason": reason,
+        "scores": scores,
+        "failures": failures,
+        "notebook": nbformat.writes(notebook),
+    }
+
+
+def _failure(cell: NotebookNode, details: Mapping[str, str]) -> str:
+    """First line of what went wrong in a test cell."""
+    text = details.get(cell_id(cell), "")
+    for output in cell.get("outputs", []):
+        if not text and output.output_type == "error":
+            text = f"{output.ename}: {output.evalue}"
+    for name in ("CheckFailed: ", "NotGraded: "):
+        text = text.removeprefix(name)
+    return (text.strip() or "partial credit").splitlines()[0][:MAX_TEXT]
 
 
 def pack(message: dict[str, Any]) -> bytes:

@@ -17,41 +17,51 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import determine_grade, is_grade, is_locked
+from nbgrader.utils import is_grade, is_locked
 from traitlets.config import Config
 
 from ..checks.grade import cell_id
 from . import submissions
 from .execute import TrustedExecute
-from .jobs import Job, Result, pack, unpack
+from .jobs import MAX_TEXT, Job, Result, outcome, pack, unpack
 from .kernel_manager import SandboxedKernelManager, Zygotes
-from .limits import Limits
+from .preflight import preflight
 from .sandbox import find
-
-MAX_REASON = 500  # characters of one failure in a result
 
 
 class Judge:
     """Grades jobs; keeps a warm sandbox between them. Use as a context manager, on the main thread."""
 
+    def __init__(self) -> None:
+        self._sandbox = find()
+        self._zygotes: Zygotes | None = None
+        self._broken: list[str] | None = None  # promises of the sandbox that do not hold; None: not yet tried
+
     def __enter__(self) -> Judge:
-        self._zygotes = Zygotes(find())
-        self._zygotes.take(Limits())  # warm before the first job
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._zygotes.close()
+        if self._zygotes is not None:
+            self._zygotes.close()
 
     @property
     def protection(self) -> str:
         """Kind of the sandbox, as in `sandbox.Sandbox`."""
-        return self._zygotes.sandbox.kind
+        return self._sandbox.kind
+
+    def _require_sandbox(self) -> None:
+        """Raises RuntimeError unless bubblewrap is there and holds what it promises."""
+        if self.protection != "bubblewrap":
+            raise RuntimeError(f"a sandbox is required. {self._sandbox.describe()}")
+        if self._broken is None:
+            self._broken = [str(finding) for finding in preflight(self._sandbox) if not finding.holds]
+        if self._broken:
+            raise RuntimeError(f"a sandbox is required, and this one leaks: {'; '.join(self._broken)}")
 
     def grade(self, job: Job) -> Result:
         """The result of one submission; of a failure of the grader's own too."""
@@ -62,7 +72,7 @@ class Judge:
             master = nbformat.reads(job.master, as_version=4)
             fields = outcome(error.status, str(error), submissions.refused(master, str(error)))
         except Exception as error:
-            fields = {"status": "infra_error", "reason": f"{type(error).__name__}: {error}"[:MAX_REASON]}
+            fields = {"status": "infra_error", "reason": f"{type(error).__name__}: {error}"[:MAX_TEXT]}
         return Result(
             job.key,
             **fields,
@@ -72,8 +82,11 @@ class Judge:
         )
 
     def _grade(self, job: Job) -> dict[str, Any]:
-        if job.require_sandbox and self.protection != "bubblewrap":
-            raise RuntimeError(f"a sandbox is required. {self._zygotes.sandbox.describe()}")
+        if job.require_sandbox:
+            self._require_sandbox()
+        if self._zygotes is None:
+            # Warming imports Numba and compiles a kernel: seconds, which an assignment without kernels does not need.
+            self._zygotes = Zygotes(self._sandbox, warmed="warplab" in job.master)
         master = nbformat.reads(job.master, as_version=4)
         assembled = submissions.assemble(job.key.assignment, master, job.files)
         notebook = assembled.notebook
@@ -124,41 +137,6 @@ def _ending(execute: TrustedExecute, notebook: NotebookNode, job: Job) -> tuple[
     if "CellTimeoutError" in names:
         return "timeout", f"A cell did not come to its end within {job.cell_seconds} s: an endless loop?"
     return "graded", ""
-
-
-def outcome(
-    status: str, reason: str, notebook: NotebookNode, details: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """Fields of a `Result` that follow from an executed notebook.
-
-    `details`: test cell -> what went wrong, for the instructor; else what the cell's outputs say.
-    """
-    scores, failures = {}, {}
-    for cell in notebook.cells:
-        if is_grade(cell):
-            points, possible = determine_grade(cell)
-            if points is not None:  # None waits for a person
-                scores[cell_id(cell)] = (float(points), possible)
-                if points < possible:
-                    failures[cell_id(cell)] = _failure(cell, details or {})
-    return {
-        "status": status,
-        "reason": reason,
-        "scores": scores,
-        "failures": failures,
-        "notebook": nbformat.writes(notebook),
-    }
-
-
-def _failure(cell: NotebookNode, details: Mapping[str, str]) -> str:
-    """First line of what went wrong in a test cell."""
-    text = details.get(cell_id(cell), "")
-    for output in cell.get("outputs", []):
-        if not text and output.output_type == "error":
-            text = f"{output.ename}: {output.evalue}"
-    for name in ("CheckFailed: ", "NotGraded: "):
-        text = text.removeprefix(name)
-    return (text.strip() or "partial credit").splitlines()[0][:MAX_REASON]
 
 
 def main() -> None:

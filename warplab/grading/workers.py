@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import queue
+import resource
 import selectors
 import signal
 import subprocess
@@ -23,13 +24,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from .jobs import Job, Result, pack
+import nbformat
+
+from .jobs import Job, Result, outcome, pack
+from .submissions import refused
 
 START_SECONDS = 180.0
 SPARE_SECONDS = 60.0  # that a judge may take beyond all limits of a job: to start a sandbox, to pack the result
 ATTEMPTS = 2
+WATCH_SECONDS = 0.2  # between looks at a judge's memory
 MAX_JOBS = 100  # of one judge; then a fresh one, so that no library's cache grows with the class
-MAX_MEMORY = 3 * 2**30  # bytes at its peak, likewise
+RESTART_MEMORY = 2 * 2**30  # bytes at its peak, likewise
+# More than this at any moment, and a judge is killed: hostile PTX must not take the machine. Lab 01 needs 0.3 GiB.
+MAX_MEMORY = 6 * 2**30  # bytes
 
 
 class Executor(Protocol):
@@ -42,12 +49,18 @@ class JudgeFailure(Exception):
     """A judge ended or hung; the message says which, and its last words."""
 
 
+class TooMuchMemory(JudgeFailure):
+    """A judge needed more than `MAX_MEMORY`: if a fresh one does too, the submission is the reason."""
+
+
 class NoJudge(Exception):
     """No judge can be started here: not one submission's fault, so the grading ends. The message says why."""
 
 
 class JudgeProcess:
     """One judge in a process of its own. Not for several threads at once."""
+
+    command = (sys.executable, "-m", "warplab.grading.judge")
 
     def __init__(self) -> None:
         self.process: subprocess.Popen | None = None
@@ -57,20 +70,25 @@ class JudgeProcess:
 
     def grade(self, job: Job) -> Result:
         """The result of one job, whatever happens to the judge. Raises `NoJudge`."""
-        failure = ""
+        failure = JudgeFailure()
         for _ in range(ATTEMPTS):
             self.start()
             try:
                 message = self._exchange(pack(job.as_message()), job.longest_seconds + SPARE_SECONDS)
                 result = Result.from_message(message)
             except JudgeFailure as error:
-                failure = str(error)
+                failure = error
                 self.kill()
                 continue
             self._jobs += 1
-            if self._jobs >= MAX_JOBS or result.memory > MAX_MEMORY:
+            if self._jobs >= MAX_JOBS or result.memory > RESTART_MEMORY:
                 self.kill()
             return result
+        if isinstance(failure, TooMuchMemory):
+            reason = f"To run the kernels of this notebook takes more than {MAX_MEMORY >> 30} GiB of memory."
+            return Result(
+                job.key, **outcome("limit", reason, refused(nbformat.reads(job.master, as_version=4), reason))
+            )
         return Result(job.key, "infra_error", f"The grader's own process failed {ATTEMPTS} times: {failure}")
 
     def start(self) -> None:
@@ -96,7 +114,7 @@ class JudgeProcess:
         course = str(Path(__file__).resolve().parents[2])
         path = os.pathsep.join(filter(None, [course, os.environ.get("PYTHONPATH", "")]))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "warplab.grading.judge"],
+            self.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -141,7 +159,9 @@ class JudgeProcess:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     raise JudgeFailure(f"it gave no answer within {seconds:.0f} s")
-                for key, _ in selector.select(remaining):
+                if _resident(self.process.pid) > MAX_MEMORY:
+                    raise TooMuchMemory(f"it needed more than {MAX_MEMORY >> 30} GiB of memory")
+                for key, _ in selector.select(min(remaining, WATCH_SECONDS)):
                     if key.fd == outlet:
                         piece = os.read(outlet, 1 << 20)
                         if not piece:
@@ -295,6 +315,14 @@ def course_version() -> str:
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def _resident(pid: int) -> int:
+    """Memory of a process, bytes; 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError):
+        return 0
 
 
 def _descendants(pid: int) -> list[int]:
