@@ -153,7 +153,8 @@ class _Pages(HTMLExporter):
         lexer = nb.metadata.get("language_info", {}).get("name")
         self.register_filter("highlight_code", Highlight2HTML(pygments_lexer=lexer, parent=self))
         resources = self._init_resources(resources)
-        self.register_filter("filter_data_type", WidgetsDataTypeFilter(parent=self, resources=resources))
+        filter_ = WidgetsDataTypeFilter(notebook_metadata=self._nb_metadata, parent=self, resources=resources)
+        self.register_filter("filter_data_type", filter_)
         return TemplateExporter.from_notebook_node(self, nb, resources, **options)
 
 
@@ -189,6 +190,17 @@ def _prepare(root: Path) -> None:
 def _render(page: Page) -> str:
     notebook = nbformat.read(page.notebook, as_version=4)
     names = {"student": page.student, "assignment": page.assignment, "notebook": page.assignment}
-    resources = {"unique_key": page.assignment, "nbgrader": {**names, "standing": page.standing}}
+    try:
+        return _html(notebook, names, page.standing)
+    except Exception:  # an output of a form that nbconvert does not expect must not cost the others their pages
+        for cell in notebook.cells:
+            if cell.cell_type == "code" and not is_grade(cell):
+                text = "[outputs that cannot be shown are left out]\n" if cell.outputs else ""
+                cell.outputs = [nbformat.v4.new_output("stream", name="stdout", text=text)] if text else []
+        return _html(notebook, names, page.standing)
+
+
+def _html(notebook: NotebookNode, names: dict[str, str], standing: Standing) -> str:
+    resources = {"unique_key": names["assignment"], "nbgrader": {**names, "standing": standing}}
     html, _ = _exporter.from_notebook_node(notebook, resources=resources)
     return html
