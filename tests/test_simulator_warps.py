@@ -42,6 +42,28 @@ KERNEL missing(unsigned* out) {
     if (threadIdx.x < 16) out[threadIdx.x] = __ballot_sync(0xffffffff, 1);
     __syncthreads();
 }
+KERNEL passed_shuffle(unsigned* out) {  // nothing after the branch waits for anyone
+    unsigned v = threadIdx.x;
+    if (v < 16) v += __shfl_down_sync(0xffffffff, v, 8);
+    out[threadIdx.x] = v;
+}
+KERNEL passed_syncwarp(unsigned* out) {
+    if (threadIdx.x < 16) {
+        out[threadIdx.x] = 1;
+        __syncwarp();
+    }
+    out[threadIdx.x + 32] = 2;
+}
+KERNEL other_syncwarp(unsigned* out) {  // one for each side
+    if (threadIdx.x < 16) {
+        out[threadIdx.x] = 1;
+        __syncwarp();
+    } else {
+        out[threadIdx.x] = 2;
+        __syncwarp();
+    }
+    out[threadIdx.x + 32] = out[31 - threadIdx.x];
+}
 KERNEL some_ended(unsigned* out) {
     if (threadIdx.x >= 20) return;
     out[threadIdx.x] = __ballot_sync(0xffffffff, 1);
@@ -71,8 +93,8 @@ KERNEL coalesced(const int* x, int* out) {
 FULL = 0xFFFFFFFF
 
 
-def run(name, grid, block, *args):
-    return simulate(CudaSource(SOURCE, name), grid, block, args)
+def run(name, grid, block, *args, **options):
+    return simulate(CudaSource(SOURCE, name), grid, block, args, **options)
 
 
 def source_lane(mode: str, lane: int, k: int, width: int) -> int:
@@ -130,6 +152,20 @@ def test_lanes_that_never_come():
     ) as caught:
         run("missing", 1, 32, out)
     assert caught.value.line is not None
+
+
+@pytest.mark.parametrize("kernel", ["passed_shuffle", "passed_syncwarp"])
+def test_lanes_that_went_past(kernel):
+    out = np.zeros(64, np.uint32)
+    with pytest.raises(simulator.DivergentWarp, match="waits for lanes of its mask that never come: 16 to 31\n"):
+        run(kernel, 1, 32, out)
+    run(kernel, 1, 32, out, checks=False)  # as a GPU, which waits for them until they have ended
+
+
+def test_syncwarp_may_stand_in_each_branch():
+    out = np.zeros(64, np.uint32)
+    run("other_syncwarp", 1, 32, out)
+    assert out.tolist() == [1] * 16 + [2] * 16 + [2] * 16 + [1] * 16
 
 
 def test_lanes_that_have_ended_are_not_waited_for():

@@ -75,7 +75,7 @@ def _waits_for_memory(blocks: list[Block], block: Block) -> bool:
         for number in one.successors():
             before[number].append(one.index)
     following = [one.successors() for one in blocks]
-    loop = _reached(following, block.index) & _reached(before, block.index)
+    loop = reached(following, block.index) & reached(before, block.index)
     return any(
         not _WAITING.isdisjoint(i.modifiers) and i.opcode in ("ld", "atom", "mbarrier")
         for number in loop
@@ -83,13 +83,13 @@ def _waits_for_memory(blocks: list[Block], block: Block) -> bool:
     )
 
 
-def _reached(following: list, start: int) -> set[int]:
+def reached(following: list, start: int) -> set[int]:
     """Blocks that control comes to after `start`, itself only if it comes back."""
-    reached: set[int] = set()
+    found: set[int] = set()
     work = list(following[start])
     while work:
         number = work.pop()
-        if number not in reached:
-            reached.add(number)
+        if number not in found:
+            found.add(number)
             work += following[number]
-    return reached
+    return found

@@ -2,13 +2,18 @@
 
 A shuffle or vote exchanges values, so the lanes must stand at the same instruction. `__syncwarp` (bar.warp.sync) only
 orders: lanes may stand at different ones.
+
+Lanes that ended before are not waited for. That lanes went past the instruction and on is an error (with checks off
+they are waited for until they have ended, as on a GPU; what CUDA makes of it is undefined).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from .blocks import WARP_SYNC
 from .counters import WARP_SIZE
+from .endless import reached
 from .errors import DivergentWarp
 from .groups import Group
 from .program import Immediate
@@ -24,6 +29,7 @@ class Meetings:
         self.scheduler, self.chunk = scheduler, scheduler.chunk
         self.held: dict[int, np.ndarray] = {}  # at the start of a block
         self.syncing: dict[int, np.ndarray] = {}  # at the bar.warp.sync that ends a block
+        self.following: dict[int, set[int]] = {}  # blocks that can come after a block
 
     def meet(self, block, group: Group) -> Group | None:
         """The lanes whose whole mask has arrived; the others are held until the rest comes."""
@@ -40,6 +46,7 @@ class Meetings:
         complete = missing == 0
         self.held[number] = lanes[~complete]
         self._refuse_on_pascal()
+        self._refuse_passed(number, block.meeting, group, missing)
         return Group(self.chunk, lanes[complete]) if complete.any() else None
 
     def sync(self, block, group: Group) -> tuple[int, Group | None]:
@@ -55,6 +62,10 @@ class Meetings:
         self._let_go()
         if self.syncing:
             self._refuse_on_pascal()
+        if block.index in self.syncing:
+            group = Group(self.chunk, self.syncing[block.index])
+            missing = self._mask(block.last, group) & self.scheduler.alive[self.chunk.warp_of[group.lanes]]
+            self._refuse_passed(block.index, block.last, group, missing & ~group.active)
         return block.index, None
 
     def _let_go(self) -> bool:
@@ -110,6 +121,9 @@ class Meetings:
         instruction = block.meeting if at_start else block.last
         lane, alive = int(lanes[0]), self.scheduler.alive
         missing = int(self._mask(instruction, group)[0] & alive[self.chunk.warp_of[lane]] & ~group.active[0])
+        raise self._error(instruction, lane, missing)
+
+    def _error(self, instruction, lane: int, missing: int) -> DivergentWarp:
         name = "__syncwarp" if instruction.opcode == "bar" else instruction.opcode
         reason = (
             "Every thread that the mask names must reach the same call: compute the mask before the branch, "
@@ -120,11 +134,38 @@ class Meetings:
                 "A deadlock: with one program counter a warp, the lanes of the other side of a branch run only after "
                 "these."
             )
-        raise DivergentWarp(
+        return DivergentWarp(
             f"`{name}` waits for lanes of its mask that never come: {_ranges(missing)}",
             reason=reason,
             **self.chunk.where_instruction(instruction, lane),
         )
+
+    def _refuse_passed(self, number: int, instruction, group: Group, missing: np.ndarray) -> None:
+        """DivergentWarp if lanes that are `missing` at block `number` stand after it and cannot come to it any more."""
+        if self.chunk.access.checks is None:
+            return
+        passed = np.zeros(self.chunk.warps, np.uint32)
+        for other, parts in self.scheduler.pending.items():
+            if other in self._after(number) and not self._may_come(other, number, instruction):
+                lanes = np.concatenate(parts)
+                np.bitwise_or.at(passed, self.chunk.warp_of[lanes], np.uint32(1) << self.chunk.lane_of[lanes])
+        missing = missing & passed[self.chunk.warp_of[group.all_lanes]]
+        if missing.any():
+            place = int(np.argmax(missing != 0))
+            raise self._error(instruction, int(group.all_lanes[place]), int(missing[place]))
+
+    def _may_come(self, number: int, wanted: int, instruction) -> bool:
+        """Can lanes at block `number` come to block `wanted`, or, for a `__syncwarp`, to any that ends with one?"""
+        ahead = {number, *self._after(number)}
+        if instruction.opcode != "bar":
+            return wanted in ahead
+        return any(self.chunk.translation.blocks[block].end == WARP_SYNC for block in ahead)
+
+    def _after(self, number: int) -> set[int]:
+        if number not in self.following:
+            blocks = self.chunk.translation.blocks
+            self.following[number] = reached([block.successors() for block in blocks], number)
+        return self.following[number]
 
     def _refuse_on_pascal(self) -> None:
         if self.scheduler.policy == "pascal":
