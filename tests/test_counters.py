@@ -47,6 +47,8 @@ def test_equal_means_equal(results):
     every = [c for _, comparisons in results.values() for c in comparisons if c.counter in ncu.EQUAL]
     unequal = [c for c in every if not c.equal]
     assert all(len(c.difference.reason) > 40 for c in unequal)
+    # The metric of the bytes leaves out copies to shared memory, of which there are many launches.
+    unequal = [c for c in unequal if (c.counter, c.ncu) != ("global_load_bytes", 0)]
     assert len({c.launch for c in unequal}) <= 16 < 300 < len({c.launch for c in every})
     shared = {c.launch for c in unequal if c.counter.startswith("shared")}
     assert shared == {"prefix sum of 8192", "prefix sum of 8007"}, "see kernels/memory_access/launches.py"
