@@ -30,10 +30,10 @@ c.Execute.timeout = 120  # seconds a cell; the slowest test cell takes a few
 # Otherwise each kernel starts with a warning on the terminal.
 c.Execute.extra_arguments = ["--IPKernelApp.log_level=ERROR"]
 
-# `python -m warplab grade` grades in a sandbox. nbgrader's own `autograde` has none; but here too test cells run apart
-# from the student's code, and feedback does not show hidden tests. As names, which are imported when they are used.
+# Test cells run apart from the student's code, which runs in a sandbox, and feedback shows no hidden tests: also with
+# nbgrader's own commands; for a class, `python -m warplab grade` is faster. As names, imported when they are used.
 c.Autograde.autograde_preprocessors = [
-    "warplab.grading.execute.TrustedExecute",
+    "warplab.grading.autograde.SandboxedExecute",
     "nbgrader.preprocessors.IgnorePattern",
     "nbconvert.preprocessors.ClearMetadataPreprocessor",
     "nbgrader.preprocessors.LimitOutput",

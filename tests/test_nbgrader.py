@@ -1,9 +1,12 @@
-"""nbgrader's own commands on the course's files: release, grade, return; in a copy of the course."""
+"""nbgrader's own commands on the course's files: release, grade, return; then our own. In a copy of the course."""
 
 from __future__ import annotations
 
+import html
 import os
+import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,16 +17,21 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import is_grade
 
 from warplab.checks import release
+from warplab.grading.hidden import marked_lines
 
 TOPIC = "01_vector_multiply"
 WRONG = ("p1_no_guard", "p3_local_index")  # one costs some points of its problem, the other all of them
 
 
 def nbgrader(course: Path, command: str) -> str:
-    """Run an nbgrader command in `course`; the environment does not help it to find warplab."""
+    return run(course, "nbgrader", command)
+
+
+def run(course: Path, module: str, command: str) -> str:
+    """Run a command in `course`; the environment does not help it to find warplab. Returns what it prints."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", *command.split()],
+        [sys.executable, "-m", module, *command.split()],
         cwd=course,
         env=environment,
         text=True,
@@ -37,31 +45,40 @@ def nbgrader(course: Path, command: str) -> str:
 
 def test_a_class_is_released_graded_and_returned(tmp_path):
     """One test, since pytest-xdist would have each of its workers grade the class again for a shared fixture."""
-    course = graded_class(tmp_path)
+    course = released_course(tmp_path)
     generate_assignment_wrote_the_release_in_the_course(course)
-    solution_scores_everything(course)
-    blank_scores_nothing(course)
+    nbgrader(course, f"autograde {TOPIC} --student wrong")
+    nbgrader(course, f"generate_feedback {TOPIC} --student wrong")
     wrong_answers_lose_their_own_points_only(course)
-    feedback_says_what_is_wrong(course)
+    feedback_says_what_is_wrong(course, ["wrong"])
     nothing_else_was_written(course)
 
+    by_nbgrader = points(course, "wrong")
+    shutil.move(course / "grading" / "gradebook.db", course / "nbgrader.db")
+    for folder in ("autograded", "feedback"):
+        shutil.rmtree(course / "grading" / folder)
+    summary = run(course, "warplab", f"grade {TOPIC} --workers 2")
+    assert f"{TOPIC}: 3 submissions\n  3 graded\n" in summary
+    assert points(course, "wrong") == by_nbgrader
+    assert version(course / "grading" / "gradebook.db") == version(course / "nbgrader.db")
+    solution_scores_everything(course)
+    blank_scores_nothing(course)
+    feedback_says_what_is_wrong(course, ["solution", "blank", "wrong"])
 
-def graded_class(course: Path) -> Path:
-    """A copy of the course in which one class has been graded: solution, blank and wrong submission."""
+
+def released_course(course: Path) -> Path:
+    """A copy of the course in which an assignment is released and three students have handed in."""
     shutil.copy(ROOT / "nbgrader_config.py", course)
     shutil.copytree(ROOT / "solutions", course / "solutions")
     shutil.copytree(ROOT / "warplab", course / "warplab", ignore=shutil.ignore_patterns("__pycache__"))
     nbgrader(course, f"generate_assignment {TOPIC}")
 
-    solution, blank = source_notebook(TOPIC), release.release_notebook(TOPIC)
-    submit(course, "solution", solution)
-    submit(course, "blank", blank)
+    submit(course, "solution", source_notebook(TOPIC))
+    submit(course, "blank", release.release_notebook(TOPIC))
     wrong = source_notebook(TOPIC)
     for mutant in chosen_mutants():
         cells_by_id(wrong)[mutant.problem].source = mutant.cell
     submit(course, "wrong", wrong)
-    nbgrader(course, f"autograde {TOPIC}")
-    nbgrader(course, f"generate_feedback {TOPIC}")
     return course
 
 
@@ -107,12 +124,29 @@ def wrong_answers_lose_their_own_points_only(course):
     assert 0 < len(lost) < 13
 
 
-def feedback_says_what_is_wrong(course):
-    for student, reason in (("solution", None), ("blank", "not written yet"), ("wrong", "past the end")):
+def feedback_says_what_is_wrong(course, students):
+    """And shows no line of a hidden test."""
+    lines = {}
+    for cell in source_notebook(TOPIC).cells:
+        for line, hidden in marked_lines(cell.source):
+            lines.setdefault(line.strip(), []).append(hidden)
+    secret = {line for line, hidden in lines.items() if all(hidden) and len(line) > 10}
+    assert len(secret) > 30
+    reasons = {"solution": None, "blank": "not written yet", "wrong": "past the end"}
+    for student in students:
         page = (course / "grading" / "feedback" / student / TOPIC / f"{TOPIC}.html").read_text()
-        assert "Score:" in page
-        assert ("CheckFailed" in page) == (reason is not None)
-        assert reason is None or reason in page
+        text = html.unescape(re.sub("<[^>]*>", "", page))
+        assert "Score:" in text
+        assert ("CheckFailed" in text) == (reasons[student] is not None)
+        assert reasons[student] is None or reasons[student] in text
+        assert "checks.kernel(multiply, product" in text
+        assert [line for line in secret if line in text] == []
+
+
+def version(gradebook: Path) -> str:
+    """The version of nbgrader's tables, of which `nbgrader db upgrade` starts."""
+    with sqlite3.connect(gradebook) as database:
+        return database.execute("select version_num from alembic_version").fetchone()[0]
 
 
 def nothing_else_was_written(course):

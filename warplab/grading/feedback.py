@@ -43,8 +43,9 @@ class HideHiddenTests(NbGraderPreprocessor):
     ) -> tuple[NotebookNode, dict[str, Any]]:
         if cell.cell_type == "code" and is_grade(cell) and not is_solution(cell):
             secret = {line.strip() for line, hidden in marked_lines(cell.source) if hidden}
-            secret = {line for line in secret if len(line) >= SHORTEST}
             cell.source = without_hidden_tests(cell.source)
+            shown = {line.strip() for line in cell.source.split("\n")}
+            secret = {line for line in secret - shown if len(line) >= SHORTEST}
             if secret:
                 for output in cell.outputs:
                     _scrub(output, secret)

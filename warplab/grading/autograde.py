@@ -1,0 +1,37 @@
+"""`nbgrader autograde`, the command and the button of the formgrader, with the student's cells in the sandbox."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
+
+from .execute import TrustedExecute
+from .kernel_manager import SandboxedKernelManager, Zygotes
+from .submissions import read
+
+
+class SandboxedExecute(TrustedExecute):
+    """In the place of nbgrader's Execute in `Autograde.autograde_preprocessors`.
+
+    Without bubblewrap the student's cells run under limits only, and a warning in nbgrader's log says so.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None) -> tuple[NotebookNode, Any]:
+        # nbgrader has written the hidden tests into the notebook of this folder.
+        folder = Path(resources["metadata"]["path"])
+        files = read("", folder).files
+        files = {path: content for path, content in files.items() if not path.endswith(".ipynb")}
+        zygotes = _zygotes()
+        if zygotes.sandbox.kind != "bubblewrap":
+            self.log.warning(zygotes.sandbox.describe())
+        with SandboxedKernelManager(zygotes, files, self.limits) as manager:
+            return super().preprocess(nb, resources, manager)
+
+
+@functools.cache
+def _zygotes() -> Zygotes:
+    """Kept while the process lives; its processes end with it."""
+    return Zygotes()
