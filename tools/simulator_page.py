@@ -34,6 +34,7 @@ from warplab.simulator.operations import atomics, comparisons  # noqa: E402
 TYPE = re.compile(r"pred|(?:[bsu]|f|bf|tf|e)\d+(?:x\d|m\d)*(?:x\d)?")
 # What the simulator makes of calls and parameters.
 NOT_PTX = {"argument", "inlined", "invalid", "assertfail", "vprintf", "malloc", "free", "gridhandle"}
+_NEED_RESULT = ("exch", "cas")  # there is no `red` of these
 _HINT = "accepted; changes nothing that the simulator computes"
 NOTES = {
     "bar": "sync, arrive, red, with numbers and counts; bar.warp.sync",
@@ -73,6 +74,10 @@ TRIED = {
     "clusterlaunchcontrol": "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p, %rd1;",
     "mma.sp": "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%t,%t,%t,%t}, {%t,%t}, {%t,%t}, "
     "{%t,%t,%t,%t}, %t, 0x0;",
+    "wmma.s4": "wmma.load.a.sync.aligned.row.m8n8k32.global.s4 {%t}, [%rd1];",
+    "wmma.b1": "wmma.load.a.sync.aligned.row.m8n8k128.global.b1 {%t}, [%rd1];",
+    "mma.s4": "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%t,%t}, {%t}, {%t}, {%t,%t};",
+    "mma.b1": "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%t,%t}, {%t}, {%t}, {%t,%t};",
     "tex": "tex.1d.v4.f32.s32 {%t, %t, %t, %t}, [%rd1, {%t}];",
     "tld4": "tld4.r.2d.v4.f32.f32 {%t, %t, %t, %t}, [%rd1, {%t, %t}];",
     "txq": "txq.width.b32 %t, [%rd1];",
@@ -99,9 +104,16 @@ before them, and fences and releases for global memory. What it does not see:
 
 - A plain load at a place where the same kernel swaps by `atomicCAS` is taken for the first guess of a loop.
 - After a fence or a release in global memory a write counts as seen by all, whether or not they read a flag first.
+- Accesses through `volatile` are taken for synchronisation: a reduction in a warp that trusts in `volatile` instead of
+  `__syncwarp` is not reported.
+- A store of the value that is there already is taken for harmless: try kernels on data that differ.
 - Accesses whose lanes reach into several arrays at once are not followed.
 - What some lanes of a warp release, or several of them read, is partly put together: a race may be missed for that,
   but none is made up.
+
+Two more rules. A barrier waits for every thread of the block: that some have returned before it is reported, although
+a GPU lets the others go on. An index beyond a shared array is out of bounds where the block's shared memory ends; what
+falls into another shared array of the block is not seen, nor is it by compute-sanitizer.
 
 `cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, and do not use it: run
 them with `checks=False`."""
@@ -226,7 +238,8 @@ def _supported() -> Iterator[str]:
 
 def _described(opcode: str, forms: set[tuple[str, ...]]) -> list[str]:
     if opcode in ("atom", "red"):
-        operations_of = [f"{name} ({', '.join(types)})" for name, types in atomics._KINDS.items()]
+        known = {name: types for name, types in atomics._KINDS.items() if opcode == "atom" or name not in _NEED_RESULT}
+        operations_of = [f"{name} ({', '.join(types)})" for name, types in known.items()]
         return ["", "; ".join(operations_of), ""]
     if opcode in ("mma", "wmma"):
         names = [case.name.split("_", 1)[1] for case in matrix_cases() if case.name.startswith(f"{opcode}_m")]

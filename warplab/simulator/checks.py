@@ -9,6 +9,7 @@ from .elements import described, element, of_array, of_shared
 from .errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
 from .memory import is_host_address
 
+_TOO_LITTLE = "or was too little dynamic shared memory given at the launch?"
 _ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"}
 
 
@@ -157,11 +158,15 @@ class Checks:
         place, name, index = f"byte {at} of {space} memory", None, None
         if space == "shared":
             place, name, index = of_shared(self.chunk, at, site.item)
+        reason = f"Is an index of the {space} array "
+        if at < 0:
+            reason += "negative?"
+        else:
+            reason += "too large?" if space == "local" else f"too large, {_TOO_LITTLE}"
         raise IllegalAddress(
             f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {place}, "
             f"of which the {owner} has {size} bytes",
-            reason=f"Is an index of the {space} array too large"
-            + (", or was too little dynamic shared memory given at the launch?" if space == "shared" else "?"),
+            reason=reason,
             address=at,
             array=name,
             index=index,

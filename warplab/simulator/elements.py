@@ -16,13 +16,16 @@ def element(allocation: Allocation, address: int, item: int) -> int:
 
 
 def shared_element(chunk, offset: int, item: int) -> tuple[str | None, int | None]:
-    """The shared array around or before byte `offset` of a block's shared memory, and the element; None if unnamed."""
+    """The shared array around or before byte `offset` of a block's shared memory, and the element; None if unnamed.
+
+    Before all of them it is the first one, with a negative element.
+    """
     entry, starts = chunk.entry, dict(chunk.translation.shared_offsets)
     starts.update((variable.name, chunk.static_shared_bytes) for variable in entry.shared_variables(dynamic=True))
-    before = [(start, symbol) for symbol, start in starts.items() if start <= offset]
-    if not before:
+    if not starts:
         return None, None
-    start, symbol = max(before)
+    places = sorted((start, symbol) for symbol, start in starts.items())
+    start, symbol = max((place for place in places if place[0] <= offset), default=places[0])
     name = entry.source_names.get(symbol) or source_name(symbol)
     return name, None if name is None else (offset - start) // item
 
