@@ -173,24 +173,25 @@ def collatz_steps(first, n):
 
 @pytest.mark.parametrize("name", ["cuda_uneven", "numba_uneven"])
 def test_uneven_tasks_and_their_sorting(name):
-    trips = fresh().integers(0, 200, 1000, dtype=np.int32)
+    n = 1024
+    trips = fresh().integers(0, 200, n, dtype=np.int32)
     expected = np.array([2 - 2.0 ** (1 - t) for t in trips], np.float32)
     efficiency = []
-    for ordering in (np.arange(1000), np.argsort(trips)):
-        out, check = guarded(1000, np.float32, np.nan)
+    for ordering in (np.arange(n), np.argsort(trips)):
+        out, check = guarded(n, np.float32, np.nan)
         with profile() as p:
             tasks.uneven(cp.asarray(trips), cp.asarray(ordering.astype(np.int32)), out, name)
         np.testing.assert_array_equal(cp.asnumpy(out), expected)
         check()
         efficiency.append(p.counts.warp_efficiency)
-    mean_of_maximum = trips.mean() / np.mean([trips[k : k + 32].max() for k in range(0, 1000, 32)])
+    mean_of_maximum = trips.mean() / np.mean([trips[k : k + 32].max() for k in range(0, n, 32)])
     assert efficiency[0] == pytest.approx(mean_of_maximum, abs=0.12)
     assert efficiency[1] > 0.9
 
 
 @pytest.mark.parametrize("name", ["cuda_collatz", "numba_collatz"])
 def test_collatz_and_its_sorting(name):
-    first, n = 1 + int(fresh().integers(0, 2**20)), 1000
+    first, n = 1 + int(fresh().integers(0, 2**20)), 1024
     expected = collatz_steps(first, n)
     efficiency = []
     for ordering in (np.arange(n), np.argsort(expected)):
@@ -200,7 +201,7 @@ def test_collatz_and_its_sorting(name):
         np.testing.assert_array_equal(cp.asnumpy(out), expected)
         check()
         efficiency.append(p.counts.warp_efficiency)
-    assert efficiency[0] < 0.8 < 0.9 < efficiency[1]
+    assert efficiency[0] < 0.75 < 0.9 < efficiency[1]
 
 
 @pytest.mark.parametrize("chunk", [32, 100])

