@@ -185,7 +185,7 @@ def test_uneven_tasks_and_their_sorting(name):
         check()
         efficiency.append(p.counts.warp_efficiency)
     mean_of_maximum = trips.mean() / np.mean([trips[k : k + 32].max() for k in range(0, n, 32)])
-    assert efficiency[0] == pytest.approx(mean_of_maximum, abs=0.12)
+    assert efficiency[0] == pytest.approx(mean_of_maximum, abs=0.06)
     assert efficiency[1] > 0.9
 
 
@@ -410,7 +410,7 @@ def ints(n=64):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: kernel("cuda_histogram_fast"), ValueError, "no kernel 'cuda_histogram_fast'; choose one of"),
+        (lambda: kernel("cuda_histogram_fast"), ValueError, r"'cuda_histogram_fast'; choose one of \w*histogram"),
         (lambda: divergence.paths(floats(), floats(), 3, "lane"), ValueError, "ways is 3; .* compiled for 1, 2, 4"),
         (lambda: divergence.paths(floats(), floats(), 2, "block"), ValueError, "by is 'block'; .* lane or by warp"),
         (lambda: divergence.paths(np.zeros(4, np.float32), floats(4), 2, "lane"), TypeError, "x is a ndarray in host"),

@@ -100,9 +100,14 @@ KERNELS = _table()
 def kernel(name: str) -> Kernel:
     """The kernel of that name; raises ValueError, naming those alike, if there is none."""
     if name not in KERNELS:
-        alike = [known for known in KERNELS if known.split("<")[0].split("_")[1] == name.split("<")[0].split("_")[-1]]
+        alike = [known for known in KERNELS if _topic(known) == _topic(name)]
         raise ValueError(f"there is no kernel {name!r}; choose one of {', '.join(alike or KERNELS)}")
     return KERNELS[name]
+
+
+def _topic(name: str) -> str:
+    """The word after the language: "histogram" of "cuda_histogram_shared"."""
+    return name.partition("_")[2].partition("_")[0].partition("<")[0]
 
 
 @functools.cache
