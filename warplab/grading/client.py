@@ -22,6 +22,7 @@ from warplab.grading.artefacts import ArtefactError
 _EXPRESSION = "__import__('warplab.grading.agent', fromlist=['answer']).answer({!r})"
 _POLL_SECONDS = 0.25  # between two looks at whether the process lives
 _INTERRUPT_SECONDS = 3.0  # that an interrupted kernel has to say so
+GIVE_UP_SECONDS = _INTERRUPT_SECONDS + 2.0  # after which a question is given up, beyond the time that it may take
 
 
 class NoAnswer(Exception):

@@ -34,7 +34,7 @@ from warplab.checks import session
 from warplab.checks.errors import CheckFailed
 from warplab.grading import artefacts, outputs, verdicts
 from warplab.grading.cells import Bench, TrustedCell
-from warplab.grading.client import AgentClient, NoAnswer
+from warplab.grading.client import GIVE_UP_SECONDS, AgentClient, NoAnswer
 from warplab.grading.hidden import without_hidden_tests
 from warplab.grading.limits import Limits
 from warplab.grading.stand_ins import Notebook
@@ -176,7 +176,8 @@ class TrustedExecute(Execute):
         try:
             names = self._notebook.fetch(self._bench.missing(trusted))
             with self._in_folder():
-                outcome = self._bench.run(trusted, names, seconds)
+                # By then an answer that does not come has been given up.
+                outcome = self._bench.run(trusted, names, seconds + GIVE_UP_SECONDS)
         except CheckFailed as error:  # the process ended while it was asked for the names
             return verdicts.gone(str(error))
         finally:
@@ -215,6 +216,8 @@ class TrustedExecute(Execute):
         # A student's process must not read the secret in its environment.
         options.setdefault("env", {name: value for name, value in os.environ.items() if name != SEED_VARIABLE})
         await super().async_start_new_kernel(**options)
+
+    start_new_kernel = run_sync(async_start_new_kernel)
 
     def _in_kernel(self, cell: NotebookNode, index: int) -> None:
         cell.outputs, cell.execution_count = [], None
@@ -322,7 +325,7 @@ class TrustedExecute(Execute):
         if known is not None and known.reason == "lost":
             raise RuntimeError(f"the sandbox was lost: {known.text}")
         if known is not None and known.is_limit:
-            status, text = "limit", known.text
+            status, text = "timeout" if known.reason == "wall" else "limit", known.text
         self.ended = Ended(status, text)
 
 

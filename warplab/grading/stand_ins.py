@@ -254,6 +254,10 @@ class RemoteFunction:
         return f"<function {self._name} of the notebook>"
 
 
+class _NoAttribute(CheckFailed, AttributeError):
+    """So that `getattr` with a default and `hasattr` find no attribute."""
+
+
 class Opaque:
     """Something of the notebook that is no plain data. Using it fails the test and says so."""
 
@@ -266,11 +270,11 @@ class Opaque:
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith(("__", "_warplab_")):
             raise AttributeError(attribute)
-        raise self._failed()
+        raise self._failed(_NoAttribute)
 
-    def _failed(self, *_: Any, **__: Any) -> CheckFailed:
+    def _failed(self, error: type[CheckFailed] = CheckFailed) -> CheckFailed:
         name, kind, why = self._text
-        return CheckFailed(
+        return error(
             f"{name} is a {kind}, which a test cannot take from the notebook.",
             expected="a kernel, a function, a number, text, a list, a dict or an array",
             got=why,
