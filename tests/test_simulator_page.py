@@ -25,3 +25,10 @@ def test_the_page_knows_every_instruction_once():
     assert "| `fma` |" in supported
     assert "| `tcgen05` |" in refused
     assert "| `wgmma` |" not in supported
+
+
+def test_the_head_of_the_package_names_every_file():
+    package = Path(simulator_page.simulator.__file__).parent
+    files = {path.stem for path in package.iterdir() if not path.name.startswith("_")}
+    named = set(re.findall(r"`(\w+)`", simulator_page.simulator.__doc__))
+    assert files - named == set()

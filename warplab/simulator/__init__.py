@@ -2,24 +2,28 @@
 
 The whole machine:
 
-1.  `parser` reads PTX text into instructions (`jumps`: to the label of a number); `calls` puts the bodies of device
-    functions in place of their calls; `blocks` cuts the result into basic blocks and finds the live registers.
+1.  `parser` reads PTX text into the instructions of a `program` (`jumps`: to the label of a number); `calls` puts the
+    bodies of device functions in place of their calls; `blocks` cuts the result into basic blocks, in an `ordering` in
+    which lanes meet again, and finds the live registers; `places` tells which instructions go to the same memory.
 2.  Every thread of a launch is a *lane*. A register is one NumPy array with an entry a lane, or a single entry where
     all lanes hold the same value. `translate` turns a basic block, once, into a Python function on whole arrays, which
     `writer` writes; what each PTX instruction becomes is a row in the tables of `operations`, with `numerics` for what
     NumPy lacks.
-3.  `scheduler` keeps, for each basic block, the lanes whose program counter stands there, and runs the lowest one.
+3.  `scheduler` keeps, for each basic block, the lanes whose program counter stands there, as `groups`, and runs the
+    lowest one (`geometry`: which threads the lanes are).
     Lanes that branch apart become two groups, and merge again where they meet. A function that gets only some lanes
     gathers their registers, runs the same code, and scatters the results. `barriers` and `meetings` hold lanes back
-    at block-wide barriers and warp-wide instructions until the others have come. `endless` tells what is wrong with a
-    launch that does not end.
-4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores, and with
-    checks on it tests bounds, alignment and initialisation before each of them, and `races` looks for accesses of
-    different threads that nothing orders (`clocks`: or less than a barrier does). `atomics` lets the lanes come one
-    after another, without a loop over them.
+    at block-wide barriers and warp-wide instructions until the others have come; in a `cooperative` launch blocks wait
+    for one another, too. `endless` tells what is wrong with a launch that does not end.
+4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores. With
+    checks on, `checks` tests bounds, alignment and initialisation before each of them, and `races` looks for accesses
+    of different threads that nothing orders (`race_records`: who touched what; `clocks`: what orders with less than a
+    barrier). `errors` has a class for each mistake; `elements` names the array and the element.
+    `atomics` lets the lanes come one after another, without a loop over them.
     `asynchronous` and `mbarriers` serve copies that arrive only where a thread waits for them.
 5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
-    `machine` estimates what `ptxas` makes of PTX. `steps` keeps which lanes of the first warps ran which lines when.
+    `machine` estimates what `ptxas` makes of PTX, `merging` which accesses it makes one of. `steps` keeps which lanes
+    of the first warps ran which lines when. `sampling` scales the counters of some blocks to a large grid.
 6.  `warps` exchanges values between the lanes of a warp; `matrix` multiplies what they hold together, with the layouts
     of `fragments` and the arithmetic of `tensor_cores`.
 7.  `system` serves what a kernel asks of the driver: `printf`, assert, clocks, memory of the `heap`.
