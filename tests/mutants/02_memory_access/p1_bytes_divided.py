@@ -1,0 +1,18 @@
+# problem: sectors
+# loses: sectors-any
+# reason: indices=\[6, 7, 8\]
+
+import math
+
+prediction = {
+    "a[i + 8]": 4,
+    "a[i + 2]": 5,
+    "a[i // 4]": 1,
+    "a[3 * i]": 12,
+    "a[32 * i]": 32,
+    "a[(5 * i) % 32]": 4,
+}
+
+
+def sectors(indices, itemsize, start):
+    return math.ceil(itemsize * len(indices) / 32)

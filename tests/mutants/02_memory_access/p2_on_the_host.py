@@ -1,0 +1,14 @@
+# problem: grey
+# loses: grey-right, grey-sectors, grey-traffic
+# reason: runs on the host
+
+from numba import float32
+
+from warplab import cuda
+
+BLOCK = 128
+FLOATS = 3 * BLOCK
+
+
+def grey(pixels, out):
+    out[:] = (2 * pixels[:, 0] + 5 * pixels[:, 1] + pixels[:, 2]) / 8

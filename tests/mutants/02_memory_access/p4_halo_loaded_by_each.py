@@ -1,0 +1,29 @@
+# problem: smooth
+# loses: smooth-once
+# reason: too many global load bytes
+
+from numba import float32
+
+from warplab import cuda
+
+BLOCK = 128
+RADIUS = 4
+WINDOW = BLOCK + 2 * RADIUS
+
+
+@cuda.jit
+def smooth(a, out):
+    """out[i] = a[i - RADIUS] + ... + a[i + RADIUS]; blocks of BLOCK threads."""
+    own = cuda.shared.array(WINDOW, float32)
+    t = cuda.threadIdx.x
+    first = BLOCK * cuda.blockIdx.x - RADIUS
+    for k in range(t % 64, WINDOW, 64):
+        if t < 64 or (0 <= first + k < a.size and a[first + k] > 1000):
+            own[k] = a[first + k] if 0 <= first + k < a.size and t < 64 else float32(0)
+    cuda.syncthreads()
+    i = cuda.grid(1)
+    if i < out.size:
+        total = float32(0)
+        for k in range(2 * RADIUS + 1):
+            total += own[t + k]
+        out[i] = total

@@ -1,0 +1,16 @@
+# problem: smooth
+# loses: smooth-right, smooth-once
+# reason: runs on the host
+
+from numba import float32
+
+from warplab import cuda
+
+BLOCK = 128
+RADIUS = 4
+WINDOW = BLOCK + 2 * RADIUS
+
+
+def smooth(a, out):
+    for i in range(out.size):
+        out[i] = a[max(i - RADIUS, 0) : i + RADIUS + 1].sum()
