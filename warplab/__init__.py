@@ -19,6 +19,7 @@ _NAMES = {
     "cards": "cards",
     "checks": "checks",
     "draw_accesses": "figures",
+    "draw_banks": "figures",
     "draw_grid": "figures",
     "draw_roofline": "figures",
     "draw_timeline": "figures",

@@ -1,5 +1,5 @@
-"""Pictures of the learner's own launch: who touches which addresses, which lanes run when, which source lines cost, how
-a grid covers an array, where launches stand under a card's roofline.
+"""Pictures of the learner's own launch: who touches which addresses and banks, which lanes run when, which source lines
+cost, how a grid covers an array, where launches stand under a card's roofline.
 
 Every function returns a matplotlib Figure that is already closed for pyplot, so that a notebook shows it once: as the
 value of the cell. The colours are told apart with any colour vision (Okabe and Ito 2008; viridis).
@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from warplab.access_figure import FONT, draw_accesses
+from warplab.bank_figure import draw_banks
 from warplab.cards import Card
 from warplab.cards import card as find_card
 from warplab.report import launches, one_launch, sectors, sectors_per_request, shorten, source_lines
@@ -24,7 +25,7 @@ from warplab.simulator.counters import COUNTERS, Counts, LaunchProfile
 from warplab.tables import TIMES, count, duration, percent, quantity, ratio
 from warplab.timeline_figure import draw_timeline
 
-__all__ = ["draw_accesses", "draw_grid", "draw_roofline", "draw_timeline", "heat_map"]
+__all__ = ["draw_accesses", "draw_banks", "draw_grid", "draw_roofline", "draw_timeline", "heat_map"]
 
 GREY, PALE = "#6B6B6B", "#EDEDED"
 BLOCK_COLOURS = ("#9CCBE8", "#F5CF87", "#93D5BF", "#E5B3CD")
