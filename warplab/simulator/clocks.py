@@ -105,7 +105,7 @@ class Clocks:
         """A shuffle, vote or the like: lanes of one warp learn what the others know, and that they have read what they
         read before, but not what they wrote. (Cooperative groups of more than a warp build on this.)"""
         self.now += 1
-        self.met[np.unique(self.chunk.warp_of[lanes])] = self.now
+        self.met[self.chunk.warp_of[lanes]] = self.now
         starts = _starts(self.chunk.warp_of[lanes])
         lengths = np.diff(np.append(starts, lanes.shape[0]))
         together = self.known.together(lanes, starts)
@@ -116,10 +116,10 @@ class Clocks:
         self.exchange(lanes)
         self.sync_blocks(lanes)
 
-    def sync_blocks(self, lanes: np.ndarray) -> None:
-        """A barrier of the whole block, which orders by itself."""
+    def sync_blocks(self, lanes: np.ndarray | None) -> None:
+        """A barrier of the whole block, which orders by itself. `lanes`: None for all."""
         self.now += 1
-        self.synced[np.unique(self.chunk.warp_of[lanes])] = self.now
+        self.synced[slice(None) if lanes is None else self.chunk.warp_of[lanes]] = self.now
 
     # -- questions -------------------------------------------------------------------------------------------------
 

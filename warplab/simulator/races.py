@@ -76,7 +76,7 @@ class Races:
         """The blocks of these lanes (None: all blocks of the chunk) have passed a barrier."""
         self._turn()
         if self.clocks is not None:
-            self.clocks.sync_blocks(self.chunk.all_lanes if lanes is None else lanes)
+            self.clocks.sync_blocks(lanes)
         if lanes is not None:
             self._flush(self.shared, "shared")
             self.epochs[np.unique(self.chunk.block_of[lanes])] += 1
