@@ -1,0 +1,6 @@
+# tries: adds empty cells with the names of the tests, before and after them
+# expects: graded 0 0 0 0
+# word: times
+# edit: copy_tests
+def double(x):
+    return x

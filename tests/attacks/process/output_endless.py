@@ -1,0 +1,8 @@
+# tries: output without end, past the place where notebooks keep it
+# expects: limit 0 0 0 0
+import os
+
+kernel = get_ipython().kernel
+content = {"name": "stdout", "text": "x" * (1 << 20)}
+while True:
+    kernel.session.send(kernel.iopub_socket, "stream", content, ident=b"stream")

@@ -1,0 +1,10 @@
+# tries: gives NumPy's own assert_allclose an empty body
+# expects: graded 0 0 0 0
+# stock: 1 0 0
+import numpy.testing
+
+numpy.testing.assert_allclose.__code__ = (lambda *arguments, **options: None).__code__
+
+
+def double(x):
+    return x

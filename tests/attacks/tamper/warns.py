@@ -1,0 +1,13 @@
+# tries: answers right, and writes warnings while it is tested
+# expects: graded 1 2 1 0
+# stock: 0 0 1
+import sys
+
+
+def double(x):
+    print("deprecated", file=sys.stderr)
+    return 2 * x
+
+
+# %% answer
+answer = 42
