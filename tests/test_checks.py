@@ -321,6 +321,21 @@ def test_limit_of_something_never_counted_fails():
     assert failure(kernel, ones, limits={"sectors_per_load_request": 4}).got == "none were counted"
 
 
+def test_least_names_counter_and_the_line_with_most_idle_lanes():
+    few = CudaSource(
+        'extern "C" __global__ void f(const float* a, const float* b, float* c, int n)\n{\n'
+        "    if (threadIdx.x < 8)\n        for (int i = threadIdx.x; i < n; i += 8)\n            c[i] = a[i] * b[i];\n}\n",
+        "f",
+    )
+    launch = {"sizes": [256], "launches": [(1, 32)]}
+    checks.kernel(few, PRODUCT, least={"warp_efficiency": 0.25}, **launch)
+    error = failure(few, PRODUCT, least={"warp_efficiency": lambda n: n / 256}, **launch)
+    assert (error.expected, error.kind, error.counter) == ("at least 1", "limit", "warp_efficiency")
+    assert 0.25 < float(error.got) < 0.3
+    assert error.look_at == ("line 5: c[i] = a[i] * b[i];\nOf the 32 lanes of a warp 8 are active here, on average.")
+    checks.kernel(RIGHT, PRODUCT, sizes=[256], least={"warp_efficiency": 1})
+
+
 def test_misspelt_limit_is_an_error_of_the_test():
     with pytest.raises(AttributeError, match="sectors_per_request"):
         checks.kernel(RIGHT, PRODUCT, limits={"sectors_per_request": 4})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..simulator.counters import Access, LaunchProfile
+from ..simulator.counters import WARP_SIZE, Access, Counts, LaunchProfile
 
 _TAIL = "the tail: the elements left over when n is not a multiple of 4"
 
@@ -191,13 +191,33 @@ def over_limit(profile: LaunchProfile, counter: str, got: float, most: float) ->
     key, counts = max(profile.lines.items(), key=lambda item: getattr(item[1], counter) or 0)
     if not getattr(counts, counter):
         return ""
-    file, line = key
-    text = profile.sources.get(file, "").splitlines()
-    source = f": {text[line - 1].strip()}" if 0 < line <= len(text) else ""
     why = "No line has more of them."
     if counter == "global_store_bytes" and most:
         why = f"It writes {number(got / most)} times the bytes allowed: do several threads write the same element?"
-    return f"line {line}{source}\n{why}"
+    return f"{_line(profile, key)}\n{why}"
+
+
+def under_limit(profile: LaunchProfile, counter: str) -> str:
+    """For the warp efficiency: the source line at which most lanes idle; empty for other counters or without lines."""
+    if counter != "warp_efficiency":
+        return ""
+
+    def idle(counts: Counts) -> int:
+        return WARP_SIZE * counts.warp_instructions - counts.thread_instructions
+
+    key = max(profile.lines, key=lambda place: idle(profile.lines[place]), default=None)
+    if key is None or not idle(profile.lines[key]):
+        return ""
+    counts = profile.lines[key]
+    active = counts.thread_instructions / counts.warp_instructions
+    return f"{_line(profile, key)}\nOf the {WARP_SIZE} lanes of a warp {number(active)} are active here, on average."
+
+
+def _line(profile: LaunchProfile, place: tuple[str, int]) -> str:
+    """A source line with its number, such as "line 7: out[i] = a[i]"."""
+    file, line = place
+    text = profile.sources.get(file, "").splitlines()
+    return f"line {line}" + (f": {text[line - 1].strip()}" if 0 < line <= len(text) else "")
 
 
 def number(value: float) -> str:

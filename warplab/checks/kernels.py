@@ -67,6 +67,7 @@ def kernel(
     sizes: Iterable[Size] = DEFAULT_SIZES,
     launches: Iterable[Launch | Callable[[Size], Launch]] = (cover(32), cover(128)),
     limits: Mapping[str, Limit] | None = None,
+    least: Mapping[str, Limit] | None = None,
     language: Language | None = None,
     rtol: float = 0.0,
     atol: float = 0.0,
@@ -79,7 +80,7 @@ def kernel(
     integer or a tuple of them, (rows, columns) for example.
     `launches`: (blocks, threads a block), each an integer or up to three of them, or functions of n that return it.
     `limits`: counter of `Counts`, or derived property such as "sectors_per_load_request" -> the most that a launch
-    may reach, a number or a function of n.
+    may reach, a number or a function of n. `least`: the same for what a launch must reach at least.
     `language`: what the kernel must be written in.
     `rtol`, `atol`: tolerance of floating-point results; the default asks for equal values.
     `seed`: repeats an earlier run; each failure names its seed.
@@ -95,7 +96,7 @@ def kernel(
             grid, block = launch(n) if callable(launch) else launch
             case = make_case(np.random.default_rng([seed, *np.atleast_1d(n), number]), n)
             run = _Run(kernel, name, case, n, grid, block, seed, rtol, atol)
-            _check(run, limits or {})
+            _check(run, limits or {}, least or {})
     print(f"{name}: right for {_count(len(sizes), 'size')} and {_count(len(launches), 'launch shape')}.")
 
 
@@ -138,9 +139,10 @@ def _name(kernel: Any, language: Language | None) -> str:
     return source.name
 
 
-def _check(run: _Run, limits: Mapping[str, Limit]) -> None:
-    profile, buffers = _launch(run, counters=bool(limits))
-    if not limits:
+def _check(run: _Run, limits: Mapping[str, Limit], least: Mapping[str, Limit]) -> None:
+    counted = bool(limits or least)
+    profile, buffers = _launch(run, counters=counted)
+    if not counted:
         try:
             return _check_arrays(run, buffers)
         except CheckFailed:  # the counters help to tell why
@@ -154,6 +156,7 @@ def _check(run: _Run, limits: Mapping[str, Limit]) -> None:
         )
     _check_arrays(run, buffers)
     _check_limits(run, profile, limits)
+    _check_least(run, profile, least)
 
 
 def _launch(run: _Run, counters: bool) -> tuple[LaunchProfile, dict[str, np.ndarray]]:
@@ -390,6 +393,21 @@ def _check_limits(run: _Run, profile: LaunchProfile, limits: Mapping[str, Limit]
                 expected=f"at most {explain.number(most)}",
                 got="none were counted" if got is None else explain.number(got),
                 look_at=explain.over_limit(profile, counter, got or math.nan, most),
+                kind="limit",
+                counter=counter,
+            )
+
+
+def _check_least(run: _Run, profile: LaunchProfile, least: Mapping[str, Limit]) -> None:
+    for counter, limit in least.items():
+        wanted = limit(run.n) if callable(limit) else limit
+        got = getattr(profile.counts, counter)
+        if got is None or math.isnan(got) or got < wanted:
+            raise run.failed(
+                f"too little {counter.replace('_', ' ')}.",
+                expected=f"at least {explain.number(wanted)}",
+                got="none was counted" if got is None else explain.number(got),
+                look_at=explain.under_limit(profile, counter),
                 kind="limit",
                 counter=counter,
             )
