@@ -48,6 +48,25 @@ KERNEL axby(int* log, int* order) {
     }
     __syncwarp();
 }
+KERNEL tasks(int* next, int* out, int n) {  // lanes without work go straight back to the head of the loop
+    __shared__ int start;
+    while (true) {
+        if (threadIdx.x == 0) start = atomicAdd(next, 32);
+        __syncthreads();
+        int first = start;
+        __syncthreads();
+        if (first >= n) break;
+        int i = first + threadIdx.x;
+        if (i < n) out[i] = i * i;
+    }
+}
+KERNEL from_the_end(int* out) {  // the index of some lanes is negative before a constant is added
+    __shared__ int s[32];
+    int t = threadIdx.x;
+    s[t] = t;
+    if (t < 8) { __syncwarp(0xff); out[t] = s[7 - t]; }
+    else { __syncwarp(0xffffff00); out[t] = s[39 - t]; }
+}
 KERNEL lock_in_loop(int* lock, int* count) {
     while (atomicCAS(lock, 0, 1) != 0) {}
     __threadfence();
@@ -163,3 +182,15 @@ def test_both_policies_give_the_same_result(policy):
 def test_unknown_policy():
     with pytest.raises(ValueError, match="scheduling must be one of"):
         run("odd_count", 1, 64, scheduling="kepler")
+
+
+def test_lanes_that_go_back_early_wait_at_the_barrier():
+    out = np.zeros(300, np.int32)
+    run("tasks", 4, 32, np.zeros(1, np.int32), out, np.int32(300))
+    assert (out == np.arange(300) ** 2).all()
+
+
+def test_addresses_whose_base_lies_before_the_memory():
+    out = np.zeros(32, np.int32)
+    run("from_the_end", 1, 32, out)
+    assert out.tolist() == [*range(7, -1, -1), *range(31, 7, -1)]

@@ -181,13 +181,13 @@ class Scheduler:
     def _gathered(self, block, group: Group) -> Group | None:
         """The lanes at a barrier; None while others of their warps may still come.
 
-        Lanes that got a turn while others of their warp spun, as at the end of a loop around atomicCAS, are ahead of
-        these; before a barrier for whole warps the compiler lets them meet again.
+        Lanes can get ahead of others of their warp: after these spun, as at the end of a loop around atomicCAS, or
+        by going straight back to the head of a loop. The compiler lets them meet before a barrier for whole warps.
         """
         held = self.gathering.pop(block.index, None)
         if held is not None:
             group = self.merged([held, group.all_lanes])
-        elif self.patience == _PATIENCE:  # none got ahead
+        if group.whole:
             return group
         aligned = block.last.opcode == "bar" or "aligned" in block.last.modifiers
         present = np.bincount(self.chunk.warp_of[group.all_lanes], minlength=self.chunk.warps)
@@ -208,7 +208,8 @@ class Scheduler:
         if self.meetings.wake() or self.barriers.wake():
             return True
         if self.gathering:  # the others did not come
-            number, lanes = self.gathering.popitem()
+            number = min(self.gathering)
+            lanes = self.gathering.pop(number)
             self.barriers.arrive(self.chunk.translation.blocks[number], Group(self.chunk, lanes))
         self.meetings.check_none_left()
         self.barriers.check_none_left()
