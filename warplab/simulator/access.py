@@ -65,7 +65,7 @@ class Addresses:
 
     def index(self, view: np.ndarray, item: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
         """A view and the element numbers in it at which the accesses at `offset` are found."""
-        if self.bits & (item - 1) or offset & (item - 1) or self.low < 0 or self.high >> 63:  # base before the memory
+        if self.bits & (item - 1) or offset & (item - 1) or self.high >> 63:  # a base before the memory
             return view, ((self.at(offset) & np.uint64(ORIGIN - 1)) // item).view(np.int64)
         indices = self.items(item)
         if offset >= 0:
@@ -79,7 +79,11 @@ class Addresses:
         """
         indices = self._indices.get(item)
         if indices is None:
-            indices = (self.base.view(np.int64) & (ORIGIN - 1)) >> (item.bit_length() - 1)
+            shift = item.bit_length() - 1
+            if self.base.shape[0] == 1:
+                indices = np.array([(self.low & (ORIGIN - 1)) >> shift])
+            else:
+                indices = (self.base.view(np.int64) & (ORIGIN - 1)) >> shift
             self._indices[item] = indices
         return indices
 
