@@ -114,6 +114,8 @@ class Bench:
         self.namespace["get_ipython"] = lambda: _Shell(self.namespace)
         self._output_bytes = output_bytes
         self._cells: dict[str, TrustedCell] = {}
+        self.in_hidden_tests = False  # is a hidden statement being run?
+        self.silent = False  # when set, nothing more that a cell prints is kept
 
     def missing(self, cell: TrustedCell) -> list[str]:
         """Names that a cell needs, or a function of an earlier one, and no trusted cell has bound."""
@@ -127,22 +129,22 @@ class Bench:
         self.namespace.update(added)
         outcome = Outcome()
         shown, dropped = _Sink(self._output_bytes), _Sink(0)
-        hidden = False
         try:
             with time_limit(seconds):
                 flags = 0
                 for statement in cell.tree.body:
-                    hidden = cell.hides(statement)
+                    self.in_hidden_tests = cell.hides(statement)
                     flags |= _future_flags(statement)
-                    sink = dropped if hidden else shown
+                    sink = dropped if self.in_hidden_tests or self.silent else shown
                     with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
                         outcome.result = self._run(cell, statement, flags)
         except (Exception, OutOfTime, SystemExit) as error:
             outcome.error = error
             frames = [(self._cells[f.filename], f.lineno) for f in _frames(error) if f.filename in self._cells]
-            outcome.hidden = hidden or any(own.is_hidden(line or 0) for own, line in frames)
+            outcome.hidden = self.in_hidden_tests or any(own.is_hidden(line or 0) for own, line in frames)
             outcome.place = [f"line {line}: {own.line(line or 0)}" for own, line in frames if own is cell]
         finally:
+            self.in_hidden_tests = False
             for name, value in added.items():
                 if self.namespace.get(name) is value:
                     del self.namespace[name]

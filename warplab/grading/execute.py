@@ -98,6 +98,8 @@ class TrustedExecute(Execute):
         self._notebook = Notebook(self._ask)
         self._allowance = outputs.Allowance(self.limits.output_bytes_cell, self.limits.output_bytes_notebook)
         self._client: AgentClient | None = None
+        # Does the student's process know inputs of hidden tests? Then nothing that it chooses is shown any more.
+        self._knows = False
         self._deadline = self._interrupted = self._timed_out = None
         # Apart: a kernel under test must not reach the arrays of a test cell.
         checked, launched = simulator.Device(), simulator.Device()
@@ -186,7 +188,7 @@ class TrustedExecute(Execute):
             cell.outputs.append(new_output("stream", name="stdout", text=artefacts.clean_text(outcome.printed)))
         if outcome.error is None and outcome.result is not None:
             cell.outputs += _result(outcome.result, cell)
-        return verdicts.verdict(outcome, visible)
+        return verdicts.verdict(outcome, visible, self._knows)
 
     def _set_up(self, trusted: TrustedCell) -> None:
         """Run a cell that both sides need. It is the instructor's: an error is the grader's own."""
@@ -244,6 +246,8 @@ class TrustedExecute(Execute):
         kept = [outputs.cleaned(output, self.code_cells_executed) for output in cell.outputs]
         cell.outputs = outputs.coalesced([output for output in kept if output is not None])
         self._note_what_is_left_out(cell)
+        if self._knows:
+            cell.outputs = outputs.withheld(cell.outputs)
 
     def _note_what_is_left_out(self, cell: NotebookNode) -> None:
         lost = self._allowance.lost
@@ -303,6 +307,8 @@ class TrustedExecute(Execute):
     def _ask(self, wishes: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if self.ended is not None:
             raise CheckFailed(self.ended.reason, kind="process")
+        if self._bench.in_hidden_tests and any(wish["op"] == "call" for wish in wishes):
+            self._knows = self._bench.silent = True
         began = time.monotonic()
         try:
             return self._agent().ask(wishes)

@@ -6,6 +6,7 @@ pictures and HTML without scripts stay.
 
 from __future__ import annotations
 
+import builtins
 import re
 from typing import Any
 
@@ -17,6 +18,7 @@ from warplab.grading.artefacts import clean_text
 
 _PICTURES = ("image/png", "image/jpeg")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+WITHHELD = "Not shown: this comes after hidden tests that called a function of the notebook."
 _MAX_LINES = 200  # of a traceback
 
 
@@ -87,6 +89,19 @@ def _data(bundle: dict[Any, Any]) -> dict[str, str]:
         elif mime in _PICTURES and _BASE64.fullmatch(value):
             data[mime] = value
     return data
+
+
+def withheld(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """In the place of what a process put out that knows inputs of hidden tests: nothing of its choice but the name of
+    an error, if that is one of Python's own.
+    """
+    error = next((output for output in outputs if output.output_type == "error"), None)
+    if error is None:
+        return [new_output("stream", name="stdout", text=f"[{WITHHELD}]\n")] if outputs else []
+    known = getattr(builtins, error.ename, None)
+    python = isinstance(known, type) and issubclass(known, BaseException)
+    ename = error.ename if python or error.ename == "CellTimeoutError" else "Error"
+    return [new_output("error", ename=ename, evalue=WITHHELD, traceback=[f"{ename} [{WITHHELD}]"])]
 
 
 def coalesced(outputs: list[NotebookNode]) -> list[NotebookNode]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from warplab.checks.errors import CheckFailed, kind_of, line_of
 from warplab.grading.artefacts import clean_text
 from warplab.grading.cells import Outcome, OutOfTime
+from warplab.grading.outputs import WITHHELD
 from warplab.simulator import SimulatorError
 from warplab.simulator.counters import COUNTERS
 
@@ -58,8 +59,11 @@ class Verdict:
     traceback: tuple[str, ...] = ()
 
 
-def verdict(outcome: Outcome, visible: str) -> Verdict:
-    """The verdict on a test cell that ran. `visible`: the text of the cell without its hidden tests."""
+def verdict(outcome: Outcome, visible: str, knows: bool = False) -> Verdict:
+    """The verdict on a test cell that ran. `visible`: the text of the cell without its hidden tests.
+
+    `knows`: the student's process knows inputs of hidden tests. Then nothing that it may have chosen is shown.
+    """
     error = outcome.error
     if error is None:
         return Verdict()
@@ -69,6 +73,8 @@ def verdict(outcome: Outcome, visible: str) -> Verdict:
     detail = _short(f"{ename}: {text}")
     if kind == "process":
         return Verdict(kind, text, detail, outcome.hidden, "CheckFailed", (f"CheckFailed: {text}",))
+    if not outcome.hidden and knows:
+        return _in_our_own_words(outcome, kind, detail)
     if not outcome.hidden:
         if isinstance(error, OutOfTime):
             ename, text = "CheckFailed", f"The test did not come to an end in time ({text})."
@@ -86,9 +92,19 @@ def verdict(outcome: Outcome, visible: str) -> Verdict:
     if counter:
         message = f"A hidden test fails: too many {counter.replace('_', ' ')}"
         message += f" ({_COUNTERS[counter]})." if counter in _COUNTERS else "."
-    if line:
+    if line and not knows:
         message += f"\n  at {line}"
     return Verdict(kind, _short(message), detail, True, "CheckFailed", (_short(f"CheckFailed: {message}"),))
+
+
+def _in_our_own_words(outcome: Outcome, kind: str, detail: str) -> Verdict:
+    """Of a visible test that fails: what the test says, and nothing of what the notebook answered."""
+    lines = [f"A test fails: {SENTENCES[kind]}.", *outcome.place]
+    if isinstance(outcome.error, CheckFailed) and outcome.error.where:
+        lines.append(f"input {outcome.error.where}")
+    lines.append(f"What your code gave is left out. {WITHHELD} Run this test in your notebook to see it.")
+    message = _short("\n  ".join(lines))
+    return Verdict(kind, message, detail, False, "CheckFailed", (f"CheckFailed: {message}",))
 
 
 def gone(reason: str) -> Verdict:
