@@ -7,7 +7,7 @@ import numpy as np
 from .access import Addresses, mark_written, written
 from .elements import described, element, of_array, of_shared
 from .errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
-from .memory import is_host_address
+from .memory import Allocation, is_host_address
 
 _TOO_LITTLE = "or was too little dynamic shared memory given at the launch?"
 _ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"}
@@ -20,7 +20,7 @@ class Checks:
         self.chunk = chunk
         self.memory = chunk.device.memory
         self.races = chunk.races
-        self.last = None  # the allocation that the latest access lay in
+        self.last: dict[int, Allocation] = {}  # where the latest access of each site lay
 
     def load(self, site, space: str, addresses: Addresses, lanes) -> None:
         allocation = self._bounds(site, space, addresses, lanes)
@@ -69,12 +69,12 @@ class Checks:
             self._misaligned(site, space, addresses, lanes)
         if space in ("global", "const"):
             low, high = addresses.low + site.offset, addresses.high + site.offset + site.width
-            allocation = self.last
+            allocation = self.last.get(site.index)
             if allocation is None or low < allocation.address or high > allocation.end:
                 allocation = self.memory.find(low) if low >= 0 else None
                 if allocation is None or high > allocation.end:
                     return self._scattered(site, addresses, lanes)
-                self.last = allocation
+                self.last[site.index] = allocation
             return allocation
         start, size = self.chunk.own_memory(space, lanes)
         low, high = addresses.relative(start)

@@ -111,7 +111,7 @@ class System:
 
     def free(self, address: np.ndarray, lanes, at: Where) -> None:
         if self.chunk.access.checks is not None:
-            self.chunk.access.checks.last = None
+            self.chunk.access.checks.last.clear()
         for place, start in enumerate(np.broadcast_to(address, self.chunk.group.count).tolist()):
             if start == 0:
                 continue
