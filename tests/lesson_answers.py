@@ -38,7 +38,12 @@ def most(elements: str) -> str:
     return f"def most_elements(n, grid, block):\n    return {elements}"
 
 
+def one_line(head: str, result: str) -> str:
+    return f"def {head}:\n    return {result}"
+
+
 PYTHON_GRID, CUDA_GRID = "cuda.grid(1)", "blockIdx.x * blockDim.x + threadIdx.x"
+STRIDE, LITTLE = "sectors(stride, itemsize)", "in_flight(bandwidth, latency, multiprocessors)"
 PYTHON_SUM, CUDA_SUM = "out[i] = x[i] + y[i]", "out[i] = a[i] * b[i] + c[i];"
 
 ANSWERS = {
@@ -85,6 +90,32 @@ ANSWERS = {
             {
                 "sectors_a_request = 4": "4: the profile says something else",
                 "sectors_a_request = 33": "33: the profile says something else",
+            },
+        ),
+    },
+    "02_memory_access": {
+        "your-turn-stride": Answers(
+            one_line(STRIDE, "min(32, stride * itemsize)"),
+            {
+                one_line(STRIDE, "min(32, 4 * stride)"): "sectors(stride=3, itemsize=8)",
+                one_line(STRIDE, "stride * itemsize"): "sectors(stride=40, itemsize=4)",
+                one_line(STRIDE, "32"): "the same value whatever it is given",
+            },
+        ),
+        "your-turn-banks": Answers(
+            one_line("wavefronts(stride)", "math.gcd(stride, 32)"),
+            {
+                one_line("wavefronts(stride)", "min(stride, 32)"): "wavefronts(stride=3)",
+                one_line("wavefronts(stride)", "32 if stride % 32 == 0 else 1"): "wavefronts(stride=2)",
+                one_line("wavefronts(stride)", "stride % 32"): "wavefronts(stride=3)",
+            },
+        ),
+        "your-turn-little": Answers(
+            one_line(LITTLE, "bandwidth * latency / multiprocessors"),
+            {
+                one_line(LITTLE, "bandwidth * latency"): "the error differs from input to input",
+                one_line(LITTLE, "bandwidth / latency / multiprocessors"): "in_flight returns a wrong value",
+                one_line(LITTLE, "1e9 * bandwidth * latency / multiprocessors"): "a power of 1000 is missing",
             },
         ),
     },

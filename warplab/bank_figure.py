@@ -63,7 +63,7 @@ def draw_banks(profile: object, line: int | None = None, op: str | None = None) 
             numbers = sorted({0, 1, most // 2, most - 1})
             handles = [Patch(color=_colour(k, most), label=f"wavefront {k + 1}") for k in numbers]
             figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False, handlelength=1.1)
-        figure.tight_layout(rect=(0, 0.06 if most > 1 else 0, 1, 1))
+        figure.tight_layout(rect=(0, 0.08 if most > 1 else 0, 1, 1))
     plt.close(figure)
     return figure
 
