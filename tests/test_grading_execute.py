@@ -306,12 +306,12 @@ def test_hidden_tests_say_what_kind_of_failure_and_where_in_the_kernel(zygotes):
         "def g(x):\n    return float('nan')\n"
         "class Some: pass\ndef h(x):\n    return Some()"
     )
+    cells.hidden("known name", "volume = volume", "pass")  # before its process knows an input of a hidden test
     cells.hidden("assertion", "pass", f"assert 7013 == 1, '{CANARY}'")
     cells.hidden("error", "pass", "f(7013)")
     cells.hidden("nan", "pass", "checks.examples(g, [({'x': 7013.0}, 7013.0)])")
     cells.hidden("object", "pass", "assert h(7013) == 7013")
     cells.hidden("name", "pass", "assert volume_7013(1)")
-    cells.hidden("known name", "volume = volume", "pass")
     cells.hidden("in a function", "pass", "def check_7013():\n    assert f(1) == 7013")
     cells.test("calls it", "check_7013()")
     cells.hidden("result", "pass", "7013")

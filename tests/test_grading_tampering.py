@@ -125,7 +125,7 @@ while frame:
     seen.append(str(frame.f_locals)[:100_000])
     frame = frame.f_back
 mark = "{CANARY[:6]}" + "{CANARY[6:]}"
-print("searched", len(seen) > 1000, "found", mark in "".join(seen))
+searched, found = len(seen) > 1000, mark in "".join(seen)
 """
 
 
@@ -134,10 +134,10 @@ def test_hidden_tests_are_nowhere_in_the_students_process(zygotes):
     cells.hidden("first", "assert f(1) == 2", f"{CANARY} = 3\nassert f({CANARY}) == 6, '{CANARY}'\nprint('{CANARY}')")
     cells.student("import threading")
     cells.student(SPY)
+    cells.test("spied", "assert searched and not found")
     cells.hidden("second", "assert f(1) == 2", f"assert f({CANARY}) == 7, '{CANARY}'")
     graded = cells.run(zygotes)
-    assert "searched True found False" in graded.text(4)
-    assert graded.points == {"first": 2, "second": 0}
+    assert graded.points == {"first": 2, "spied": 2, "second": 0}
     assert CANARY not in graded.everything()
     assert CANARY in graded.verdicts["second"].detail
 
@@ -309,3 +309,25 @@ def test_a_forged_score_is_an_output_of_the_students_cell_only(zygotes):
     forged = "send('execute_result', {'data': {'text/plain': '2.0'}, 'metadata': {}, 'execution_count': 1})"
     cells = Cells().student(HOSTILE_MESSAGES.format(forged)).test("after", "assert x == 1")
     assert cells.run(zygotes).points == {"after": 0}
+
+
+def test_inputs_of_hidden_tests_stay_where_they_are(zygotes):
+    """A function must be told what it is called with; from then on what its process says is shown to nobody."""
+    cells = Cells().student("heard = []\ndef f(x):\n    heard.append(x)\n    return x\ndef g(x):\n    return heard")
+    cells.student("print('shown')")
+    cells.hidden("first", "assert f(1) == 1", "assert f(7013) == 7013")
+    cells.student("print(heard)").student("str(heard)").student("raise KeyError(heard)")
+    cells.student("raise type(f'E{heard[-1]}', (Exception,), {})(heard)").student("heard")
+    cells.student("g.__name__ = f.__name__ = str(heard)")
+    cells.hidden("second", "assert g(3) == 3, g(4)", "pass")
+    cells.test("third", "checks.examples(g, [({'x': 3.0}, 5.0)])")
+    cells.test("fourth", "print(g(1))\nimport json\njson.loads(str(g(1)))")
+    graded = cells.run(zygotes)
+    assert "shown" in graded.text(2)
+    assert "7013" not in graded.everything()
+    assert graded.points == {"first": 2, "second": 0, "third": 0, "fourth": 2}
+    assert graded.text(4).startswith("[Not shown: this comes after hidden tests")
+    assert [graded.notebook.cells[number].outputs[0].ename for number in (6, 7)] == ["KeyError", "Error"]
+    assert "A test fails: the result is wrong.\n  line 1: assert g(3) == 3, g(4)" in graded.failed["second"]
+    assert "input g(x=3.0)" in graded.failed["third"]
+    assert "7013" in graded.verdicts["second"].detail
