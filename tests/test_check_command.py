@@ -164,4 +164,4 @@ def test_notebook_of_another_course(tmp_path, capsys):
         if grade.cell_id(cell):
             cell.metadata.nbgrader.grade_id = f"other-{cell.id}"
     assert cli.main([write(tmp_path, notebook)]) == 2
-    assert f"is not an exercise of this course ({TOPIC})" in capsys.readouterr().err
+    assert f"is not an exercise of this course ({', '.join(release.topics())})" in capsys.readouterr().err
