@@ -52,6 +52,13 @@ KERNEL warp_tree(int* a) {
     }
     if (t == 0) a[0] = s[0];
 }
+KERNEL warp_volatile(int* a) {
+    __shared__ volatile int s[32];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    SYNC;
+    a[t] = s[31 - t];
+}
 KERNEL warp_butterfly(int* a) {  // a word's reader of one step writes it in the next
     __shared__ int s[32];
     int t = threadIdx.x;
@@ -143,6 +150,14 @@ def test_lock_step_orders_nothing_but_syncwarp_does(kernel):
         run(kernel, 1, 32, a, options=(f"-DSYNC={sync}",))
     with pytest.raises(simulator.DataRace, match="shared memory"):
         run(kernel, 1, 32, a, options=NOTHING)
+
+
+def test_volatile_is_taken_for_a_flag_unless_told_otherwise():
+    a = np.arange(32, dtype=np.int32)
+    run("warp_volatile", 1, 32, a, options=NOTHING)
+    with pytest.raises(simulator.DataRace, match="shared memory"):
+        run("warp_volatile", 1, 32, a, options=NOTHING, volatile_orders=False)
+    run("warp_volatile", 1, 32, a, options=("-DSYNC=__syncwarp()",), volatile_orders=False)
 
 
 def test_syncwarp_does_not_order_two_warps():

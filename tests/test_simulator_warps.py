@@ -54,6 +54,10 @@ KERNEL passed_syncwarp(unsigned* out) {
     }
     out[threadIdx.x + 32] = 2;
 }
+KERNEL unnamed(unsigned* out, unsigned mask, int sync) {
+    if (sync) __syncwarp(mask);
+    out[threadIdx.x] = sync ? 0 : __shfl_sync(mask, threadIdx.x, 0);
+}
 KERNEL other_syncwarp(unsigned* out) {  // one for each side
     if (threadIdx.x < 16) {
         out[threadIdx.x] = 1;
@@ -160,6 +164,17 @@ def test_lanes_that_went_past(kernel):
     with pytest.raises(simulator.DivergentWarp, match="waits for lanes of its mask that never come: 16 to 31\n"):
         run(kernel, 1, 32, out)
     run(kernel, 1, 32, out, checks=False)  # as a GPU, which waits for them until they have ended
+
+
+@pytest.mark.parametrize(("sync", "name"), [(0, "shfl"), (1, "__syncwarp")])
+def test_a_lane_must_be_in_its_own_mask(sync, name):
+    out = np.zeros(32, np.uint32)
+    said = rf"lane 16 calls `{name}` with the mask 0x0000ffff, which does not name it\n"
+    with pytest.raises(simulator.DivergentWarp, match=said) as caught:
+        run("unnamed", 1, 32, out, np.uint32(0xFFFF), np.int32(sync))
+    assert caught.value.thread == (16, 0, 0)
+    run("unnamed", 1, 16, out, np.uint32(0xFFFF), np.int32(sync))
+    run("unnamed", 1, 32, out, np.uint32(0xFFFFFFFF), np.int32(sync))
 
 
 def test_syncwarp_may_stand_in_each_branch():

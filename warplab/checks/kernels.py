@@ -191,8 +191,8 @@ def _simulate(run: _Run, arguments: tuple, **options: int | bool) -> LaunchProfi
     from ..kernel import simulate
 
     elements = max(np.size(value) for value in arguments)
-    # The trace is for pictures.
-    options = {"path_limit": 10_000 + 64 * elements, "trace_warps": 0} | options
+    # The trace is for pictures. A shared array made volatile is a wrong answer to a missing barrier.
+    options = {"path_limit": 10_000 + 64 * elements, "trace_warps": 0, "volatile_orders": False} | options
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
         return simulate(run.kernel, run.grid, run.block, arguments, device=device(), **options)
@@ -292,7 +292,10 @@ def _race(run: _Run, error: DataRace) -> CheckFailed:
         return wrong_result
     except SimulatorError:
         pass
-    return run.failed("has a data race.", got=str(error), look_at="which thread owns which element", **_kind(error))
+    look_at = "which thread owns which element"
+    if "shared memory" in str(error):
+        look_at = "what must be done before that line, by whom, and what makes the others wait for it"
+    return run.failed("has a data race.", got=str(error), look_at=look_at, **_kind(error))
 
 
 class _Guarded:

@@ -46,8 +46,9 @@ CHUNK_BYTES = 1 << 29  # of the blocks that run at a time, about
 class Options:
     """How a launch is simulated.
 
-    `checks`: test every access; `races`: and look for data races. `counters`: count, and keep what the first
-    `trace_warps` warps did, at most `trace_events` accesses and as many steps.
+    `checks`: test every access; `races`: and look for data races. `volatile_orders`: volatile accesses are meant to
+    synchronise and are no races themselves; without it those to shared memory are, like any others.
+    `counters`: count, and keep what the first `trace_warps` warps did, at most `trace_events` accesses and as many steps.
     `instruction_limit`: thread instructions of the launch, and an eighth of it of a chunk; `path_limit`: instructions
     along one chunk's way; beyond either the launch is taken for endless. `chunk_lanes`: threads run at a time, about.
     `scheduling`: "volta" (a program counter a thread) or "pascal" (one a warp); see `scheduler`.
@@ -59,6 +60,7 @@ class Options:
 
     checks: bool = True
     races: bool = True
+    volatile_orders: bool = True
     counters: bool = True
     trace_warps: int = 4
     trace_events: int = 4096
@@ -128,7 +130,7 @@ class Device:
             tally = sampling.Tally(new, runs, total)
         races = None
         if options.checks and options.races and 1 < total * threads < 2**31:  # which its records can number
-            races = Races(translation, threads, total)
+            races = Races(translation, threads, total, options.volatile_orders)
         profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
         executed = 0

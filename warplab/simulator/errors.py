@@ -97,7 +97,7 @@ class DivergentBarrier(SimulatorError):
 
 
 class DivergentWarp(SimulatorError):
-    """A warp-wide instruction whose mask names lanes that never reach it."""
+    """A warp-wide instruction whose mask names lanes that never reach it, or leaves out one that does."""
 
 
 class AssertFailed(SimulatorError):

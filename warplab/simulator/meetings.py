@@ -3,8 +3,9 @@
 A shuffle or vote exchanges values, so the lanes must stand at the same instruction. `__syncwarp` (bar.warp.sync) only
 orders: lanes may stand at different ones.
 
-Lanes that ended before are not waited for. That lanes went past the instruction and on is an error (with checks off
-they are waited for until they have ended, as on a GPU; what CUDA makes of it is undefined).
+A lane must be in the mask that it gives. Lanes that ended before are not waited for. That lanes went past the
+instruction and on is an error (with checks off they are waited for until they have ended, as on a GPU; what CUDA makes
+of it is undefined).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Meetings:
         if group.whole and mask.shape[0] == 1 and mask[0] == FULL_MASK:
             return group
         lanes = group.all_lanes
+        self._refuse_unnamed(block.meeting, lanes, mask)
         missing = mask & self.scheduler.alive[self.chunk.warp_of[lanes]] & ~group.active
         if not missing.any():
             return group
@@ -56,6 +58,7 @@ class Meetings:
             self.chunk.sync_warp(None)
             return block.index + 1, group
         lanes = group.all_lanes
+        self._refuse_unnamed(block.last, lanes, mask)
         if block.index in self.syncing:
             lanes = np.sort(np.concatenate([lanes, self.syncing[block.index]]))
         self.syncing[block.index] = lanes
@@ -124,7 +127,6 @@ class Meetings:
         raise self._error(instruction, lane, missing)
 
     def _error(self, instruction, lane: int, missing: int) -> DivergentWarp:
-        name = "__syncwarp" if instruction.opcode == "bar" else instruction.opcode
         reason = (
             "Every thread that the mask names must reach the same call: compute the mask before the branch, "
             "or move the call out of it."
@@ -135,10 +137,24 @@ class Meetings:
                 "these."
             )
         return DivergentWarp(
-            f"`{name}` waits for lanes of its mask that never come: {_ranges(missing)}",
+            f"`{_called(instruction)}` waits for lanes of its mask that never come: {_ranges(missing)}",
             reason=reason,
             **self.chunk.where_instruction(instruction, lane),
         )
+
+    def _refuse_unnamed(self, instruction, lanes: np.ndarray, mask: np.ndarray) -> None:
+        """DivergentWarp if one of the lanes is not in its own mask."""
+        if self.chunk.access.checks is None:
+            return
+        unnamed = np.flatnonzero(mask >> self.chunk.lane_of[lanes].astype(np.uint32) & 1 == 0)
+        if unnamed.size:
+            lane = int(lanes[unnamed[0]])
+            number, given = self.chunk.lane_of[lane], int(mask[unnamed[0] if mask.shape[0] > 1 else 0])
+            raise DivergentWarp(
+                f"lane {number} calls `{_called(instruction)}` with the mask {given:#010x}, which does not name it",
+                reason="A thread must be in the mask that it gives; 0xffffffff names the whole warp.",
+                **self.chunk.where_instruction(instruction, lane),
+            )
 
     def _refuse_passed(self, number: int, instruction, group: Group, missing: np.ndarray) -> None:
         """DivergentWarp if lanes that are `missing` at block `number` stand after it and cannot come to it any more."""
@@ -170,6 +186,10 @@ class Meetings:
     def _refuse_on_pascal(self) -> None:
         if self.scheduler.policy == "pascal":
             self.check_none_left()
+
+
+def _called(instruction) -> str:
+    return "__syncwarp" if instruction.opcode == "bar" else instruction.opcode
 
 
 def _ranges(lanes: int) -> str:

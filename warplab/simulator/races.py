@@ -9,8 +9,9 @@ The order in which the simulator happens to run the threads plays no part.
 Loads are only noted when they happen. They are looked at when a store to the same memory comes, or at the barrier that
 ends their epoch; an epoch without a store costs nothing.
 
-What is not seen: accesses through volatile, acquire or release loads and stores are no races themselves. In global
-memory a write that its thread followed by a fence or a release counts as published to all.
+What is not seen: accesses through acquire or release loads and stores are no races themselves, nor are volatile ones,
+unless `volatile_orders` is off. In global memory a write that its thread followed by a fence or a release counts as
+published to all.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ _PENDING_LANES = 1 << 25  # loads noted at most, counted in lanes
 class Races:
     """Race detection for one launch. Threads are numbered through the whole grid."""
 
-    def __init__(self, translation, threads: int, blocks: int) -> None:
+    def __init__(self, translation, threads: int, blocks: int, volatile_orders: bool = True) -> None:
+        self.volatile_orders = volatile_orders
         self.translation, self.threads, self.blocks = translation, threads, blocks
         self.warps_per_block = -(-threads // WARP_SIZE)
         sites = translation.sites
@@ -161,7 +163,7 @@ class Races:
     def load(self, site, space: str, addresses: Addresses, lanes, allocation) -> None:
         if site.flag:
             self._flag(site, space, addresses, lanes)
-        if site.strong or not self.written & {space, "generic"}:
+        if self._synchronises(site, space) or not self.written & {space, "generic"}:
             return
         record, event = self._event(site, space, addresses, lanes, allocation)
         if record is None:
@@ -176,7 +178,7 @@ class Races:
         """A store or an atomic, about to happen; `values`: what a store writes."""
         if site.flag:
             self._flag(site, space, addresses, lanes)
-        if site.strong and site.op == "store":
+        if site.op == "store" and self._synchronises(site, space):
             return
         record, event = self._event(site, space, addresses, lanes, allocation)
         if record is None:
@@ -187,6 +189,10 @@ class Races:
         first = event.word
         for k in range(self._words(site, space)):
             self._write(record, space, event, first + k if k else first, addresses, values)
+
+    def _synchronises(self, site, space: str) -> bool:
+        """Whether an access is meant to synchronise, and so no race by itself."""
+        return site.strong and (self.volatile_orders or space != "shared" or ".volatile" not in site.text)
 
     def _words(self, site, space: str) -> int:
         return max(1, site.width // self.word[space])

@@ -2,7 +2,6 @@
 # loses: grey-sectors, grey-traffic
 # reason: too many sectors per load request(.|\n)*at most 4(.|\n)*got +12
 
-from numba import float32
 
 from warplab import cuda
 

@@ -2,9 +2,7 @@
 # loses: grey-right, grey-sectors, grey-traffic
 # reason: runs on the host
 
-from numba import float32
 
-from warplab import cuda
 
 BLOCK = 128
 FLOATS = 3 * BLOCK

@@ -2,9 +2,7 @@
 # loses: smooth-right, smooth-once
 # reason: runs on the host
 
-from numba import float32
 
-from warplab import cuda
 
 BLOCK = 128
 RADIUS = 4

@@ -1,0 +1,31 @@
+// problem: sums
+// loses: sums-one, sums-several, sums-barriers
+// reason: lane 16 calls `__syncwarp` with the mask 0x0000ffff, which does not name it
+extern "C" __global__ void tile_sums(const float* a, float* sums, int n)
+{
+    __shared__ float part[256];
+    int t = threadIdx.x;
+    for (int tile = blockIdx.x; tile * 256 < n; tile += gridDim.x) {
+        int i = tile * 256 + t;
+        part[t] = i < n ? a[i] : 0.0f;
+        __syncthreads();
+        for (int step = 128; step > 32; step /= 2) {
+            if (t < step)
+                part[t] += part[t + step];
+            __syncthreads();
+        }
+        if (t < 32) {
+            part[t] += part[t + 32];
+            __syncwarp(0xffff);
+            for (int step = 16; step > 0; step /= 2) {
+                float other = part[t ^ step];
+                __syncwarp(0xffff);
+                part[t] += other;
+                __syncwarp(0xffff);
+            }
+        }
+        if (t == 0)
+            sums[tile] = part[0];
+        __syncthreads();
+    }
+}
