@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import html
 import json
 import os
 import secrets
@@ -37,8 +38,7 @@ def course_secret(course: Course) -> str:
         return given
     path = course.grading / "secret"
     if not path.exists():
-        write_synced(path, f"{secrets.token_hex(32)}\n".encode())
-        path.chmod(0o600)
+        write_synced(path, f"{secrets.token_hex(32)}\n".encode(), 0o600)
     text = path.read_text().strip()
     if not text:
         raise CourseError(f"{path} is empty: remove it to have a new secret drawn, or set {SEED}.")
@@ -164,7 +164,13 @@ class Grading:
         self.ledger.append({"kind": "merged", **merged})
 
     def _trimmed(self, record: dict[str, Any]) -> NotebookNode:
-        return self.book.trimmed(nbformat.reads(self.ledger.get(record["notebook"]).decode(), as_version=4))
+        """The executed notebook, with what the student should know of its grading as its first cell."""
+        executed = nbformat.reads(self.ledger.get(record["notebook"]).decode(), as_version=4)
+        notes = [note for note in (record["reason"], *record["notes"]) if note]
+        if notes:
+            lines = ["**Notes of the grader**", "", *(f"- {html.escape(note)}" for note in notes)]
+            executed.cells.insert(0, nbformat.v4.new_markdown_cell("\n".join(lines), id="notes-of-the-grader"))
+        return self.book.trimmed(executed)
 
     def _write(self, record: dict[str, Any], submission: Submission, trimmed: NotebookNode) -> None:
         files = submission.files if submission.hash == record["submission"] else {}

@@ -173,10 +173,11 @@ def records(folder: Path) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def write_synced(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, also when the machine stops in between."""
+def write_synced(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Write a file whole or not at all, also when the machine stops in between. `mode`: less what the umask takes."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with open(unfinished, "wb") as file:
+    unfinished.unlink(missing_ok=True)
+    with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

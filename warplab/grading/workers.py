@@ -129,11 +129,7 @@ class JudgeProcess:
         if self.process is None:
             return
         process, self.process = self.process, None
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGSTOP)  # a process that stands still starts no other meanwhile
-        for pid in [*_descendants(process.pid), process.pid]:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        _kill_tree(process)
         process.wait()
         process.stdin.close()
         process.stdout.close()
@@ -233,7 +229,7 @@ class LocalWorkers:
             for judge in judges:
                 judge.closed = True
                 if (process := judge.process) is not None:
-                    process.kill()  # its thread sees the end
+                    _kill_tree(process)  # its thread sees the end
             for thread in threads:
                 thread.join(30)
 
@@ -281,6 +277,8 @@ class DaskWorkers:
                 key = keys.pop(future.key)
                 if future.status == "finished":
                     result = Result.from_message(future.result())
+                elif future.status in ("cancelled", "lost"):
+                    raise NoJudge(f"the scheduler at {self.address} was lost; the same command goes on from here")
                 elif isinstance(error := future.exception(), NoJudge):
                     raise error
                 else:
@@ -323,6 +321,15 @@ def _resident(pid: int) -> int:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
     except (OSError, IndexError):
         return 0
+
+
+def _kill_tree(process: subprocess.Popen) -> None:
+    """Kill a process and everything below it."""
+    process.send_signal(signal.SIGSTOP)  # standing still it starts no other meanwhile; nothing if it has ended
+    if process.returncode is None:
+        for pid in [*_descendants(process.pid), process.pid]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def _descendants(pid: int) -> list[int]:
