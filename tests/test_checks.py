@@ -324,7 +324,8 @@ def test_limit_of_something_never_counted_fails():
 def test_least_names_counter_and_the_line_with_most_idle_lanes():
     few = CudaSource(
         'extern "C" __global__ void f(const float* a, const float* b, float* c, int n)\n{\n'
-        "    if (threadIdx.x < 8)\n        for (int i = threadIdx.x; i < n; i += 8)\n            c[i] = a[i] * b[i];\n}\n",
+        "    if (threadIdx.x < 8)\n        for (int i = threadIdx.x; i < n; i += 8)\n"
+        "            c[i] = a[i] * b[i];\n}\n",
         "f",
     )
     launch = {"sizes": [256], "launches": [(1, 32)]}

@@ -1,0 +1,16 @@
+# problem: efficiency
+# loses: efficiency-sides, efficiency-loops
+# reason: wrong for 3 of 3
+
+prediction = {
+    "32 threads: if i < 4: a(4000) else: b(4000)": 50,
+    "32 threads: if i % 4 == 0: a(4000)": 25,
+    "64 threads: if i < 32: a(2000) else: b(6000)": 100,
+    "48 threads: if i < 40: a(2000) else: b(6000)": 40,
+    "32 threads: a(10 * i * i)": 33.87,
+}
+
+
+def efficiency(passes):
+    warps = [passes[first : first + 32] for first in range(0, len(passes), 32)]
+    return sum(passes) / (32 * sum(max(warp) for warp in warps))

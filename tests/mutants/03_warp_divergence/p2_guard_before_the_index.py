@@ -1,0 +1,31 @@
+# problem: mixed
+# loses: mixed-right
+# reason: never written|past the end
+
+from warplab import cuda
+
+
+@cuda.jit(device=True)
+def stir(v):
+    for _ in range(32):
+        v = (5 * v + 3) % 65536
+    return v
+
+
+@cuda.jit(device=True)
+def fold(v):
+    for _ in range(32):
+        v = v ^ (v >> 3) ^ 77
+    return v
+
+
+@cuda.jit
+def mixed(x, out):
+    t = cuda.threadIdx.x
+    if cuda.grid(1) < out.size:
+        odd = t // 32 % 2
+        i = cuda.blockIdx.x * cuda.blockDim.x + t // 64 * 64 + 2 * (t % 32) + odd
+        if odd:
+            out[i] = fold(x[i])
+        else:
+            out[i] = stir(x[i])

@@ -1,0 +1,31 @@
+# problem: mixed
+# loses: mixed-uniform, mixed-budget
+# reason: too many divergent branches|too little warp efficiency
+
+from warplab import cuda
+
+
+@cuda.jit(device=True)
+def stir(v):
+    for _ in range(32):
+        v = (5 * v + 3) % 65536
+    return v
+
+
+@cuda.jit(device=True)
+def fold(v):
+    for _ in range(32):
+        v = v ^ (v >> 3) ^ 77
+    return v
+
+
+@cuda.jit
+def mixed(x, out):
+    first = cuda.blockIdx.x * cuda.blockDim.x
+    t = cuda.threadIdx.x
+    if t % 2 == 0:
+        for i in range(first + t, min(first + t + 2, out.size)):
+            if i % 2:
+                out[i] = fold(x[i])
+            else:
+                out[i] = stir(x[i])

@@ -1,0 +1,26 @@
+# problem: mixed
+# loses: mixed-right, mixed-uniform, mixed-budget
+# reason: wrote nothing
+
+from warplab import cuda
+
+
+@cuda.jit(device=True)
+def stir(v):
+    for _ in range(32):
+        v = (5 * v + 3) % 65536
+    return v
+
+
+@cuda.jit(device=True)
+def fold(v):
+    for _ in range(32):
+        v = v ^ (v >> 3) ^ 77
+    return v
+
+
+@cuda.jit
+def mixed(x, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        result = stir(x[i]) if i % 2 == 0 else fold(x[i])  # noqa: F841

@@ -1,0 +1,20 @@
+# problem: pack
+# loses: pack-right, pack-once, pack-budget
+# reason: counts is wrong|stopped|out is wrong
+
+from warplab import cuda
+
+ALL = 0xFFFFFFFF
+
+
+@cuda.jit
+def pack(x, out, counts):
+    i, lane = cuda.grid(1), cuda.laneid
+    value = x[i] if i < x.size else 0
+    keep = value > 0
+    kept = 0
+    if keep:
+        kept = cuda.ballot_sync(ALL, keep)
+        out[i - lane + cuda.popc(kept & ((1 << lane) - 1))] = value
+    if lane == 0 and i < x.size:
+        counts[i // 32] = cuda.popc(kept)

@@ -1,0 +1,22 @@
+# problem: pack
+# loses: pack-right, pack-once, pack-budget
+# reason: out is wrong in|race
+
+from warplab import cuda
+
+ALL = 0xFFFFFFFF
+
+
+@cuda.jit
+def pack(x, out, counts):
+    i, lane = cuda.grid(1), cuda.laneid
+    value = x[i] if i < x.size else 0
+    keep = value > 0
+    kept = cuda.ballot_sync(ALL, keep)
+    if i < x.size:
+        out[i] = 0
+    cuda.syncwarp()
+    if keep:
+        out[i - lane + cuda.popc(kept & ((1 << lane) - 1))] = value
+    if lane == 0 and i < x.size:
+        counts[i // 32] = cuda.popc(kept)
