@@ -23,11 +23,8 @@ def failing(comparisons):
 @pytest.mark.parametrize("topic", TOPICS)
 def test_counters_are_those_of_the_hardware(topic, results):
     _, comparisons = results[topic]
-    newer_launches, newer_counters = ncu.unrecorded(topic, RECORDED[topic])
-    launches, counters = len(ncu.launches(topic)) - len(newer_launches), len(ncu.COMPARED) - len(newer_counters)
-    assert len(comparisons) == launches * (counters + 1)
-    assert set(newer_counters) <= {"shared_copy_requests", "shared_copy_wavefronts"}
-    assert all("cp.async" in name or name.startswith("tile of") for name in newer_launches)
+    assert ncu.unrecorded(topic, RECORDED[topic]) == ([], [])
+    assert len(comparisons) == len(ncu.launches(topic)) * (len(ncu.COMPARED) + 1)
     assert not failing(comparisons), ncu.text(failing(comparisons))
 
 
@@ -51,7 +48,8 @@ def test_equal_means_equal(results):
     unequal = [c for c in unequal if (c.counter, c.ncu) != ("global_load_bytes", 0)]
     assert len({c.launch for c in unequal}) <= 16 < 300 < len({c.launch for c in every})
     shared = {c.launch for c in unequal if c.counter.startswith("shared")}
-    assert shared == {"prefix sum of 8192", "prefix sum of 8007"}, "see kernels/memory_access/launches.py"
+    # See kernels/memory_access/launches.py and kernels/warp_divergence/launches.py.
+    assert shared == {"prefix sum of 8192", "prefix sum of 8007", "cuda_select_pipelined<float, 12>, one block"}
 
 
 def test_branches_are_those_of_the_hardware_but_for_the_launches_that_say_why(results):
@@ -139,9 +137,5 @@ def test_a_recording_of_other_launches_is_refused():
 def test_ncu_counts_what_the_simulator_counts(topic):
     assert backend.name() == "gpu", f"this test reads a GPU's counters; {backend.reason()}"
     comparisons = ncu.compare(topic, ncu.measured(topic))
-    newer_launches, newer_counters = ncu.unrecorded(topic, RECORDED[topic])
-    launches, counters = len(ncu.launches(topic)) - len(newer_launches), len(ncu.COMPARED) - len(newer_counters)
-    assert len(comparisons) == launches * (counters + 1)
-    assert set(newer_counters) <= {"shared_copy_requests", "shared_copy_wavefronts"}
-    assert all("cp.async" in name or name.startswith("tile of") for name in newer_launches)
+    assert len(comparisons) == len(ncu.launches(topic)) * (len(ncu.COMPARED) + 1)
     assert not failing(comparisons), ncu.text(failing(comparisons))

@@ -407,11 +407,20 @@ def test_print_reaches_the_host(capfd):
     assert capfd.readouterr().out == "element 0 is 1.500000\nelement 1 is 2.500000\n"
 
 
-def test_a_barrier_of_the_grid_is_refused_with_what_to_do():
-    @cuda.jit
-    def wait(x):
-        cuda.cg.this_grid().sync()
-        x[0] = 1
+@cuda.jit
+def mirror(x, y):
+    i = cuda.grid(1)
+    x[i] = i * i
+    cuda.cg.this_grid().sync()
+    y[i] = x[x.size - 1 - i]  # what a thread of another block wrote
 
-    with pytest.raises(simulator.UnsupportedInstruction, match=r"a barrier for the whole grid.*\n?.*second one"):
-        wait[1, 1](np.zeros(1))
+
+def test_a_barrier_of_the_grid():
+    x, y = np.zeros(4 * 96), np.zeros(4 * 96)
+    mirror[4, 96](x, y)
+    assert y.tolist() == (np.arange(4 * 96)[::-1] ** 2).tolist()
+
+
+def test_a_barrier_of_a_grid_that_no_gpu_holds_at_a_time_is_refused():
+    with pytest.raises(simulator.InvalidLaunch, match=r"300 blocks of 1,024 threads(.|\n)*fewer blocks"):
+        mirror[300, 1024](np.zeros(1), np.zeros(1))

@@ -117,11 +117,12 @@ def test_bytes_of_one_word_share_its_bank():
         (16, 32, 16, 8),  # the source has the conflicts
         (16, 256, 16, 32),
         (4, 128, 4, 32),
-        (4, 0, 4, 1),  # all read one word
+        (4, 0, 4, 32),  # all read one word, each by itself
+        (16, 0, 16, 32),
     ],
 )
 def test_bank_conflicts_of_cp_async(nbytes, source, target, wavefronts):
-    """By the rules of `Group.copy_passes`; docs/counters.md compares them with a GPU's counters."""
+    """As Nsight Compute read them on an H100 (kernels/counters/ncu.json)."""
     arguments = np.zeros(64 * 256 + 16, np.int8), np.ones(64, np.int8), np.int32(source), np.int32(target)
     counts = simulate(CudaSource(SOURCE, f"copy{nbytes}"), 1, 64, arguments, shared_bytes=64 * 144).counts
     assert (counts.shared_copy_requests, counts.shared_copy_wavefronts) == (2, 2 * wavefronts)

@@ -18,16 +18,22 @@ Hardware: {hardware}.
 One number in a cell: both counted it. Two: ncu / **simulator**. The rules behind the counts:
 
 - **Requests and sectors of global memory** are those of the L1 cache: one request an instruction and warp, and the
-  distinct sectors of 32 bytes in it, whatever the width of the access. Bytes count an address once a warp; the metric
-  leaves out the copies of `cp.async`.
+  distinct sectors of 32 bytes in it, whatever the width of the access. Bytes count an address once a warp; ncu's
+  metric of them leaves out the copies of `cp.async` (LDGSTS), whose sectors it does count. The simulator counts both.
 - **Wavefronts of shared memory**: each serves one word of each of the 32 banks, and lanes that share a word share it.
   Accesses of 8 bytes are served by half-warps, of 16 bytes by quarter-warps. Loads take two of these parts together
   where, throughout the warp, lane i reads what lane i ^ 1 reads, or lane i what lane i ^ 2 reads, or one of the two is
   idle; stores never do. `ldmatrix` takes eight rows at a time. Conflicts are the wavefronts beyond one for each part
   that has a lane.
 - **Copies of `cp.async`** write to shared memory as stores do, by half- and quarter-warps, but each lane for itself,
-  also to a word that others write. What they read comes out of the L1 cache, which has the same 32 banks: a part whose
-  sources have more conflicts there takes as many wavefronts as that needs.
+  also where several write or read one word. Through the L1 cache (`.ca`) what they read comes out of 32 banks, too: a
+  part takes as many wavefronts as its busiest bank on either side. Evidence: the 48 launches with elements 0 to 16
+  apart. Past it (`.cg`, 16 bytes), what goes from one line of 128 bytes of global memory to one line of shared memory
+  goes together, provided that all of it keeps its half of a sector, or all changes it, and that a sector of the target
+  is filled from one sector of the source in each wavefront. So rows that begin in the middle of a sector take twice as
+  many, and each row that crosses a line one more; and a request counts the sectors of the target, if they are more
+  than those of the source. Evidence: the ten launches with tiles, of which 64 bytes swizzled and both padded ones tell
+  this rule from that of `.ca`.
 - **Merged accesses**: `ptxas` makes one access of 8 or 16 bytes of neighbouring 4-byte ones of a basic block where
   it can prove the alignment. The simulator does the same (`warplab/simulator/merging.py`), so that the row of `A` in
   a tiled matrix product is read four words at a time.

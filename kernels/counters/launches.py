@@ -359,10 +359,13 @@ _UNROLLED = (
     "`#pragma unroll 1` both leave the loop as it is."
 )
 _REPEATED = "Of the bins in one sector several occur twice; how the turns of the hardware go there is not modelled."
-_NOT_COUNTED = "The metric of the bytes leaves out copies to shared memory (LDGSTS)."
+_NOT_COUNTED = (
+    "ncu's metric of the bytes counts loads to registers only, that of the sectors also the copies to shared memory "
+    "(LDGSTS). The simulator counts both in both, so that bytes a sector mean the same for a copy."
+)
 _CAS = (
     "How often a compare-and-swap must be repeated depends on the order in which warps come, which is not the same "
-    "from run to run on a GPU."
+    "from run to run on a GPU: two recordings on one card read 454 and 431 requests, and 684 and 612 branches."
 )
 _UNROLLED_MORE = "ptxas unrolls a loop that PTX has unrolled 4 times once more, so that it turns less often."
 _LAID_OUT = "ptxas lays the conditions out with one branch more a warp."
@@ -373,7 +376,7 @@ _DIFFERENCES = {
     "maximum by compare-and-swap": (
         Difference("global_atomic", 1.0, _CAS),
         Difference("warp_efficiency", 0.1, _CAS),
-        Difference("branches", 0.1, _CAS),
+        Difference("branches", 0.25, _CAS),
         Difference("divergent_branches", 0.5, _CAS),
     ),
     "sparse rows": (

@@ -94,7 +94,7 @@ class AsynchronousCopies:
         values = self._read(source, origin, size, lanes)
         if chunk.counting is not None:
             read = None if size is None else np.broadcast_to(size > 0, every.shape)
-            chunk.counting.copy(destination, source.offset, origin, target, read, chunk.group)
+            chunk.counting.copy(destination, source, origin, target, read, chunk.group)
         address = np.broadcast_to(target.base, every.shape)
         self._issue(_Copy(destination, every, self.committed[every], address, values, self.issued))
 

@@ -60,15 +60,18 @@ class Counting:
         if self.trace_warps and group.chunk.first_block == 0 and len(self.trace) < self.trace_events:
             self._trace(site, space, addresses, group)
 
-    def copy(self, site, offset: int, source: Addresses, target: Addresses, read: np.ndarray | None, group) -> None:
-        """The writing side of cp.async, `site`; `offset`: of the source. `read`: lanes that do, None for all."""
+    def copy(self, site, reader, source: Addresses, target: Addresses, read: np.ndarray | None, group) -> None:
+        """The writing side of cp.async, `site`; `reader`: the site that reads, whose own accesses are counted already,
+        `read`: lanes that do, None for all."""
         row = self.accesses.setdefault((site.index, "shared"), [0, 0, 0, 0, 0])
         every = np.ones(group.count, bool) if read is None else read
         words = [
             np.broadcast_to(a.at(k).view(np.int64) >> 2, group.count)
-            for a, k in ((target, site.offset), (source, offset))
+            for a, k in ((target, site.offset), (source, reader.offset))
         ]
-        wavefronts, needed = group.copy_passes(*words, site.width // 4, every)
+        wavefronts, needed, more = group.copy_passes(*words, site.width // 4, every, site.past_l1)
+        if more:
+            self.accesses[reader.index, "global"][2] += more
         row[0] += group.warps
         row[3] += wavefronts
         row[4] += needed

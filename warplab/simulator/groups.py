@@ -104,26 +104,60 @@ class Group:
         passes = _busiest(part, words, width, int(part[-1]) + 1, share=op != "atomic")
         return int(passes.sum()), int(np.count_nonzero(passes))
 
-    def copy_passes(self, target: np.ndarray, source: np.ndarray, width: int, read: np.ndarray) -> tuple[int, int]:
-        """Wavefronts of cp.async, of `width` words a lane, and how many of them would do without bank conflicts.
+    def copy_passes(
+        self, target: np.ndarray, source: np.ndarray, width: int, read: np.ndarray, past_l1: bool
+    ) -> tuple[int, int, int]:
+        """Wavefronts of cp.async, of `width` words a lane, how many of them would do without bank conflicts, and by
+        how many its sectors of global memory are more than those that hold the sources.
 
         `target`, `source`: number of each lane's first word in shared and in global memory. `read`: lanes that read
-        their source at all, the others write zeros. The warp is served in parts, as stores are. In each part every
-        lane writes by itself, also to a word that others write; and what it reads comes out of the L1 cache, which
-        has the same 32 banks, so that the parts with more conflicts there take as long as that. (Not measured here;
-        after measurements by others on a GPU of compute capability 12.0.)
+        their source at all, the others write zeros. The warp is served in parts, as stores are. Each lane counts by
+        itself, also with a word that others read or write.
+
+        Through the L1 cache (cp.async.ca) a part takes as many wavefronts as its busiest bank needs, of shared memory
+        or of the cache, which has the same 32. `past_l1` (cp.async.cg): see `_past_l1`. The rules are those of an H100
+        on the 61 launches with copies in docs/counters.md.
         """
         source = source - (int(source[0]) & -BANKS)  # moved by whole rows of the banks, the pattern stays
         key = np.concatenate((target, source, read))
 
-        def count() -> tuple[int, int]:
+        def count() -> tuple[int, int, int]:
             part = self._parts(target, width, "copy") if width > 1 else self.warp_numbers
             parts = int(part[-1]) + 1
             writes = _busiest(part, target, width, parts, share=False)
-            reads = _busiest(part[read], source[read], width, parts, share=True)
-            return int(np.maximum(writes, reads).sum()), int(np.count_nonzero(writes))
+            needed = int(np.count_nonzero(writes))
+            if past_l1:
+                return self._past_l1(target >> 2, source >> 2, part, read, needed)
+            reads = _busiest(part[read], source[read], width, parts, share=False)
+            return int(np.maximum(writes, reads).sum()), needed, 0
 
-        return self.chunk.counting.passes.find((width, "copy"), key, self.lanes, count)
+        return self.chunk.counting.passes.find((width, "past L1" if past_l1 else "copy"), key, self.lanes, count)
+
+    def _past_l1(
+        self, target: np.ndarray, source: np.ndarray, part: np.ndarray, read: np.ndarray, needed: int
+    ) -> tuple[int, int, int]:
+        """`copy_passes` for copies past the L1 cache, in pieces of 16 bytes: `target`, `source` are their numbers.
+
+        What goes from one line of 128 bytes to one line goes together, if all of it keeps its half of a sector or all
+        changes it; and so that in one wavefront a sector of the target is filled from one sector of the source. A
+        request has a sector for each sector of the target that a line of the source goes to, if that is more than the
+        sectors which hold the sources.
+        """
+        source = np.where(read, source, (target & 7) - 8)  # zeros: from a line of their own
+        lanes = np.stack((part, source >> 3, target >> 3, (source ^ target) & 1))
+        together = np.unique(lanes, axis=1, return_inverse=True)[1].reshape(-1)
+        pairs = np.unique(together << 4 | ((target >> 1 & 3) << 2) | (source >> 1 & 3))
+        most = [
+            _most(pairs >> 4, pairs >> 2 & 3),
+            _most(together, target & 7),
+            _most(together, source & 7),
+        ]
+        lines = np.unique(np.stack((self.warp_numbers[read], source[read] >> 3)), axis=1, return_inverse=True)[1]
+        lines = lines.reshape(-1)
+        held = np.unique(lines << 2 | (source[read] >> 1 & 3)) >> 2
+        touched = np.unique(np.stack((lines, target[read] >> 1)), axis=1)[0]
+        more = np.bincount(touched) - np.bincount(held) if lines.size else np.zeros(0, np.int64)
+        return int(np.maximum.reduce(most).sum()), needed, int(more[more > 0].sum())
 
     def _parts(self, words: np.ndarray, width: int, op: str) -> np.ndarray:
         """For each lane the number of the part of its warp that is served together, ascending."""
@@ -162,7 +196,7 @@ class KnownPasses:
     MOST = 8  # kept for each width and kind of access
 
     def __init__(self) -> None:
-        self.known: dict[tuple[int, str], list[tuple[np.ndarray, np.ndarray | None, tuple[int, int]]]] = {}
+        self.known: dict[tuple[int, str], list[tuple[np.ndarray, np.ndarray | None, tuple[int, ...]]]] = {}
 
     def of(self, group: Group, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
         """`group.count_bank_passes(words, width, op)`; `words` must not change afterwards."""
@@ -170,7 +204,7 @@ class KnownPasses:
             return group.count_bank_passes(words, width, op)
         return self.find((width, op), words, group.lanes, lambda: group.count_bank_passes(words, width, op))
 
-    def find(self, key: tuple[int, str], words: np.ndarray, lanes: np.ndarray | None, count) -> tuple[int, int]:
+    def find(self, key: tuple[int, str], words: np.ndarray, lanes: np.ndarray | None, count) -> tuple[int, ...]:
         """`count()`, or what it gave before for the same `key`, `words` and `lanes`."""
         known = self.known.setdefault(key, [])
         for before, lanes_before, passes in known:
@@ -194,6 +228,11 @@ def _busiest(part: np.ndarray, words: np.ndarray, width: int, parts: int, *, sha
         first = np.flatnonzero(np.diff(keys, prepend=-1))  # equal keys are one word; np.unique takes longer
         bank = keys[first] >> 32
     return np.bincount(bank, minlength=BANKS * parts).reshape(-1, BANKS).max(axis=1)
+
+
+def _most(group: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """For each group (numbers from 0 on), how often its most frequent key (below 8) comes."""
+    return np.bincount(group << 3 | key, minlength=8 * (int(group.max()) + 1)).reshape(-1, 8).max(axis=1)
 
 
 def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:

@@ -71,6 +71,7 @@ def machine_instructions(blocks: list[Block]) -> dict[int, int]:
 
 def _fused(blocks: list[Block]) -> dict[int, int]:
     """Multiplications and shifts that are used in additions only, and those: IMAD, IMAD.WIDE and LEA do both.
+    A choice between 0 and another size of the source of cp.async: LDGSTS takes the predicate.
 
     A shift of 64 bits with its only addition takes two, LEA and LEA.HI.
     """
@@ -82,11 +83,16 @@ def _fused(blocks: list[Block]) -> dict[int, int]:
                 uses.setdefault(name, []).append(i)
             shift = i.opcode in ("shl", "shr") and isinstance(i.operands[2], Immediate)
             product = i.opcode == "mul" and ("lo" in i.modifiers or "wide" in i.modifiers)
-            if product or (shift and (i.opcode == "shl" or i.modifiers[-1] not in _WIDE_TYPES)):
+            none = i.opcode == "selp" and any(isinstance(o, Immediate) and o.value == 0 for o in i.operands[1:3])
+            if product or none or (shift and (i.opcode == "shl" or i.modifiers[-1] not in _WIDE_TYPES)):
                 made[destinations(i)[0]] = i
     result: dict[int, int] = {}
     for name, i in made.items():
         additions = uses.get(name, [])
+        if i.opcode == "selp":
+            if additions and all(a.opcode == "cp" for a in additions):
+                result[id(i)] = 0
+            continue
         if len(additions) > 1 and i.opcode == "shl" and i.modifiers[-1] in _WIDE_TYPES:
             continue
         if additions and all(a.opcode in ("add", "sub") and a.modifiers[-1] in _INTEGERS for a in additions):

@@ -82,6 +82,7 @@ class Site:
         self.counted_bytes = self.width if self.merged is None else self.merged
         self.bank_op = self.op  # as `Group.bank_passes` takes it
         self.counter = self.op  # in the names of counters: also "copy", the writing side of cp.async
+        self.past_l1 = False  # the writing side of cp.async.cg
         # Integers added to one address: ptxas lets one lane add the sum of its warp.
         self.summed = self.op == "atomic" and any(f".add.{kind}" in self.text for kind in ("u32", "s32", "u64"))
 

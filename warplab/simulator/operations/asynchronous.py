@@ -40,7 +40,8 @@ def _copy_async(w: BlockWriter, i: Instruction) -> None:
     load = w.site("load", "global", dtype, count, offset)
     destination, offset = w.addresses(target)
     store = w.site("store", "shared", dtype, count, offset)
-    w.translator.sites[-1].counter = "copy"
+    writer = w.translator.sites[-1]
+    writer.counter, writer.past_l1 = "copy", cache == "cg"
     w.line(f"m.copies.copy({load}, {store}, {origin}, {destination}, {size}, L)")
 
 
