@@ -1,0 +1,178 @@
+"""What lab 04 measures on a GPU: one function a table or plot, each returning numbers in JSON types.
+
+Keys end in their unit: `seconds`, `tflops` (2 · m · n · k operations, 1e12 a second). Times are medians, of random data
+and in turns with cuBLAS; before that each output is poisoned and checked. `relative_error`: of the result against
+float64, in the Frobenius norm, over the first rows. `MEASUREMENTS` names the functions as `recordings.json` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.matmul import hardware
+from kernels.matmul.steps import STEPS, Step
+from warplab import benchmark
+from warplab.benchmark import Candidate, Timing, time_together
+
+SIDE, LARGE_SIDE = 4096, 8192
+FAST = ("register_tile_2d", "vectorised", "warp_tile", "async_copies", "tuned")
+CHECKED_ROWS = 256
+FLOAT32_ERROR = 2e-5  # float32 with k to 65536 stays below; TF32, with its 10 bits, comes to 3e-4
+PEAK_BLOCKS_A_MULTIPROCESSOR, PEAK_BLOCK, PEAK_ROUNDS = 8, 256, 4000
+PEAK_OPERATIONS = 2 * 16 * 16  # of a thread and round of fma_peak
+# Shapes (m, n, k): square from small to large, few rows, few columns, deep, shallow, and rows that no vector fits.
+SHAPES = (
+    *((side, side, side) for side in (128, 256, 512, 1024, 2048, 4096, 8192)),
+    (16, 8192, 8192),
+    (128, 8192, 4096),
+    (8192, 128, 4096),
+    (8192, 16, 8192),
+    (128, 128, 65536),
+    (512, 512, 16384),
+    (8192, 8192, 64),
+    (4095, 4097, 4093),
+)
+
+
+def gpu() -> Any:
+    """CuPy itself: these functions measure a GPU and nothing else."""
+    benchmark.require_gpu("This measurement")
+    import cupy
+
+    cupy.get_default_memory_pool().free_all_blocks()
+    return cupy
+
+
+def operands(m: int, n: int, k: int) -> tuple[Any, Any, Any]:
+    """Random matrices a and b, from -1 to 1, and room for their product."""
+    cupy = gpu()
+    a, b = (cupy.random.uniform(-1, 1, shape, dtype=np.float32) for shape in ((m, k), (k, n)))
+    return a, b, cupy.empty((m, n), np.float32)
+
+
+def cublas(a: Any, b: Any, c: Any) -> None:
+    """The same product by cuBLAS, in float32; that it is not TF32 shows in the error (`checked`)."""
+    import cupy
+
+    cupy.matmul(a, b, out=c)
+
+
+def relative_error(a: Any, b: Any, c: Any) -> float:
+    """Of the first rows of c, in the Frobenius norm, against the product in float64."""
+    cupy = gpu()
+    exact = a[:CHECKED_ROWS].astype(np.float64) @ b.astype(np.float64)
+    return float(cupy.linalg.norm(c[:CHECKED_ROWS] - exact) / cupy.linalg.norm(exact))
+
+
+def checked(function: Callable[..., None], a: Any, b: Any, c: Any) -> dict[str, Any]:
+    """Runs a product into poisoned memory; `correct`: near the float64 result, and no element left out."""
+    c.fill(np.nan)
+    function(a, b, c)
+    error = relative_error(a, b, c)
+    return {"relative_error": error, "correct": error < FLOAT32_ERROR and not bool(np.isnan(c).any())}
+
+
+def fma_candidate() -> tuple[Candidate, float]:
+    """The kernel of peak.cu to be timed, and its operations."""
+    import cupy
+
+    blocks = PEAK_BLOCKS_A_MULTIPROCESSOR * cupy.cuda.Device().attributes["MultiProcessorCount"]
+    code = (Path(__file__).parent / "peak.cu").read_text()
+    function = cupy.RawModule(code=code, options=("-std=c++17",)).get_function("fma_peak")
+    out = cupy.empty(blocks * PEAK_BLOCK, np.float32)
+    arguments = (blocks,), (PEAK_BLOCK,), (out, np.float32(0.999), np.float32(0.001), np.int32(PEAK_ROUNDS))
+    return Candidate(function, [arguments]), blocks * PEAK_BLOCK * PEAK_ROUNDS * PEAK_OPERATIONS
+
+
+def ladder(side: int = SIDE, names: Sequence[str] = tuple(STEPS), rounds: int = 7, runs: int = 3) -> dict[str, Any]:
+    """Steps at side³, beside cuBLAS and the peak of fused multiply-adds, all in turns in one run."""
+    a, b, c = operands(side, side, side)
+    functions = {"cublas": cublas} | {name: STEPS[name].launch for name in names}
+    results = {name: checked(function, a, b, c) for name, function in functions.items()}
+    peak, operations = fma_candidate()
+    candidates = {name: Candidate(function, [(a, b, c)]) for name, function in functions.items()}
+    timings = time_together({"peak": peak, **candidates}, rounds=rounds, runs=runs, warmup=1)
+    peak_tflops = operations / timings["peak"].seconds / 1e12
+    rows = [
+        {
+            "step": STEPS[name].number if name in STEPS else 0,
+            "name": name,
+            **_rates(timings[name], side, side, side),
+            "ratio_to_cublas": timings["cublas"].seconds / timings[name].seconds,
+            "ratio_to_peak": 2 * side**3 / timings[name].seconds / 1e12 / peak_tflops,
+            **results[name],
+        }
+        for name in functions
+    ]
+    return {"side": side, "peak_tflops": peak_tflops, "tiles": _tiles(side, side, side), "rows": rows}
+
+
+def large_ladder() -> dict[str, Any]:
+    """The fast steps at 8192³."""
+    return ladder(LARGE_SIDE, FAST, rounds=5, runs=2)
+
+
+def shapes() -> list[dict[str, Any]]:
+    """Steps 7 and 9 and cuBLAS by shape."""
+    result = []
+    for shape in SHAPES:
+        a, b, c = operands(*shape)
+        functions = {"cublas": cublas, "warp_tile": STEPS["warp_tile"].launch, "tuned": STEPS["tuned"].launch}
+        results = {name: checked(function, a, b, c) for name, function in functions.items()}
+        candidates = {name: Candidate(function, [(a, b, c)]) for name, function in functions.items()}
+        timings = time_together(candidates, rounds=5, runs=4)
+        result.append(
+            {
+                "shape": list(shape),
+                "tiles": _tiles(*shape),
+                "correct": all(row["correct"] for row in results.values()),
+                **{name: _rates(timing, *shape) for name, timing in timings.items()},
+                "ratio_to_cublas": timings["cublas"].seconds / timings["tuned"].seconds,
+            }
+        )
+    return result
+
+
+def _rates(timing: Timing, m: int, n: int, k: int) -> dict[str, float]:
+    return {
+        "seconds": timing.seconds,
+        "fastest_seconds": timing.fastest,
+        "slowest_seconds": timing.slowest,
+        "tflops": 2 * m * n * k / timing.seconds / 1e12,
+    }
+
+
+def _tiles(m: int, n: int, k: int) -> str:
+    """What step 9 takes for a shape, as the arguments of its template."""
+    tuned: Step = STEPS["tuned"]
+    return tuned.tiles(m, n, k).entry(True).partition("<")[2].rpartition(",")[0]
+
+
+def traffic() -> list[dict[str, Any]] | None:
+    """What Nsight Compute counts of each step and of cuBLAS at 4096³; None where there is no ncu."""
+    return hardware.traffic(SIDE)
+
+
+def library_kernels() -> list[dict[str, Any]] | None:
+    """Which kernels cuBLAS launches for each shape in SHAPES; None where there is no ncu."""
+    return hardware.library_kernels(SHAPES)
+
+
+def copy_gbps() -> float:
+    """A device-to-device copy, bytes read and written: the slope of the roofline."""
+    timing = benchmark.time_gpu(benchmark.copy_candidate().function, benchmark.copy_candidate().arguments, runs=15)
+    return timing.bandwidth(2 * benchmark.COPY_BYTES)
+
+
+MEASUREMENTS: dict[str, Callable[[], Any]] = {
+    "ladder": ladder,
+    "large_ladder": large_ladder,
+    "shapes": shapes,
+    "copy_gbps": copy_gbps,
+    "traffic": traffic,
+    "library_kernels": library_kernels,
+}
