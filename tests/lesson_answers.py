@@ -38,11 +38,17 @@ def most(elements: str) -> str:
     return f"def most_elements(n, grid, block):\n    return {elements}"
 
 
+def warp_sum(middle: str, end: str) -> str:
+    head = "%%cuda\n__global__ void warp_sum(const float *in, float *out) {\n    float value = in[threadIdx.x];"
+    return f"{head}\n    {middle}\n    {end}\n}}"
+
+
 def one_line(head: str, result: str) -> str:
     return f"def {head}:\n    return {result}"
 
 
 PYTHON_GRID, CUDA_GRID = "cuda.grid(1)", "blockIdx.x * blockDim.x + threadIdx.x"
+SHUFFLE = "for (int step = 16; step > 0; step /= 2) value += __shfl_down_sync(0xffffffff, value, step);"
 STRIDE, LITTLE = "sectors(stride, itemsize)", "in_flight(bandwidth, latency, multiprocessors)"
 PYTHON_SUM, CUDA_SUM = "out[i] = x[i] + y[i]", "out[i] = a[i] * b[i] + c[i];"
 
@@ -108,6 +114,19 @@ ANSWERS = {
                 one_line("wavefronts(stride)", "min(stride, 32)"): "wavefronts(stride=3)",
                 one_line("wavefronts(stride)", "32 if stride % 32 == 0 else 1"): "wavefronts(stride=2)",
                 one_line("wavefronts(stride)", "stride % 32"): "wavefronts(stride=3)",
+            },
+        ),
+        "your-turn-shuffle": Answers(
+            warp_sum(SHUFFLE, "if (threadIdx.x == 0) out[0] = value;"),
+            {
+                warp_sum(SHUFFLE.replace("16", "8"), "if (threadIdx.x == 0) out[0] = value;"): "out is wrong",
+                warp_sum(SHUFFLE, "if (threadIdx.x == 31) out[0] = value;"): "out is wrong",
+                warp_sum("", "atomicAdd(out, value);"): "out is wrong",
+                warp_sum(SHUFFLE.replace("0xffffffff", "1"), "out[0] = value;"): "which does not name it",
+                warp_sum(
+                    "__shared__ float all[32]; all[threadIdx.x] = value; __syncwarp();",
+                    "if (threadIdx.x == 0) { out[0] = 0; for (float x : all) out[0] += x; }",
+                ): "too many shared store requests",
             },
         ),
         "your-turn-little": Answers(

@@ -47,6 +47,19 @@ def test_a_panel_for_loads_and_one_for_stores():
     assert [ax.get_title(loc="left") for ax in draw_banks(spread(2), line=6).axes] == titles[1:]
 
 
+def test_another_warp():
+    code = """extern "C" __global__ void two(float *out) {
+        __shared__ float words[64];
+        int t = threadIdx.x;
+        words[t ^ (t / 32)] = t;
+        __syncthreads();
+        out[t] = words[63 - t];
+    }"""
+    launch = simulate(CudaSource(code, "two"), 1, 64, (np.zeros(64, np.float32),))
+    (ax,) = draw_banks(launch, op="store", warp=1).axes
+    assert [int(p.get_x()) for p in ax.patches if isinstance(p, Rectangle)] == [k ^ 1 for k in range(32)]
+
+
 def test_words_that_lanes_share_are_served_once():
     words = np.array([0, 32, 0, 64, 5, 37, 5])
     assert Request("load", 1, np.arange(7), words).wavefronts.tolist() == [0, 1, 0, 2, 0, 1, 0]
@@ -57,5 +70,7 @@ def test_errors_say_what_the_trace_has():
         ValueError, match=r"no access to shared memory with line=7, op=None; it has: load in line 6, st"
     ):
         draw_banks(spread(1), line=7)
+    with pytest.raises(ValueError, match="no access of warp 1"):
+        draw_banks(spread(1), warp=1)
     with pytest.raises(ValueError, match="wide accesses 16 bytes a lane there"):
         draw_banks(simulate(CudaSource(CODE, "wide"), 1, 32, (np.zeros((32, 4), np.float32),)))

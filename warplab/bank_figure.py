@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from warplab.report import one_launch
-from warplab.simulator.counters import WARP_SIZE, Access, LaunchProfile
+from warplab.simulator.counters import WARP_SIZE, LaunchProfile
 
 BANKS, WORD_BYTES = 32, 4
 FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8}
@@ -39,16 +39,16 @@ class Request:
         return passes
 
 
-def draw_banks(profile: object, line: int | None = None, op: str | None = None) -> Figure:
+def draw_banks(profile: object, line: int | None = None, op: str | None = None, warp: int = 0) -> Figure:
     """Which lane of a warp needs which bank of shared memory, a panel for each line that loads or stores.
 
     A warp's accesses to one bank take a wavefront for each different word; the colour is the wavefront's number. Drawn
-    is the first access of the first traced warp at each place. `line`: only this source line; `op`: only "load" or
-    "store". Raises ValueError where the trace holds no such access, and for accesses of 8 and 16 bytes a lane, which
-    the hardware serves in parts of a warp.
+    is the first access of a warp at each place. `line`: only this source line; `op`: only "load" or "store"; `warp`:
+    number of a traced warp in the first block. Raises ValueError where the trace holds no such access, and for accesses
+    of 8 and 16 bytes a lane, which the hardware serves in parts of a warp.
     """
     launch, title = one_launch(profile)
-    requests = _requests(launch, line, op)
+    requests = _requests(launch, line, op, warp)
     shown = requests[:MOST_PANELS]
     most = max(int(r.wavefronts.max()) + 1 for r in shown)
     with plt.rc_context(FONT):
@@ -58,9 +58,9 @@ def draw_banks(profile: object, line: int | None = None, op: str | None = None) 
         axes[0, 0].set_ylabel("lane")
         left_out = len(requests) - len(shown)
         more = f", {left_out} more: choose with line=" if left_out else ""
-        figure.suptitle(f"{title}, first warp{more}", fontsize=9, weight="bold", x=0.01, ha="left")
+        figure.suptitle(f"{title}, warp {warp}{more}", fontsize=9, weight="bold", x=0.01, ha="left")
         if most > 1:
-            numbers = sorted({0, 1, most // 2, most - 1})
+            numbers = sorted({0, most // 2, most - 1})
             handles = [Patch(color=_colour(k, most), label=f"wavefront {k + 1}") for k in numbers]
             figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False, handlelength=1.1)
         figure.tight_layout(rect=(0, 0.08 if most > 1 else 0, 1, 1))
@@ -68,8 +68,8 @@ def draw_banks(profile: object, line: int | None = None, op: str | None = None) 
     return figure
 
 
-def _requests(launch: LaunchProfile, line: int | None, op: str | None) -> list[Request]:
-    """The first request of one warp at each place that accesses shared memory."""
+def _requests(launch: LaunchProfile, line: int | None, op: str | None, warp: int) -> list[Request]:
+    """The first request of the warp at each place that accesses shared memory."""
     traced = [a for a in launch.accesses if a.space == "shared" and a.op != "atomic" and len(a.address)]
     found = [a for a in traced if line in (None, a.line) and op in (None, a.op)]
     if not found:
@@ -86,14 +86,14 @@ def _requests(launch: LaunchProfile, line: int | None, op: str | None) -> list[R
         )
     requests: dict[tuple[str, int], Request] = {}
     for access in narrow:
-        requests.setdefault((access.op, access.line), _first_warp(access))
+        lanes = np.flatnonzero((access.block == access.block.min()) & (access.thread // WARP_SIZE == warp))
+        if lanes.size:
+            words = access.address[lanes].astype(np.int64) // WORD_BYTES
+            request = Request(access.op, access.line, access.thread[lanes] % WARP_SIZE, words)
+            requests.setdefault((access.op, access.line), request)
+    if not requests:
+        raise ValueError(f"the trace of {launch.kernel} holds no access of warp {warp}")
     return list(requests.values())
-
-
-def _first_warp(access: Access) -> Request:
-    warp = (access.block == access.block[0]) & (access.thread // WARP_SIZE == access.thread[0] // WARP_SIZE)
-    words = access.address[warp].astype(np.int64) // WORD_BYTES
-    return Request(access.op, access.line, access.thread[warp] % WARP_SIZE, words)
 
 
 def _colour(wavefront: int, most: int) -> object:

@@ -48,7 +48,7 @@ class Options:
 
     `checks`: test every access; `races`: and look for data races. `volatile_orders`: volatile accesses are meant to
     synchronise and are no races themselves; without it those to shared memory are, like any others.
-    `counters`: count, and keep what the first `trace_warps` warps did, at most `trace_events` accesses and as many steps.
+    `counters`: count, and keep what the first `trace_warps` warps did, at most `trace_events` accesses and steps.
     `instruction_limit`: thread instructions of the launch, and an eighth of it of a chunk; `path_limit`: instructions
     along one chunk's way; beyond either the launch is taken for endless. `chunk_lanes`: threads run at a time, about.
     `scheduling`: "volta" (a program counter a thread) or "pascal" (one a warp); see `scheduler`.
