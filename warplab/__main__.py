@@ -8,6 +8,7 @@ USAGE = """usage: python -m warplab COMMAND
   doctor                     what this machine has, which backend runs and why, and what to do where something is off
   check FOLDER-OR-NOTEBOOK   run your notebook of an exercise in a fresh process and show the points by problem
   grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
+  similar ASSIGNMENT         for instructors: pairs of graded submissions whose kernels are alike
 
 python -m warplab COMMAND --help tells more.
 """
@@ -28,6 +29,8 @@ def main(arguments):
         run = _check
     elif command == "grade":
         run = _grade
+    elif command == "similar":
+        run = _similar
     else:
         print(f"error: no command {command!r}\n\n{USAGE}", end="", file=sys.stderr)
         return 2
@@ -40,6 +43,10 @@ def _check(arguments):
 
 def _grade(arguments):
     return _with_packages("warplab.grading.cli", arguments)
+
+
+def _similar(arguments):
+    return _with_packages("warplab.grading.similar", arguments)
 
 
 def _with_packages(module, arguments):

@@ -1,0 +1,250 @@
+"""How alike the kernels of two submissions are, whatever was renamed, reformatted or reordered in their source.
+
+    given = {kernel: features(ptx of the solution) | features(ptx of the release)}
+    pairs = ranked({student: {kernel: features(ptx)}}, given)
+
+A kernel's PTX becomes a graph: an instruction's neighbours are those whose results it reads, and for a branch the one
+that it goes to. An instruction is labelled by its operation, then three times by that, its constants and the labels of
+its neighbours (Shervashidze et al., "Weisfeiler-Lehman Graph Kernels", JMLR 12, 2011). Names of registers, labels and
+symbols, line numbers, comments and the order of independent instructions leave no trace in the labels. Two kernels are
+as alike as the labels that they share; labels that the solution or the release has count nothing, and those that many
+in the class have count little. What is left is for a person to look at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+
+ROUNDS = 3
+MAX_INSTRUCTIONS = 20_000  # of one kernel; the rest is not looked at
+LEAST = 0.8  # pairs that are less alike are not listed
+FEWEST = 3  # nor those that share fewer instructions of their own
+
+Features = Counter[str]
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_LINE = re.compile(r"^[ \t]*\.(?:loc|file|version|target|address_size)\b[^\n]*$", re.MULTILINE)
+_HEAD = re.compile(r"(?:\.\w+\s+)*\.(?:entry|func)\b[^{]*\{")
+_LABEL = re.compile(r"([\w$]+):(?!:)")
+_REGISTER = re.compile(r"(%[\w$]+?)(<\d+>)?\s*(?:,|\Z)")
+_SYMBOL = re.compile(r"\.(shared|local|const|global)\b.*?(\.[bsuf]\d+)\s+([\w$]+)((?:\[\d*\])*)", re.DOTALL)
+_PREDICATE = re.compile(r"@(!?)(%[\w$]+)\s*")
+_OPERAND = re.compile(r"%[\w$]+(?:\.[xyzw])?|[+-]?[\w$]+")
+_RESULT = re.compile(r"\s*(?:\{[^}]*\}|[^,{\[]+)")
+_PARAMETER = re.compile(r"\w+_param_(\d+)\Z")
+_COMMUTATIVE = re.compile(r"(?:add|mul|and|or|xor|min|max|mad|fma)\b")  # in their first two operands
+_WITHOUT_RESULT = re.compile(
+    r"(?:st|bra|brx|ret|exit|bar|barrier|red|membar|fence|prefetchu?|trap|brkpt|call|cp|nanosleep|stmatrix)\b"
+)
+
+
+@dataclass
+class _Instruction:
+    """`writes`: registers. `operands`: registers, constants, symbols and labels that it reads, in their order."""
+
+    operation: str
+    writes: list[str]
+    operands: list[str]
+
+
+@dataclass
+class _Kernel:
+    """`labels`: label -> number of the instruction behind it. `symbols`: variable -> what it is, without its name."""
+
+    instructions: list[_Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    symbols: dict[str, str] = field(default_factory=dict)
+    prefixes: set[str] = field(default_factory=set)  # of registers
+    registers: set[str] = field(default_factory=set)
+
+
+def features(ptx: str) -> Features:
+    """Labels of all instructions after one, two and three rounds, each with how often it is there.
+
+    Any text is taken; of what is no PTX the features mean nothing.
+    """
+    kernel = _read(ptx)
+    writers: dict[str, list[int]] = {}
+    for number, instruction in enumerate(kernel.instructions):
+        for register in instruction.writes:
+            writers.setdefault(register, []).append(number)
+    labels = [_hash(instruction.operation) for instruction in kernel.instructions]
+    found: Features = Counter()
+    for number in range(1, ROUNDS + 1):
+        labels = [
+            _label(instruction, [_part(operand, kernel, writers, labels) for operand in instruction.operands])
+            for instruction in kernel.instructions
+        ]
+        found.update(f"{number} {label}" for label in labels)
+    return found
+
+
+def _label(instruction: _Instruction, parts: list[str]) -> str:
+    if _COMMUTATIVE.match(instruction.operation):
+        parts = [*sorted(parts[:2]), *parts[2:]]
+    return _hash(instruction.operation, *parts)
+
+
+def _part(operand: str, kernel: _Kernel, writers: dict[str, list[int]], labels: list[str]) -> str:
+    """What an operand adds to a label: the labels of who wrote a register, any other operand without its name."""
+    if operand in writers:
+        return " ".join(sorted({labels[number] for number in writers[operand]}))
+    if operand in kernel.labels:
+        number = kernel.labels[operand]
+        return labels[number] if number < len(labels) else "end"
+    if operand in kernel.symbols:
+        return kernel.symbols[operand]
+    parameter = _PARAMETER.match(operand)
+    return f"parameter {parameter[1]}" if parameter else operand
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _read(ptx: str) -> _Kernel:
+    kernel = _Kernel()
+    text = _LINE.sub("", _COMMENT.sub("", ptx.partition("\n.section")[0]))
+    for statement in text.split(";"):
+        for words in _statements(statement, kernel):
+            if words.startswith("."):
+                _declare(words, kernel)
+            elif len(kernel.instructions) < MAX_INSTRUCTIONS:
+                kernel.instructions.append(_instruction(words, kernel))
+    return kernel
+
+
+def _statements(text: str, kernel: _Kernel) -> Iterator[str]:
+    """The statement that ends a text, without the heads of functions, labels and braces before it."""
+    at = 0
+    while True:
+        while at < len(text) and (text[at].isspace() or text[at] in "{}"):
+            at += 1
+        head, label = _HEAD.match(text, at), _LABEL.match(text, at)
+        if head:
+            at = head.end()
+        elif label:
+            kernel.labels[label[1]] = len(kernel.instructions)
+            at = label.end()
+        else:
+            break
+    if at < len(text):
+        yield text[at:].strip()
+
+
+def _declare(words: str, kernel: _Kernel) -> None:
+    if words.startswith(".reg"):
+        for name, count in _REGISTER.findall(words.split(None, 2)[-1]):
+            (kernel.prefixes if count else kernel.registers).add(name)
+    elif symbol := _SYMBOL.search(words[:1000]):
+        space, kind, name, size = symbol.groups()
+        kernel.symbols[name] = f"{space} {kind}{size}"
+
+
+def _instruction(words: str, kernel: _Kernel) -> _Instruction:
+    predicate = _PREDICATE.match(words)
+    words = words[predicate.end() :] if predicate else words
+    operation, _, rest = words.partition(" ") if " " in words else words.partition("\t")
+    operation = operation.strip()
+    writes: list[str] = []
+    if not _WITHOUT_RESULT.match(operation) and (result := _RESULT.match(rest)):
+        writes = [name for name in _OPERAND.findall(result[0]) if _is_register(name, kernel)]
+        rest = rest[result.end() :]
+    operands = _OPERAND.findall(rest)
+    if predicate:
+        operation += " if not" if predicate[1] else " if"
+        operands.append(predicate[2])
+    return _Instruction(operation, writes, operands)
+
+
+def _is_register(name: str, kernel: _Kernel) -> bool:
+    return name in kernel.registers or name.rstrip("0123456789") in kernel.prefixes
+
+
+# -- a class -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two submissions. `alike`: 0 to 1. `shared`: kernel -> instructions that both have, and not the solution.
+
+    `weight`: how much is shared, in bits: an instruction that only these two of n have counts log2(n / 2).
+    """
+
+    students: tuple[str, str]
+    alike: float
+    weight: float
+    shared: dict[str, int]
+
+
+def ranked(
+    kernels: Mapping[str, Mapping[str, Features]],
+    given: Mapping[str, Features],
+    least: float = LEAST,
+    fewest: int = FEWEST,
+) -> list[Pair]:
+    """Pairs of submissions that are alike in what is their own, those that share most first.
+
+    `kernels`: student -> kernel -> its features. `given`: kernel -> features of the solution and the release.
+    """
+    own = {
+        student: {
+            name: Counter({feature: n for feature, n in found.items() if feature not in given.get(name, ())})
+            for name, found in theirs.items()
+        }
+        for student, theirs in kernels.items()
+    }
+    weights = _weights(own)
+    totals = {student: _weight(theirs, theirs, weights) for student, theirs in own.items()}
+    pairs = []
+    for one, other in combinations(sorted(own), 2):
+        if min(totals[one], totals[other]) <= 0:
+            continue
+        weight = _weight(own[one], own[other], weights)
+        alike = 2 * weight / (totals[one] + totals[other])
+        if alike >= least:
+            shared = _shared(own[one], own[other])
+            if sum(shared.values()) >= fewest:
+                pairs.append(Pair((one, other), alike, weight / ROUNDS, shared))
+    return sorted(pairs, key=lambda pair: (-pair.weight, -pair.alike, pair.students))
+
+
+def _weights(own: Mapping[str, Mapping[str, Features]]) -> dict[str, dict[str, float]]:
+    """Kernel -> feature -> its weight in bits, by how few in the class have it; at least a half, for small classes."""
+    students, holders = Counter(), {}
+    for theirs in own.values():
+        for name, found in theirs.items():
+            students[name] += 1
+            holders.setdefault(name, Counter()).update(found.keys())
+    return {
+        name: {feature: max(math.log2(students[name] / n), 0.5) for feature, n in counts.items()}
+        for name, counts in holders.items()
+    }
+
+
+def _weight(
+    one: Mapping[str, Features], other: Mapping[str, Features], weights: Mapping[str, Mapping[str, float]]
+) -> float:
+    """Of all that both have."""
+    return sum(
+        weights[name][feature] * min(n, other[name][feature])
+        for name in one.keys() & other.keys()
+        for feature, n in one[name].items()
+        if feature in other[name]
+    )
+
+
+def _shared(one: Mapping[str, Features], other: Mapping[str, Features]) -> dict[str, int]:
+    """Kernel -> instructions that both have, alike with their nearest neighbours."""
+    found = {}
+    for name in sorted(one.keys() & other.keys()):
+        both = one[name] & other[name]
+        if count := sum(n for feature, n in both.items() if feature.startswith("1 ")):
+            found[name] = count
+    return found
