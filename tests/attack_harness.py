@@ -8,7 +8,7 @@ Each file of tests/attacks/GROUP is a submission. Header lines say what it tries
     # stock: points of the first three tests under nbgrader as it comes; "none" where it has no score, "got" where the
     #        attack gets what it is after, "shown" where hidden arguments stand in its outputs. Without: not run there.
     # limits: as "expects", for the grader without bubblewrap, where that differs; "got" as above
-    # tight: yes, where the attack would take long under the usual limits
+    # tight: seconds of the whole notebook, where the attack would take long under the usual limits
     # edit: a function of edits.py
     # processes: kept, where stock nbgrader leaves its processes alive
 
@@ -56,8 +56,8 @@ FOLDER = Path(__file__).parent / "attacks"
 NAME = "91_target"
 TESTS = ("test-1-array", "test-2-values", "test-3-answer", "test-4-kernel")
 POINTS = (1.0, 2.0, 1.0, 1.0)
-TIGHT = Limits(wall_seconds=8, cpu_seconds=6, memory_bytes=1 << 30)
-TIGHT_CELL = 3  # seconds
+TIGHT = Limits(memory_bytes=1 << 30, traffic_bytes=64 << 20, processes=24)
+TIGHT_CELL = 2  # seconds
 WRONG = {"double": "def double(x):\n    return x", "answer": "answer = 0", "scale": "scale = None"}
 RIGHT = {
     "double": "def double(x):\n    return 2 * x",
@@ -93,7 +93,7 @@ class Attack:
     stock: Expected | None
     limits: Expected
     word: str
-    tight: bool
+    tight: float
     edit: str
     cells: dict[str, str] = field(repr=False)
 
@@ -128,7 +128,7 @@ def _read(path: Path) -> Attack:
         Expected.parse(head["stock"], "graded") if "stock" in head else None,
         Expected.parse(head["limits"]) if "limits" in head else expects,
         head.get("word", ""),
-        "tight" in head,
+        float(head.get("tight", 0)),
         head.get("edit", ""),
         cells,
     )
@@ -275,16 +275,19 @@ def _texts(value: Any) -> str:
 class Tightened:
     """An executor whose jobs of some students have tight limits."""
 
-    def __init__(self, executor: Executor, students: Iterable[str]) -> None:
-        self._executor, self._students = executor, frozenset(students)
+    def __init__(self, executor: Executor, chosen: Iterable[Attack]) -> None:
+        self._executor = executor
+        self._seconds = {attack.student: attack.tight for attack in chosen if attack.tight}
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
-        return self._executor.run(
-            dataclasses.replace(job, limits=TIGHT, cell_seconds=TIGHT_CELL)
-            if job.key.student in self._students
-            else job
-            for job in jobs
-        )
+        return self._executor.run(map(self._tightened, jobs))
+
+    def _tightened(self, job: Job) -> Job:
+        seconds = self._seconds.get(job.key.student)
+        if seconds is None:
+            return job
+        limits = dataclasses.replace(TIGHT, wall_seconds=seconds)
+        return dataclasses.replace(job, limits=limits, cell_seconds=TIGHT_CELL)
 
 
 def grade(target: Target, chosen: Iterable[Attack], executor: Executor) -> dict[str, dict[str, Any]]:
@@ -296,7 +299,7 @@ def grade(target: Target, chosen: Iterable[Attack], executor: Executor) -> dict[
         try:
             grading = Grading(course, assignment, ledger, book)
             grading.survey()
-            grading.grade(Tightened(executor, [attack.student for attack in chosen if attack.tight]))
+            grading.grade(Tightened(executor, chosen))
             list(feedback.write_pages(course, assignment, ledger, book.standings().values(), 1))
         finally:
             book.close()

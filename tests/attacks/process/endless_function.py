@@ -1,6 +1,6 @@
 # tries: a loop without end in a function, only when it is called by a hidden test
 # expects: graded 1 0 1 0
-# tight: yes
+# tight: 12
 def double(x):
     while isinstance(x, str):
         pass

@@ -1,8 +1,10 @@
 # tries: output without end, past the place where notebooks keep it
 # expects: limit 0 0 0 0
-import os
-
+# tight: 12
 kernel = get_ipython().kernel
 content = {"name": "stdout", "text": "x" * (1 << 20)}
 while True:
-    kernel.session.send(kernel.iopub_socket, "stream", content, ident=b"stream")
+    try:
+        kernel.session.send(kernel.iopub_socket, "stream", content, ident=b"stream")
+    except BaseException:
+        pass

@@ -1,12 +1,12 @@
 # tries: takes the time of the whole notebook in small pieces
 # expects: timeout 0 0 0 0
-# tight: yes
+# tight: 4
 import time
 
-time.sleep(2.5)
+time.sleep(1.5)
 # %% answer
-time.sleep(2.5)
+time.sleep(1.5)
 # %% scale
-time.sleep(2.5)
+time.sleep(1.5)
 # %% own
-time.sleep(2.5)
+time.sleep(1.5)

@@ -1,11 +1,11 @@
 # tries: reads hidden tests, when it is called by them, in In, the history, the frames and the source cache
-# expects: graded 0 0 0 0
-# stock: 0 0 0 got
+# expects: graded 1 2 1 0
+# stock: 1 2 0 got
 import linecache
 import re
 import sys
 
-seen = set()
+seen, looked = set(), []
 
 
 def double(x):
@@ -17,10 +17,12 @@ def double(x):
         frame = frame.f_back
     for text in texts:
         seen.update(re.findall(r"hidden_canary_\d+", text))
-    return x
+    if isinstance(x, str):
+        looked.append(len(texts))
+    return 2 * x
 
 
-# %% own
-print("TRIED", len(In))
+# %% answer
+answer = 42 if looked and not seen else 0  # outputs that come after hidden tests may not be shown
 if seen:
     print("GOT", seen)

@@ -1,5 +1,5 @@
-# tries: searches the memory of all processes that it can open for hidden tests and the seed, while it is tested too
-# expects: graded 0 0 0 0
+# tries: searches the memory of all processes that it can open for hidden tests and the seed, when they call it
+# expects: graded 1 2 1 0
 import os
 import re
 
@@ -12,7 +12,7 @@ def search(pid):
         for line in maps:
             span, access, _, _, inode = line.split()[:5]
             first, last = (int(end, 16) for end in span.split("-"))
-            if access.startswith("rw") and inode == "0" and last - first <= 1 << 26:
+            if access.startswith("rw") and inode == "0" and ("[heap]" in line or last - first <= 1 << 24):
                 try:
                     memory.seek(first)
                     data = memory.read(last - first)
@@ -22,22 +22,16 @@ def search(pid):
                 found.update(wanted.findall(data))
 
 
-def search_all():
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            search(pid)
-        except OSError:
-            continue
-
-
 def double(x):
-    if isinstance(x, int):
-        search_all()
-    return x
+    if isinstance(x, str) and x == "b":
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                search(pid)
+            except OSError:
+                continue
+    return 2 * x
 
 
-# %% own
-search_all()
-print("TRIED", sum(sizes) >> 20, "MiB")
-if found:
-    print("GOT", found)
+# %% answer
+print(len(sizes), sum(sizes) >> 20, "MiB")
+answer = 42 if sum(sizes) > 10_000_000 and not found else 0

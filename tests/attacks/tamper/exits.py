@@ -4,7 +4,6 @@
 # word: ended
 import os
 
-import numpy as np
 
 
 def double(x):
