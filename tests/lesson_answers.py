@@ -52,6 +52,43 @@ SHUFFLE = "for (int step = 16; step > 0; step /= 2) value += __shfl_down_sync(0x
 STRIDE, LITTLE = "sectors(stride, itemsize)", "in_flight(bandwidth, latency, multiprocessors)"
 PYTHON_SUM, CUDA_SUM = "out[i] = x[i] + y[i]", "out[i] = a[i] * b[i] + c[i];"
 
+
+def hand_over(readers: str, others: str) -> str:
+    return dedent(
+        f"""\
+        from numba import float32
+
+
+        @cuda.jit
+        def hand_over(x, out):
+            left = cuda.shared.array(32, float32)
+            lane = cuda.laneid
+            if lane < 4:
+                {readers}
+            else:
+                {others}"""
+    )
+
+
+def warp_max(loop: str, step: str = "max(value, __shfl_down_sync(0xffffffff, value, k))") -> str:
+    return dedent(
+        f"""\
+        %%cuda
+        __global__ void warp_max(const int *x, int *out) {{
+            int i = blockIdx.x * blockDim.x + threadIdx.x, value = x[i];
+            for ({loop}) value = {step};
+            if (threadIdx.x % 32 == 0) out[i / 32] = value;
+        }}"""
+    )
+
+
+def of_a_branch(result: str) -> str:
+    return f"def efficiency(lanes, first, second):\n    return {result}"
+
+
+TWO_SIDES = "(lanes * first + (32 - lanes) * second) / (32 * (first + second))"
+LEAVE = "left[lane] = out[lane] = x[lane]"
+
 ANSWERS = {
     "00_start_here": {
         "your-turn-add": Answers(
@@ -135,6 +172,33 @@ ANSWERS = {
                 one_line(LITTLE, "bandwidth * latency"): "the error differs from input to input",
                 one_line(LITTLE, "bandwidth / latency / multiprocessors"): "in_flight returns a wrong value",
                 one_line(LITTLE, "1e9 * bandwidth * latency / multiprocessors"): "a power of 1000 is missing",
+            },
+        ),
+    },
+    "03_warp_divergence": {
+        "your-turn-efficiency": Answers(
+            of_a_branch(f"{TWO_SIDES} if 0 < lanes < 32 else 1.0"),
+            {
+                of_a_branch(TWO_SIDES): "efficiency(lanes=32, first=10, second=90)",
+                of_a_branch("lanes / 32"): "efficiency(lanes=4, first=20, second=20)",
+                of_a_branch("0.5"): "the same value whatever it is given",
+            },
+        ),
+        "your-turn-hand-over": Answers(
+            hand_over("cuda.syncwarp(); out[lane] = left[lane + 4]", f"{LEAVE}; cuda.syncwarp()"),
+            {
+                hand_over("out[lane] = left[lane + 4]", LEAVE): "uninitialised read",
+                hand_over("cuda.syncwarp(); out[lane] = left[lane + 4]", LEAVE): "hand_over",
+                hand_over("cuda.syncwarp(); out[lane] = left[lane]", f"{LEAVE}; cuda.syncwarp()"): "uninitialised read",
+                hand_over("out[lane] = x[lane + 4]", "out[lane] = x[lane]"): "too many global load bytes",
+            },
+        ),
+        "your-turn-max": Answers(
+            warp_max("int k = 16; k > 0; k /= 2"),
+            {
+                warp_max("int k = 16; k > 1; k /= 2"): "out is wrong",
+                warp_max("int k = 1; k < 32; k++", "max(value, x[i / 32 * 32 + k])"): "too many global load requests",
+                warp_max("int k = 16; k > 0; k /= 2", "value + __shfl_down_sync(0xffffffff, value, k)"): "out is wrong",
             },
         ),
     },

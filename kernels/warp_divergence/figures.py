@@ -1,12 +1,13 @@
-"""Pictures of lab 03's measurements. Each takes what `measurements` returns, wrapped by `recordings.measure`, and
-carries the measurement's label: measured or recorded, on which GPU, when. The simulator's timeline of a warp is
-`warplab.draw_timeline`.
+"""Pictures of lab 03. Those of measurements take what `measurements` returns, wrapped by `recordings.measure`, and
+carry the measurement's label: measured or recorded, on which GPU, when. `draw_lanes` and `draw_picture` show what a
+kernel of the notebook computed. The simulator's timeline of a warp is `warplab.draw_timeline`.
 
 Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -93,7 +94,7 @@ def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
         axes[0].set(xscale="log", yscale="log")
         for axis in (axes[0].xaxis, axes[0].yaxis):
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-        axes[1].set(xlim=(0, 1.3), ylim=(0.5, None))
+        axes[1].set(xlim=(0, 1.3), ylim=(0.5, 1.08 * axes[1].dataLim.y1))
         axes[0].set_title(f"Efficiency and time, {tasks.label}", loc="left", weight="bold")
         figure.tight_layout()
     return _closed(figure)
@@ -110,6 +111,64 @@ def _curve(ax: Axes, name: str, points: list[tuple[float, float, str]], colour: 
 
 def _point(row: dict[str, Any], prefix: str, name: str) -> tuple[float, float, str]:
     return row[f"{prefix}warp_efficiency"], row[f"{prefix}seconds"], name
+
+
+def draw_lanes(values: np.ndarray, offsets: Sequence[int], used: np.ndarray | None = None) -> Figure:
+    """What each lane holds before and after each step of shuffles: lanes across, steps down, with arrows.
+
+    `values`: shape (steps + 1, lanes). `offsets`: of each step, how many lanes further its value comes from; negative
+    for lanes before. `used`: bool of the same shape, False for values that do not matter and are drawn grey; all
+    matter if it is not given. An arrow is drawn for each step into every lane whose value matters and changed.
+    """
+    values = np.asarray(values)
+    steps, lanes = values.shape
+    used = np.ones(values.shape, bool) if used is None else used
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(9, 0.55 + 0.5 * steps), dpi=DPI)
+        for row, lane in np.ndindex(values.shape):
+            matters = used[row, lane]
+            style = {"boxstyle": "round,pad=0.15", "fc": "#DCEBF5" if matters else "#F4F4F4", "ec": "none"}
+            colour = "black" if matters else "#A6A6A6"
+            ax.text(lane, row, values[row, lane], ha="center", va="center", fontsize=7.5, color=colour, bbox=style)
+        for row, offset in enumerate(offsets):
+            for lane in range(lanes):
+                if 0 <= lane + offset < lanes and used[row + 1, lane] and values[row + 1, lane] != values[row, lane]:
+                    arrow = {"arrowstyle": "->", "color": BLUE, "lw": 0.7, "alpha": 0.7}
+                    ax.annotate("", (lane, row + 0.78), (lane + offset, row + 0.22), arrowprops=arrow)
+        labels = ["before", *(f"from lane {offset:+d}" for offset in offsets)]
+        ax.set_yticks(range(steps), labels)
+        ax.set_xticks(range(0, lanes, 4 if lanes > 16 else 1))
+        ax.set(xlim=(-0.7, lanes - 0.3), ylim=(steps - 0.5, -0.6), xlabel="lane")
+        ax.spines[:].set_visible(False)
+        ax.tick_params(length=0)
+        figure.tight_layout()
+    return _closed(figure)
+
+
+def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> Figure:
+    """Passes of each pixel, and the efficiency of each warp where its lanes are a piece of the picture of some shape.
+
+    `passes`: integers, shape (height, width). `shapes`: name -> width and height of a warp's piece, which divide those
+    of the picture. A warp's efficiency is the mean of its pixels' passes over their maximum.
+    """
+    height, width = passes.shape
+    with plt.rc_context(FONT):
+        figure, axes = plt.subplots(1, 1 + len(shapes), figsize=(9, 3), dpi=DPI)
+        axes[0].imshow(np.log1p(passes), cmap="magma", origin="lower")
+        axes[0].set_title("passes of each pixel", loc="left")
+        for ax, (name, (across, down)) in zip(axes[1:], shapes.items(), strict=True):
+            warps = passes.reshape(height // down, down, width // across, across)
+            longest = warps.max(axis=(1, 3))
+            share = warps.mean(axis=(1, 3)) / np.maximum(longest, 1)
+            extent = (0, width, 0, height)
+            ax.imshow(share, "viridis", vmin=0, vmax=1, origin="lower", extent=extent, interpolation="nearest")
+            ax.set_title(f"{name}: {passes.sum() / (across * down * longest.sum()):.2f} busy", loc="left")
+        for ax in axes:
+            ax.set_xticks([])
+            ax.set_yticks([])
+        bar = figure.colorbar(axes[-1].images[0], ax=axes, fraction=0.015, pad=0.01)
+        bar.set_label("share of a warp's lanes that are busy")
+    return _closed(figure)
 
 
 def draw_rates(m: Measurement, by: str, value: Any) -> Figure:

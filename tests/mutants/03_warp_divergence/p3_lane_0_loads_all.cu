@@ -1,6 +1,6 @@
 // problem: warps
 // loses: warps-partial
-// reason: too many global load bytes
+// reason: too many global load requests
 extern "C" __global__ void warp_sums(const int* x, int* sums, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

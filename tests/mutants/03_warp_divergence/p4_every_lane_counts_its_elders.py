@@ -1,6 +1,6 @@
 # problem: pack
 # loses: pack-once, pack-budget
-# reason: too many global load bytes
+# reason: too many global load requests
 
 from warplab import cuda
 

@@ -1,0 +1,28 @@
+// problem: warps
+// loses: warps-partial
+// reason: too many global load requests
+extern "C" __global__ void warp_sums(const int* x, int* sums, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int warp = threadIdx.x / 32, warps = (blockDim.x + 31) / 32;
+    int end = min(n, min(i + 32, int((blockIdx.x + 1) * blockDim.x)));
+    if (threadIdx.x % 32 == 0) {
+        int sum = 0;
+        for (int k = i; k < end; k++)
+            sum += x[k];
+        sums[blockIdx.x * warps + warp] = sum;
+    }
+}
+
+extern "C" __global__ void warp_scans(const int* x, int* scans, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
+    int sum = i < n ? x[i] : 0;
+    for (int k = 1; k < 32; k *= 2) {
+        int before = __shfl_up_sync(0xffffffff, sum, k);
+        if (lane >= k)
+            sum += before;
+    }
+    if (i < n)
+        scans[i] = sum;
+}
