@@ -194,6 +194,28 @@ def test_grids_and_arrays_of_two_dimensions(body, said, look_at):
     assert "size 33 × 40, 2 × 5 blocks of 32 × 8 threads, seed" in error.where
 
 
+def test_a_right_value_of_another_element_may_be_chance():
+    def few_values(rng, n):
+        a = rng.integers(0, 4, n).astype(np.float32)
+        return cases.Case({"a": a, "s": None}, {"s": 2 * a})
+
+    wrong = cuda_kernel("s[threadIdx.x] = 2 * a[threadIdx.x] + 2 * (threadIdx.x == 7);", "const float* a, float* s")
+    shifted = cuda_kernel("s[threadIdx.x] = 2 * a[(threadIdx.x + 1) % 64];", "const float* a, float* s")
+    launch = {"sizes": [64], "launches": [(1, 64)]}
+    assert failure(wrong, few_values, **launch).look_at.startswith("the expression")
+    assert failure(shifted, few_values, **launch).look_at.startswith("the index")
+
+
+def test_a_wrong_sum_is_not_the_last_element():
+    def summed(rng, n):
+        a = cases.summable(rng, n)
+        return cases.Case({"a": a, "s": np.zeros(1, np.float32)}, {"s": a.sum(keepdims=True)})
+
+    wrong = cuda_kernel("atomicAdd(s, a[0]);", "const float* a, float* s")
+    error = failure(wrong, summed, sizes=[64], launches=[(1, 64)])
+    assert error.look_at == "which elements come into the one result, and whether each does so once"
+
+
 @given(st.integers(1, 200), st.integers(1, 200))
 def test_tiles_cover_a_matrix_and_no_more(rows, columns):
     (across, down), block = cases.cover_tiles((32, 8), tile=(32, 16))((rows, columns))

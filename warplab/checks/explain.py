@@ -161,8 +161,10 @@ def wrong_values(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray, shape
             return "the types: every wrong value is the right one cut to a whole number"
         if np.array_equal(values, wanted.astype(np.float16).astype(expected.dtype)):
             return "the types: every wrong value is the right one rounded to 16 bits"
+    if expected.size == 1:
+        return "which elements come into the one result, and whether each does so once"
     source = np.flatnonzero(expected == values[0])
-    if source.size:
+    if source.size and _are_others(values[:8], expected):
         here, there = (str(i) if len(shape) == 1 else place(i, shape) for i in (int(wrong[0]), int(source[0])))
         return f"the index: element {here} holds the right value of element {there}"
     if wrong.size == 1 and wrong[0] == expected.size - 1:
@@ -170,6 +172,11 @@ def wrong_values(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray, shape
     if wrong.size < 4 and wrong[0] >= expected.size // 4 * 4:
         return "the tail: only elements after the last whole group of 4 are wrong"
     return "the expression that computes an element, and which elements of the inputs it reads"
+
+
+def _are_others(values: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether wrong values are right ones of other elements, and not by chance, as one of few values may be."""
+    return bool(np.isin(values, expected).all()) and (values.size >= 4 or np.unique(expected).size == expected.size)
 
 
 def odd_width(accesses: list[Access], itemsizes: dict[str, int]) -> str | None:
