@@ -267,3 +267,6 @@ def test_unknown_instruction_names_itself():
         run("wgmma.fence.sync.aligned;", [("u32", np.arange(4))], "u32")
     with pytest.raises(UnsupportedInstruction, match=r"`add\.rs\.f32 %d, %a, %a`: modifier \.rs"):
         run("add.rs.f32 %d, %a, %a;", [("f32", np.arange(4))], "f32")
+    for text in ("red.global.exch.b32 [%x], %a;", "red.global.cas.b32 [%x], %a, %a;"):  # atom has them, red has not
+        with pytest.raises(UnsupportedInstruction, match=r"red\.global"):
+            run(f".reg .b64 %x; mov.b64 %x, 0; {text}", [("b32", np.arange(4))], "b32")

@@ -96,6 +96,18 @@ KERNEL flag_between_blocks(volatile int* flag, volatile int* data, int* out) {
         *flag = 1;
     }
 }
+KERNEL chain(volatile int* sums, int* out) {
+    int tries = 0, before = 0;
+    while (blockIdx.x > 0) {
+        before = sums[blockIdx.x - 1];
+        if (before) break;
+        tries++;
+        if (threadIdx.x & 1) out[blockIdx.x * 32 + threadIdx.x] = tries;  // lanes part and meet again as they wait
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) sums[blockIdx.x] = before + blockIdx.x + 1;
+    out[blockIdx.x * 32 + threadIdx.x] = before;
+}
 KERNEL swap_branches(const int* a, int* out) {
     int t = threadIdx.x;
     if (a[t] & 1) for (int k = 0; k < a[t]; k++) out[t] += out[t] + k % 3; else out[t] = 2;
@@ -162,6 +174,14 @@ def test_a_block_may_wait_for_another(policy):
     flag, data, out = (np.zeros(1, np.int32) for _ in range(3))
     run("flag_between_blocks", 2, 1, flag, data, out, scheduling=policy)
     assert out[0] == 42
+
+
+def test_lanes_that_part_while_they_wait():
+    blocks = 12
+    sums, out = np.zeros(blocks, np.int32), np.zeros((blocks, 32), np.int32)
+    run("chain", blocks, 32, sums, out, path_limit=200_000)
+    assert sums.tolist() == np.cumsum(np.arange(blocks) + 1).tolist()
+    assert (out == np.cumsum(np.arange(blocks))[:, None]).all()
 
 
 @pytest.mark.parametrize("policy", ["volta", "pascal"])

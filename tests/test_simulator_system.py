@@ -225,7 +225,11 @@ def test_the_heap_ends():
     ("name", "error", "message"),
     [
         ("past_the_end", simulator.IllegalAddress, r"4 bytes past the end of array `malloc, line 17` \(40 bytes\)"),
-        ("after_free", simulator.IllegalAddress, "array `malloc, line 18` .*which has been freed"),
+        (
+            "after_free",
+            simulator.IllegalAddress,
+            r"array `malloc, line 18` .*which has been freed(.|\n)*\(free, delete\)",
+        ),
         ("twice", simulator.IllegalAddress, "free of 0x.*, which has been freed before"),
         ("elsewhere", simulator.IllegalAddress, "free of 0x.*, which malloc did not give"),
         ("unwritten", simulator.UninitializedRead, "byte 4 of array `malloc, line 21`"),

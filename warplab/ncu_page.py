@@ -35,8 +35,9 @@ One number in a cell: both counted it. Two: ncu / **simulator**. The rules behin
   than those of the source. Evidence: the ten launches with tiles, of which 64 bytes swizzled and both padded ones tell
   this rule from that of `.ca`.
 - **Merged accesses**: `ptxas` makes one access of 8 or 16 bytes of neighbouring 4-byte ones of a basic block where
-  it can prove the alignment. The simulator does the same (`warplab/simulator/merging.py`), so that the row of `A` in
-  a tiled matrix product is read four words at a time.
+  it can prove the alignment, also of words of several variables, which it lays one after another at their `.align`;
+  three of four words it loads with the fourth. The simulator does the same (`warplab/simulator/merging.py`), so that
+  the row of `A` in a tiled matrix product is read four words at a time.
 - **Atomic operations**: lanes with one address take turns. On global memory each turn touches its sectors anew; on
   shared memory each lane takes a wavefront of its bank, except where 1 is added and the result not used
   (`ATOMS.POPC.INC`). For an integer added to an address that is the same for all, `ptxas` lets one lane add the

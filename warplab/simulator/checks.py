@@ -128,7 +128,9 @@ class Checks:
             index = element(freed, at, site.item)
             raise IllegalAddress(
                 f"{what}: element {index} of {described(freed)}, which has been freed{others}",
-                reason="Keep the array alive until the kernel has run.",
+                reason="A thread gave it back (free, delete): do that after the last use, by any thread."
+                if freed.of_heap
+                else "Keep the array alive until the kernel has run.",
                 address=at,
                 array=freed.name,
                 index=index,

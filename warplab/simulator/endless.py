@@ -76,11 +76,24 @@ def _waits_for_memory(blocks: list[Block], block: Block) -> bool:
             before[number].append(one.index)
     following = [one.successors() for one in blocks]
     loop = reached(following, block.index) & reached(before, block.index)
-    return any(
-        not _WAITING.isdisjoint(i.modifiers) and i.opcode in ("ld", "atom", "mbarrier")
-        for number in loop
-        for i in blocks[number].counted
+    return any(_looks(blocks[number]) for number in loop)
+
+
+def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
+    """The innermost loops that look at what other threads write: for each block of one, all its blocks."""
+    loops = sorted(
+        (one.index - head, head, one.index) for one in blocks for head in one.successors() if head <= one.index
     )
+    result: dict[int, frozenset[int]] = {}
+    for block in blocks:
+        around = next((range(head, end + 1) for _, head, end in loops if head <= block.index <= end), None)
+        if around is not None and _looks(block):
+            result.update(dict.fromkeys(around, frozenset(around)))
+    return result
+
+
+def _looks(block: Block) -> bool:
+    return any(not _WAITING.isdisjoint(i.modifiers) and i.opcode in ("ld", "atom", "mbarrier") for i in block.counted)
 
 
 def reached(following: list, start: int) -> set[int]:

@@ -26,7 +26,8 @@ class Heap:
             return 0
         address = self.memory.allocate(nbytes, name, _GAP)
         self.used_bytes += room
-        self.blocks[address] = self.memory.find(address)
+        block = self.blocks[address] = self.memory.find(address)
+        block.of_heap = True
         return address
 
     def free(self, address: int) -> None:

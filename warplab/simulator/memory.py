@@ -38,6 +38,7 @@ class Allocation:
     complete: bool = False
     item: int | None = None
     origin: int = 0
+    of_heap: bool = False  # a kernel's own malloc or new
 
     @property
     def end(self) -> int:

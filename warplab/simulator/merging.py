@@ -2,7 +2,9 @@
 
 Within a basic block `ptxas` (CUDA 13.0 for sm_90, read in the machine code of the kernels in kernels/counters) puts
 loads of neighbouring words together to one of 8 or 16 bytes, if it can prove that the address is a multiple of that
-and no store lies between; stores likewise. It starts variables of shared memory at multiples of 16.
+and no store lies between; stores likewise. Three of four words are loaded with the fourth. It lays the variables of
+shared memory one after another at their `.align`, from a multiple of 1024 on, and what is read at known places is put
+together across variables, too.
 """
 
 from __future__ import annotations
@@ -17,37 +19,46 @@ _SAME = frozenset(("cvta", "cvt", "neg"))
 _FLUSH = frozenset(("atom", "red", "membar", "fence", "ldmatrix", "stmatrix", "wmma", "cp", "call", "mbarrier"))
 
 
-def merged_accesses(entry: Entry, blocks: list[Block], variables: dict[str, Variable]) -> dict[int, int]:
-    """By `id(instruction)`: bytes a lane of the access that stands for several, 0 for the others of them."""
+def merged_accesses(
+    entry: Entry, blocks: list[Block], variables: dict[str, Variable], offsets: dict[str, int]
+) -> dict[int, int]:
+    """By `id(instruction)`: bytes a lane of the access that stands for several, 0 for the others of them.
+
+    `offsets`: of the static variables in shared memory.
+    """
     if not any("shared" in i.modifiers and i.opcode in ("ld", "st") for i in entry.instructions):
         return {}
-    bits = _zero_bits(entry, variables)
+    known = _Known(variables, offsets)
+    known.follow(entry)
     result: dict[int, int] = {}
     for block in blocks:
-        for run, item in _runs(block):
-            _merge(run, item, _operand_bits(_address(run[0]).base, bits, variables), result)
+        for run, base, item in _runs(block, known):
+            _merge(run, item, _MOST if base is None else known.zero_bits(base), result)
     return result
 
 
-def _runs(block: Block):
-    """Accesses of a block with the same base, item size and direction that nothing forbids to put together."""
-    open_runs: dict[tuple, list[Instruction]] = {}  # by opcode, base, item size
+def _runs(block: Block, known: _Known):
+    """Accesses of a block with the same base, item size and direction that nothing forbids to put together: by their
+    distance from the base, which is None for places in static shared memory.
+    """
+    open_runs: dict[tuple, dict[int, Instruction]] = {}  # by opcode, base, item size
 
     def close(keys):
         for key in list(keys):
-            yield open_runs.pop(key), key[2]
+            yield open_runs.pop(key), key[1], key[2]
 
     for i in block.body:
         modifiers = set(i.modifiers)
         if i.opcode in ("ld", "st") and modifiers.isdisjoint(("global", "param", "const", "local")):
             item = _ITEMS.get(i.modifiers[-1])
             mergeable = item and "shared" in modifiers and modifiers.isdisjoint(("v2", "v4", "volatile"))
-            key = (i.opcode, _address(i).base, item) if mergeable else None
+            base, distance = known.place(i.operands[0 if i.opcode == "st" else 1])
+            key = (i.opcode, base, item) if mergeable else None
             # A store may change what the loads read, and other words than another base's stores seem to.
             others = [k for k in open_runs if k != key and (k[0] == "st" or i.opcode == "st")]
             yield from close(others)
             if mergeable:
-                open_runs.setdefault(key, []).append(i)
+                open_runs.setdefault(key, {})[distance] = i
         elif i.opcode in _FLUSH:
             yield from close(open_runs)
         written = destinations(i)
@@ -55,68 +66,73 @@ def _runs(block: Block):
     yield from close(open_runs)
 
 
-def _address(i: Instruction) -> Address:
-    return i.operands[0 if i.opcode == "st" else 1]
-
-
-def _merge(run: list[Instruction], item: int, zero_bits: int, result: dict[int, int]) -> None:
-    by_offset = {_address(i).offset: i for i in run}
+def _merge(run: dict[int, Instruction], item: int, zero_bits: int, result: dict[int, int]) -> None:
     for width in (WIDEST, WIDEST // 2):
         if width == item or 1 << zero_bits < width:
             continue
-        for offset in sorted(by_offset):
-            parts = [by_offset.get(offset + k) for k in range(0, width, item)]
-            if offset % width or any(part is None or id(part) in result for part in parts):
+        for start in sorted({distance // width * width for distance in run}):
+            parts = [run[start + k] for k in range(0, width, item) if start + k in run]
+            fills = len(parts) == 3 and parts[0].opcode == "ld"
+            if (len(parts) * item < width and not fills) or any(id(part) in result for part in parts):
                 continue
             result.update({id(part): 0 for part in parts})
             result[id(parts[0])] = width
 
 
-def _zero_bits(entry: Entry, variables: dict[str, Variable]) -> dict[str, int]:
-    """For each register, how many of its lowest bits are known to be zero. Registers without an entry: any number."""
-    bits: dict[str, int] = {}
-    changed = True
-    while changed:
-        changed = False
-        for i in entry.instructions:
-            for name in destinations(i):
-                known = min(bits.get(name, _MOST), _result_bits(i, bits, variables))
-                if bits.get(name) != known:
-                    bits[name], changed = known, True
-    return bits
+class _Known:
+    """What is known of addresses: how many of their lowest bits are zero. Registers without an entry: any number."""
+
+    def __init__(self, variables: dict[str, Variable], offsets: dict[str, int]) -> None:
+        self.variables, self.offsets = variables, offsets
+        self.bits: dict[str, int] = {}
+
+    def follow(self, entry: Entry) -> None:
+        changed = True
+        while changed:
+            changed = False
+            for i in entry.instructions:
+                for name in destinations(i):
+                    known = min(self.bits.get(name, _MOST), self._result(i))
+                    if self.bits.get(name) != known:
+                        self.bits[name], changed = known, True
+
+    def place(self, address: Address) -> tuple[Operand | None, int]:
+        """Base and distance from it; base None for distances from the beginning of static shared memory."""
+        if isinstance(address.base, Symbol) and address.base.name in self.offsets:
+            return None, self.offsets[address.base.name] + address.offset
+        return address.base, address.offset
+
+    def _result(self, i: Instruction) -> int:
+        def of(number: int) -> int:
+            return self.zero_bits(i.operands[number])
+
+        if i.opcode in ("mov", *_SAME):
+            return of(1) if i.modifiers[-1] not in ("f32", "f64", "pred") else 0
+        if i.opcode in ("add", "sub", "or", "xor"):
+            return min(of(1), of(2))
+        if i.opcode == "selp":
+            return min(of(1), of(2))
+        if i.opcode == "and":
+            return max(of(1), of(2))
+        if i.opcode == "mul" and "hi" not in i.modifiers:
+            return min(_MOST, of(1) + of(2))
+        if i.opcode == "mad" and "hi" not in i.modifiers:
+            return min(of(1) + of(2), of(3))
+        if i.opcode == "shl" and isinstance(i.operands[2], Immediate):
+            return min(_MOST, of(1) + int(i.operands[2].value))
+        return 0
+
+    def zero_bits(self, operand: Operand | None) -> int:
+        if isinstance(operand, Register):
+            return self.bits.get(operand.name, 0 if operand.name.startswith("%") and "." in operand.name else _MOST)
+        if isinstance(operand, Immediate):
+            return 0 if isinstance(operand.value, float) else _zeros(int(operand.value))  # a float is no address
+        if isinstance(operand, Symbol) and operand.name in self.variables:
+            variable = self.variables[operand.name]
+            if variable.space == "shared":
+                return _zeros(self.offsets.get(operand.name, variable.align))
+        return 0
 
 
-def _result_bits(i: Instruction, bits: dict[str, int], variables: dict[str, Variable]) -> int:
-    def of(number: int) -> int:
-        return _operand_bits(i.operands[number], bits, variables)
-
-    if i.opcode in ("mov", *_SAME):
-        return of(1) if i.modifiers[-1] not in ("f32", "f64", "pred") else 0
-    if i.opcode in ("add", "sub", "or", "xor"):
-        return min(of(1), of(2))
-    if i.opcode == "selp":
-        return min(of(1), of(2))
-    if i.opcode == "and":
-        return max(of(1), of(2))
-    if i.opcode == "mul" and "hi" not in i.modifiers:
-        return min(_MOST, of(1) + of(2))
-    if i.opcode == "mad" and "hi" not in i.modifiers:
-        return min(of(1) + of(2), of(3))
-    if i.opcode == "shl" and isinstance(i.operands[2], Immediate):
-        return min(_MOST, of(1) + int(i.operands[2].value))
-    return 0
-
-
-def _operand_bits(operand: Operand | None, bits: dict[str, int], variables: dict[str, Variable]) -> int:
-    if isinstance(operand, Register):
-        return bits.get(operand.name, 0 if operand.name.startswith("%") and "." in operand.name else _MOST)
-    if isinstance(operand, Immediate):
-        if isinstance(operand.value, float):  # not an address
-            return 0
-        value = int(operand.value)
-        return (value & -value).bit_length() - 1 if value else _MOST
-    if isinstance(operand, Symbol) and operand.name in variables:
-        variable = variables[operand.name]
-        align = variable.align if variable.dynamic else max(variable.align, WIDEST)
-        return align.bit_length() - 1 if variable.space == "shared" else 0
-    return 0
+def _zeros(value: int) -> int:
+    return min(_MOST, (value & -value).bit_length() - 1) if value else _MOST

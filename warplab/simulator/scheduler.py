@@ -39,7 +39,8 @@ class Scheduler:
         self.meetings = Meetings(self)
         self.barriers = Barriers(self)
         self.waited = self.grace = 0
-        self.spinning = -1  # the block at which lanes stand aside while `grace` lasts
+        self.loops = chunk.translation.waiting_loops
+        self.spinning: frozenset[int] = frozenset()  # the blocks at which lanes stand aside while `grace` lasts
         self.patience = _PATIENCE
         self.gathering: dict[int, np.ndarray] = {}  # lanes at a barrier, by block, whose warp has others that spin
 
@@ -117,29 +118,33 @@ class Scheduler:
         pending = self.pending
         lowest = min(pending)
         if self.grace and group is not None:  # those that spin stand aside; the others run in the usual order
-            lowest = min((number for number in pending if number != self.spinning), default=current + 1)
+            lowest = min((number for number in pending if number not in self.spinning), default=current + 1)
         if group is None or lowest <= current:
             if group is not None:
                 self.put(current, group.all_lanes)
-            self.waited = 0
             self.grace = 0 if group is None else self.grace
-            return lowest, self.merged(pending.pop(lowest))
-        self.grace = max(0, self.grace - 1)
+            current, group = lowest, self.merged(pending.pop(lowest))
+            if current not in self.loops or not pending:  # else lanes only met again in the loop in which they wait
+                self.waited = 0
+                return current, group
+        else:
+            self.grace = max(0, self.grace - 1)
         self.waited += 1
         if (self.waited <= self.patience or self.grace) and not self.chunk.waits_in_vain:
             return current, group
         self.waited, self.chunk.waits_in_vain = 0, False
-        turn = self._starved(group)
+        loop = self.loops.get(current, frozenset((current,)))
+        turn = self._starved(group, loop)
         if turn is None:
             return current, group
         self.patience = self.grace = _PATIENCE_SPINNING
-        self.spinning = current
+        self.spinning = loop
         self.put(current, group.all_lanes)
         return turn
 
-    def _starved(self, group: Group) -> tuple[int, Group] | None:
-        """Lanes that wait and may run before those of `group`, taken from `pending`."""
-        for number in sorted(self.pending):
+    def _starved(self, group: Group, loop: frozenset[int]) -> tuple[int, Group] | None:
+        """Lanes that wait outside the loop of `group` and may run before it, taken from `pending`."""
+        for number in sorted(self.pending.keys() - loop):
             lanes = self.merged(self.pending[number]).all_lanes
             if self.policy == "pascal":  # not before other lanes of their own warp
                 free = ~np.isin(self.chunk.warp_of[lanes], self.chunk.warp_of[group.all_lanes])

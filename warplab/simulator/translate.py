@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import numerics
+from . import endless, numerics
 from .blocks import CARRY, Block, cut
 from .errors import UnsupportedInstruction, refusing
 from .machine import machine_instructions, predicated, rare_ways
@@ -49,6 +49,7 @@ class Translation:
     predicated: dict[int, int]  # blocks without a branch around them → the block with their condition
     block_where: list[Where]
     amounts: dict[int, int]  # machine instructions for each of PTX, by `id`
+    waiting_loops: dict[int, frozenset[int]]  # as `endless` finds them
 
 
 def translate(entry: Entry) -> Translation:
@@ -94,7 +95,7 @@ class _Translator:
 
     def run(self) -> Translation:
         blocks = cut(self.entry)
-        self.merged = merged_accesses(self.entry, blocks, self.variables)
+        self.merged = merged_accesses(self.entry, blocks, self.variables, self.shared_offsets)
         amounts = machine_instructions(blocks)
         without_branch = predicated(blocks, amounts)
         texts = [self._function(block) for block in blocks]
@@ -124,6 +125,7 @@ class _Translator:
             without_branch,
             [next((i.where for i in block.counted), Where("", 0)) for block in blocks],
             amounts,
+            endless.waiting_loops(blocks),
         )
 
     def _static_counts(self, block: Block, amounts: dict[int, int]) -> dict[Where, StaticCounts]:

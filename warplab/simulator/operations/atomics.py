@@ -35,7 +35,7 @@ _SPACES = {"global": "global", "shared": "shared", "shared::cta": "shared", "sha
 def _atomic(w: BlockWriter, i: Instruction) -> None:
     *modifiers, kind = i.modifiers
     operation = next((m for m in modifiers if m in _KINDS), None)
-    if operation is None or kind not in _KINDS[operation]:
+    if operation is None or kind not in _KINDS[operation] or (i.opcode == "red" and operation in ("exch", "cas")):
         raise w.unsupported()
     vector = next((int(m[1:]) for m in modifiers if m in ("v2", "v4", "v8")), 0)
     hints = [m for m in modifiers if m.startswith(("L1::", "L2::"))]
