@@ -35,6 +35,8 @@ _LARGE = (
     (64, 256, 64, 64, 16, 8, 2),
     (128, 64, 64, 32, 8, 8, 3),
     (64, 128, 32, 64, 8, 8, 3),
+    (64, 128, 64, 32, 8, 8, 3),
+    (128, 64, 32, 64, 8, 8, 3),
     (64, 64, 32, 64, 8, 8, 6),
 )
 _SMALL = (
@@ -52,7 +54,7 @@ _SMALL = (
 def candidates() -> list[Tiles]:
     """All combinations that the kernel can be compiled for."""
     found = []
-    depths = [(8, 3, 8), (16, 3, 4), (16, 3, 8), (16, 4, 8), (32, 2, 8), (32, 3, 8)]
+    depths = [(8, 3, 8), (16, 3, 8), (16, 4, 4), (16, 4, 8), (16, 4, 16), (32, 2, 8), (32, 3, 8)]
     for forms, ways in ((_LARGE, depths), (_SMALL, [(16, 3, 8), (32, 3, 8), (32, 4, 8), (64, 3, 8)])):
         for bm, bn, wm, wn, tm, tn, blocks in forms:
             for bk, stages, group in ways:

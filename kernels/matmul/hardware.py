@@ -22,7 +22,6 @@ METRICS = {
     "dram_bytes": "dram__bytes.sum",
     "l2_bytes": "lts__t_bytes.sum",
     "global_load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-    "copy_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
     "global_store_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
     "shared_wavefronts": "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
     "warp_instructions": "smsp__inst_executed.sum",
