@@ -191,7 +191,12 @@ class Target:
                 f'assert all(double(v) == 2 * v for v in ("{self.argument}", "b")), "{canary}"',
             ),
             answer("answer"),
-            test(TESTS[2], POINTS[2], "assert answer == 42, answer", f'assert abs(answer - 42) < 1, "{canary}"'),
+            test(
+                TESTS[2],
+                POINTS[2],
+                "assert answer * 100_000 == 4_200_000, answer",
+                f'assert abs(answer - 42) < 1, "{canary}"',
+            ),
         ]
         if not self.without_kernel:
             cells[0].source += "\nfrom warplab import checks, cuda"

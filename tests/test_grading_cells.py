@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 import textwrap
 
 import pytest
 from grading_harness import Cells
 from nbformat.v4 import new_notebook
 
+from warplab.grading import verdicts
 from warplab.grading.artefacts import clean_text
 from warplab.grading.cells import Bench, OutOfTime, TrustedCell
 from warplab.grading.execute import TrustedExecute
@@ -69,7 +71,7 @@ def test_hidden_lines():
 
 
 def test_a_bench_forgets_what_it_was_lent():
-    bench = Bench(1000)
+    bench = Bench(1000, 1 << 30)
     outcome = bench.run(TrustedCell("a", "y = x + 1\nprint(y)\ny"), {"x": 1}, 5)
     assert (outcome.printed, outcome.result, outcome.error) == ("2\n", 2, None)
     assert "x" not in bench.namespace
@@ -79,7 +81,7 @@ def test_a_bench_forgets_what_it_was_lent():
 
 
 def test_magics_of_trusted_cells():
-    bench = Bench(1000)
+    bench = Bench(1000, 1 << 30)
     assert bench.run(TrustedCell("a", "%matplotlib inline\nx = 1"), {}, 5).error is None
     for source in ("%timeit 1", "!ls", "%%bash\nls", "files = !ls"):
         error = bench.run(TrustedCell("b", source), {}, 5).error
@@ -89,9 +91,9 @@ def test_magics_of_trusted_cells():
 
 def test_time_limit_of_a_cell():
     endless = "while True:\n    try:\n        pass\n    except Exception:\n        pass"
-    outcome = Bench(10).run(TrustedCell("a", endless), {}, 0.3)
+    outcome = Bench(10, 1 << 30).run(TrustedCell("a", endless), {}, 0.3)
     assert isinstance(outcome.error, OutOfTime)
-    assert Bench(10).run(TrustedCell("b", "import time\ntime.sleep(0.4)"), {}, 5).error is None
+    assert Bench(10, 1 << 30).run(TrustedCell("b", "import time\ntime.sleep(0.4)"), {}, 5).error is None
 
 
 def test_grading_leaves_the_default_device_alone(zygotes):
@@ -108,3 +110,14 @@ def test_cells_from_the_gradebook_are_asked_for_by_name():
 @pytest.mark.parametrize("text", ["plain", "\ud800", "a\udfffb"])
 def test_clean_text(text):
     assert clean_text(text).encode()
+
+
+def test_what_a_cell_makes_of_an_answer_is_limited():
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    bench = Bench(1000, 1 << 28)
+    cell = TrustedCell("a", "small = answer * 10\nassert answer * 10_000_000 == 0")
+    outcome = bench.run(cell, {"answer": "x" * 100}, 5)
+    assert isinstance(outcome.error, MemoryError)
+    assert bench.namespace["small"] == "x" * 1000
+    assert verdicts.verdict(outcome, cell.source).kind == "memory"
+    assert resource.getrlimit(resource.RLIMIT_AS) == before

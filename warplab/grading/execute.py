@@ -94,7 +94,7 @@ class TrustedExecute(Execute):
         self._secret = self.seed or os.environ.get(SEED_VARIABLE, "").encode() or secrets.token_bytes(32)
         self._digest = self.submission or _digest(nb)
         self._assignment = self.assignment or ((resources or {}).get("nbgrader") or {}).get("assignment", "")
-        self._bench = Bench(self.limits.output_bytes_cell)
+        self._bench = Bench(self.limits.output_bytes_cell, self.limits.memory_bytes)
         self._notebook = Notebook(self._ask)
         self._allowance = outputs.Allowance(self.limits.output_bytes_cell, self.limits.output_bytes_notebook)
         self._client: AgentClient | None = None

@@ -5,7 +5,6 @@
 import os
 
 
-
 def double(x):
     return 2 * x
 
