@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -195,6 +196,30 @@ def test_pictures():
         figures.draw_order(orders, "x")
     with pytest.raises(ValueError, match=r"share 0\.3 was not measured"):
         figures.draw_rates(measured("selection_table"), "share", 0.3)
+
+
+def test_the_picture_of_lanes_has_an_arrow_into_each_lane_that_changed():
+    values = np.array([[1, 2, 3, 4], [4, 6, 7, 8], [11, 14, 15, 16]])
+    used = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]], bool)
+
+    def arrows(figure):
+        return sorted(
+            (int(text.xyann[0]), int(text.xy[0])) for text in figure.axes[0].texts if hasattr(text, "arrow_patch")
+        )
+
+    assert arrows(figures.draw_lanes(values, [2, 1], used)) == [(1, 0), (2, 0), (3, 1)]
+    assert arrows(figures.draw_lanes(values, [-1, -2])) == [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3)]
+
+
+def test_the_picture_of_passes_says_how_busy_warps_are():
+    passes = np.zeros((4, 32), int)
+    passes[:, ::8] = 6
+    passes[:, 1::8] = 3
+    figure = figures.draw_picture(passes, {"rows": (32, 1), "columns": (1, 4)})
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    assert titles[1:3] == ["rows: 0.19 busy", "columns: 1.00 busy"]  # (4 x 6 + 4 x 3) / (32 x 6)
+    share = np.asarray(figure.axes[2].images[0].get_array())
+    assert share[0, :3].tolist() == [1, 1, 0]
 
 
 def test_the_benchmark_prints_what_it_measured():
