@@ -1,10 +1,15 @@
 // 8. Step 7 with asynchronous copies into two pairs of tiles: one is loaded while the other is used.
+// Changed: cp.async writes to shared memory without passing through registers, four bytes at a time for A, which is
+// turned on the way, and 16 for B where its rows allow it. Outside the matrices it writes zeros.
+// Expected: warps no longer wait for global memory; in step 7 no instruction is issued in 39 % of the clocks.
+// Reached: 43.7 TFLOP/s, 0.839 of cuBLAS. ncu: an instruction is issued in 80 % of the clocks, where it was 61 %; but
+// 1.19 are needed for each multiply-add, for addresses and bounds.
 constexpr int BM = 128, BN = 128;  // rows and columns of the tile of C that a block computes
 constexpr int BK = 8;              // depth of the tiles it loads
 constexpr int WM = 64, WN = 32;    // rows and columns that a warp computes
 constexpr int TM = 8, TN = 8;      // rows and columns that a thread computes
 constexpr int THREADS = BM / WM * (BN / WN) * 32;
-constexpr int M_STEP = WM / (TM / 4), N_STEP = WN / (TN / 4);  // from one four of a thread's rows or columns to the next
+constexpr int M_STEP = WM / (TM / 4), N_STEP = WN / (TN / 4);  // from a four of a thread's rows or columns to the next
 constexpr int PITCH = BM + 4;                                  // of the tile of A
 
 // Starts a copy of BYTES (4 or 16) to shared memory; zeros instead, where the source does not lie in its matrix.
