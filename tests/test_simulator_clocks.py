@@ -120,6 +120,22 @@ KERNEL only_relaxed(int* y) {
 KERNEL fenced(int* y) {
     message(y, [](int* f) { __threadfence_block(); atomicExch(f, 1); }, [](int* f) { return atomicAdd(f, 0); });
 }
+template <bool JOINED> __device__ void warp_to_warp(int* y) {  // each fences its own write, one tells of all
+    __shared__ int s[32], flag;
+    if (T == 0) flag = 0;
+    __syncthreads();
+    if (T < 32) {
+        s[T] = T;
+        __threadfence_block();
+        if (JOINED) __syncwarp();
+        if (T == 0) atomicExch(&flag, 1);
+    } else {
+        while (atomicAdd(&flag, 0) == 0) { }
+        y[T - 32] = s[63 - T];
+    }
+}
+KERNEL fenced_and_joined(int* y) { warp_to_warp<true>(y); }
+KERNEL fenced_alone(int* y) { warp_to_warp<false>(y); }
 KERNEL fenced_too_early(int* y) {
     __threadfence_block();
     message(y, [](int* f) { atomicExch(f, 1); }, [](int* f) { return atomicAdd(f, 0); });
@@ -199,6 +215,7 @@ def test_what_a_pipeline_may_lack(name, line, other):
         ("before_it_arrives", "after_it_arrives", 64, range(31, -1, -1)),
         ("released", "only_relaxed", 64, [7]),
         ("fenced", "fenced_too_early", 64, [7]),
+        ("fenced_and_joined", "fenced_alone", 64, range(31, -1, -1)),
     ],
 )
 def test_who_is_ordered_and_who_is_not(mended, wrong, threads, want):

@@ -59,6 +59,42 @@ KERNEL warp_volatile(int* a) {
     SYNC;
     a[t] = s[31 - t];
 }
+KERNEL last_warp(int* a) {  // as reductions ended before 2017
+    __shared__ int s[128];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    __syncthreads();
+    if (t < 64) s[t] += s[t + 64];
+    __syncthreads();
+    if (t < 32) {
+        volatile int* v = s;
+        int sum = v[t] + v[t + 32];
+        SYNC;
+        v[t] = sum; SYNC;
+        for (int k = 16; k; k /= 2) { sum += v[t + k]; SYNC; v[t] = sum; SYNC; }
+    }
+    if (t == 0) a[0] = s[0];
+}
+KERNEL two_warps(int* a) {
+    __shared__ volatile int s[64];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    a[t] = s[63 - t];
+}
+KERNEL handshake(int* out) {
+    __shared__ volatile int ready, result;
+    int t = threadIdx.x;
+    if (t == 0) ready = 0;
+    __syncwarp();
+    if (t == 0) {
+        result = 42;
+        __threadfence_block();
+        ready = 1;
+    } else {
+        while (!ready) {}
+    }
+    out[t] = result;
+}
 KERNEL warp_butterfly(int* a) {  // a word's reader of one step writes it in the next
     __shared__ int s[32];
     int t = threadIdx.x;
@@ -152,12 +188,24 @@ def test_lock_step_orders_nothing_but_syncwarp_does(kernel):
         run(kernel, 1, 32, a, options=NOTHING)
 
 
-def test_volatile_is_taken_for_a_flag_unless_told_otherwise():
-    a = np.arange(32, dtype=np.int32)
-    run("warp_volatile", 1, 32, a, options=NOTHING)
+@pytest.mark.parametrize(("kernel", "threads"), [("warp_volatile", 32), ("last_warp", 128)])
+def test_volatile_in_place_of_syncwarp(kernel, threads):
+    a = np.arange(threads, dtype=np.int32)
+    for volatile_orders in (True, False):
+        with pytest.raises(simulator.DataRace, match="shared memory") as caught:
+            run(kernel, 1, threads, a, options=NOTHING, volatile_orders=volatile_orders)
+        assert ("`volatile` does not let the lanes" in str(caught.value)) == volatile_orders
+        run(kernel, 1, threads, a, options=("-DSYNC=__syncwarp()",), volatile_orders=volatile_orders)
+
+
+def test_volatile_is_taken_for_a_flag_between_warps_and_in_kernels_that_wait():
+    a = np.arange(64, dtype=np.int32)
+    run("two_warps", 1, 64, a)
     with pytest.raises(simulator.DataRace, match="shared memory"):
-        run("warp_volatile", 1, 32, a, options=NOTHING, volatile_orders=False)
-    run("warp_volatile", 1, 32, a, options=("-DSYNC=__syncwarp()",), volatile_orders=False)
+        run("two_warps", 1, 64, a, volatile_orders=False)
+    out = np.zeros(32, np.int32)
+    run("handshake", 1, 32, out)
+    assert (out == 42).all()
 
 
 def test_syncwarp_does_not_order_two_warps():

@@ -1,4 +1,4 @@
-"""Writes docs/simulator.md: how fast the simulator is, what it catches, which PTX instructions it knows and refuses.
+"""Writes docs/simulator.md: what the simulator is, what it catches, how fast it is, which PTX instructions it knows.
 
     python tools/simulator_page.py            write the page from the code; speeds as they were last measured
     python tools/simulator_page.py --measure  measure the speeds first (make bench-simulator; some minutes)
@@ -20,12 +20,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "simulator.md"
 SPEED = ROOT / "docs" / "simulator_speed.json"
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tools")]
 
 import defects_numba  # noqa: E402
 from defects import DEFECTS  # noqa: E402
 from instruction_cases import cases  # noqa: E402
 from matrix_cases import cases as matrix_cases  # noqa: E402
+from simulator_first_steps import first_steps  # noqa: E402
 
 from warplab import simulator, simulator_speed  # noqa: E402
 from warplab.simulator import operations  # noqa: E402
@@ -104,16 +105,20 @@ before them, and fences and releases for global memory. What it does not see:
 
 - A plain load at a place where the same kernel swaps by `atomicCAS` is taken for the first guess of a loop.
 - After a fence or a release in global memory a write counts as seen by all, whether or not they read a flag first.
-- Accesses through `volatile` are taken for synchronisation: a reduction in a warp that trusts in `volatile` instead of
-  `__syncwarp` is not reported.
+- Accesses through `volatile` are taken for synchronisation. One case is reported all the same: a volatile load that
+  reads what another lane of its own warp wrote to shared memory, with no `__syncwarp` between, as reductions had it
+  before 2017; but not in kernels with a loop that waits for memory, whose volatile words may be flags and what they
+  guard. `volatile_orders=False` takes no excuse, and the course's checks grade with it.
 - A store of the value that is there already is taken for harmless: try kernels on data that differ.
 - Accesses whose lanes reach into several arrays at once are not followed.
 - What some lanes of a warp release, or several of them read, is partly put together: a race may be missed for that,
   but none is made up.
 
-Two more rules. A barrier waits for every thread of the block: that some have returned before it is reported, although
-a GPU lets the others go on. An index beyond a shared array is out of bounds where the block's shared memory ends; what
-falls into another shared array of the block is not seen, nor is it by compute-sanitizer.
+Three more rules. A barrier waits for every thread of the block: that some have returned before it is reported, although
+a GPU lets the others go on. So it is with warps: after `if (t >= n) { o[t] = -1; return; }` a shuffle with the mask
+0xffffffff is an error, since the CUDA guide leaves undefined what comes of a mask that names lanes which have ended;
+let all lanes come, or name those that do. An index beyond a shared array is out of bounds where the block's shared
+memory ends; what falls into another shared array of the block is not seen, nor is it by compute-sanitizer.
 
 `cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, and do not use it: run
 them with `checks=False`."""
@@ -137,10 +142,9 @@ TEMPLATE = """
 def page() -> str:
     """The whole page, Markdown."""
     parts = [
-        "# The simulator: speed, counters, checks, instructions",
+        "# The simulator",
         "Written by `python tools/simulator_page.py`; a test holds it to the code.",
-        "## Speed",
-        *_speed(json.loads(SPEED.read_text())),
+        *first_steps(),
         "## Counters against Nsight Compute",
         "`make compare-ncu`, on a machine with a GPU, runs kernels under `ncu` and in the simulator and writes the "
         "table of differences into [counters.md](counters.md).",
@@ -150,11 +154,13 @@ def page() -> str:
         "(`tests/test_simulator_defects.py`).",
         _table(["mistake", "error", "first line of the message", "in Numba"], _defects()),
         RACES,
+        "## Speed",
+        *_speed(json.loads(SPEED.read_text())),
         "## PTX instructions",
-        f"Forms: how many combinations of modifiers and types are compared, on edge cases and random values, with "
-        f"results recorded on an {_recorded_on()} (`tests/test_simulator_instructions.py`, "
-        "`tests/test_simulator_matrix.py`). Types and modifiers are those of these forms and of the simulator's "
-        "tables.",
+        f"PTX writes the types and modifiers of an instruction behind its name, as in `add.rn.f32`. The last column "
+        f"says how many such combinations are compared, on edge cases and random values, with results recorded on an "
+        f"{_recorded_on()} (`tests/test_simulator_instructions.py`, `tests/test_simulator_matrix.py`); types and "
+        "modifiers are those of these combinations and of the simulator's tables.",
         *_supported(),
         "### Refused by name",
         "A kernel with one of these stops before it runs, with the message `UnsupportedInstruction` and the line. "
@@ -233,7 +239,7 @@ def _supported() -> Iterator[str]:
     for kind in sorted(kinds):
         rows = [[f"`{opcode}`", *_described(opcode, forms.get(opcode, set()))] for opcode in kinds[kind]]
         yield f"### {kind[0].upper()}{kind[1:]}"
-        yield _table(["instruction", "types", "modifiers", "forms"], rows)
+        yield _table(["instruction", "types", "modifiers", "combinations compared"], rows)
 
 
 def _described(opcode: str, forms: set[tuple[str, ...]]) -> list[str]:

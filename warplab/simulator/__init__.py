@@ -18,7 +18,8 @@ The whole machine:
 4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores. With
     checks on, `checks` tests bounds, alignment and initialisation before each of them, and `races` looks for accesses
     of different threads that nothing orders (`race_records`: who touched what; `clocks`: what orders with less than a
-    barrier). `errors` has a class for each mistake; `elements` names the array and the element.
+    barrier; `lockstep`: `volatile` for a `__syncwarp`). `errors` has a class for each mistake; `elements` names the
+    array and the element.
     `atomics` lets the lanes come one after another, without a loop over them.
     `asynchronous` and `mbarriers` serve copies that arrive only where a thread waits for them.
 5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.

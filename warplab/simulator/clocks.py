@@ -115,6 +115,11 @@ class Clocks:
         """A __syncwarp: and what they did, too."""
         self.exchange(lanes)
         self.sync_blocks(lanes)
+        # What all of them have fenced before, each can now publish for all.
+        starts = _starts(self.chunk.warp_of[lanes])
+        least = np.minimum.reduceat(self.fenced[lanes], starts)
+        least = np.repeat(least, np.diff(np.append(starts, lanes.shape[0])))
+        self.fenced_whole[lanes] = np.maximum(self.fenced_whole[lanes], least)
 
     def sync_blocks(self, lanes: np.ndarray | None) -> None:
         """A barrier of the whole block, which orders by itself. `lanes`: None for all."""

@@ -10,8 +10,8 @@ Loads are only noted when they happen. They are looked at when a store to the sa
 ends their epoch; an epoch without a store costs nothing.
 
 What is not seen: accesses through acquire or release loads and stores are no races themselves, nor are volatile ones,
-unless `volatile_orders` is off. In global memory a write that its thread followed by a fence or a release counts as
-published to all.
+but for those of one warp (`lockstep`), unless `volatile_orders` is off. In global memory a write that its thread
+followed by a fence or a release counts as published to all.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .clocks import Clocks, clocks_needed
 from .counters import WARP_SIZE
 from .elements import element, of_shared
 from .errors import DataRace
+from .lockstep import REASON, Lockstep, relies_on_it
 from .memory import ORIGIN
 from .race_records import Event, Record, Who
 
@@ -46,6 +47,8 @@ class Races:
         self.atomics = any(s.op == "atomic" for s in sites)
         self.needs_clocks = clocks_needed([i for block in translation.blocks for i in block.counted])
         self.clocks: Clocks | None = None
+        self.relies_on_lockstep = volatile_orders and relies_on_it(translation)
+        self.lockstep: Lockstep | None = None
         self.ordered = False  # by a barrier or a warp sync, so far: epochs and times are not all zero
         self.fences: np.ndarray | None = None  # fences passed by each thread of the grid
         self.fence_epochs = np.zeros(blocks + 1, np.int32)  # of each block, at its latest fence
@@ -64,6 +67,7 @@ class Races:
         self.clocks = Clocks(chunk) if self.needs_clocks else None
         self.epoch_stored = False  # a store to shared memory since the last barrier of all blocks
         self.shared = Record(chunk.access.shared.nbytes // self.word["shared"])
+        self.lockstep = Lockstep(self.shared.words) if self.relies_on_lockstep else None
         self.pending_lanes = sum(self._lanes(record) for record in self.allocations.values())
 
     def finish(self) -> None:
@@ -163,7 +167,10 @@ class Races:
     def load(self, site, space: str, addresses: Addresses, lanes, allocation) -> None:
         if site.flag:
             self._flag(site, space, addresses, lanes)
-        if self._synchronises(site, space) or not self.written & {space, "generic"}:
+        if self._synchronises(site, space):
+            self._in_step(site, space, addresses, lanes)
+            return
+        if not self.written & {space, "generic"}:
             return
         record, event = self._event(site, space, addresses, lanes, allocation)
         if record is None:
@@ -179,6 +186,7 @@ class Races:
         if site.flag:
             self._flag(site, space, addresses, lanes)
         if site.op == "store" and self._synchronises(site, space):
+            self._in_step(site, space, addresses, lanes, values)
             return
         record, event = self._event(site, space, addresses, lanes, allocation)
         if record is None:
@@ -193,6 +201,21 @@ class Races:
     def _synchronises(self, site, space: str) -> bool:
         """Whether an access is meant to synchronise, and so no race by itself."""
         return site.strong and (self.volatile_orders or space != "shared" or ".volatile" not in site.text)
+
+    def _in_step(self, site, space: str, addresses: Addresses, lanes, values=None) -> None:
+        """A volatile load, or a store of `values`: do lanes count on lock step?"""
+        if self.lockstep is None or space != "shared" or ".volatile" not in site.text:
+            return
+        record, event = self._event(site, space, addresses, lanes, None)
+        for k in range(self._words(site, space)):
+            word = event.word + k
+            if values is not None:
+                self.lockstep.store(event, word, self._unchanged(site, space, addresses, values))
+                continue
+            race = self.lockstep.load(event, word)
+            if race.any():
+                written = self.lockstep.writer, self.lockstep.site
+                self._report("reads", "wrote", record, *written, space, event, word, race, REASON)
 
     def _words(self, site, space: str) -> int:
         return max(1, site.width // self.word[space])
@@ -409,7 +432,9 @@ class Races:
         if same_word.any():
             self._report("writes", "writes", record, record.writer, None, space, event, word, same_word)
 
-    def _report(self, does: str, did: str, record: Record, others, sites, space: str, event: Event, word, race) -> None:
+    def _report(
+        self, does: str, did: str, record: Record, others, sites, space: str, event: Event, word, race, reason: str = ""
+    ) -> None:
         place = int(np.argmax(race))
         thread, other = int(event.who.thread[place]) - 1, int(others[word[place]]) - 1
         at = int(word[place]) * self.word[space]
@@ -422,11 +447,14 @@ class Races:
         else:
             name, index = record.allocation.name, element(record.allocation, record.allocation.address + at, site.item)
             what = f"byte {at} of array `{name}` (element {index})" if name else f"byte {at} of an array"
+        if not reason:
+            own_block = space == "shared" or other // self.threads == thread // self.threads
+            reason = _BARRIER if own_block else _NO_BARRIER
         who = "other threads" if other < 0 else f"thread {_numbers(chunk.thread_index(other))}"
         raise DataRace(
             f"race: thread {_numbers(chunk.thread_index(thread))} {does} {what}, which {who} {did} "
             f"at line {earlier.where.line}, and nothing orders the two",
-            reason=_BARRIER if space == "shared" or other // self.threads == thread // self.threads else _NO_BARRIER,
+            reason=reason,
             array=name,
             index=index,
             other_line=earlier.where.line,

@@ -1,0 +1,89 @@
+"""How docs/simulator.md begins: what the simulator is, and examples that are run when the page is written."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+
+INTRODUCTION = """\
+The simulator runs CUDA kernels on a machine without a GPU. It takes what NVIDIA's own compilers make of a kernel in
+CUDA C++ or Numba, the instructions called PTX, and carries them out for every thread of the launch, as operations on
+NumPy arrays with an entry a thread. So the results are those of a GPU. While it runs it
+
+- **counts** what Nsight Compute (`ncu`) counts on a GPU, in all and by source line: memory requests, sectors, bank
+  conflicts, branches, active lanes;
+- **catches mistakes** as compute-sanitizer does: accesses out of bounds, reads of what nobody wrote, races, barriers
+  that do not meet, endless loops. The message names the thread, the line, the array and the likely cause.
+
+It says nothing about time: its own is no measure of a GPU's."""
+COUNT = '''\
+import numpy as np
+from warplab import CudaSource, simulate
+
+code = """
+__global__ void copy(const float* x, float* y, int stride) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = x[i * stride];
+}
+"""
+x, y = np.arange(8192, dtype=np.float32), np.zeros(1024, np.float32)
+for stride in (1, 8):
+    profile = simulate(CudaSource(code, "copy"), 4, 256, (x, y, np.int32(stride)))  # 4 blocks of 256 threads
+    print(y[:4], profile.counts.sectors_per_load_request)'''
+MISTAKE = '''\
+wrong = """
+__global__ void reverse(float* x) {
+    __shared__ float s[64];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    x[t] = s[63 - t];
+}
+"""
+try:
+    simulate(CudaSource(wrong, "reverse"), 1, 64, (x,))
+except Exception as error:
+    print(error)'''
+AFTER_COUNT = """\
+A load of 32 neighbours of 4 bytes touches 4 sectors of 32 bytes; with a stride of 8 each lane touches its own. All
+counters are fields of `profile.counts`; `profile.lines` has them by source line, and in a notebook
+`with warplab.profile() as p: ...` makes tables of them. `simulate` also takes kernels of Numba (`@cuda.jit`) and CuPy;
+the notebooks' ordinary launches, `kernel[grid, block](...)`, come here, too, where there is no GPU."""
+OFF = """\
+Checks and counters take time: without both a launch is two to five times as fast (see Speed).
+
+| option of `simulate` | what it does |
+| --- | --- |
+| `checks=False` | no access is tested, no race looked for: a wrong kernel gives wrong results, as on a GPU |
+| `races=False` | accesses are tested, but races are not looked for |
+| `counters=False` | nothing is counted |
+| `sample_blocks=64` | only some 64 blocks run, and the counters are scaled to the whole grid |
+| `scheduling="pascal"` | one program counter a warp, as before 2017 |
+| `path_limit=...` | how long a loop may be before it is taken for endless |
+| `volatile_orders=False` | `volatile` in shared memory is no excuse for a race |
+
+A large grid does not run at once, but some blocks after others, a *chunk* of about `chunk_lanes` threads at a time, so
+that the processor's cache holds what they work on. A launch counts as endless when a chunk takes more than
+`path_limit` instructions, where threads that stand at one instruction take it together; messages call that *one
+path*."""
+
+
+def first_steps() -> Iterator[str]:
+    """Parts of the page, Markdown."""
+    scope: dict = {}
+    yield INTRODUCTION
+    yield "## First steps"
+    yield _example(COUNT, scope)
+    yield AFTER_COUNT
+    yield "### A mistake"
+    yield _example(MISTAKE, scope)
+    yield "### With fewer checks"
+    yield OFF
+
+
+def _example(code: str, scope: dict) -> str:
+    """Code and what it prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, scope)
+    return f"```python\n{code}\n```\n\nprints\n\n```text\n{printed.getvalue().rstrip()}\n```"
