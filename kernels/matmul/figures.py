@@ -85,11 +85,11 @@ def draw_roofline(ladder: Measurement, traffic: Measurement, copy_gbps: Measurem
         ax.plot(x, np.minimum(slope * x, peak), color="black", lw=1)
         for name, rate in rates.items():
             colour = BLUE if steps[name] else ORANGE
-            ax.plot(points[name][level], rate, "o", color=colour, ms=5)
-            text = f"{steps[name]} {name}" if steps[name] else "cuBLAS"
-            ax.annotate(
-                text, (points[name][level], rate), (6, -3), textcoords="offset points", fontsize=7.5, color=colour
-            )
+            place = points[name][level], rate
+            ax.plot(*place, "o", color=colour, ms=5)
+            ax.annotate(steps[name] or "cuBLAS", place, (5, 3), textcoords="offset points", fontsize=7.5, color=colour)
+        key = "\n".join(f"{number} {name}" for name, number in steps.items() if number)
+        ax.text(0.99, 0.03, key, transform=ax.transAxes, ha="right", va="bottom", fontsize=7.5, color=BLUE)
         ax.annotate(f"FMA peak {peak:.1f} TFLOP/s", (low, peak), (4, 3), textcoords="offset points", fontsize=8)
         ax.annotate(
             f"copy {copy_gbps.value:.0f} GB/s",
@@ -98,7 +98,7 @@ def draw_roofline(ladder: Measurement, traffic: Measurement, copy_gbps: Measurem
             textcoords="offset points",
             fontsize=8,
         )
-        ax.set(xscale="log", yscale="log", xlim=(low, 6 * high))
+        ax.set(xscale="log", yscale="log", xlim=(low, 4 * high))
         ax.set(xlabel=f"FLOP a byte of {LEVELS[level]} traffic", ylabel="TFLOP/s")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
@@ -119,7 +119,7 @@ def draw_shapes(m: Measurement) -> Figure:
         ax.axvline(1, color="black", lw=1, ls="--")
         ax.set_yticks(places, [" × ".join(map(str, row["shape"])) for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="speed, cuBLAS = 1", ylabel="m × n × k")
-        ax.legend(frameon=False, loc="lower right")
+        ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.22))  # beside the shortest bars
         _finish(ax, m.label)
         figure.tight_layout()
     return _closed(figure)

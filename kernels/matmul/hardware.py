@@ -97,9 +97,7 @@ def parse(output: str, metrics: dict[str, str]) -> list[dict[str, Any]]:
             "kernel": row["Kernel Name"],
             "grid": row["Grid Size"],
             "block": row["Block Size"],
-            "values": {
-                name: float(row[metric].replace(",", "")) for name, metric in metrics.items() if row.get(metric)
-            },
+            "values": {name: float(row[metric].replace(",", "")) for name, metric in metrics.items()},
         }
         for row in rows
     ]
