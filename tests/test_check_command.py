@@ -85,6 +85,23 @@ def test_a_notebook_that_kills_its_process_keeps_what_came_before(tmp_path, caps
     assert "process of the notebook ended" in problems[2]["message"]
 
 
+def test_answers_written_into_the_only_copy(tmp_path, capsys, monkeypatch):
+    """Without solutions/ the release is the learner's own notebook: an answer in it is not "as it was given"."""
+    notebook = release.release_notebook(TOPIC)
+    cells = cells_by_id(notebook)
+    cells["multiply"].source = answer("p1_no_guard")
+    cells["cuda-fits"].source += "\n# edited"
+    path = write(tmp_path, notebook)
+    monkeypatch.setattr(release, "topics", lambda: [TOPIC])
+    monkeypatch.setattr(release, "release_notebook", lambda topic: nbformat.read(path, as_version=4))
+    assert cli.main([path, "--json"]) == 1
+    said = capsys.readouterr()
+    first, second = json.loads(said.out)["problems"][:2]
+    assert "past the end" in first["message"]
+    assert "Not written yet: the answer cell" in second["message"]
+    assert "the course's own cells cuda-fits were edited" in said.err
+
+
 def test_locked_cells_come_from_the_release():
     given = release.release_notebook(TOPIC)
     locked = [cell.source for cell in given.cells if grade.is_locked(cell)]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade, is_solution
+from nbgrader.utils import is_grade, is_locked, is_solution
 
 from . import grade, release
 
@@ -45,6 +45,13 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
+    edited = [grade.cell_id(cell) for cell in exercise.release.cells if is_locked(cell) and not grade.as_released(cell)]
+    if edited:
+        print(
+            f"warning: the course's own cells {', '.join(edited)} were edited and there is no other copy of them here. "
+            "Get the exercise anew and put your answers into it: the grading of a class uses the original cells.",
+            file=sys.stderr,
+        )
     print(f"Running {exercise.path} ...", file=sys.stderr, flush=True)
     notebook = grade.assemble(exercise.submitted, exercise.release)
     ended = grade.run(notebook, exercise.path.parent, arguments.timeout)

@@ -10,7 +10,7 @@ from pathlib import Path
 from nbclient.exceptions import DeadKernelError
 from nbformat.notebooknode import NotebookNode
 from nbgrader.preprocessors import Execute
-from nbgrader.utils import determine_grade, is_grade, is_locked, is_solution, is_task
+from nbgrader.utils import compute_checksum, determine_grade, is_grade, is_locked, is_solution, is_task
 
 from .release import course_config
 
@@ -152,11 +152,19 @@ def _result(
             )
         if cell_id(answer) not in answers:
             message = f"The answer cell {cell_id(answer)!r} is missing from the notebook.\n{message}"
-        elif answers[cell_id(answer)].source.strip() == answer.source.strip():
+        elif answers[cell_id(answer)].source.strip() == answer.source.strip() and as_released(answer):
             message = f"Not written yet: the answer cell {cell_id(answer)!r} is as it was given."
         elif executed_answer is not None and _failure(executed_answer):
             message = f"The answer cell {cell_id(answer)!r} fails.\n{_failure(executed_answer)}"
     return Test(name, points, possible, message)
+
+
+def as_released(cell: NotebookNode) -> bool:
+    """Whether a cell of the release is as nbgrader wrote it.
+
+    Where a learner has no other copy, the release is the notebook in exercises/ in which the answers were written.
+    """
+    return compute_checksum(cell) == cell.metadata.nbgrader["checksum"]
 
 
 def _failure(cell: NotebookNode) -> str:
