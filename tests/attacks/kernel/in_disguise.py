@@ -1,4 +1,4 @@
-# tries: the same, in an object that says that it is a kernel of the course
+# tries: computes on the host, in an object that says that it is a kernel of the course
 # expects: graded 0 0 0 0
 
 

@@ -1,4 +1,4 @@
-# tries: reaches the outside: a port of the grading machine, its abstract sockets, a name server
+# tries: reaches the outside: a port and an abstract socket of the grading machine
 # expects: graded 0 0 0 0
 # limits: graded 0 0 0 0 got
 import os

@@ -1,0 +1,187 @@
+"""Writes docs/attacks.md: what hostile submissions try, what must come of it, and what came of it when it was tried.
+
+    python tools/attacks_page.py          write the page; what was seen is as last tried
+    python tools/attacks_page.py --try    grade the attacks first: in the sandbox, under limits alone, by stock nbgrader
+
+The attacks and what is expected of each are in tests/attacks; tests/test_attacks.py grades them, too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "attacks.md"
+SEEN = ROOT / "docs" / "attacks.json"
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.modules.setdefault("rfc3987_syntax", None)  # see warplab/grading/__init__.py
+
+from attack_harness import (  # noqa: E402
+    POINTS,
+    Attack,
+    Expected,
+    Listener,
+    Target,
+    attacks,
+    autograde_as_it_comes,
+    grade,
+    left_behind,
+    seen,
+    stock_seen,
+)
+
+from warplab.grading import sandbox  # noqa: E402
+from warplab.grading.workers import LocalWorkers  # noqa: E402
+
+GROUPS = {
+    "tamper": "Tampering: with what decides about points",
+    "read": "Reading: hidden tests, the secret, other people's files",
+    "forge": "Forging: answers that are none",
+    "process": "Harming: the machine, the grader, other submissions",
+    "kernel": "Kernels: on the host, without end, as hostile PTX",
+    "notebook": "The notebook: its cells and what lies beside it",
+}
+HEAD = """# Attacks on the grading
+
+<!-- Written by tools/attacks_page.py; do not edit. -->
+
+Each row is a submission in `tests/attacks/`, handed in to one class together with three honest ones. Points are of
+{possible}. An attack "gets it" if it got hold of what it was after, other than points; "shown" are hidden inputs on the
+student's page. What is *expected* holds for the sandbox (bubblewrap); "limits" is the grader without bubblewrap, which
+warns; "stock" is nbgrader {nbgrader} with its own preprocessors, where it was tried (no kernel there: {stock} points).
+
+Tried on {date} as {user}, Python {python}, Linux {kernel}, by two judges. In bold: more than the answers deserve.
+In all three ways the honest ones got their points, but for a friend of `gradebook`, who got full marks by stock
+nbgrader. The first two left no process behind.
+"""
+TAIL = """
+## What is not defended
+
+- A function must be told what it is called with. So a student's process knows the inputs of hidden tests that call its
+  functions, while it runs. It cannot show them: from the first such call on, its outputs and the messages of its
+  failures are withheld. But whether a test is passed is told, one bit a test, and a submission can choose which.
+  Inputs drawn by `checks.function` differ from submission to submission; those written into a test do not.
+- A kernel is its PTX. Who writes PTX by hand, or lets another language make it, has written a kernel; that it was made
+  by Numba or from CUDA C++ is the student's word.
+- Who hands in someone else's answer gets the points. `python -m warplab similar` shows kernels that are alike.
+- A submission that notices that it is graded may behave otherwise than before. It gains nothing by that.
+- Attacks on Linux itself, on the processor (timing, caches), or on bubblewrap. Submissions share one kernel.
+- A student can waste the time of a judge, up to the limits, once for each submission.
+- Notebooks in the formgrader are shown in the instructor's browser. Their outputs are reduced to text, pictures and
+  HTML without scripts; markdown cells are as nbgrader shows them.
+- Without bubblewrap: all that the column "limits" shows in bold, and whatever else the user who grades may read.
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--try", dest="attempt", action="store_true", help="grade the attacks first (some minutes)")
+    if parser.parse_args().attempt:
+        SEEN.write_text(json.dumps(attempt(), indent=1) + "\n")
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+# -- trying ------------------------------------------------------------------------------------------------------
+
+
+def attempt() -> dict[str, Any]:
+    """What came of each attack, in each of the three ways. Raises AssertionError where an honest student lost."""
+    every = attacks()
+    if sandbox.find().kind != "bubblewrap":
+        raise SystemExit("error: the page tells what the sandbox holds, and bubblewrap does not work here")
+    harmless = [attack for attack in every if os.geteuid() == 0 or attack.name != "process/kills_others"]
+    found = {
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "user": "root" if os.geteuid() == 0 else "an ordinary user",
+        "python": sys.version.split()[0],
+        "kernel": ".".join(os.uname().release.split(".")[:2]),
+        "nbgrader": version("nbgrader"),
+        "sandbox": _graded(every),
+    }
+    with _no_bubblewrap():
+        found["limits"] = _graded(harmless)
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = [attack for attack in every if attack.stock is not None]
+        target = Target(Path(folder), without_kernel=True)
+        target.hand_in_all(chosen)
+        autograde_as_it_comes(target)
+        found["stock"] = {attack.name: _plain(stock_seen(target, attack)) for attack in chosen}
+    return found
+
+
+def _graded(chosen: list[Attack]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder, Listener().open() as listener:
+        target = Target(Path(folder), port=listener.port)
+        target.hand_in_all(chosen)
+        records = grade(target, chosen, LocalWorkers(2))
+        time.sleep(1)
+        assert not left_behind(), "a process was left behind"
+        assert target.honest().items() <= target.scores().items(), target.scores()
+        return {attack.name: _plain(seen(target, attack, records[attack.student])) for attack in chosen}
+
+
+def _plain(expected: Expected) -> list:
+    return [expected.status, expected.scores and sum(expected.scores), sorted(expected.flags)]
+
+
+@contextlib.contextmanager
+def _no_bubblewrap() -> Iterator[None]:
+    """The judges look for bwrap where the shell does."""
+    before = os.environ["PATH"]
+    os.environ["PATH"] = str(Path(sys.executable).parent)
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def page() -> str:
+    """The page, from the attacks and from what was last seen."""
+    found = json.loads(SEEN.read_text())
+    head = HEAD.format(**found | {"possible": f"{sum(POINTS):g}", "stock": f"{sum(POINTS[:3]):g}"})
+    parts = [head.rstrip()]
+    for group, title in GROUPS.items():
+        parts += [f"\n## {title}\n", "| | tries | expected | sandbox | limits | stock |", "| --- " * 6 + "|"]
+        for attack in attacks():
+            if attack.name.startswith(f"{group}/"):
+                parts.append(_row(attack, found))
+    return "\n".join(parts) + "\n" + TAIL
+
+
+def _row(attack: Attack, found: dict[str, Any]) -> str:
+    expected = _plain(attack.expects)
+    deserved = expected[1]
+    cells = [_text(expected, deserved)]
+    for way in ("sandbox", "limits"):
+        result = found[way].get(attack.name)
+        cells.append("not tried" if result is None else _text(result, deserved))
+    stock = found["stock"].get(attack.name)
+    cells.append("" if stock is None else _text([None, *stock[1:]], deserved))
+    return f"| {attack.name.partition('/')[2]} | {attack.tries} | {' | '.join(cells)} |"
+
+
+def _text(result: list, deserved: float) -> str:
+    status, points, flags = result
+    parts = [] if status in (None, "graded") else [status.replace("student_crash", "crash")]
+    text = "no score" if points is None else f"{points:g}"
+    parts.append(f"**{text}**" if points is not None and points > deserved else text)
+    parts += [{"got": "**gets it**", "shown": "**shown**"}[flag] for flag in flags]
+    return ", ".join(parts)
+
+
+if __name__ == "__main__":
+    main()
