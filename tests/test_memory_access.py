@@ -489,7 +489,7 @@ def test_figures_show_where_their_numbers_are_from():
         *(figures.draw_kernels(recorded(f"{what}_table"), what) for what in ("transpose", "sum", "scan", "layout")),
         figures.draw_strides(strides, {row["stride"]: 4 for row in strides.value["rows"]}),
         figures.draw_offsets(offsets, {row["offset"]: 4 for row in offsets.value["rows"]}),
-        figures.draw_stencils(recorded("stencils")),
+        figures.draw_stencils(recorded("stencils"), copy_gbps=3000),
         figures.draw_working_sets(recorded("working_sets")),
         figures.draw_bytes_in_flight(recorded("bytes_in_flight"), latency),
         figures.draw_latencies(recorded("latencies")),

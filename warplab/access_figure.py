@@ -302,6 +302,10 @@ def _label(
     wanted = ruler.starts if len(ruler.starts) > 1 else np.arange(0, len(ruler.touched), -(-len(ruler.touched) // 8))
     wanted = wanted[:: -(-len(wanted) // 5)]
     elements = [ruler.offset(i) / unit for i in wanted]
+    for start in ruler.starts[1:]:  # the axis is broken where something is cut out
+        end = ruler.left[start - 1] + SECTOR_BYTES
+        gap = ([end, ruler.left[start]], [0, 0])
+        ax.plot(*gap, color="white", lw=3, transform=ax.get_xaxis_transform(), clip_on=False, zorder=3)
     ax.set_xticks(ruler.left[wanted], [count(int(e)) if e == int(e) else f"{e:.1f}" for e in elements])
     threads = list(rows)
     every = next((e for e in (1, 2, 4, 8, 16) if len(threads) <= 9 * e), WARP_SIZE)

@@ -7,6 +7,7 @@ Every function returns a matplotlib Figure that is closed for pyplot, so that a 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,14 +31,16 @@ def draw_kernels(m: Measurement, what: str) -> Figure:
     A dashed line: the copy, or else the fastest library. `what`: begins the title.
     """
     rows = m.value["kernels"]
-    limits = [row["gbps"] for row in rows if row["kernel"] == "copy"]
-    limits = limits or [row["gbps"] for row in rows if row["language"] == "library"]
+    libraries = [row for row in rows if row["language"] == "library"]
+    limit = next(
+        (row for row in rows if row["kernel"] == "copy"), max(libraries, key=lambda row: row["gbps"], default={})
+    )
     largest = max(row["gbps"] for row in rows)
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8, 0.9 + 0.28 * len(rows)), dpi=DPI)
         for place, row in enumerate(rows):
             ax.barh(place, row["gbps"], color=LANGUAGES[row["language"]], height=0.7)
-            share = f", {row['gbps'] / max(limits):.2f} of the line" if limits else ""
+            share = "" if row is limit or not limit else f", {row['gbps'] / limit['gbps']:.2f} of {_short_name(limit)}"
             inside = row["gbps"] > largest / 2
             ax.annotate(
                 f"{count(round(row['gbps']))} GB/s{share}",
@@ -48,13 +51,18 @@ def draw_kernels(m: Measurement, what: str) -> Figure:
                 va="center",
                 color="white" if inside else "black",
             )
-        if limits:
-            ax.axvline(max(limits), color="black", lw=1, ls="--")
+        if limit:
+            ax.axvline(limit["gbps"], color="black", lw=1, ls="--")
         ax.set_yticks(range(len(rows)), [row["kernel"] for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="GB/s of the bytes that the task needs")
         _counts(ax.xaxis)
         _finish(figure, ax, f"{what}, {m.label}")
     return _closed(figure)
+
+
+def _short_name(row: Mapping[str, Any]) -> str:
+    """ "CUB (cuda.compute)" as "CUB"."""
+    return "the copy" if row["kernel"] == "copy" else row["kernel"].split(" ")[0]
 
 
 def draw_strides(m: Measurement, sectors: Mapping[int, float]) -> Figure:
@@ -84,21 +92,26 @@ def _with_sectors(m: Measurement, key: str, sectors: Mapping[int, float], xlabel
     return _closed(figure)
 
 
-def draw_stencils(m: Measurement) -> Figure:
-    """The claim's experiment, from `measurements.stencils`: L1 against shared memory by radius."""
+def draw_stencils(m: Measurement, copy_gbps: float | None = None) -> Figure:
+    """The claim's experiment, from `measurements.stencils`: L1 against shared memory by radius.
+
+    `copy_gbps`: draws the bandwidth of a copy, in 1e9 bytes a second, as a line.
+    """
     rows = m.value["rows"]
     radii = [row["radius"] for row in rows]
     with plt.rc_context(FONT):
         figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), dpi=DPI)
         for kind, name, colour in (("shared", "shared memory", ORANGE), ("l1", "L1 cache", BLUE)):
             left.plot(radii, [row[kind]["gbps"] for row in rows], "o-", color=colour, ms=4, label=name)
+        if copy_gbps:
+            left.axhline(copy_gbps, color=GREY, lw=1, ls="--", label="a copy")
         left.set(xscale="log", ylim=(0, None), xlabel="radius", ylabel="GB/s, read and written once")
         left.legend(frameon=False)
         right.axhline(0.9, color=GREY, lw=1, ls="--")
         right.annotate("the claim, 0.9", (radii[0], 0.9), (0, -11), textcoords="offset points", color=GREY)
         right.plot(radii, [row["l1_of_shared"] for row in rows], "o-", color=BLUE, ms=4)
         highest = max(row["l1_of_shared"] for row in rows)
-        right.set(xscale="log", ylim=(0, 1.1 * highest), xlabel="radius", ylabel="speed through L1 / through shared")
+        right.set(xscale="log", ylim=(0, 1.1 * highest), xlabel="radius", ylabel="speed: L1 / shared memory")
         for ax in (left, right):
             ax.set_xticks(radii, [str(radius) for radius in radii])
             ax.minorticks_off()
@@ -115,9 +128,8 @@ def draw_working_sets(m: Measurement) -> Figure:
         figure, ax = plt.subplots(figsize=(7.5, 2.9), dpi=DPI)
         ax.plot([row["bytes"] for row in rows], [row["gbps"] for row in rows], "o-", color=BLUE, ms=4)
         ax.axvline(size, color=GREY, lw=1, ls="--")
-        ax.annotate(
-            f"L2: {quantity(size, 'B')}", (size, 0), (4, 6), textcoords="offset points", color=GREY, va="bottom"
-        )
+        name = f"L2: {size / 2**20:.0f} MiB = {quantity(size, 'B')}"
+        ax.annotate(name, (size, 0), (4, 6), textcoords="offset points", color=GREY, va="bottom")
         ax.set(xscale="log", ylim=(0, None), xlabel="bytes read again and again", ylabel="GB/s")
         _bytes(ax.xaxis)
         _counts(ax.yaxis)
@@ -128,8 +140,8 @@ def draw_working_sets(m: Measurement) -> Figure:
 def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
     """Bandwidth of a copy by bytes in flight, from `measurements.bytes_in_flight`, and Little's law.
 
-    `latency`: seconds of one load from memory, as `measurements.latencies` gives it for large sizes. The line counts
-    the bytes that are read and as many that are written.
+    `latency`: seconds of one load from memory, as `measurements.latencies` gives it for large sizes. Bytes in flight
+    are those of loads; the line and the rate count as many again, which are written.
     """
     rows, multiprocessors = m.value["rows"], m.value["multiprocessors"]
     largest = max(row["gbps"] for row in rows)
@@ -149,8 +161,14 @@ def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
                 )
         flights = np.geomspace(min(row["in_flight_bytes"] for row in rows), max(row["in_flight_bytes"] for row in rows))
         law = 2 * flights * multiprocessors / latency / 1e9
-        ax.plot(flights, law, color="black", lw=1, ls="--", label=f"bytes in flight / {duration(latency)}")
-        ax.set(xscale="log", ylim=(0, 1.1 * largest), xlabel="bytes in flight a multiprocessor", ylabel="GB/s")
+        label = f"2 · bytes in flight · {multiprocessors} / {duration(latency)}"
+        ax.plot(flights, law, color="black", lw=1, ls="--", label=label)
+        ax.set(
+            xscale="log",
+            ylim=(0, 1.1 * largest),
+            xlabel="bytes in flight a multiprocessor",
+            ylabel="GB/s, read and written",
+        )
         _bytes(ax.xaxis)
         _counts(ax.yaxis)
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
