@@ -22,7 +22,7 @@ from attack_harness import (
 )
 from distributed import LocalCluster
 
-from warplab.grading import relay, sandbox
+from warplab.grading import relay, sandbox, workers
 from warplab.grading.jobs import Job, Result
 from warplab.grading.judge import Judge
 from warplab.grading.workers import DaskWorkers, LocalWorkers
@@ -177,11 +177,17 @@ def record_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 def test_scores_on_dask_are_the_same(tmp_path):
     target = Target(tmp_path)
     target.hand_in_all(CHEAP)
-    with LocalCluster(1, processes=False, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
-        records = grade(target, CHEAP, DaskWorkers(cluster.scheduler_address))
+    options = {"threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path / "dask")}
+    with LocalCluster(1, processes=False, **options) as cluster:
+        try:
+            records = grade(target, CHEAP, DaskWorkers(cluster.scheduler_address))
+        finally:
+            while workers._idle:
+                workers._idle.pop().kill()  # which in a worker's process end with it
     assert_as_expected(target, CHEAP, records)
 
 
+@pytest.mark.filterwarnings("ignore::sqlalchemy.exc.SAWarning")  # of nbgrader's
 def test_the_tampering_group_succeeds_against_nbgrader_as_it_comes(tmp_path):
     """So that the suite would notice a defence that is none."""
     target = Target(tmp_path, without_kernel=True)

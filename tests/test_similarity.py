@@ -203,8 +203,10 @@ def test_any_text_is_taken_in_bounded_time():
 
 def constants(*values: int) -> str:
     """A kernel that does one thing after the other with these constants."""
-    steps = "".join(f"xor.b32 %r1, %r1, {value};\nadd.s32 %r1, %r1, {value};\n" for value in values)
-    return f".visible .entry k()\n{{ .reg .b32 %r<2>;\nmov.u32 %r1, %tid.x;\n{steps}ret;\n}}"
+    steps = ["mov.u32 %r0, %tid.x;"]
+    for n, value in enumerate(values):
+        steps += [f"xor.b32 %r{2 * n + 1}, %r{2 * n}, {value};", f"sub.s32 %r{2 * n + 2}, %r{2 * n + 1}, {value};"]
+    return ".visible .entry k()\n{ .reg .b32 %r<99>;\n" + "\n".join(steps) + "\nret;\n}"
 
 
 def test_two_who_copied_stand_first_and_solutions_count_nothing():
