@@ -215,7 +215,9 @@ def test_integer_conversions_that_saturate():
 
 
 def nth_one(mask: int, base: int, offset: int) -> int:
-    """fns, as the PTX ISA writes it."""
+    """fns, as the PTX ISA writes it; for the lowest offset as an H100 does."""
+    if offset == -(1 << 31):
+        return 0
     if offset == 0:
         return base if base < 32 and mask >> base & 1 else 0xFFFFFFFF
     place, left = base, abs(offset) - 1

@@ -59,7 +59,9 @@ def find_leading(a, shift_amount: bool):
 
 def find_nth(mask, base, offset):
     """fns: place of the |offset|-th one of `mask` from bit `base` on, which counts, upwards or (offset < 0) downwards;
-    for offset 0 `base` itself. All ones where there is no such bit. `mask`, `base`: uint32; `offset`: int32."""
+    for offset 0 `base` itself. All ones where there is no such bit. `mask`, `base`: uint32; `offset`: int32.
+
+    The lowest offset, which has no absolute value of its type, gives 0 (seen on an H100)."""
     mask, base, offset = np.broadcast_arrays(mask, base, offset)
     bit = np.arange(32, dtype=np.uint32)
     ones = (mask[:, None] >> bit & 1).astype(bool)
@@ -69,7 +71,8 @@ def find_nth(mask, base, offset):
     place = np.cumsum(ones, axis=1)
     place = np.where(up, place, place[:, -1:] + 1 - place)  # counted from `base`
     wanted = ones & (place == np.maximum(np.abs(offset.astype(np.int64)), 1)[:, None])
-    return np.where(wanted.any(axis=1), wanted.argmax(axis=1).astype(np.uint32), _NONE)
+    found = np.where(wanted.any(axis=1), wanted.argmax(axis=1).astype(np.uint32), _NONE)
+    return np.where(offset == np.iinfo(np.int32).min, np.uint32(0), found)
 
 
 def _field(position, length, bits: int):
