@@ -148,10 +148,13 @@ def overrun(before: np.ndarray, after: np.ndarray, n: int, threads: int, group: 
     )
 
 
-def wrong_values(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray, shape: tuple[int, ...]) -> str:
+def wrong_values(
+    got: np.ndarray, expected: np.ndarray, wrong: np.ndarray, shape: tuple[int, ...], counts: Counts | None = None
+) -> str:
     """Where to look for an output whose elements `wrong` have the wrong value.
 
-    `got`, `expected`: of one dimension, `wrong` indices into them; `shape`: that the array has.
+    `got`, `expected`: of one dimension, `wrong` indices into them; `shape`: that the array has; `counts`: of the
+    launch.
     """
     values, wanted = got[wrong], expected[wrong]
     if np.issubdtype(expected.dtype, np.floating):
@@ -161,6 +164,11 @@ def wrong_values(got: np.ndarray, expected: np.ndarray, wrong: np.ndarray, shape
             return "the types: every wrong value is the right one cut to a whole number"
         if np.array_equal(values, wanted.astype(np.float16).astype(expected.dtype)):
             return "the types: every wrong value is the right one rounded to 16 bits"
+    if expected.size == 1 and counts and counts.global_store_requests > 1 and not counts.atomics:
+        return (
+            f"the stores to the one result: warps store {counts.global_store_requests} times and no atomic operation "
+            "is used. Where one reads the sum, adds and stores, what others added meanwhile is lost"
+        )
     if expected.size == 1:
         return "which elements come into the one result, and whether each does so once"
     source = np.flatnonzero(expected == values[0])
@@ -198,7 +206,7 @@ def over_limit(profile: LaunchProfile, counter: str, got: float, most: float) ->
     key, counts = max(profile.lines.items(), key=lambda item: getattr(item[1], counter) or 0)
     if not getattr(counts, counter):
         return ""
-    why = "No line has more of them."
+    why = "No other line adds more to the count."
     if counter == "global_store_bytes" and most:
         why = f"It writes {number(got / most)} times the bytes allowed: do several threads write the same element?"
     return f"{_line(profile, key)}\n{why}"

@@ -77,7 +77,7 @@ def _run(
             raise CheckFailed(
                 f"{name} returns a wrong value.",
                 expected=repr(expected),
-                got=repr(got),
+                got=_as(got, expected),
                 where=_call(name, arguments, seed),
                 look_at=_look_at([expected for _, expected in table], answers),
             )
@@ -144,6 +144,12 @@ def _answer(
     return value
 
 
+def _as(got: Any, expected: Any) -> str:
+    """An answer as it is shown beside the expected one: 12.0 as 12 beside a whole number."""
+    whole = isinstance(expected, (int, np.integer)) and isinstance(got, float) and got.is_integer()
+    return repr(int(got) if whole else got)
+
+
 def _right(got: Any, expected: Any, rtol: float) -> bool:
     if isinstance(got, bool):
         return got == bool(expected)
@@ -163,7 +169,9 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
         return f"what is compared: {wrong} of {len(got)} answers {'is' if wrong == 1 else 'are'} wrong"
     ratios = [g / float(e) for g, e in zip(got, expected, strict=True) if e]
     if not ratios or any(not math.isclose(ratio, ratios[0], rel_tol=1e-9) for ratio in ratios):
-        return "how the result depends on each input: the error differs from input to input"
+        right = sum(math.isclose(g, float(e), rel_tol=1e-9) for g, e in zip(got, expected, strict=True))
+        so_far = f"; {right} of {len(got)} answers are right" if right else ""
+        return f"how the result depends on each input: the error differs from input to input{so_far}"
     for known, cause in _UNIT_RATIOS:
         if any(math.isclose(ratios[0], ratio, rel_tol=1e-9) for ratio in known):
             return cause

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..simulator.counters import COUNTERS, LaunchProfile
+from ..simulator.counters import COUNTERS, Counts, LaunchProfile
 from ..simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError
 from . import explain
 from .cases import DEFAULT_SIZES, POISON_BYTE, Case, Dimensions, Launch, MakeCase, Size, cover, poisoned, same_bits
@@ -171,7 +171,7 @@ def _check(run: _Run, limits: Mapping[str, Limit], least: Mapping[str, Limit]) -
             got="no store to global memory",
             kind="not written",
         )
-    _check_arrays(run, buffers)
+    _check_arrays(run, buffers, profile.counts)
     _check_limits(run, profile, limits)
     _check_least(run, profile, least)
 
@@ -303,8 +303,8 @@ def _race(run: _Run, error: DataRace) -> CheckFailed:
     """The failure for a data race: what it did to the result, where it shows, tells more than the race itself."""
     buffers = run.case.buffers()
     try:
-        _simulate(run, tuple(buffers.values()), races=False, counters=False)
-        _check_arrays(run, buffers)
+        profile = _simulate(run, tuple(buffers.values()), races=False)
+        _check_arrays(run, buffers, profile.counts)
     except CheckFailed as wrong_result:
         return wrong_result
     except SimulatorError:
@@ -350,8 +350,8 @@ class _Guarded:
         return before, after
 
 
-def _check_arrays(run: _Run, buffers: dict[str, np.ndarray]) -> None:
-    """Inputs unmodified, outputs written, finite where they must be, and right."""
+def _check_arrays(run: _Run, buffers: dict[str, np.ndarray], counts: Counts | None = None) -> None:
+    """Inputs unmodified, outputs written, finite where they must be, and right. `counts` help to tell why not."""
     for name, value in run.case.arguments.items():
         if isinstance(value, np.ndarray) and name not in run.case.expected:
             changed = np.flatnonzero(~same_bits(buffers[name], value).ravel())
@@ -366,10 +366,10 @@ def _check_arrays(run: _Run, buffers: dict[str, np.ndarray]) -> None:
                     kind="input modified",
                 )
     for name, expected in run.case.expected.items():
-        _check_output(run, name, buffers[name], expected)
+        _check_output(run, name, buffers[name], expected, counts)
 
 
-def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray) -> None:
+def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray, counts: Counts | None) -> None:
     flat, wanted = got.ravel(), expected.ravel()
     if run.case.arguments[name] is None:
         written = ~same_bits(flat, poisoned(wanted))
@@ -398,7 +398,7 @@ def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray) -
             f"{f'index {at}' if got.ndim == 1 else place}.",
             expected=f"{name}{place} = {wanted[at]}",
             got=f"{name}{place} = {flat[at]}",
-            look_at=explain.wrong_values(flat, wanted, wrong, got.shape),
+            look_at=explain.wrong_values(flat, wanted, wrong, got.shape, counts),
         )
 
 

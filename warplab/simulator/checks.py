@@ -192,7 +192,10 @@ class Checks:
         if space == "shared":
             start, _ = self.chunk.own_memory(space, lanes)
             place, name, index = of_shared(self.chunk, int((address - start)[~good][0]), site.item)
-            reason = "Is a store to shared memory, or a barrier before this load, missing?"
+            reason = (
+                "Is a store to shared memory, or a barrier before this load, missing? "
+                "A barrier inside an `if` does not hold the threads that skip it."
+            )
             copy = self.chunk.copies.under_way(at, site.width)
             if copy is not None:
                 what = f"is still being copied (line {copy.where.line})"

@@ -64,8 +64,8 @@ COUNTERS = (
         "global_load_bytes",
         "global load bytes",
         "smsp__sass_data_bytes_mem_global_op_ld.sum",
-        "bytes that the threads asked for, once where threads of a warp share an address; with those of cp.async, "
-        "which ncu's metric leaves out",
+        # ncu's metric leaves out those of cp.async.
+        "bytes that the threads asked for, once where threads of a warp share an address; asynchronous copies too",
     ),
     Counter(
         "global_store_requests",

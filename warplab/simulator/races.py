@@ -463,7 +463,10 @@ class Races:
         )
 
 
-_BARRIER = "Is a __syncthreads() missing between them (or a __syncwarp() within a warp)?"
+_BARRIER = (
+    "Is a __syncthreads() missing between them (or a __syncwarp() within a warp)? "
+    "In Numba: cuda.syncthreads(), cuda.syncwarp()."
+)
 _NO_BARRIER = (
     "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
     "second kernel."

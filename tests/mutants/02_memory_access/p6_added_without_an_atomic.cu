@@ -1,6 +1,6 @@
 // problem: total
 // loses: total-right, total-atomics, total-budget
-// reason: sum is wrong|data race
+// reason: no atomic operation
 extern "C" __global__ void total(const float* a, float* sum, int n)
 {
     __shared__ float part[32];
