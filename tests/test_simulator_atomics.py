@@ -423,7 +423,7 @@ def test_errors_name_the_atomic():
         run("past_the_end", 1, 2, a, np.int32(8))
     with pytest.raises(simulator.MisalignedAddress, match="an atomic operation of 4 bytes"):
         run("misaligned", 1, 1, np.zeros(8, "u1"))
-    with pytest.raises(simulator.UninitializedRead, match="shared memory .* was never written"):
+    with pytest.raises(simulator.UninitializedRead, match=r"shared memory .* was never written"):
         run("uninitialised", 1, 1, a)
 
 

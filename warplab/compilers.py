@@ -237,7 +237,7 @@ def numba_without_gpu(capability: tuple[int, int]) -> Iterator[None]:
 
 
 def numba_cuda() -> ModuleType:
-    """The module numba.cuda. Raises CompilerNotFound, or RuntimeError where Numba's own simulator has taken its place."""
+    """The module numba.cuda. Raises CompilerNotFound; RuntimeError where Numba's own simulator has taken its place."""
     try:
         from numba import config, cuda
     except ImportError as error:

@@ -34,7 +34,7 @@ HOLD_SECONDS = 2e-3  # longer than the host takes to launch a kernel that is com
 def install() -> None:
     """Put the hooks in place, once."""
     import cupy
-    import numba.cuda.random  # so that `cuda.random` is there, as on the simulator
+    import numba.cuda.random  # noqa: F401 - so that `cuda.random` is there, as on the simulator
     from numba.cuda.core import config
     from numba.cuda.dispatcher import CUDADispatcher
 
