@@ -3,7 +3,6 @@
 # reason: runs on the host
 
 
-
 BLOCK = 128
 FLOATS = 3 * BLOCK
 

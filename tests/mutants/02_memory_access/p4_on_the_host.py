@@ -3,7 +3,6 @@
 # reason: runs on the host
 
 
-
 BLOCK = 128
 RADIUS = 4
 WINDOW = BLOCK + 2 * RADIUS
