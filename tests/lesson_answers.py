@@ -87,7 +87,8 @@ def of_a_branch(result: str) -> str:
 
 
 TWO_SIDES = "(lanes * first + (32 - lanes) * second) / (32 * (first + second))"
-LEAVE = "left[lane] = out[lane] = x[lane]"
+SYNC, LEAVE, TAKE_BACK = "cuda.syncwarp()", "left[lane] = x[lane]", "out[lane] = left[lane % 4]"
+TAKE = "out[lane] = left[lane + 4]; left[lane] = 2 * out[lane]"
 
 ANSWERS = {
     "00_start_here": {
@@ -185,12 +186,13 @@ ANSWERS = {
             },
         ),
         "your-turn-hand-over": Answers(
-            hand_over("cuda.syncwarp(); out[lane] = left[lane + 4]", f"{LEAVE}; cuda.syncwarp()"),
+            hand_over(f"{SYNC}; {TAKE}; {SYNC}", f"{LEAVE}; {SYNC}; {SYNC}; {TAKE_BACK}"),
             {
-                hand_over("out[lane] = left[lane + 4]", LEAVE): "uninitialised read",
-                hand_over("cuda.syncwarp(); out[lane] = left[lane + 4]", LEAVE): "hand_over",
-                hand_over("cuda.syncwarp(); out[lane] = left[lane]", f"{LEAVE}; cuda.syncwarp()"): "uninitialised read",
-                hand_over("out[lane] = x[lane + 4]", "out[lane] = x[lane]"): "too many global load bytes",
+                hand_over(TAKE, f"{LEAVE}; {TAKE_BACK}"): "uninitialised read",
+                hand_over(f"{SYNC}; {TAKE}; {SYNC}", f"{LEAVE}; {TAKE_BACK}"): "uninitialised read",
+                hand_over(f"{SYNC}; {TAKE}", f"{LEAVE}; {SYNC}; {TAKE_BACK}"): "has a data race",
+                hand_over(TAKE, f"{LEAVE}; {SYNC}; {TAKE_BACK}"): "uninitialised read",
+                hand_over("out[lane] = x[lane + 4]", "out[lane] = 2 * x[lane % 4 + 4]"): "too many global load requests",
             },
         ),
         "your-turn-max": Answers(

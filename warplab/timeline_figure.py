@@ -64,7 +64,7 @@ def draw_timeline(
     A column is a step: instructions of one line that the same lanes ran one after the other (`by="line"`), or a single
     machine instruction (`by="instruction"`). Full colour: lanes that run the line. Pale colour: lanes to which it was
     issued under a predicate that does not hold for them. Hatched: lanes that wait at a barrier or a `__syncwarp`.
-    Light grey: lanes whose turn it is not. White: lanes that have ended.
+    Light grey: lanes whose turn it is not, or that wait where the sides of a branch meet. White: lanes that have ended.
 
     `profile`: a profile, a launch, or the error that stopped one. `warp`, `block`: a traced warp
     (`Options.trace_warps`), its number in the block and the block's linear index; or several warps of the block, to
@@ -207,7 +207,7 @@ def _figure(
     for x, label in headings:
         style = {"ha": "center", "va": "bottom", "fontsize": size, "rotation": 0 if upright else 90}
         ax.annotate(shorten(label, LONGEST), (x, -0.5), (0, 2), textcoords="offset points", parse_math=False, **style)
-    ax.set_xlabel("step" if by == "line" else "machine instruction")
+    ax.set_xlabel("step (widths tell no time)" if by == "line" else "machine instruction")
     _mark_lanes(ax, warps)
     ax.set(xlim=(-0.5, len(shown) - 0.5), ylim=(WARP_SIZE * len(warps) - 0.5, -0.5))
     ax.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True))
@@ -312,7 +312,7 @@ def _handles(shown: list[Column], texts: Mapping[str, str], lanes: int, width: i
     if any(c.waiting & ~c.issued for c in shown):
         handles.append(Patch(facecolor=WAITING, edgecolor=HATCH, hatch="/////", lw=0, label="waits for other lanes"))
     if any(_idle(c, lanes) for c in shown):
-        handles.append(Patch(color=IDLE, label="idle: not its turn"))
+        handles.append(Patch(color=IDLE, label="idle: not its turn, or done with its side"))
     if any(c.ended for c in shown):
         handles.append(Patch(facecolor="white", edgecolor=HATCH, lw=0.5, label="no thread, or it has ended"))
     return handles

@@ -14,17 +14,17 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from kernels.warp_divergence.order import LETTERS
+from warplab import timeline_figure
 from warplab.recordings import Measurement
 from warplab.tables import count, duration
 
 FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
 DPI = 90
 BLUE, ORANGE, GREEN, PINK, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B6B6B", "#D9D9D9"
-SKY = "#56B4E9"
-COLOURS = dict(zip(LETTERS, (BLUE, SKY, ORANGE, "#E69F00", GREY), strict=True))
+COLOURS = dict(zip(LETTERS, timeline_figure.COLOURS, strict=False))  # those of the letters in the lesson's timelines
 WARP = 32
 
 
@@ -61,9 +61,10 @@ def draw_paths(m: Measurement) -> Figure:
         ax.plot(ways, [k * one for k in ways], "--", color=GREY, lw=1, label="K times one way")
         for by, colour, label in (("lane", ORANGE, "ways by lane"), ("warp", BLUE, "ways by warp")):
             ax.plot(ways, [row[f"by_{by}_seconds"] for row in rows], "o-", color=colour, ms=4, label=label)
-        ax.set(xscale="log", yscale="log", xlabel="ways K through the kernel")
+        ax.set(xscale="log", yscale="log", xlabel="ways K through the kernel", ylabel="time")
         ax.set_xticks(ways, [str(k) for k in ways])
         ax.minorticks_off()
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         _duration_axis(ax.yaxis)
         ax.legend(frameon=False)
         _finish(figure, ax, f"{count(m.value['n'])} threads, {m.value['steps']} steps, {m.label}")
@@ -94,7 +95,7 @@ def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
         axes[0].set(xscale="log", yscale="log")
         for axis in (axes[0].xaxis, axes[0].yaxis):
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-        axes[1].set(xlim=(0, 1.3), ylim=(0.5, 1.08 * axes[1].dataLim.y1))
+        axes[1].set(xlim=(0, 1.05), ylim=(0.5, 1.08 * axes[1].dataLim.y1))
         axes[0].set_title(f"Efficiency and time, {tasks.label}", loc="left", weight="bold")
         figure.tight_layout()
     return _closed(figure)
@@ -106,7 +107,10 @@ def _curve(ax: Axes, name: str, points: list[tuple[float, float, str]], colour: 
     unit = best[0] * best[1]
     ax.plot([p[0] for p in points], [p[1] / unit for p in points], "o-", color=colour, ms=4, lw=1, label=name)
     for x, y, text in points:
-        ax.annotate(text, (x, y / unit), (5, 3), textcoords="offset points", fontsize=7.5, color=colour)
+        left = x > 0.75 and len(text) > 2  # there a name to the right would leave the picture
+        offset, ha = ((-6, 5 if x * y > 1.05 * unit else -9), "right") if left else ((6, 4), "left")
+        style = {"textcoords": "offset points", "fontsize": 7.5, "ha": ha}
+        ax.annotate(text, (x, y / unit), offset, **style)
 
 
 def _point(row: dict[str, Any], prefix: str, name: str) -> tuple[float, float, str]:
@@ -181,27 +185,42 @@ def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
         raise ValueError(
             f"{by} {value!r} was not measured; measured are {sorted({row[by] for row in m.value['rows']})}"
         )
+    rows = _by_kernel(rows)
     colours = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8, 0.9 + 0.27 * len(rows)), dpi=DPI)
         for place, row in enumerate(rows):
             ax.barh(place, row["gbps"], color=colours[row["language"]], height=0.68)
-            text = f" {_rate(row['gbps'])} GB/s"
+            text = f"{_rate(row['gbps'])} GB/s"
             if row["ratio_to_cub"] is not None:
-                text += f", {_rate(row['ratio_to_cub'])} of CUB"
-            ax.text(row["gbps"], place, text, va="center")
-        ax.axvline(m.value["copy_gbps"], color="black", lw=1, ls="--")
+                text += f", {_share(row['ratio_to_cub'])} of CUB"
+            behind = {"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none"}
+            ax.annotate(text, (row["gbps"], place), (3, 0), textcoords="offset points", va="center", bbox=behind)
+        ax.axvline(m.value["copy_gbps"], color="black", lw=1, ls="--", zorder=0.9)
         ax.annotate("copy", (m.value["copy_gbps"], -0.6), (0, 2), textcoords="offset points", ha="center")
         ax.set_yticks(range(len(rows)), [row["name"] for row in rows])
-        ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.35 * m.value["copy_gbps"]), xlabel="GB/s")
+        ax.set(
+            ylim=(len(rows) - 0.4, -0.6), xscale="log", xlim=(1, 12 * m.value["copy_gbps"]), xlabel="GB/s (logarithmic)"
+        )
         _finish(figure, ax, "")
         figure.suptitle(f"{count(m.value['n'])} elements, {by} {value}, {m.label}", fontsize=9, weight="bold")
         figure.tight_layout()
     return _closed(figure)
 
 
+def _by_kernel(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows in their order, but a kernel of two languages in one place, and libraries last."""
+    names = [row["name"].removeprefix("cuda_").removeprefix("numba_") for row in rows]
+    keys = [(row["language"] == "library", names.index(name)) for row, name in zip(rows, names, strict=True)]
+    return [row for _, row in sorted(zip(keys, rows, strict=True), key=lambda pair: pair[0])]
+
+
 def _rate(value: float) -> str:
     return count(round(value)) if value >= 100 else f"{value:.3g}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def _find(rows: list[dict[str, Any]], key: str, value: str) -> dict[str, Any]:
