@@ -242,6 +242,14 @@ def test_partial_credit_and_output(zygotes):
     assert "more characters are left out" in texts["prints a lot"][0].text
 
 
+def test_a_wrong_magic_says_what_is_wrong(zygotes):
+    graded = Cells().student("%%cuda\nwhat is this").student("%%cude\nint x;").run(zygotes)
+    no_kernel, unknown = (str(cell.outputs) for cell in graded.notebook.cells[1:])
+    assert "the cell has no kernel: write extern" in no_kernel
+    assert "%%cude` not found" in unknown
+    assert "showtraceback" not in graded.everything()
+
+
 def test_zero_is_partial_credit(zygotes):
     cells = Cells().test("nothing", "0.0")
     execute = TrustedExecute(tests=cells.tests, setup=cells.setup, seed=b"s", timeout=20)

@@ -84,7 +84,8 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
             ledger.regrade(assignment.name, arguments.student)
         book = Book(course, assignment)
         try:
-            grading = Grading(course, assignment, ledger, book, arguments.student)
+            chosen = None if arguments.student is None else sorted(set(arguments.student))
+            grading = Grading(course, assignment, ledger, book, chosen)
             grading.require_sandbox = arguments.require_sandbox
             grading.survey()
             done, waiting = len(grading.records), len(grading.waiting)
@@ -126,7 +127,10 @@ def _executor(arguments: argparse.Namespace, waiting: int) -> Executor:
     told = "\n".join([sandbox.describe(), *map(str, leaks)])
     if sandbox.kind != "bubblewrap" or leaks:
         if arguments.require_sandbox:
-            raise CourseError(f"--require-sandbox, but this machine has none that holds.\n{told}")
+            raise CourseError(
+                "nothing was graded: --require-sandbox was given, and bubblewrap is missing or does not hold here "
+                f"(Debian, Ubuntu: sudo apt install bubblewrap). Without it:\n{told}"
+            )
         told = f"\n*** WARNING ***\n{told}\n"
     _say(told)
     return LocalWorkers(min(arguments.workers, waiting))

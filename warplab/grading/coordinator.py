@@ -80,7 +80,8 @@ class Grading:
         for student in present if self.students is None else self.students:
             submission = self._read(student)
             record = self.ledger.result(self._key(submission))
-            if record is None or record["status"] == "infra_error" or not self.ledger.has(record["notebook"]):
+            bare = self.require_sandbox and record is not None and record["sandbox"] == "limits"
+            if record is None or bare or record["status"] == "infra_error" or not self.ledger.has(record["notebook"]):
                 self.waiting.append(student)
                 continue
             if student not in held or self.ledger.merged(self.assignment.name, student) != record["number"]:

@@ -287,6 +287,13 @@ class TrustedExecute(Execute):
             content["text"] = content["text"][:kept]
         return super().output(outs, msg, None, cell_index) if kept else None
 
+    def on_cell_executed(self, **kwargs: Any) -> None:
+        """IPython tells of a wrong magic (UsageError) without a traceback; the message itself is what helps."""
+        reply = kwargs["execute_reply"]["content"]
+        if reply.get("status") == "error" and not reply.get("traceback"):
+            reply["traceback"] = [f"{reply.get('ename')}: {reply.get('evalue')}"]
+        super().on_cell_executed(**kwargs)
+
     def handle_comm_msg(self, outs: list, msg: dict[str, Any], cell_index: int) -> None:
         """Widgets are not graded."""
 
