@@ -152,10 +152,14 @@ class Bubblewrap(Sandbox):
         )
 
     def environment(self) -> dict[str, str]:
-        return {**_environment(Path("/course"), "/tmp/home", "/tmp"), "NUMBA_CACHE_DIR": "/tmp/numba"}
+        environment = _environment(Path("/course"), "/tmp/home", "/tmp")
+        for name in ("PATH", "PYTHONPATH"):
+            environment[name] = os.pathsep.join(map(_inside, environment[name].split(os.pathsep)))
+        return {**environment, "NUMBA_CACHE_DIR": "/tmp/numba"}
 
     def command(self, descriptor: int, scratch: Path, user: int | None, disk_bytes: int) -> list[str]:
         zygote = _zygote(descriptor, self.isolation, "/tmp")
+        zygote[0] = _inside(zygote[0])
         if user is not None:
             zygote += ["--become", str(user)]
         return [*self.wrapped(user is not None, disk_bytes), "--", *zygote]
@@ -195,13 +199,14 @@ class Bubblewrap(Sandbox):
         paths = interpreter_paths()
         # Bubblewrap would make the folders on the way for their owner only.
         for folder in sorted(
-            {str(parent) for path in (*paths, "/course/x", "/etc/x") for parent in Path(path).parents} - {"/"}
+            {str(parent) for path in (*map(_inside, paths), "/course/x", "/etc/x") for parent in Path(path).parents}
+            - {"/"}
         ):
             arguments += ["--perms", "0755", "--dir", folder]
         for name in _ETC:
             arguments += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
         for path in paths:
-            arguments += ["--ro-bind", path, path]
+            arguments += ["--ro-bind", path, _inside(path)]
         for name in SHOWN:
             if (self._course / name).is_dir():
                 arguments += ["--ro-bind", str(self._course / name), f"/course/{name}"]
@@ -264,6 +269,11 @@ def interpreter_paths() -> list[str]:
     return sorted(found)
 
 
+def _inside(path: str) -> str:
+    """Where a path of this machine is in the sandbox: what lies in /tmp, which is private there, is elsewhere."""
+    return f"/outside{path}" if _within(path, ("/tmp",)) else path
+
+
 def _holds_packages(entry: str) -> bool:
     return os.path.basename(entry) in ("site-packages", "dist-packages") and os.path.isdir(entry)
 
@@ -292,7 +302,16 @@ def try_out(sandbox: Bubblewrap) -> str:
     with pooled_user() as user:
         as_root = user is not None
         wrapped = sandbox.wrapped(as_root, 1 << 20)
-        command = [*wrapped, "--", sys.executable, "-P", "-m", "warplab.grading.zygote", "--try", sandbox.isolation]
+        command = [
+            *wrapped,
+            "--",
+            _inside(sys.executable),
+            "-P",
+            "-m",
+            "warplab.grading.zygote",
+            "--try",
+            sandbox.isolation,
+        ]
         command += ["--become", str(user)] if as_root else []
         try:
             ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env={}, stdin=subprocess.DEVNULL)
