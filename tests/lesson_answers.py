@@ -192,7 +192,9 @@ ANSWERS = {
                 hand_over(f"{SYNC}; {TAKE}; {SYNC}", f"{LEAVE}; {TAKE_BACK}"): "uninitialised read",
                 hand_over(f"{SYNC}; {TAKE}", f"{LEAVE}; {SYNC}; {TAKE_BACK}"): "has a data race",
                 hand_over(TAKE, f"{LEAVE}; {SYNC}; {TAKE_BACK}"): "uninitialised read",
-                hand_over("out[lane] = x[lane + 4]", "out[lane] = 2 * x[lane % 4 + 4]"): "too many global load requests",
+                hand_over(
+                    "out[lane] = x[lane + 4]", "out[lane] = 2 * x[lane % 4 + 4]"
+                ): "too many global load requests",
             },
         ),
         "your-turn-max": Answers(
