@@ -120,8 +120,11 @@ class Session:
     def failures(self, problem: str, answer: str) -> dict[str, str]:
         """Message of each failed test cell of a problem, when `answer` stands in its answer cell."""
         self.shell.reset(new_session=False)
-        error = self.run(self.cells["setup"].source)
-        assert not error, error
+        for cell in self.notebook.cells:
+            about = cell.metadata.get("nbgrader", {})
+            if cell.cell_type == "code" and about.get("locked") and not about.get("grade"):
+                error = self.run(cell.source)
+                assert not error, error
         self.run(answer)
         messages = {test: self.run(self.cells[test].source) for test in self.tests[problem]}
         assert messages

@@ -46,7 +46,8 @@ def test_commands_of_the_instructors_page_exist():
     theirs = set(re.findall(r"nbgrader (\w+)(?= 01_|`)", INSTRUCTORS)) | {"release_feedback"}
     assert {"generate_assignment", "collect", "autograde", "formgrader"} <= theirs
     assert theirs - {"formgrader"} <= NbGraderApp.subcommands.keys()
-    for option in set(re.findall(r"(?<![-|])--[a-z][\w-]+", INSTRUCTORS)) - {
+    ours = re.sub(r"`nbgrader [^`]*`", "", INSTRUCTORS)
+    for option in set(re.findall(r"(?<![-|])--[a-z][\w-]+", ours)) - {
         "--host",
         "--port",
         "--nworkers",
