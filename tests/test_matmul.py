@@ -109,12 +109,12 @@ def test_wrong_arguments_are_named():
     out = cp.zeros((4, 8), np.float32)
     for arguments, error, message in (
         ((np.zeros((4, 6), np.float32), b), TypeError, r"a is a ndarray in host memory; copy it with cp\.asarray\(a\)"),
-        ((a, cp.zeros((6, 8), np.float64)), ValueError, "b is float64; the kernels take float32"),
+        ((a, cp.zeros((6, 8), np.float64)), ValueError, "b is float64; the kernel takes float32"),
         ((a, cp.zeros(6, np.float32)), ValueError, r"b has shape \(6,\); it must be a matrix"),
         ((a, cp.zeros((5, 8), np.float32)), ValueError, r"columns of a \(6\) must be as many as the rows of b \(5\)"),
         ((a, b, cp.zeros((8, 4), np.float32)), ValueError, r"out has shape \(8, 4\); the product has \(4, 8\)"),
-        ((a, cp.zeros((8, 6), np.float32).T), ValueError, r"b is not in row-major order .* cp\.ascontiguousarray\(b\)"),
-        ((out[:, :4][:, :4], b, out), ValueError, "row-major|as many as"),
+        ((a, cp.zeros((8, 6), np.float32).T), ValueError, r"b is not contiguous, .* cp\.ascontiguousarray\(b\)"),
+        ((out[:, :4][:, :4], b, out), ValueError, "contiguous|as many as"),
         ((a, b, out, "fast"), ValueError, "there is no kernel 'fast'; choose one of naive, coalesced"),
     ):
         with pytest.raises(error, match=message):

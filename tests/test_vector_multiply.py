@@ -66,7 +66,7 @@ def test_host_arrays_are_refused():
 
 
 def test_other_dtypes_are_refused():
-    with pytest.raises(ValueError, match="a is float64; the kernels take float32"):
+    with pytest.raises(ValueError, match="a is float64; the kernel takes float32"):
         multiply(vector(dtype=np.float64), vector(), vector())
 
 

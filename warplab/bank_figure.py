@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from warplab.access_figure import FONT
 from warplab.report import one_launch
 from warplab.simulator.counters import WARP_SIZE, LaunchProfile
 
 BANKS, WORD_BYTES = 32, 4
-FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8}
 GRID, PLAIN = "#E4E4E4", "#0072B2"
 MOST_PANELS = 3
 

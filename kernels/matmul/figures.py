@@ -10,15 +10,12 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
+from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, ORANGE, closed, finish
 from warplab.recordings import Measurement
 
-FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
-DPI = 90
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#6B6B6B"
 SECTOR = 32  # bytes
 LEVELS = {"dram": "device memory", "l2": "L2 cache", "l1": "L1 cache"}
 
@@ -43,10 +40,8 @@ def draw_ladder(m: Measurement) -> Figure:
         )
         ax.set_yticks(range(len(rows)), [f"{row['step']} {row['name']}" if row["step"] else "cuBLAS" for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.2 * m.value["peak_tflops"]), xlabel="TFLOP/s")
-        _finish(ax)
-        figure.suptitle(f"{_cube(m.value['side'])}, float32, {m.label}", fontsize=9, weight="bold")
-        figure.tight_layout()
-    return _closed(figure)
+        finish(figure, ax, f"{_cube(m.value['side'])}, float32, {m.label}", pad=16)
+    return closed(figure)
 
 
 def intensities(traffic: list[dict[str, Any]], side: int) -> dict[str, dict[str, float]]:
@@ -102,9 +97,8 @@ def draw_roofline(ladder: Measurement, traffic: Measurement, copy_gbps: Measurem
         ax.set(xlabel=f"FLOP a byte of {LEVELS[level]} traffic", ylabel="TFLOP/s")
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-        _finish(ax, f"{_cube(side)}, float32, {ladder.label}")
-        figure.tight_layout()
-    return _closed(figure)
+        finish(figure, ax, f"{_cube(side)}, float32, {ladder.label}")
+    return closed(figure)
 
 
 def draw_shapes(m: Measurement) -> Figure:
@@ -120,21 +114,9 @@ def draw_shapes(m: Measurement) -> Figure:
         ax.set_yticks(places, [" × ".join(map(str, row["shape"])) for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="speed, cuBLAS = 1", ylabel="m × n × k")
         ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.22))  # beside the shortest bars
-        _finish(ax, m.label)
-        figure.tight_layout()
-    return _closed(figure)
+        finish(figure, ax, m.label)
+    return closed(figure)
 
 
 def _cube(side: int) -> str:
     return f"{side} × {side} × {side}"
-
-
-def _finish(ax: Axes, title: str = "") -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-    if title:
-        ax.set_title(title, loc="left", weight="bold")
-
-
-def _closed(figure: Figure) -> Figure:
-    plt.close(figure)
-    return figure

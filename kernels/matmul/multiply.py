@@ -8,6 +8,7 @@ import numpy as np
 
 from kernels.matmul.steps import Step, step
 from warplab import cp
+from warplab.device_arguments import check_apart, check_array
 
 MAX_GRID_Y = 65535
 MAX_DEPTH = 2**24  # step 9 holds offsets within a tile in 32 bits
@@ -23,7 +24,9 @@ def matmul(a: Any, b: Any, out: Any = None, kernel: str = "tuned") -> Any:
     """
     chosen = step(kernel)
     for name, array in (("a", a), ("b", b)):
-        _check_array(name, array)
+        check_array(name, array, (None, None))
+        if max(array.shape) >= 2**31:
+            raise ValueError(f"{name} has shape {array.shape}; the kernels count rows and columns with 32 bits")
     (m, k), n = a.shape, b.shape[1]
     if b.shape[0] != k:
         raise ValueError(
@@ -32,11 +35,11 @@ def matmul(a: Any, b: Any, out: Any = None, kernel: str = "tuned") -> Any:
         )
     if out is None:
         out = cp.empty((m, n), np.float32)
-    _check_array("out", out)
+    check_array("out", out, (None, None))
     if tuple(out.shape) != (m, n):
         raise ValueError(f"out has shape {tuple(out.shape)}; the product has {(m, n)}")
     for name, array in (("a", a), ("b", b)):
-        _check_apart(name, array, out)
+        check_apart(name, array, out)
     if m == 0 or n == 0:
         return out  # a grid of no blocks is an invalid launch
     if k == 0:
@@ -45,34 +48,6 @@ def matmul(a: Any, b: Any, out: Any = None, kernel: str = "tuned") -> Any:
     _check_sizes(chosen, m, n, k)
     chosen.launch(a, b, out)
     return out
-
-
-def _check_array(name: str, array: Any) -> None:
-    """Raises TypeError or ValueError, naming array and remedy, unless a kernel can take this matrix."""
-    interface = getattr(array, "__cuda_array_interface__", None)
-    if interface is None:
-        raise TypeError(f"{name} is a {type(array).__name__} in host memory; copy it with cp.asarray({name})")
-    dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
-    if dtype != np.float32:
-        raise ValueError(f"{name} is {dtype}; the kernels take float32: {name}.astype(cp.float32)")
-    if len(shape) != 2:
-        raise ValueError(f"{name} has shape {shape}; it must be a matrix, of two axes")
-    if max(shape) >= 2**31:
-        raise ValueError(f"{name} has shape {shape}; the kernels count rows and columns with 32 bits")
-    strides = interface.get("strides")
-    if strides is not None:
-        row, element = strides
-        if (shape[1] > 1 and element != 4) or (shape[0] > 1 and row != 4 * shape[1]):
-            raise ValueError(
-                f"{name} is not in row-major order without gaps; copy it with cp.ascontiguousarray({name})"
-            )
-
-
-def _check_apart(name: str, array: Any, out: Any) -> None:
-    """ValueError if out shares memory with an operand: blocks would read what others have written."""
-    starts = [x.__cuda_array_interface__["data"][0] for x in (array, out)]
-    if starts[0] < starts[1] + out.nbytes and starts[1] < starts[0] + array.nbytes:
-        raise ValueError(f"{name} and out overlap; give out memory of its own")
 
 
 def _check_sizes(chosen: Step, m: int, n: int, k: int) -> None:

@@ -11,17 +11,25 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
+from warplab.charts import (
+    BLUE,
+    DPI,
+    FONT,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    bytes_axis,
+    closed,
+    count_axis,
+    duration_axis,
+    finish,
+)
 from warplab.recordings import Measurement
 from warplab.tables import count, duration, quantity
 
-FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
-DPI = 90
-BLUE, ORANGE, GREEN, PINK, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B6B6B", "#D9D9D9"
 LANGUAGES = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
 
 
@@ -55,9 +63,9 @@ def draw_kernels(m: Measurement, what: str) -> Figure:
             ax.axvline(limit["gbps"], color="black", lw=1, ls="--")
         ax.set_yticks(range(len(rows)), [row["kernel"] for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="GB/s of the bytes that the task needs")
-        _counts(ax.xaxis)
-        _finish(figure, ax, f"{what}, {m.label}")
-    return _closed(figure)
+        count_axis(ax.xaxis)
+        finish(figure, ax, f"{what}, {m.label}")
+    return closed(figure)
 
 
 def _short_name(row: Mapping[str, Any]) -> str:
@@ -82,14 +90,14 @@ def _with_sectors(m: Measurement, key: str, sectors: Mapping[int, float], xlabel
         ax.plot([row[key] for row in rows], [row["gbps"] for row in rows], "o-", color=BLUE, ms=4)
         ax.set(xlabel=xlabel, ylim=(0, 1.08 * max(row["gbps"] for row in rows)))
         ax.set_ylabel("GB/s of useful bytes", color=BLUE)
-        _counts(ax.yaxis)
+        count_axis(ax.yaxis)
         other = ax.twinx()
         other.plot(list(sectors), list(sectors.values()), "s--", color=ORANGE, ms=3, lw=1)
         other.set_ylabel("sectors a load request (simulator)", color=ORANGE)
         other.set_ylim(0, 1.2 * max(sectors.values()))
         other.spines["top"].set_visible(False)
-        _finish(figure, ax, f"Copy of {count(m.value['n'])} float32, {m.label}")
-    return _closed(figure)
+        finish(figure, ax, f"Copy of {count(m.value['n'])} float32, {m.label}")
+    return closed(figure)
 
 
 def draw_stencils(m: Measurement, copy_gbps: float | None = None) -> Figure:
@@ -115,10 +123,10 @@ def draw_stencils(m: Measurement, copy_gbps: float | None = None) -> Figure:
         for ax in (left, right):
             ax.set_xticks(radii, [str(radius) for radius in radii])
             ax.minorticks_off()
-        _counts(left.yaxis)
-        _finish(figure, right, "")
-        _finish(figure, left, f"Mean of 2 · radius + 1 neighbours, {m.label}")
-    return _closed(figure)
+        count_axis(left.yaxis)
+        finish(figure, right, "")
+        finish(figure, left, f"Mean of 2 · radius + 1 neighbours, {m.label}")
+    return closed(figure)
 
 
 def draw_working_sets(m: Measurement) -> Figure:
@@ -131,10 +139,10 @@ def draw_working_sets(m: Measurement) -> Figure:
         name = f"L2: {size / 2**20:.0f} MiB = {quantity(size, 'B')}"
         ax.annotate(name, (size, 0), (4, 6), textcoords="offset points", color=GREY, va="bottom")
         ax.set(xscale="log", ylim=(0, None), xlabel="bytes read again and again", ylabel="GB/s")
-        _bytes(ax.xaxis)
-        _counts(ax.yaxis)
-        _finish(figure, ax, f"Reads past the L1 caches, {m.label}")
-    return _closed(figure)
+        bytes_axis(ax.xaxis)
+        count_axis(ax.yaxis)
+        finish(figure, ax, f"Reads past the L1 caches, {m.label}")
+    return closed(figure)
 
 
 def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
@@ -169,11 +177,11 @@ def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
             xlabel="bytes in flight a multiprocessor",
             ylabel="GB/s, read and written",
         )
-        _bytes(ax.xaxis)
-        _counts(ax.yaxis)
+        bytes_axis(ax.xaxis)
+        count_axis(ax.yaxis)
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-        _finish(figure, ax, f"Copy, {m.label}")
-    return _closed(figure)
+        finish(figure, ax, f"Copy, {m.label}")
+    return closed(figure)
 
 
 def draw_latencies(m: Measurement) -> Figure:
@@ -182,10 +190,10 @@ def draw_latencies(m: Measurement) -> Figure:
         figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
         ax.plot([row["bytes"] for row in m.value], [row["seconds"] for row in m.value], "o-", color=BLUE, ms=4)
         ax.set(xscale="log", ylim=(0, None), xlabel="bytes over which the loads are spread", ylabel="time of a load")
-        _bytes(ax.xaxis)
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: _short(duration(v)) if v > 0 else "0"))
-        _finish(figure, ax, f"One load after the other, {m.label}")
-    return _closed(figure)
+        bytes_axis(ax.xaxis)
+        duration_axis(ax.yaxis)
+        finish(figure, ax, f"One load after the other, {m.label}")
+    return closed(figure)
 
 
 def draw_bank_conflicts(m: Measurement) -> Figure:
@@ -199,8 +207,8 @@ def draw_bank_conflicts(m: Measurement) -> Figure:
         ax.plot(places, [row["ways"] for row in rows], "_", color=ORANGE, ms=9, mew=2, label="wavefronts a load")
         ax.set(xlabel="stride of the lanes, in words", xlim=(-0.7, places[-1] + 0.7))
         ax.legend(frameon=False)
-        _finish(figure, ax, f"Loads from shared memory, {m.label}")
-    return _closed(figure)
+        finish(figure, ax, f"Loads from shared memory, {m.label}")
+    return closed(figure)
 
 
 def draw_unified_memory(m: Measurement) -> Figure:
@@ -217,34 +225,7 @@ def draw_unified_memory(m: Measurement) -> Figure:
         ax.set_yticks(range(len(rows)), [row["way"] for row in rows])
         longest = max(row["move_seconds"] + row["kernel_seconds"] for row in rows)
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.35 * longest))
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _short(duration(v)) if v > 0 else "0"))
+        duration_axis(ax.xaxis)
         ax.legend(frameon=False, loc="lower right")
-        _finish(figure, ax, f"{quantity(m.value['bytes'], 'B')} from the host to a kernel, {m.label}")
-    return _closed(figure)
-
-
-def _short(text: str) -> str:
-    """ "10.0 kB" as "10 kB", for round numbers on an axis."""
-    number, unit = text.split(" ")
-    return f"{float(number):g} {unit}"
-
-
-def _bytes(axis: Axis) -> None:
-    axis.set_major_formatter(FuncFormatter(lambda v, _: _short(quantity(v, "B"))))
-
-
-def _counts(axis: Axis) -> None:
-    axis.set_major_formatter(FuncFormatter(lambda v, _: count(int(v)) if v >= 1 else f"{v:g}"))
-
-
-def _finish(figure: Figure, ax: Axes, title: str) -> None:
-    ax.set_title(title, loc="left", weight="bold")
-    ax.spines["top"].set_visible(False)
-    ax.grid(color=PALE, lw=0.6)
-    ax.set_axisbelow(True)
-    figure.tight_layout()
-
-
-def _closed(figure: Figure) -> Figure:
-    plt.close(figure)
-    return figure
+        finish(figure, ax, f"{quantity(m.value['bytes'], 'B')} from the host to a kernel, {m.label}")
+    return closed(figure)

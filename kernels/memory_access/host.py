@@ -1,4 +1,4 @@
-"""What the host code of lab 02's kernels shares: loading a kernel, launching it, checks of its arrays."""
+"""What the host code of lab 02's kernels shares: loading a kernel, launching it, the sizes of its arrays."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from warplab import cp
 
@@ -86,35 +84,6 @@ def choose(kernels: dict[str, Any], name: str) -> Any:
     return kernels[name]
 
 
-def check_array(
-    name: str, array: Any, shape: tuple[int, ...] | None = None, *, dtype: Any = np.float32, alignment: int = 4
-) -> None:
-    """Raises TypeError or ValueError, naming array and remedy, unless `array` is on the device and as asked for."""
-    interface = getattr(array, "__cuda_array_interface__", None)
-    if interface is None:
-        raise TypeError(f"{name} is a {type(array).__name__} in host memory; copy it with cp.asarray({name})")
-    found = np.dtype(interface["typestr"])
-    if found != dtype:
-        raise ValueError(f"{name} is {found}; the kernel takes {np.dtype(dtype)}")
-    if shape is not None and tuple(interface["shape"]) != shape:
-        raise ValueError(f"{name} has shape {tuple(interface['shape'])}; it must be {shape}")
-    if not _contiguous(interface):
-        raise ValueError(f"{name} is not contiguous; copy it with cp.ascontiguousarray({name})")
-    offset = interface["data"][0] % alignment
-    if offset:
-        raise ValueError(
-            f"{name} starts {offset} bytes past a multiple of {alignment}, which loads of {alignment} bytes need; "
-            f"copy it with {name}.copy(), or choose a kernel without float4"
-        )
-
-
-def check_apart(a: Any, out: Any) -> None:
-    """Raises ValueError if two arrays share memory: the kernel would read what it has written."""
-    starts = [x.__cuda_array_interface__["data"][0] for x in (a, out)]
-    if starts[0] < starts[1] + out.nbytes and starts[1] < starts[0] + a.nbytes:
-        raise ValueError("the input and out overlap, and the kernel does not work in place; give out memory of its own")
-
-
 def dimensions(array: Any, name: str, count: int) -> tuple[int, ...]:
     """Shape of an array that must have `count` dimensions, each below 2^31; else ValueError."""
     shape = tuple(array.shape)
@@ -123,16 +92,3 @@ def dimensions(array: Any, name: str, count: int) -> tuple[int, ...]:
     if max(shape) >= 2**31:
         raise ValueError(f"{name} has shape {shape}; the kernel counts rows and columns with 32 bits")
     return shape
-
-
-def _contiguous(interface: dict[str, Any]) -> bool:
-    """Whether the array has no gaps in C order."""
-    strides = interface.get("strides")
-    if strides is None:
-        return True
-    expected = np.dtype(interface["typestr"]).itemsize
-    for length, stride in zip(reversed(interface["shape"]), reversed(strides), strict=True):
-        if length > 1 and stride != expected:
-            return False
-        expected *= length
-    return True

@@ -8,19 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access.host import (
-    BLOCK,
-    FLOAT4_BYTES,
-    RADII,
-    Kernel,
-    check_apart,
-    check_array,
-    choose,
-    cuda_function,
-    dimensions,
-    in_flight,
-)
+from kernels.memory_access.host import BLOCK, FLOAT4_BYTES, RADII, Kernel, choose, cuda_function, dimensions, in_flight
 from warplab import cp
+from warplab.device_arguments import check_apart, check_array
 
 HEAT_BLOCK = (32, 8)
 MAX_STRIDE = 33  # of read_banks, by the words that it has
@@ -84,7 +74,7 @@ def copy_strided(a: Any, out: Any, stride: int = 1, offset: int = 0, kernel: str
     needed = (out.size - 1) * stride + offset + 1
     if needed > a.size:
         raise ValueError(f"a has {a.size} elements; stride {stride}, offset {offset} and {out.size} need {needed}")
-    check_apart(a, out)
+    check_apart("a", a, out)
     grid, block = (math.ceil(out.size / BLOCK),), (BLOCK,)
     if chosen.language == "Numba":
         chosen.start(grid, block, (a, out, np.int64(stride), np.int64(offset)))
@@ -118,7 +108,7 @@ def copy_in_flight(a: Any, out: Any, width: int, items: int, blocks: int, block:
     if a.size * 4 % width:
         raise ValueError(f"a has {a.size} elements; loads of {width} bytes need a multiple of {width // 4}")
     if a.size:
-        check_apart(a, out)
+        check_apart("a", a, out)
         cuda_function("access", entry)((blocks,), (block,), (a, out, np.uint64(a.size * 4 // width)))
     return out
 
@@ -165,7 +155,7 @@ def mean(a: Any, out: Any, radius: int, kind: str = "l1") -> Any:
     check_array("out", out)
     check_array("a", a, (out.size + 2 * radius,))
     if out.size:
-        check_apart(a, out)
+        check_apart("a", a, out)
         launch_mean(a, out, radius, kind)
     return out
 
@@ -186,7 +176,7 @@ def heat(a: Any, out: Any, kind: str = "l1") -> Any:
     check_array("out", out)
     check_array("a", a, (rows + 2, columns + 2))
     if rows and columns:
-        check_apart(a, out)
+        check_apart("a", a, out)
         launch_heat(a, out, kind)
     return out
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access.host import BLOCK, FLOAT4_BYTES, Kernel, check_apart, check_array, choose, cuda_function
+from kernels.memory_access.host import BLOCK, FLOAT4_BYTES, Kernel, choose, cuda_function
 from warplab import cp
+from warplab.device_arguments import check_apart, check_array
 
 TILE = 256 * 8 * 4  # elements that a block of scan_look_back takes
 
@@ -76,6 +77,6 @@ def prefix_sum(a: Any, out: Any, kernel: str = "cuda_look_back") -> Any:
     check_array("a", a, alignment=chosen.alignment)
     check_array("out", out, tuple(a.shape), alignment=chosen.alignment)
     if a.size:
-        check_apart(a, out)
+        check_apart("a", a, out)
         chosen.plan(a, out)()
     return out

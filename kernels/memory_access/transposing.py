@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access.host import FLOAT4_BYTES, Kernel, check_apart, check_array, choose, dimensions
+from kernels.memory_access.host import FLOAT4_BYTES, Kernel, choose, dimensions
+from warplab.device_arguments import check_apart, check_array
 
 MAX_GRID_Y = 65535
 
@@ -94,7 +95,7 @@ def transpose(a: Any, out: Any, kernel: str | None = None) -> Any:
     check_array("out", out, (columns, rows), alignment=chosen.alignment)
     if rows == 0 or columns == 0:
         return out  # a grid of no blocks is an invalid launch
-    check_apart(a, out)
+    check_apart("a", a, out)
     grid = chosen.grid(rows, columns)
     if len(grid) > 1 and grid[1] > MAX_GRID_Y:
         raise ValueError(

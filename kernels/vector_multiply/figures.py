@@ -10,17 +10,25 @@ from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from warplab.cards import CARDS
+from warplab.charts import (
+    BLUE,
+    DPI,
+    FONT,
+    GREEN,
+    GREY,
+    ORANGE,
+    PALE,
+    bytes_axis,
+    closed,
+    count_axis,
+    duration_axis,
+    finish,
+)
 from warplab.recordings import Measurement
 from warplab.tables import TIMES, count, duration, quantity
-
-FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
-DPI = 90
-BLUE, ORANGE, GREEN, PINK, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B6B6B", "#D9D9D9"
 
 
 def draw_least_times(nbytes: float, claimed: float) -> Figure:
@@ -46,9 +54,9 @@ def draw_least_times(nbytes: float, claimed: float) -> Figure:
         names = [f"{card.name}, {card.year}, {count(round(card.bandwidth_gbs))} GB/s" for card in cards]
         ax.set_yticks(range(len(cards)), names)
         ax.set(xscale="log", xlim=(claimed / 2, max(least) * 30), ylim=(len(cards) - 0.5, -0.7))
-        _duration_axis(ax.xaxis)
-        _finish(figure, ax, f"The least time in which a card's memory moves {quantity(nbytes, 'B')}")
-    return _closed(figure)
+        duration_axis(ax.xaxis)
+        finish(figure, ax, f"The least time in which a card's memory moves {quantity(nbytes, 'B')}")
+    return closed(figure)
 
 
 def draw_ten_launches(m: Measurement) -> Figure:
@@ -77,9 +85,9 @@ def draw_ten_launches(m: Measurement) -> Figure:
         ax.annotate(f"finished: {duration(finished)}", (finished, 0.5), ha="right", va="center", color=BLUE)
         ax.set_yticks([1, 0], ["host", "GPU"])
         ax.set(ylim=(-0.55, 1.5), xlim=(0, finished * 1.005), xlabel="time since the first launch")
-        _duration_axis(ax.xaxis)
-        _finish(figure, ax, f"Ten launches, {m.label}")
-    return _closed(figure)
+        duration_axis(ax.xaxis)
+        finish(figure, ax, f"Ten launches, {m.label}")
+    return closed(figure)
 
 
 def draw_bandwidths(m: Measurement) -> Figure:
@@ -101,9 +109,9 @@ def draw_bandwidths(m: Measurement) -> Figure:
             ax.annotate("data sheet", where, (0, 2), textcoords="offset points", ha="center", color=ORANGE)
         ax.set_yticks(range(len(rows)), [row["kernel"] for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="GB/s of bytes read and written")
-        _count_axis(ax.xaxis)
-        _finish(figure, ax, f"{count(m.value['n'])} float32, {m.label}", pad=14 if card else 6)
-    return _closed(figure)
+        count_axis(ax.xaxis)
+        finish(figure, ax, f"{count(m.value['n'])} float32, {m.label}", pad=14 if card else 6)
+    return closed(figure)
 
 
 def draw_grid_sizes(m: Measurement) -> Figure:
@@ -115,10 +123,10 @@ def draw_grid_sizes(m: Measurement) -> Figure:
         ax.axvline(multiprocessors, color=GREY, lw=1, ls="--")
         ax.annotate(f"one block a multiprocessor ({multiprocessors})", (multiprocessors * 1.15, 60), color=GREY)
         ax.set(xscale="log", ylim=(0, None), xlabel=f"blocks of {m.value['block']} threads", ylabel="GB/s")
-        _count_axis(ax.xaxis)
-        _count_axis(ax.yaxis)
-        _finish(figure, ax, f"Grid-stride loop, {m.label}")
-    return _closed(figure)
+        count_axis(ax.xaxis)
+        count_axis(ax.yaxis)
+        finish(figure, ax, f"Grid-stride loop, {m.label}")
+    return closed(figure)
 
 
 COPIES = (
@@ -141,11 +149,11 @@ def draw_copies(m: Measurement) -> Figure:
                 sizes, rates, style, marker="o", ms=3, color=colour, label=f"{label}: {_three_digits(rates[-1])} GB/s"
             )
         ax.set(xscale="log", yscale="log", xlabel="bytes copied", ylabel="GB/s")
-        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: _short(quantity(v, "B"))))
-        _count_axis(ax.yaxis)
+        bytes_axis(ax.xaxis)
+        count_axis(ax.yaxis)
         ax.legend(title="largest size:", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-        _finish(figure, ax, f"Copies, {m.label}")
-    return _closed(figure)
+        finish(figure, ax, f"Copies, {m.label}")
+    return closed(figure)
 
 
 def draw_one_multiply(m: Measurement) -> Figure:
@@ -186,38 +194,11 @@ def _times(sizes: list[int], lines: tuple[Line, ...], xlabel: str, title: str) -
         ax.set(xscale="log", yscale="log", xlabel=xlabel)
         ax.set_xticks(sizes, [count(n) for n in sizes], rotation=25 if len(sizes) > 6 else 0, minor=False)
         ax.minorticks_off()
-        _duration_axis(ax.yaxis)
+        duration_axis(ax.yaxis)
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
-        _finish(figure, ax, title)
-    return _closed(figure)
-
-
-def _short(text: str) -> str:
-    """ "10.0 kB" as "10 kB", for round numbers on an axis."""
-    number, unit = text.split(" ")
-    return f"{float(number):g} {unit}"
-
-
-def _duration_axis(axis) -> None:
-    axis.set_major_formatter(FuncFormatter(lambda v, _: _short(duration(v)) if v > 0 else "0"))
+        finish(figure, ax, title)
+    return closed(figure)
 
 
 def _three_digits(rate: float) -> str:
     return count(round(rate)) if rate >= 100 else f"{rate:.3g}"
-
-
-def _count_axis(axis) -> None:
-    axis.set_major_formatter(FuncFormatter(lambda v, _: count(int(v)) if v >= 1 else f"{v:g}"))
-
-
-def _finish(figure: Figure, ax: Axes, title: str, pad: float = 6) -> None:
-    ax.set_title(title, loc="left", weight="bold", pad=pad)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color=PALE, lw=0.6)
-    ax.set_axisbelow(True)
-    figure.tight_layout()
-
-
-def _closed(figure: Figure) -> Figure:
-    plt.close(figure)
-    return figure

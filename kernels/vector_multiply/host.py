@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from warplab import cp
+from warplab.device_arguments import check_array
 
 SOURCE = Path(__file__).with_name("vector_multiply.cu")
 BLOCK = 256  # threads a block
@@ -121,33 +122,6 @@ def multiply(a: Any, b: Any, out: Any, kernel: str = "cuda_float4", *, block: in
 def check_arrays(a: Any, b: Any, out: Any, alignment: int = 4) -> None:
     """Raises TypeError or ValueError, naming array and remedy, unless a kernel can take these arrays."""
     for name, array in (("a", a), ("b", b), ("out", out)):
-        interface = getattr(array, "__cuda_array_interface__", None)
-        if interface is None:
-            raise TypeError(f"{name} is a {type(array).__name__} in host memory; copy it with cp.asarray({name})")
-        if np.dtype(interface["typestr"]) != np.float32:
-            raise ValueError(f"{name} is {np.dtype(interface['typestr'])}; the kernels take float32")
-        if tuple(interface["shape"]) != tuple(out.shape):
-            raise ValueError(
-                f"{name} has shape {tuple(interface['shape'])} and out {tuple(out.shape)}; they must agree"
-            )
-        if not _contiguous(interface):
-            raise ValueError(f"{name} is not contiguous; copy it with cp.ascontiguousarray({name})")
-        offset = interface["data"][0] % alignment
-        if offset:
-            raise ValueError(
-                f"{name} starts {offset} bytes past a multiple of {alignment}, and a float4 access needs a "
-                f"multiple; copy it with {name}.copy(), or choose a kernel without float4"
-            )
-
-
-def _contiguous(interface: dict[str, Any]) -> bool:
-    """Whether the array has no gaps in C order."""
-    strides = interface.get("strides")
-    if strides is None:
-        return True
-    expected = np.dtype(interface["typestr"]).itemsize
-    for length, stride in zip(reversed(interface["shape"]), reversed(strides), strict=True):
-        if length > 1 and stride != expected:
-            return False
-        expected *= length
-    return True
+        check_array(name, array, alignment=alignment)
+        if tuple(array.shape) != tuple(out.shape):
+            raise ValueError(f"{name} has shape {tuple(array.shape)} and out {tuple(out.shape)}; they must agree")

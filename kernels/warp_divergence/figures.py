@@ -18,12 +18,10 @@ from matplotlib.ticker import FuncFormatter, LogLocator
 
 from kernels.warp_divergence.order import LETTERS
 from warplab import timeline_figure
+from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, duration_axis, finish
 from warplab.recordings import Measurement
-from warplab.tables import count, duration
+from warplab.tables import count
 
-FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
-DPI = 90
-BLUE, ORANGE, GREEN, PINK, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B6B6B", "#D9D9D9"
 COLOURS = dict(zip(LETTERS, timeline_figure.COLOURS, strict=False))  # those of the letters in the lesson's timelines
 WARP = 32
 
@@ -47,8 +45,8 @@ def draw_order(m: Measurement, kernel: str = "ordered") -> Figure:
             ax.annotate(letter["letter"], where, ha="center", va="center", color="white", weight="bold")
         ax.set(ylim=(WARP, 0), xlim=(0, ends[-1]), xlabel="clocks of the multiprocessor", ylabel="lane")
         ax.set_yticks([0, 4, 8, 16, 24, 32])
-        _finish(figure, ax, f"{kernel}: {row['sequence']}, {m.label}")
-    return _closed(figure)
+        finish(figure, ax, f"{kernel}: {row['sequence']}, {m.label}")
+    return closed(figure)
 
 
 def draw_paths(m: Measurement) -> Figure:
@@ -65,10 +63,10 @@ def draw_paths(m: Measurement) -> Figure:
         ax.set_xticks(ways, [str(k) for k in ways])
         ax.minorticks_off()
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        _duration_axis(ax.yaxis)
+        duration_axis(ax.yaxis)
         ax.legend(frameon=False)
-        _finish(figure, ax, f"{count(m.value['n'])} threads, {m.value['steps']} steps, {m.label}")
-    return _closed(figure)
+        finish(figure, ax, f"{count(m.value['n'])} threads, {m.value['steps']} steps, {m.label}")
+    return closed(figure)
 
 
 def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
@@ -91,14 +89,14 @@ def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
             ax.plot(1 / times, times, "--", color=GREY, lw=1, label="time = 1 / efficiency")
             ax.set(xlabel="warp efficiency (simulator)", ylabel="time, relative")
             ax.legend(frameon=False, loc="upper right" if ax is axes[0] else "lower left")
-            _finish(figure, ax, "")
+            finish(figure, ax, "")
         axes[0].set(xscale="log", yscale="log")
         for axis in (axes[0].xaxis, axes[0].yaxis):
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
         axes[1].set(xlim=(0, 1.05), ylim=(0.5, 1.08 * axes[1].dataLim.y1))
         axes[0].set_title(f"Efficiency and time, {tasks.label}", loc="left", weight="bold")
         figure.tight_layout()
-    return _closed(figure)
+    return closed(figure)
 
 
 def _curve(ax: Axes, name: str, points: list[tuple[float, float, str]], colour: str) -> None:
@@ -146,7 +144,7 @@ def draw_lanes(values: np.ndarray, offsets: Sequence[int], used: np.ndarray | No
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
         figure.tight_layout()
-    return _closed(figure)
+    return closed(figure)
 
 
 def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> Figure:
@@ -172,7 +170,7 @@ def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> F
             ax.set_yticks([])
         bar = figure.colorbar(axes[-1].images[0], ax=axes, fraction=0.015, pad=0.01)
         bar.set_label("share of a warp's lanes that are busy")
-    return _closed(figure)
+    return closed(figure)
 
 
 def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
@@ -202,10 +200,10 @@ def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
         ax.set(
             ylim=(len(rows) - 0.4, -0.6), xscale="log", xlim=(1, 12 * m.value["copy_gbps"]), xlabel="GB/s (logarithmic)"
         )
-        _finish(figure, ax, "")
+        finish(figure, ax, "")
         figure.suptitle(f"{count(m.value['n'])} elements, {by} {value}, {m.label}", fontsize=9, weight="bold")
         figure.tight_layout()
-    return _closed(figure)
+    return closed(figure)
 
 
 def _by_kernel(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -228,20 +226,3 @@ def _find(rows: list[dict[str, Any]], key: str, value: str) -> dict[str, Any]:
     if row is None:
         raise ValueError(f"{key} {value!r} was not measured; measured are {', '.join(row[key] for row in rows)}")
     return row
-
-
-def _duration_axis(axis) -> None:
-    axis.set_major_formatter(FuncFormatter(lambda v, _: duration(v) if v > 0 else "0"))
-
-
-def _finish(figure: Figure, ax: Axes, title: str, pad: float = 6) -> None:
-    ax.set_title(title, loc="left", weight="bold", pad=pad)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(color=PALE, lw=0.6)
-    ax.set_axisbelow(True)
-    figure.tight_layout()
-
-
-def _closed(figure: Figure) -> Figure:
-    plt.close(figure)
-    return figure

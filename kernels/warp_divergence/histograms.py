@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.host import BLOCK, blocks, check_array, kernel, resident_blocks
+from kernels.warp_divergence.host import BLOCK, blocks, kernel, resident_blocks
 from warplab import cuda
+from warplab.device_arguments import check_array
 
 BINS = 256
 STEPS = ("global", "matched", "partition", "shared", "vector", "columns")
@@ -29,8 +30,8 @@ def histogram(x: Any, bins: Any, name: str = "cuda_histogram_columns") -> Any:
 def plan(x: Any, bins: Any, name: str) -> Callable[[], None]:
     """Checks the arguments of `histogram` and returns a function that clears `bins` and launches."""
     chosen = kernel(name)
-    check_array("x", x, np.uint8)
-    check_array("bins", bins, np.uint32, (BINS,))
+    check_array("x", x, (None,), dtype=np.uint8)
+    check_array("bins", bins, (BINS,), dtype=np.uint32)
     if x.size >= 2**32:
         raise ValueError(f"x has {x.size} elements; counts of 32 bits hold fewer than 2^32")
     grid, block = shape(name, x.size)

@@ -153,30 +153,6 @@ def resident_blocks(chosen: Kernel, block: int, shared_bytes: int = 0) -> int:
     return of_one * cupy.cuda.Device().attributes["MultiProcessorCount"]
 
 
-def check_array(name: str, array: Any, dtype: Any, shape: tuple | None = None) -> None:
-    """Raises TypeError or ValueError, naming array and remedy, unless a kernel can take this array.
-
-    `dtype`: a NumPy dtype or several. `shape`: None for any of one axis.
-    """
-    interface = getattr(array, "__cuda_array_interface__", None)
-    if interface is None:
-        raise TypeError(f"{name} is a {type(array).__name__} in host memory; copy it with cp.asarray({name})")
-    allowed = [np.dtype(d) for d in (dtype if isinstance(dtype, tuple) else (dtype,))]
-    if np.dtype(interface["typestr"]) not in allowed:
-        raise ValueError(
-            f"{name} is {np.dtype(interface['typestr'])}; the kernel takes {' or '.join(d.name for d in allowed)}"
-        )
-    found = tuple(interface["shape"])
-    if (shape is None and len(found) != 1) or (shape is not None and found != shape):
-        raise ValueError(f"{name} has shape {found}; it must be {'of one axis' if shape is None else shape}")
-    strides, expected = interface.get("strides"), np.dtype(interface["typestr"]).itemsize
-    if strides is not None:
-        for length, stride in zip(reversed(found), reversed(strides), strict=True):
-            if length > 1 and stride != expected:
-                raise ValueError(f"{name} is not contiguous; copy it with cp.ascontiguousarray({name})")
-            expected *= length
-
-
 def check_block(block: int) -> None:
     """ValueError unless a block of so many threads is made of whole warps."""
     if not WARP <= block <= MAX_BLOCK or block % WARP:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.host import BLOCK, WARP, blocks, check_array, check_block, kernel
+from kernels.warp_divergence.host import BLOCK, WARP, blocks, check_block, kernel
+from warplab.device_arguments import check_array
 
 
 def warp_sums(x: Any, out: Any, name: str = "cuda_warp_sums", *, block: int = BLOCK) -> Any:
@@ -30,8 +31,8 @@ def warp_scans(x: Any, out: Any, name: str = "cuda_warp_scans", *, block: int = 
 def _launch(name: str, x: Any, out: Any, length: int, block: int) -> Any:
     chosen = kernel(name)
     check_block(block)
-    check_array("x", x, np.int32)
-    check_array("out", out, np.int32, (length,))
+    check_array("x", x, (None,), dtype=np.int32)
+    check_array("out", out, (length,), dtype=np.int32)
     if x.size:
         arguments = (x, out, np.int32(x.size)) if chosen.file else (x, out)
         chosen.launch(blocks(x.size, block), block, arguments)

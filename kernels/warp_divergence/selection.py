@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.host import BLOCK, PIPELINED_ITEMS, TYPES, blocks, check_array, kernel, resident_blocks
+from kernels.warp_divergence.host import BLOCK, PIPELINED_ITEMS, TYPES, blocks, kernel, resident_blocks
 from warplab import backend, cp, cuda
+from warplab.device_arguments import check_array
 
 # Steps by name, and whether they keep the order.
 APPENDING = ("append", "append_ballot", "append_coalesced")
@@ -35,9 +36,9 @@ def plan(x: Any, threshold: float, out: Any, count: Any, name: str) -> Callable[
     """Checks the arguments of `select`, allocates the workspace and returns a function that launches."""
     if name not in NAMES:
         raise ValueError(f"there is no selection {name!r}; choose one of {', '.join(NAMES)}")
-    check_array("x", x, tuple(TYPES))
-    check_array("out", out, x.dtype)
-    check_array("count", count, np.uint64, (1,))
+    check_array("x", x, (None,), dtype=tuple(TYPES))
+    check_array("out", out, (None,), dtype=x.dtype)
+    check_array("count", count, (1,), dtype=np.uint64)
     if out.size < x.size:
         raise ValueError(f"out has {out.size} elements; {x.size} may be selected")
     if not x.size:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.host import BLOCK, MAX_BLOCK, WARP, blocks, check_array, kernel, resident_blocks
+from kernels.warp_divergence.host import BLOCK, MAX_BLOCK, WARP, blocks, kernel, resident_blocks
 from warplab import backend, cp
+from warplab.device_arguments import check_array
 
 CHUNK = 32  # tasks that a warp takes from the queue at a time; the fastest of 32, 64, 256 and 1024 on an H100
 QUEUE_BLOCKS = 4  # a multiprocessor, for queues: the fastest of 2, 4 and 8 on an H100
@@ -39,9 +40,9 @@ def uneven(trips: Any, order: Any, out: Any, name: str = "cuda_uneven") -> Any:
     `name`: "cuda_uneven" or "numba_uneven". TypeError, ValueError for what does not fit.
     """
     chosen = kernel(name)
-    check_array("trips", trips, np.int32)
-    check_array("order", order, np.int32, tuple(trips.shape))
-    check_array("out", out, np.float32, tuple(trips.shape))
+    check_array("trips", trips, (None,), dtype=np.int32)
+    check_array("order", order, tuple(trips.shape), dtype=np.int32)
+    check_array("out", out, tuple(trips.shape))
     if trips.size:
         length = (np.int32(trips.size),) if chosen.file else ()
         chosen.launch(blocks(trips.size), BLOCK, (trips, order, out, *length))
@@ -55,8 +56,8 @@ def collatz(first: int, order: Any, out: Any, name: str = "cuda_collatz") -> Any
     first + length must be below 2^32, and values on the way below 2^64. `name`: "cuda_collatz" or "numba_collatz".
     """
     chosen = kernel(name)
-    check_array("order", order, np.int32)
-    check_array("out", out, np.int32, tuple(order.shape))
+    check_array("order", order, (None,), dtype=np.int32)
+    check_array("out", out, tuple(order.shape), dtype=np.int32)
     _check_first(first, out.size)
     if out.size:
         length = (np.int32(out.size),) if chosen.file else ()
@@ -66,7 +67,7 @@ def collatz(first: int, order: Any, out: Any, name: str = "cuda_collatz") -> Any
 
 def collatz_queue(first: int, out: Any, *, chunk: int = CHUNK) -> Any:
     """`collatz` with the tasks taken from a queue, `chunk` (at least 32) at a time by a warp."""
-    check_array("out", out, np.int32)
+    check_array("out", out, (None,), dtype=np.int32)
     _check_first(first, out.size)
     _check_chunk(chunk)
     if out.size:
@@ -113,9 +114,9 @@ def row_sums(start: Any, value: Any, out: Any, name: str = "cuda_row_sums_warp")
     "numba_row_sums_warp".
     """
     chosen = kernel(name)
-    check_array("value", value, np.int32)
-    check_array("out", out, np.int32)
-    check_array("start", start, np.int32, (out.size + 1,))
+    check_array("value", value, (None,), dtype=np.int32)
+    check_array("out", out, (None,), dtype=np.int32)
+    check_array("start", start, (out.size + 1,), dtype=np.int32)
     if out.size:
         length = (np.int32(out.size),) if chosen.file else ()
         threads = out.size * (1 if name.endswith("thread") else WARP)
@@ -147,7 +148,7 @@ def _check_image(out: Any, limit: int) -> int:
         raise ValueError(
             f"out has shape {getattr(out, 'shape', None)}; it must be square, of at most 32768 pixels a row"
         )
-    check_array("out", out, np.int32, (pixels, pixels))
+    check_array("out", out, (pixels, pixels), dtype=np.int32)
     if limit < 1:
         raise ValueError(f"limit is {limit}; at least one pass is needed")
     return pixels

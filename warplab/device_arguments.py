@@ -1,0 +1,65 @@
+"""Checks of the device arrays that a function is given before it hands them to a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+_RANKS = {1: "of one axis", 2: "a matrix, of two axes", 3: "of three axes"}
+
+
+def check_array(
+    name: str,
+    array: Any,
+    shape: tuple[int | None, ...] | None = None,
+    *,
+    dtype: Any = np.float32,
+    alignment: int = 1,
+) -> None:
+    """Raises TypeError or ValueError, naming array and remedy, unless `array` is on the device and as asked for.
+
+    `array`: of CuPy or Numba; it must have no gaps in C order. `shape`: None for any; None for the length of an axis
+    leaves that one open. `dtype`: what NumPy takes for one, or a tuple of several. `alignment`: bytes that its address
+    must be a multiple of.
+    """
+    interface = getattr(array, "__cuda_array_interface__", None)
+    if interface is None:
+        raise TypeError(f"{name} is a {type(array).__name__} in host memory; copy it with cp.asarray({name})")
+    found, held = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    allowed = [np.dtype(d) for d in (dtype if isinstance(dtype, tuple) else (dtype,))]
+    if held not in allowed:
+        raise ValueError(f"{name} is {held}; the kernel takes {' or '.join(d.name for d in allowed)}")
+    if shape is not None and not _fits(found, shape):
+        wanted = _RANKS[len(shape)] if set(shape) == {None} else shape
+        raise ValueError(f"{name} has shape {found}; it must be {wanted}")
+    if not _contiguous(found, interface.get("strides"), held.itemsize):
+        raise ValueError(f"{name} is not contiguous, row after row; copy it with cp.ascontiguousarray({name})")
+    offset = interface["data"][0] % alignment
+    if offset:
+        raise ValueError(
+            f"{name} starts {offset} bytes past a multiple of {alignment}, which accesses of {alignment} bytes need; "
+            f"copy it with {name}.copy(), or choose a kernel without them"
+        )
+
+
+def check_apart(name: str, array: Any, out: Any) -> None:
+    """Raises ValueError if `array` and `out` share memory: the kernel would read what it has written."""
+    starts = [x.__cuda_array_interface__["data"][0] for x in (array, out)]
+    if starts[0] < starts[1] + out.nbytes and starts[1] < starts[0] + array.nbytes:
+        raise ValueError(f"{name} and out overlap, and the kernel does not work in place; give out memory of its own")
+
+
+def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    return len(found) == len(shape) and all(want in (None, have) for have, want in zip(found, shape, strict=True))
+
+
+def _contiguous(shape: Sequence[int], strides: Sequence[int] | None, itemsize: int) -> bool:
+    """Whether an array has no gaps in C order; no strides mean so."""
+    expected = itemsize
+    for length, stride in zip(reversed(shape), reversed(strides or ()), strict=False):
+        if length > 1 and stride != expected:
+            return False
+        expected *= length
+    return True
