@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -14,6 +15,14 @@ from warplab import backend
 # The first example of a test may compile a kernel, which takes longer than hypothesis' limit of 200 ms.
 settings.register_profile("warplab", deadline=None, print_blob=True)
 settings.load_profile("warplab")
+
+MAIN = sys.modules["__main__"]
+
+
+@pytest.fixture(autouse=True)
+def _pytest_stays_the_main_module():
+    """An IPython shell puts its own there; a shell that was reset leaves it empty, and `spawn` cannot start from it."""
+    sys.modules["__main__"] = MAIN
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
