@@ -17,7 +17,7 @@ LABS ?= $(patsubst kernels/%/benchmark.py,%,$(sort $(wildcard kernels/*/benchmar
 # JupyterLab refuses to run as root unless told so; in a container root is the usual user.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-gpu bench record compare-ncu differential bench-simulator exercises notebooks doctor pins setup clean
+.PHONY: help lab test test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks doctor pins setup clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -50,6 +50,9 @@ differential: setup ## 2,400 random kernels in the simulator against results rec
 
 bench-simulator: setup ## the simulator's speed against Numba's own
 	$(BIN)/python -m warplab.simulator_speed
+
+bench-grading: setup ## the grading of a class of 300, and its speed against nbgrader's own
+	$(BIN)/python -m tests.grading_speed
 
 exercises: setup ## generate exercises/ from solutions/, as nbgrader does
 	$(BIN)/python -m warplab.checks.release

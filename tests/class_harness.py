@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import shutil
 import sqlite3
@@ -128,18 +129,56 @@ def scores(root: Path, assignment: str = TINY) -> dict[str, list[float | None]]:
 @dataclass(frozen=True)
 class Student:
     """A generated student of exercise 01. `answers`: answer cell -> what stands in it: "solution", "blank", or the name
-    of a mutant. `expected`: test cell -> points.
+    of a mutant. `expected`: test cell -> points. `hostile`: what was done beyond answering, of HOSTILE, or "".
     """
 
     name: str
     answers: dict[str, str]
     expected: dict[str, float]
+    hostile: str
+    status: str
 
 
-def generated_class(root: Path, count: int, topic: str = "01_vector_multiply", seed: int = 1) -> list[Student]:
+# Attacks without a wait: name -> (a cell of the student's own, is it the first cell?, status). None changes a point:
+# what is tested before a process ends counts. tests/attacks has those that are after one test, or take their time.
+HOSTILE = {
+    "patches": (
+        "import numpy.testing, warplab.checks\n"
+        "for name in ('kernel', 'function', 'examples', 'array'):\n"
+        "    setattr(warplab.checks, name, lambda *arguments, **options: None)\n"
+        "numpy.testing.assert_allclose = numpy.testing.assert_array_equal = lambda *arguments, **options: None",
+        True,
+        "graded",
+    ),
+    "reads": (
+        "import glob, os\n"
+        "for path in glob.glob('/**/solutions/**', recursive=True) + glob.glob('/**/gradebook.db', recursive=True):\n"
+        "    print(open(path, 'rb').read())\n"
+        "print(In, dict(os.environ))",
+        False,
+        "graded",
+    ),
+    "floods": ("for number in range(200):\n    print('x' * 100_000)", False, "graded"),
+    "grabs": ("much = bytearray(100 << 30)", True, "graded"),
+    "forks": ("import os\nif os.fork() == 0:\n    os.setsid()\n    import time\n    time.sleep(3600)", False, "graded"),
+    "exits": ("import os\nos._exit(0)", False, "student_crash"),
+    "kills": (
+        "import os, signal\nfor number in (os.getppid(), 1, -1, os.getpid()):\n"
+        "    try:\n        os.kill(number, signal.SIGKILL)\n    except OSError:\n        pass",
+        False,
+        "student_crash",
+    ),
+    "deletes tests": ("", False, "graded"),
+}
+
+
+def generated_class(
+    root: Path, count: int, topic: str = "01_vector_multiply", seed: int = 1, hostile: float = 0.0
+) -> list[Student]:
     """Make `root` a course in which `count` students have handed in `topic`, with the score that each must get.
 
-    Of the answers about half are the solution, a tenth blank, the others wrong answers of tests/mutants/.
+    Of the answers about half are the solution, a tenth blank, the others wrong answers of tests/mutants/. The part
+    `hostile` of the students attacks, too, in all ways of HOSTILE in turn.
     """
     rng = random.Random(seed)
     root.mkdir(parents=True, exist_ok=True)
@@ -152,7 +191,8 @@ def generated_class(root: Path, count: int, topic: str = "01_vector_multiply", s
     wrong: dict[str, list] = {}
     for mutant in mutants(topic):
         wrong.setdefault(mutant.problem, []).append(mutant)
-    students = []
+    students: list[Student] = []
+    attacks = itertools.cycle(HOSTILE)
     for number in range(count):
         notebook = nbformat.from_dict(given)
         cells, answers, expected = cells_by_id(notebook), {}, dict(points)
@@ -167,9 +207,21 @@ def generated_class(root: Path, count: int, topic: str = "01_vector_multiply", s
                 mutant = rng.choice(wrong[answer])
                 answers[answer], cells[answer].source = mutant.path.stem, mutant.cell
                 expected.update(dict.fromkeys(mutant.loses, 0.0))
-        students.append(Student(f"student{number:04}", answers, expected))
+        attack = next(attacks) if rng.random() < hostile else ""
+        status = _attack(notebook, attack) if attack else "graded"
+        students.append(Student(f"student{number:04}", answers, expected, attack, status))
         hand_in(root, students[-1].name, notebook, topic)
     return students
+
+
+def _attack(notebook: NotebookNode, name: str) -> str:
+    """Add an attack of HOSTILE to a submission. Returns the status that it must get."""
+    text, first, status = HOSTILE[name]
+    if text:
+        notebook.cells.insert(0 if first else len(notebook.cells), nbformat.v4.new_code_cell(text))
+    else:
+        notebook.cells = [cell for cell in notebook.cells if not is_grade(cell)]
+    return status
 
 
 def _points(source: NotebookNode) -> dict[str, float]:
