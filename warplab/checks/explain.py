@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -226,6 +227,11 @@ def under_limit(profile: LaunchProfile, counter: str) -> str:
     counts = profile.lines[key]
     active = counts.thread_instructions / counts.warp_instructions
     return f"{_line(profile, key)}\nOf the {WARP_SIZE} lanes of a warp {number(active)} are active here, on average."
+
+
+def products(counts: Mapping[str, float]) -> str:
+    """Matrix products by name, such as "8 of m16n16k16.f32.f16"."""
+    return ", ".join(f"{number(count)} of {name}" for name, count in counts.items()) or "none"
 
 
 def _line(profile: LaunchProfile, place: tuple[str, int]) -> str:

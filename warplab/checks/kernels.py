@@ -26,7 +26,14 @@ Limit = float | Callable[[Size], float]
 Language = Literal["Numba", "CUDA C++"]
 ALIGNMENT = 512  # bytes, as of every allocation
 BAND_ELEMENTS = 8192  # at least, on each side of an array
-_C_TYPES = {"float32": "float", "float64": "double", "int32": "int", "uint32": "unsigned int", "int64": "long long"}
+_C_TYPES = {
+    "float16": "half",
+    "float32": "float",
+    "float64": "double",
+    "int32": "int",
+    "uint32": "unsigned int",
+    "int64": "long long",
+}
 _DESCRIPTIONS = {counter.name: counter.description for counter in COUNTERS}
 
 
@@ -68,6 +75,7 @@ def kernel(
     launches: Iterable[Launch | Callable[[Size], Launch]] = (cover(32), cover(128)),
     limits: Mapping[str, Limit] | None = None,
     least: Mapping[str, Limit] | None = None,
+    products: Mapping[str, Limit] | None = None,
     language: Language | None = None,
     rtol: float = 0.0,
     atol: float = 0.0,
@@ -81,6 +89,8 @@ def kernel(
     `launches`: (blocks, threads a block), each an integer or up to three of them, or functions of n that return it.
     `limits`: counter of `Counts`, or derived property such as "sectors_per_load_request" -> the most that a launch
     may reach, a number or a function of n. `least`: the same for what a launch must reach at least.
+    `products`: name of `LaunchProfile.tensor_operations`, such as "m16n16k16.f32.f16" -> how many of these matrix
+    products a launch makes on tensor cores, exactly and no others.
     `language`: what the kernel must be written in.
     `rtol`, `atol`: tolerance of floating-point results; the default asks for equal values.
     `seed`: repeats an earlier run; each failure names its seed.
@@ -101,7 +111,7 @@ def kernel(
         _fail_if_endless(run(sizes[-1], 0))
     for n in sizes:
         for number in range(len(launches)):
-            _check(run(n, number), limits or {}, least or {})
+            _check(run(n, number), limits or {}, least or {}, products)
     print(f"{name}: right for {_count(len(sizes), 'size')} and {_count(len(launches), 'launch shape')}.")
 
 
@@ -156,8 +166,10 @@ def _fail_if_endless(smallest: _Run) -> None:
             raise
 
 
-def _check(run: _Run, limits: Mapping[str, Limit], least: Mapping[str, Limit]) -> None:
-    counted = bool(limits or least)
+def _check(
+    run: _Run, limits: Mapping[str, Limit], least: Mapping[str, Limit], products: Mapping[str, Limit] | None
+) -> None:
+    counted = bool(limits or least or products is not None)
     profile, buffers = _launch(run, counters=counted)
     if not counted:
         try:
@@ -172,6 +184,8 @@ def _check(run: _Run, limits: Mapping[str, Limit], least: Mapping[str, Limit]) -
             kind="not written",
         )
     _check_arrays(run, buffers, profile.counts)
+    if products is not None:
+        _check_products(run, profile, products)
     _check_limits(run, profile, limits)
     _check_least(run, profile, least)
 
@@ -400,6 +414,32 @@ def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray, c
             got=f"{name}{place} = {flat[at]}",
             look_at=explain.wrong_values(flat, wanted, wrong, got.shape, counts),
         )
+
+
+def _check_products(run: _Run, profile: LaunchProfile, products: Mapping[str, Limit]) -> None:
+    wanted = {name: count(run.n) if callable(count) else count for name, count in products.items()}
+    got = profile.tensor_operations
+    if got == wanted:
+        return
+    if not got:
+        problem, look_at = "the tensor cores do nothing.", "what computes the sums: the ordinary cores?"
+    elif got.keys() - wanted.keys():
+        problem = "it makes matrix products of another kind on the tensor cores."
+        look_at = "the shape, and the types of the factors and of the sums"
+    else:
+        many = sum(got.values()) > sum(wanted.values())
+        problem = f"too {'many' if many else 'few'} matrix products on the tensor cores."
+        look_at = "how many tiles there are, how many steps each takes, and whether " + (
+            "one of them is made twice" if many else "each of them is made"
+        )
+    raise run.failed(
+        problem,
+        expected=explain.products(wanted),
+        got=explain.products(got),
+        look_at=look_at,
+        kind="limit",
+        counter="tensor_operations",
+    )
 
 
 def _check_limits(run: _Run, profile: LaunchProfile, limits: Mapping[str, Limit]) -> None:
