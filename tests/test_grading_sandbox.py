@@ -540,6 +540,11 @@ def test_outside_is_out_of_reach(boxed, tmp_path, monkeypatch):
     abstract.bind(f"\0{canary}")
     abstract.listen()
     course = sandboxes.COURSE
+    # A home that holds the course or its Python is there, with nothing but the way to them.
+    home = Path.home().resolve()
+    bound = [Path(path).resolve() for path in (course, sys.prefix, sys.base_prefix)]
+    on_the_way = {path.relative_to(home).parts[0] for path in bound if path.is_relative_to(home)}
+    homes = {home.name} if home.parent == Path("/home") and on_the_way else set()
     texts, ended = run(
         boxed,
         f"""
@@ -557,8 +562,9 @@ attempt('file', lambda: open('{tmp_path}/secret').read())
 attempt('folder', lambda: os.listdir('{tmp_path}'))
 attempt('course', lambda: [p for p in ('{course}/solutions', '{course}/tests', '{course}/.git', '/course/solutions')
                            if os.path.exists(p)])
-attempt('root', lambda: [n for n in os.listdir('/root') if n != '.pyenv'])
-attempt('home', lambda: os.listdir('/home'))
+attempt('home', lambda: [n for n in os.listdir('{home}') if n not in {on_the_way}])
+attempt('homes', lambda: [n for n in os.listdir('/home') if n not in {homes or [""]}])
+attempt('root', lambda: [n for n in os.listdir('/root') if '{home}' != '/root'])
 attempt('etc', lambda: open('/etc/shadow').read() + open('/etc/passwd').read())
 attempt('other socket', lambda: connect('{tmp_path}/other'))
 attempt('abstract', lambda: connect('\\0{canary}'))
