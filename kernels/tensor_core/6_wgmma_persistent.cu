@@ -1,0 +1,173 @@
+// 6. Step 5 with a warpgroup that only loads, blocks that stay, clusters that share tiles, and TMA for C, too.
+// Changed: one thread of the first warpgroup loads, as far ahead as there are stages; the other two multiply, and one of
+// them never waits for the other. Registers move from the first to them (setmaxnreg). Blocks stay on their
+// multiprocessor and take tile after tile, so that the next tile is loaded while C is written. Blocks of a cluster lie
+// one below the other and need the same tiles of B: each loads a share of these for all (multicast). C goes through
+// shared memory, whence TMA writes it while the next products run.
+// Expected: the tensor cores wait only for the first stage of the first tile and while both warpgroups write C to shared
+// memory: some 2 % of the time at k = 8192. A pair of blocks loads a third less from the L2 cache.
+// n is a multiple of 8, for float32 results of 4; k of 8. RESULT: type of C. STAGES: pairs of tiles in shared memory.
+// CLUSTER: blocks of a cluster. GROUP: clusters' tiles of C run down before the next column. The grid is whole clusters.
+#include "hopper.cuh"
+
+#ifndef RESULT
+#define RESULT float
+#endif
+#ifndef STAGES
+#define STAGES 4
+#endif
+#ifndef CLUSTER
+#define CLUSTER 2
+#endif
+#ifndef GROUP
+#define GROUP 8
+#endif
+
+constexpr int CONSUMERS = 2;                     // warpgroups that multiply
+constexpr int BM = 64 * CONSUMERS, BN = 256;     // rows and columns of the tile of C that a block computes
+constexpr int BK = 64;                           // depth of the tiles it loads
+constexpr int THREADS = 128 * (1 + CONSUMERS);
+constexpr int A_BYTES = BM * LINE_BYTES, BOX_BYTES = BK * LINE_BYTES, BOXES = BN / 64;
+constexpr int STAGE_BYTES = A_BYTES + BOXES * BOX_BYTES;
+constexpr int C_COLUMNS = LINE_BYTES / sizeof(RESULT), C_BYTES = 64 * LINE_BYTES;  // of a box of C
+static_assert(BOXES % CLUSTER == 0, "each block of a cluster loads equally many boxes of B");
+
+// Two neighbouring results of row `row` of a box of C, from column `column`, to where the swizzle puts them.
+__device__ __forceinline__ void keep2(unsigned box, int row, int column, float x, float y, float) {
+    const unsigned to = box + row * LINE_BYTES + ((column / 4) ^ (row % 8)) * 16 + column % 4 * 4;
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
+}
+
+__device__ __forceinline__ void keep2(unsigned box, int row, int column, float x, float y, half) {
+    const unsigned to = box + row * LINE_BYTES + ((column / 8) ^ (row % 8)) * 16 + column % 8 * 2;
+    const half2 both = __floats2half2_rn(x, y);
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(*reinterpret_cast<const unsigned *>(&both)) : "memory");
+}
+
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
+    tensor_core_wgmma_persistent(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
+                                 const __grid_constant__ TensorMap c_map, int m, int n, int k) {
+    extern __shared__ unsigned char memory[];
+    __shared__ unsigned long long full[STAGES], empty[STAGES];
+    const unsigned tiles = (shared_address(memory) + 1023) / 1024 * 1024;  // the swizzle repeats after 1024 bytes
+    const unsigned full_at = shared_address(full), empty_at = shared_address(empty);
+    const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+    const int rank = blockIdx.x % CLUSTER, steps = (k - 1) / BK + 1;
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; stage++) {
+            barrier_init(full_at + 8 * stage, 1);                          // the arrival that announces the bytes
+            barrier_init(empty_at + 8 * stage, CLUSTER * CONSUMERS * 4);  // each warp that reads what is loaded here
+        }
+        fence_barrier_init();
+    }
+    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+
+    // Tiles of clusters, CLUSTER tiles of blocks high.
+    const int height = (m - 1) / (BM * CLUSTER) + 1, width = (n - 1) / BN + 1;
+    const int first = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
+    auto corner = [&](int tile, int &row, int &column) {
+        const int start = tile / (GROUP * width) * GROUP, rows = min(GROUP, height - start);
+        const int place = tile - start * width;
+        row = ((start + place % rows) * CLUSTER + rank) * BM;
+        column = place / rows * BN;
+    };
+    int stage = 0, parity = 0, row, column;  // parity: of the phase that the stage's barriers are in
+    auto advance = [&]() {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    };
+
+    if (group == 0) {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x == 0) {
+            for (int tile = first; tile < height * width; tile += clusters) {
+                corner(tile, row, column);
+                for (int step = 0; step < steps; step++) {
+                    const unsigned to = tiles + stage * STAGE_BYTES, barrier = full_at + 8 * stage;
+                    barrier_wait(empty_at + 8 * stage, parity ^ 1);
+                    barrier_expect(barrier, STAGE_BYTES);
+                    load_box(to, a_map, step * BK, row, barrier);
+                    for (int i = 0; i < BOXES / CLUSTER; i++) {
+                        const int box = i * CLUSTER + rank;
+                        const unsigned b_to = to + A_BYTES + box * BOX_BYTES;
+                        if (CLUSTER > 1) {
+                            load_box_for((1 << CLUSTER) - 1, b_to, b_map, column + box * 64, step * BK, barrier);
+                        } else {
+                            load_box(b_to, b_map, column + box * 64, step * BK, barrier);
+                        }
+                    }
+                    advance();
+                }
+            }
+        }
+        __syncwarp();
+    } else {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        const int consumer = group - 1;
+        const unsigned boxes = tiles + STAGES * STAGE_BYTES + consumer * 2 * C_BYTES;  // two of C
+        const bool one = threadIdx.x % 128 == 0;
+        auto release = [&](int done) {
+            if (lane < CLUSTER) {
+                barrier_arrive(empty_at + 8 * done, lane);
+            }
+        };
+        for (int tile = first; tile < height * width; tile += clusters) {
+            corner(tile, row, column);
+            float sum[128];
+            int before = 0;
+            for (int step = 0; step < steps; step++) {
+                const unsigned a_box = tiles + stage * STAGE_BYTES, b_boxes = a_box + A_BYTES;
+                barrier_wait(full_at + 8 * stage, parity);
+                wgmma_fence();
+#pragma unroll
+                for (int depth = 0; depth < BK; depth += 16) {
+                    wgmma(sum, of_a(a_box, consumer * 64, depth), of_b(b_boxes, depth, BK), step + depth > 0);
+                }
+                wgmma_commit();
+                wgmma_wait<1>();  // for the stage before
+                if (step > 0) {
+                    release(before);
+                }
+                before = stage;
+                advance();
+            }
+            wgmma_wait<0>();
+            settle(sum);
+            release(before);
+
+            // Box after box of C, in two buffers; one thread of the warpgroup asks TMA to write them.
+#pragma unroll
+            for (int part = 0; part < BN / C_COLUMNS; part++) {
+                const unsigned box = boxes + part % 2 * C_BYTES;
+                if (one) {
+                    stores_have_read<1>();
+                }
+                asm volatile("barrier.sync.aligned %0, 128;" ::"r"(1 + consumer) : "memory");
+#pragma unroll
+                for (int j = 0; j < C_COLUMNS / 8; j++) {
+#pragma unroll
+                    for (int h = 0; h < 2; h++) {
+                        const int i = 4 * (part * (C_COLUMNS / 8) + j) + 2 * h;
+                        keep2(box, warp * 16 + h * 8 + lane / 4, j * 8 + lane % 4 * 2, sum[i], sum[i + 1], RESULT());
+                    }
+                }
+                fence_for_tma();
+                asm volatile("barrier.sync.aligned %0, 128;" ::"r"(1 + consumer) : "memory");
+                const int box_row = row + consumer * 64, box_column = column + part * C_COLUMNS;
+                if (one) {
+                    if (box_row < m && box_column < n) {
+                        store_box(c_map, box, box_column, box_row);
+                    }
+                    stores_commit();
+                }
+            }
+        }
+        if (one) {
+            stores_have_read<0>();
+        }
+    }
+    // No block ends while others of its cluster may still write to its shared memory or arrive at its barriers.
+    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}

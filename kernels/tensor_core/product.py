@@ -1,0 +1,105 @@
+"""`multiply`: C = A · B by any step of the ladder, with its arguments checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernels.tensor_core import hopper
+from kernels.tensor_core.steps import Step
+from kernels.tensor_core.steps import step as step_of
+from warplab import cp
+from warplab.device_arguments import check_apart, check_array
+
+MAX_GRID_Y = 65535
+RESULTS = (np.dtype(np.float32), np.dtype(np.float16))
+
+
+def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dtype: Any = np.float32) -> Any:
+    """A · B on the tensor cores; returns the result at once, before the kernel has finished.
+
+    `a`: device array, float16, C-contiguous, of shape (m, k); `b`: likewise, of shape (k, n). `out`: likewise, float32
+    or float16, of shape (m, n), without overlap with `a` or `b`; None allocates one of `dtype`. `step`: a name or
+    number in STEPS. Sums are float32; a float16 result is rounded once, at the end.
+    Steps 1 to 4 take any shape: rows that do not fit a kernel are copied into wider ones with zeros. Steps 5 and 6 do
+    not copy: columns of a and b must be multiples of 8, the arrays start at multiples of 16 bytes.
+    Raises TypeError for arrays in host memory, RuntimeError where the GPU lacks the instructions, ValueError for every
+    other argument that does not fit.
+    """
+    chosen = step_of(step)
+    for name, array in (("a", a), ("b", b)):
+        check_array(name, array, (None, None), dtype=np.float16)
+        if max(array.shape) >= 2**31:
+            raise ValueError(f"{name} has shape {array.shape}; the kernels count rows and columns with 32 bits")
+    (m, k), n = a.shape, b.shape[1]
+    if b.shape[0] != k:
+        raise ValueError(
+            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: the columns of a ({k}) must be as many as the rows "
+            f"of b ({b.shape[0]})"
+        )
+    if out is None:
+        if np.dtype(dtype) not in RESULTS:
+            raise ValueError(f"dtype is {np.dtype(dtype)}; the kernels write float32 or float16")
+        out = cp.empty((m, n), dtype)
+    check_array("out", out, (None, None), dtype=RESULTS)
+    if tuple(out.shape) != (m, n):
+        raise ValueError(f"out has shape {tuple(out.shape)}; the product has {(m, n)}")
+    for name, array in (("a", a), ("b", b)):
+        check_apart(name, array, out)
+    if m == 0 or n == 0:
+        return out  # a grid of no blocks is an invalid launch
+    if k == 0:
+        out.fill(0)
+        return out
+    if chosen.hopper:
+        hopper.require(chosen.name)
+        _check_rows(chosen, a, b, out)
+        chosen.launch(a, b, out)
+    else:
+        _launch_padded(chosen, a, b, out)
+    return out
+
+
+def _check_rows(chosen: Step, a: Any, b: Any, out: Any) -> None:
+    """ValueError for rows that TMA, which wants multiples of 16 bytes, cannot copy."""
+    for name, array in (("a", a), ("b", b), ("out", out)):
+        wide = 16 // array.dtype.itemsize
+        if array.shape[1] % wide:
+            raise ValueError(
+                f"{name} has {array.shape[1]} columns of {array.dtype}; {chosen.name} copies rows by TMA, which needs "
+                f"a multiple of {wide}: pad the matrix with zeros, or take mma_stages"
+            )
+        check_array(name, array, alignment=16, dtype=array.dtype)
+
+
+def _launch_padded(chosen: Step, a: Any, b: Any, out: Any) -> None:
+    """Launches a step on arrays that fit it: those given, or copies with zeros to the right and below."""
+    m, n, k = (
+        -(-size // multiple) * multiple
+        for size, multiple in zip((*out.shape, a.shape[1]), chosen.multiples, strict=True)
+    )
+    if chosen.grid(m, n)[1:] > (MAX_GRID_Y,):
+        raise ValueError(
+            f"a has {a.shape[0]:,} rows; {chosen.name} needs a grid of {chosen.grid(m, n)[1]:,} blocks in y, and "
+            f"{MAX_GRID_Y:,} is the most: take mma_stages"
+        )
+    a, b = (_padded(chosen, x, shape) for x, shape in ((a, (m, k)), (b, (k, n))))
+    fits = tuple(out.shape) == (m, n) and _aligned(chosen, out)
+    c = out if fits else cp.empty((m, n), out.dtype)
+    chosen.launch(a, b, c)
+    if not fits:
+        out[...] = c[: out.shape[0], : out.shape[1]]
+
+
+def _padded(chosen: Step, x: Any, shape: tuple[int, int]) -> Any:
+    """`x` itself where it has that shape and starts where it must, else a copy with zeros to the right and below."""
+    if tuple(x.shape) == shape and _aligned(chosen, x):
+        return x
+    wide = cp.zeros(shape, x.dtype)
+    wide[: x.shape[0], : x.shape[1]] = x
+    return wide
+
+
+def _aligned(chosen: Step, x: Any) -> bool:
+    return x.__cuda_array_interface__["data"][0] % chosen.alignment == 0

@@ -1,0 +1,147 @@
+"""Pictures of lab 05. Those of the ladder take what `measurements` returns, wrapped by `recordings.measure`, and carry
+the measurement's label: measured or recorded, on which GPU, when. The others show what the notebook computed.
+
+Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
+
+from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, closed, finish
+from warplab.tables import count
+
+CURVES = ((BLUE, "o-"), (ORANGE, "s-"), (GREEN, "^-"), (PINK, "D-"), (GREY, "v-"))
+ROWS_OF_LANES = ("#FFFFFF", "#E3EEF6")  # lanes 4g to 4g + 3 have one colour; neighbouring g differ
+
+
+def draw_steps(row: int = 1, column: int = 2, side: int = 16, step: int = 4) -> Figure:
+    """A product of side × side matrices cut into steps: which blocks of A and B go into one block of D.
+
+    `row`, `column`: of the block of D. A step is `step` × `step`; blocks of A and B that meet have one colour.
+    """
+    blocks = side // step
+    shades = [plt.get_cmap("viridis")(0.25 + 0.6 * k / max(1, blocks - 1)) for k in range(blocks)]
+    with plt.rc_context(FONT):
+        figure, axes = plt.subplots(2, 2, figsize=(4.2, 4.2), dpi=DPI)
+        for ax, name in zip(axes.flat, ("", "B", "A", "D"), strict=True):
+            ax.set(xlim=(0, side), ylim=(side, 0), aspect="equal", xticks=[], yticks=[])
+            ax.set_visible(bool(name))
+            for k in range(blocks):
+                place = {"A": (step * k, step * row), "B": (step * column, step * k)}.get(name)
+                if place:
+                    ax.add_patch(Rectangle(place, step, step, color=shades[k]))
+                    x, y = place[0] + step / 2, place[1] + step / 2
+                    ax.text(x, y, str(k), ha="center", va="center", color="white", weight="bold")
+            if name == "D":
+                ax.add_patch(Rectangle((step * column, step * row), step, step, color=ORANGE))
+            for line in range(side + 1):
+                style = {"color": GREY if line % step == 0 else PALE, "lw": 0.9 if line % step == 0 else 0.4}
+                ax.axhline(line, **style)
+                ax.axvline(line, **style)
+            ax.set_title(name, loc="left", weight="bold")
+        figure.tight_layout(pad=0.4)
+    return closed(figure)
+
+
+def draw_fragments(a: np.ndarray, b: np.ndarray, d: np.ndarray, lane: int = 5, n: int = 8) -> Figure:
+    """Which lane holds which element of A, B and D, the matrices standing as in a product; one lane brought out.
+
+    `a`, `b`, `d`: integers of shape (32, elements), the number of the element that a lane holds in each place of its
+    registers, counted by rows of the matrix. `n`: columns of B and D. A cell has the number of its lane; in those of
+    `lane` a small number more, the place in the registers.
+    """
+    m, k = d.size // n, b.size // n
+    with plt.rc_context(FONT):
+        figure, axes = plt.subplots(
+            2, 2, figsize=(7.6, 9.2), dpi=DPI, width_ratios=(k, n), height_ratios=(k, m), layout="constrained"
+        )
+        axes[0, 0].set_visible(False)
+        for ax, name, held, columns in ((axes[0, 1], "B", b, n), (axes[1, 0], "A", a, k), (axes[1, 1], "D", d, n)):
+            _draw_holders(ax, held, columns, lane)
+            ax.set_title(f"{name} ({held.size // columns} × {columns})", loc="left", weight="bold")
+    return closed(figure)
+
+
+def _draw_holders(ax: Axes, held: np.ndarray, columns: int, lane: int) -> None:
+    rows = held.size // columns
+    for holder, place in np.ndindex(held.shape):
+        y, x = divmod(int(held[holder, place]), columns)
+        chosen = holder == lane
+        colour = ORANGE if chosen else ROWS_OF_LANES[holder // 4 % 2]
+        ax.add_patch(Rectangle((x, y), 1, 1, fc=colour, ec=PALE, lw=0.5))
+        style = {"color": "white", "weight": "bold"} if chosen else {"color": "black"}
+        ax.text(x + 0.42, y + 0.5, str(holder), ha="center", va="center", fontsize=8, **style)
+        if chosen:
+            ax.text(x + 0.97, y + 0.97, str(place), ha="right", va="bottom", fontsize=5.5, color="white")
+    ax.set(xlim=(0, columns), ylim=(rows, 0), aspect="equal")
+    for axis, size in ((ax.xaxis, columns), (ax.yaxis, rows)):
+        axis.set_ticks(np.arange(0, size, 4) + 0.5, [str(i) for i in range(0, size, 4)])
+    ax.tick_params(length=0)
+
+
+def draw_errors(lengths: Sequence[int], errors: Mapping[str, Sequence[float]], title: str) -> Figure:
+    """Relative error of sums of `lengths` products, a curve a name, with slopes of √K and of K to compare with."""
+    lengths = np.asarray(lengths, float)
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 3.6), dpi=DPI)
+        for (name, values), (colour, style) in zip(errors.items(), CURVES, strict=False):
+            ax.plot(lengths, values, style, color=colour, ms=4, label=name)
+        # The guides begin near the lowest point of all curves, so that they cross none of them.
+        low = 0.5 * min(min(v for v in values if v > 0) for values in errors.values())
+        for power, text in ((0.5, "√K"), (1, "K")):
+            guide = low * (lengths / lengths[0]) ** power
+            ax.plot(lengths, guide, ":", color=GREY, lw=1)
+            ax.annotate(text, (lengths[-1], guide[-1]), (4, 0), textcoords="offset points", va="center", color=GREY)
+        ax.set(xscale="log", yscale="log", xlabel="K, products a sum", ylabel="relative error")
+        ax.set_xticks(lengths, [count(int(k)) for k in lengths], fontsize=7.5)
+        ax.minorticks_off()
+        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.03, 1))
+        finish(figure, ax, title)
+    return closed(figure)
+
+
+def draw_formats(magnitudes: Sequence[float], errors: Mapping[str, Sequence[float]]) -> Figure:
+    """Relative error of rounding by the size of a number, a curve a format; where it is infinite there is none."""
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 3.4), dpi=DPI)
+        for (name, values), (colour, _) in zip(errors.items(), CURVES, strict=True):
+            values = np.where(np.isfinite(values), values, np.nan)
+            ax.plot(magnitudes, values, color=colour, lw=1.6, label=name, drawstyle="steps-post")
+        ax.set(xscale="log", yscale="log", ylim=(2e-4, 1.6), xlabel="size of the number", ylabel="relative error")
+        ax.set_xscale("log", base=2)
+        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
+        finish(figure, ax, "largest error of rounding, of the numbers of a size")
+    return closed(figure)
+
+
+def draw_gradients(gradients: np.ndarray, scale: float) -> Figure:
+    """How many gradients have which size, as they are and times `scale`, with the range of FP16 behind them."""
+    size = np.abs(gradients[gradients != 0])
+    info = np.finfo(np.float16)
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 3), dpi=DPI)
+        bins = 2.0 ** np.arange(np.floor(np.log2(size.min())), 18)
+        for factor, colour, name in ((1, BLUE, "gradients"), (scale, ORANGE, f"times {count(int(scale))}")):
+            ax.hist(factor * size, bins, color=colour, alpha=0.65, label=name)
+        smallest, normal, largest = (float(x) for x in (info.smallest_subnormal, info.smallest_normal, info.max))
+        ax.axvspan(ax.get_xlim()[0], smallest / 2, color=PALE, zorder=0)
+        ax.axvspan(largest, 2.0**20, color=PALE, zorder=0)
+        top = ax.get_ylim()[1]
+        for x, text, side in ((smallest / 2, "zero in FP16", "right"), (largest, "infinite", "left")):
+            ax.text(x, top, f" {text} ", ha=side, va="top", fontsize=8)
+        ax.axvline(normal, color=GREY, lw=1, ls="--")
+        ax.text(normal, top, " full precision from here", ha="left", va="top", fontsize=8, color=GREY)
+        ax.set_xscale("log", base=2)
+        ax.set(xlim=(bins[0], 2.0**19), xlabel="size", ylabel="how many")
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: count(int(v))))
+        ax.legend(frameon=False, loc="center left")
+        finish(figure, ax, "")
+    return closed(figure)

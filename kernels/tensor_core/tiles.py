@@ -1,0 +1,138 @@
+"""Sizes that steps 4 and 6 are compiled for. `autotune` measures candidates on a GPU and writes the fastest into
+tiles.json; without that file the sizes are those below, chosen by arithmetic.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+PATH = Path(__file__).parent / "tiles.json"
+MAX_SHARED_BYTES = 227 * 1024  # of a block on compute capability 9.0
+DEPTH = 64  # of the tiles that a block loads, in steps 4 to 6
+TMA_STAGES = 4  # of step 5
+SWIZZLE_BYTES = 1024  # after which the swizzle of 128 bytes repeats: tiles that TMA writes start at multiples
+TMA_SHARED_BYTES = TMA_STAGES * 2 * DEPTH * (128 + 256) + SWIZZLE_BYTES
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Parameters of the template in 4_mma_stages.cu, in its order.
+
+    `bm`, `bn`: rows and columns of C that a block computes; `wm`, `wn`: of a warp; `stages`: pairs of tiles in shared
+    memory; `blocks`: on a multiprocessor at a time, at least; `group`: tiles of C that blocks run down before the next
+    column of tiles.
+    """
+
+    bm: int
+    bn: int
+    wm: int
+    wn: int
+    stages: int
+    blocks: int
+    group: int
+
+    def __post_init__(self) -> None:
+        """ValueError names the rule that the sizes break."""
+        if min(astuple(self)) < 1:
+            raise ValueError(f"{self}: all sizes must be at least 1")
+        rules = (
+            (self.wm % 16 == 0 and self.wn % 32 == 0, "wm must be a multiple of 16, and wn of 32"),
+            (self.bm % self.wm == 0 and self.bn % self.wn == 0, "wm must divide bm, and wn bn"),
+            (self.bn % 64 == 0, "bn must be a multiple of 64"),
+            (self.threads <= 1024, "a block must have at most 1024 threads"),
+            (self.bm % (self.threads // 8) == 0, "bm must be a multiple of an eighth of the threads"),
+            (self.threads % self.bn == 0 and self.threads // (self.bn // 8) <= DEPTH, "bn must divide the threads"),
+            (self.stages >= 2, "stages must be at least 2"),
+            (
+                self.shared_bytes * self.blocks <= MAX_SHARED_BYTES,
+                f"{self.blocks} blocks need {self.shared_bytes * self.blocks} bytes of shared memory",
+            ),
+        )
+        for right, rule in rules:
+            if not right:
+                raise ValueError(f"{self}: {rule}")
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return self.bm // self.wm * (self.bn // self.wn) * 32
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block."""
+        return self.stages * 2 * DEPTH * (self.bm + self.bn)
+
+    def entry(self, result: str) -> str:
+        """The instance's name for the compiler, for results of type `result` ("half" or "float")."""
+        return f"tensor_core_mma_stages<{result}, {', '.join(map(str, astuple(self)))}>"
+
+
+@dataclass(frozen=True)
+class Persistent:
+    """Parameters of 6_wgmma_persistent.cu, whose blocks compute 128 × 256 elements of C at a time.
+
+    `stages`: pairs of tiles in shared memory; `cluster`: blocks, one below the other, that share tiles of B; `group`:
+    clusters' tiles that clusters run down before the next column; `most`: blocks in all at most, 0 for as many as the
+    GPU has multiprocessors.
+    """
+
+    stages: int
+    cluster: int
+    group: int
+    most: int = 0
+
+    def __post_init__(self) -> None:
+        """ValueError names the rule that the sizes break."""
+        rules = (
+            (self.stages >= 2, "stages must be at least 2"),
+            (self.cluster in (1, 2, 4), "cluster must be 1, 2 or 4, to divide four boxes of B"),
+            (self.group >= 1, "group must be at least 1"),
+            (self.most == 0 or self.most >= self.cluster, "most must be 0 or at least a cluster"),
+            (self.shared_bytes <= MAX_SHARED_BYTES, f"a block needs {self.shared_bytes} bytes of shared memory"),
+        )
+        for right, rule in rules:
+            if not right:
+                raise ValueError(f"{self}: {rule}")
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block: the stages, four buffers of 8 KiB for results, and room to start at a multiple of 1024."""
+        return self.stages * 2 * DEPTH * (128 + 256) + 4 * 8192 + SWIZZLE_BYTES
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """For the compiler."""
+        return f"-DSTAGES={self.stages}", f"-DCLUSTER={self.cluster}", f"-DGROUP={self.group}"
+
+    def blocks(self, m: int, n: int, multiprocessors: int) -> int:
+        """Of a launch: whole clusters, no more than multiprocessors or tiles."""
+        clusters = math.ceil(m / (128 * self.cluster)) * math.ceil(n / 256)
+        most = min(self.most or multiprocessors, multiprocessors)
+        return self.cluster * min(clusters, most // self.cluster)
+
+
+DEFAULT_STAGES = Stages(128, 256, 64, 64, 3, 1, 8)
+DEFAULT_PERSISTENT = Persistent(4, 2, 8)
+
+
+@functools.cache
+def table() -> dict[str, Any] | None:
+    """tiles.json: `device`, `date`, and the fastest sizes as `mma_stages` and `wgmma_persistent`; None without it."""
+    return json.loads(PATH.read_text()) if PATH.exists() else None
+
+
+def stages() -> Stages:
+    """The sizes of step 4."""
+    found = table()
+    return Stages(*found["mma_stages"]["sizes"]) if found else DEFAULT_STAGES
+
+
+def persistent() -> Persistent:
+    """The sizes of step 6."""
+    found = table()
+    return Persistent(*found["wgmma_persistent"]["sizes"]) if found else DEFAULT_PERSISTENT
