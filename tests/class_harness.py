@@ -152,8 +152,9 @@ HOSTILE = {
     ),
     "reads": (
         "import glob, os\n"
-        "for path in glob.glob('/**/solutions/**', recursive=True) + glob.glob('/**/gradebook.db', recursive=True):\n"
-        "    print(open(path, 'rb').read())\n"
+        "for folder in ('.', '..', '/', '/course', '/home/*', '/root', '/srv', '/tmp', '/work'):\n"
+        "    for path in glob.glob(f'{folder}/*/solutions/*/*') + glob.glob(f'{folder}/*/gradebook.db'):\n"
+        "        print(open(path, 'rb').read())\n"
         "print(In, dict(os.environ))",
         False,
         "graded",
