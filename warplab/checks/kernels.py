@@ -314,13 +314,22 @@ def _next_store(
 
 
 def _race(run: _Run, error: DataRace) -> CheckFailed:
-    """The failure for a data race: what it did to the result, where it shows, tells more than the race itself."""
+    """The failure for a data race: what it did to the result, where it shows, and the race as its likely cause."""
     buffers = run.case.buffers()
     try:
         profile = _simulate(run, tuple(buffers.values()), races=False)
         _check_arrays(run, buffers, profile.counts)
-    except CheckFailed as wrong_result:
-        return wrong_result
+    except CheckFailed as wrong:
+        cause = f"There is a data race, too: {error.what.removeprefix('race: ')} ({line_of(error)})."
+        return CheckFailed(
+            wrong.problem,
+            expected=wrong.expected,
+            got=wrong.got,
+            where=wrong.where,
+            look_at=f"{wrong.look_at}\n{cause}",
+            kind=wrong.kind,
+            line=line_of(error),
+        )
     except SimulatorError:
         pass
     look_at = "which thread owns which element"
@@ -447,9 +456,8 @@ def _check_limits(run: _Run, profile: LaunchProfile, limits: Mapping[str, Limit]
         most = limit(run.n) if callable(limit) else limit
         got = getattr(profile.counts, counter)
         if got is None or math.isnan(got) or got > most:
-            meaning = f" ({_DESCRIPTIONS[counter]})" if counter in _DESCRIPTIONS else ""
             raise run.failed(
-                f"too many {counter.replace('_', ' ')}{meaning}.",
+                f"too many {counter.replace('_', ' ')}{_meaning(counter)}.",
                 expected=f"at most {explain.number(most)}",
                 got="none were counted" if got is None else explain.number(got),
                 look_at=explain.over_limit(profile, counter, got or math.nan, most),
@@ -458,13 +466,22 @@ def _check_limits(run: _Run, profile: LaunchProfile, limits: Mapping[str, Limit]
             )
 
 
+def _meaning(counter: str) -> str:
+    return f" ({_DESCRIPTIONS[counter]})" if counter in _DESCRIPTIONS else ""
+
+
+def _amount(counter: str) -> str:
+    """Counters of `Counts` are numbers of things; what is derived from them is not."""
+    return "few" if counter in _DESCRIPTIONS else "little"
+
+
 def _check_least(run: _Run, profile: LaunchProfile, least: Mapping[str, Limit]) -> None:
     for counter, limit in least.items():
         wanted = limit(run.n) if callable(limit) else limit
         got = getattr(profile.counts, counter)
         if got is None or math.isnan(got) or got < wanted:
             raise run.failed(
-                f"too little {counter.replace('_', ' ')}.",
+                f"too {_amount(counter)} {counter.replace('_', ' ')}{_meaning(counter)}.",
                 expected=f"at least {explain.number(wanted)}",
                 got="none was counted" if got is None else explain.number(got),
                 look_at=explain.under_limit(profile, counter),
