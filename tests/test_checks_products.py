@@ -77,3 +77,13 @@ def test_an_array_of_halves_asks_for_half():
     kernel = CudaSource('extern "C" __global__ void sums(const float* a, float* out) { out[0] = a[0]; }', "sums")
     with pytest.raises(checks.CheckFailed, match=r"must be half\*"):
         checks.kernel(kernel, case(1), sizes=(16,), launches=[(1, 32)])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_wrong_value_beyond_the_range_of_half_warns_of_nothing():
+    def make_case(rng, n):
+        a = rng.integers(0, 100, n).astype(np.uint32)
+        return checks.Case({"a": a, "out": None}, {"out": a.astype(np.float32) + 2**20})
+
+    with pytest.raises(checks.CheckFailed, match="out is wrong"):
+        checks.kernel(CudaSource(ORDINARY, "sums"), make_case, sizes=(32,), launches=[(1, 32)])
