@@ -7,8 +7,8 @@ from warplab import cuda
 
 @cuda.jit
 def turn(a, t, rows, columns):
-    x = cuda.blockIdx.x * 32 + cuda.threadIdx.x
-    y = cuda.blockIdx.y * 32 + cuda.threadIdx.y
-    for k in range(0, 32, 8):
-        if x < columns and y + k < rows:
-            t[x, y + k] = a[y + k, x]
+    top, left = cuda.blockIdx.y * 16, cuda.blockIdx.x * 64
+    for k in range(cuda.threadIdx.x, 1024, 256):
+        y, x = top + k // 64, left + k % 64
+        if y < rows and x < columns:
+            t[x, rows - 1 - y] = a[y, x]

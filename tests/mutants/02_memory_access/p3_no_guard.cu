@@ -3,12 +3,15 @@
 // reason: a load of a\[\d+\] reaches past the end of a
 extern "C" __global__ void turn(const float* a, float* t, int rows, int columns)
 {
-    __shared__ float tile[32][33];
-    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
-    for (int k = 0; k < 32; k += 8)
-            tile[threadIdx.y + k][threadIdx.x] = a[(y + k) * columns + x];
+    __shared__ float tile[16][66];
+    int top = blockIdx.y * 16, left = blockIdx.x * 64;
+    for (int k = threadIdx.x; k < 16 * 64; k += 256) {
+        int y = k / 64, x = k % 64;
+            tile[y][x] = a[(top + y) * columns + left + x];
+    }
     __syncthreads();
-    x = blockIdx.y * 32 + threadIdx.x, y = blockIdx.x * 32 + threadIdx.y;
-    for (int k = 0; k < 32; k += 8)
-            t[(y + k) * rows + x] = tile[threadIdx.x][threadIdx.y + k];
+    for (int k = threadIdx.x; k < 16 * 64; k += 256) {
+        int y = k % 16, x = k / 16;
+            t[(left + x) * rows + rows - 1 - (top + y)] = tile[y][x];
+    }
 }

@@ -3,8 +3,17 @@
 // reason: t is wrong
 extern "C" __global__ void turn(const float* a, float* t, int rows, int columns)
 {
-    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
-    for (int k = 0; k < 32; k += 8)
-        if (x < columns && y + k < rows)
-            t[(y + k) * columns + x] = a[(y + k) * columns + x];
+    __shared__ float tile[16][66];
+    int top = blockIdx.y * 16, left = blockIdx.x * 64;
+    for (int k = threadIdx.x; k < 16 * 64; k += 256) {
+        int y = k / 64, x = k % 64;
+        if (top + y < rows && left + x < columns)
+            tile[y][x] = a[(top + y) * columns + left + x];
+    }
+    __syncthreads();
+    for (int k = threadIdx.x; k < 16 * 64; k += 256) {
+        int y = k % 16, x = k / 16;
+        if (top + y < rows && left + x < columns)
+            t[(top + y) * columns + left + x] = tile[y][x];
+    }
 }

@@ -1,23 +1,22 @@
 // problem: total
 // loses: total-right, total-atomics, total-budget
-// reason: shfl|sum is wrong
-extern "C" __global__ void total(const float* a, float* sum, int n)
+// reason: shfl|sums is wrong
+extern "C" __global__ void totals(const float* pixels, float* sums, int n)
 {
-    __shared__ float part[32];
+    __shared__ float part[32][4];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     float mine = 0;
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
-        mine += a[i];
-    for (int step = 16; step > 0; step /= 2)
-        if (threadIdx.x % 32 < step)
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < 4 * n; i += gridDim.x * blockDim.x)
+        mine += pixels[i];
+    for (int step = 16; step >= 4; step /= 2)
+        if (lane < step)
             mine += __shfl_down_sync(0xffffffff, mine, step);
-    if (threadIdx.x % 32 == 0)
-        part[threadIdx.x / 32] = mine;
+    if (lane < 4)
+        part[warp][lane] = mine;
     __syncthreads();
-    if (threadIdx.x < 32) {
-        mine = threadIdx.x < blockDim.x / 32 ? part[threadIdx.x] : 0.0f;
-        for (int step = 16; step > 0; step /= 2)
-            mine += __shfl_down_sync(0xffffffff, mine, step);
-        if (threadIdx.x == 0)
-            atomicAdd(sum, mine);
+    if (threadIdx.x < 4) {
+        for (int w = 1; w < blockDim.x / 32; w++)
+            mine += part[w][lane];
+        atomicAdd(&sums[lane], mine);
     }
 }

@@ -1,0 +1,19 @@
+// problem: turn
+// loses: turn-banks
+// reason: too many shared load conflicts
+extern "C" __global__ void turn(const float* a, float* t, int rows, int columns)
+{
+    __shared__ float tile[64][17];
+    int top = blockIdx.y * 16, left = blockIdx.x * 64;
+    for (int k = threadIdx.x; k < 16 * 64; k += 256) {
+        int y = k / 64, x = k % 64;
+        if (top + y < rows && left + x < columns)
+            tile[x][y] = a[(top + y) * columns + left + x];
+    }
+    __syncthreads();
+    for (int k = threadIdx.x; k < 16 * 64; k += 256) {
+        int y = k % 16, x = k / 16;
+        if (top + y < rows && left + x < columns)
+            t[(left + x) * rows + rows - 1 - (top + y)] = tile[x][y];
+    }
+}
