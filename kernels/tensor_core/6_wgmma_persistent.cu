@@ -32,18 +32,6 @@ constexpr int STAGE_BYTES = A_BYTES + BOXES * BOX_BYTES;
 constexpr int C_COLUMNS = LINE_BYTES / sizeof(RESULT), C_BYTES = 64 * LINE_BYTES;  // of a box of C
 static_assert(BOXES % CLUSTER == 0, "each block of a cluster loads equally many boxes of B");
 
-// Two neighbouring results of row `row` of a box of C, from column `column`, to where the swizzle puts them.
-__device__ __forceinline__ void keep2(unsigned box, int row, int column, float x, float y, float) {
-    const unsigned to = box + row * LINE_BYTES + ((column / 4) ^ (row % 8)) * 16 + column % 4 * 4;
-    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
-}
-
-__device__ __forceinline__ void keep2(unsigned box, int row, int column, float x, float y, half) {
-    const unsigned to = box + row * LINE_BYTES + ((column / 8) ^ (row % 8)) * 16 + column % 8 * 2;
-    const half2 both = __floats2half2_rn(x, y);
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(*reinterpret_cast<const unsigned *>(&both)) : "memory");
-}
-
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, 1)
     tensor_core_wgmma_persistent(const __grid_constant__ TensorMap a_map, const __grid_constant__ TensorMap b_map,
                                  const __grid_constant__ TensorMap c_map, int m, int n, int k) {
@@ -66,10 +54,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const int height = (m - 1) / (BM * CLUSTER) + 1, width = (n - 1) / BN + 1;
     const int first = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
     auto corner = [&](int tile, int &row, int &column) {
-        const int start = tile / (GROUP * width) * GROUP, rows = min(GROUP, height - start);
-        const int place = tile - start * width;
-        row = ((start + place % rows) * CLUSTER + rank) * BM;
-        column = place / rows * BN;
+        place_of(tile, height, width, GROUP, row, column);
+        row = (row * CLUSTER + rank) * BM;
+        column *= BN;
     };
     int stage = 0, parity = 0, row, column;  // parity: of the phase that the stage's barriers are in
     auto advance = [&]() {

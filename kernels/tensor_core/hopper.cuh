@@ -98,6 +98,28 @@ __device__ __forceinline__ void fence_for_tma() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+// Two neighbouring results of row `row` of a box of C, from column `column`, to where the swizzle puts them. The last
+// argument only says the type.
+__device__ __forceinline__ void keep2(unsigned box, int row, int column, float x, float y, float) {
+    const unsigned to = box + row * LINE_BYTES + ((column / 4) ^ (row % 8)) * 16 + column % 4 * 4;
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
+}
+
+__device__ __forceinline__ void keep2(unsigned box, int row, int column, float x, float y, half) {
+    const unsigned to = box + row * LINE_BYTES + ((column / 8) ^ (row % 8)) * 16 + column % 8 * 2;
+    const half2 both = __floats2half2_rn(x, y);
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(*reinterpret_cast<const unsigned *>(&both)) : "memory");
+}
+
+// Row and column of tile number `tile` of height × width tiles: down `group` rows of tiles, then the next column; at the
+// end of the columns the next rows.
+__device__ __forceinline__ void place_of(int tile, int height, int width, int group, int &row, int &column) {
+    const int start = tile / (group * width) * group, rows = min(group, height - start);
+    const int place = tile - start * width;
+    row = start + place % rows;
+    column = place / rows;
+}
+
 // -- wgmma: four warps multiply 64 × 16 by 16 × 256 elements that lie in shared memory ---------------------------------
 
 // Describes an operand with swizzled lines of 128 bytes. `leading`, `stride`: bytes, see `of_a` and `of_b`.

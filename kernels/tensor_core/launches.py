@@ -1,0 +1,65 @@
+"""Launches of lab 05's kernels whose counters are compared with Nsight Compute's (`python -m warplab.ncu`): steps 1 to
+4, which the simulator runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from kernels.tensor_core.steps import STEPS, StagesStep
+from kernels.tensor_core.tiles import Stages
+from warplab.ncu import Difference, Launch
+
+SECTION = "Tensor cores (lab 05)"
+# Whole tiles; tails of whole fragments; tails within them. With the types of the result.
+CASES = (
+    ((128, 128, 64), "float32"),
+    ((128, 128, 64), "float16"),
+    ((144, 176, 80), "float32"),
+    ((65, 136, 72), "float32"),
+)
+SIZES = (Stages(128, 256, 64, 64, 3, 1, 8), Stages(64, 64, 32, 32, 2, 2, 4))
+_NOT_COUNTED = Difference("global_load_bytes", math.inf, "The metric leaves out what cp.async copies to shared memory.")
+
+
+def _launches() -> list[Launch]:
+    result = []
+    for (m, n, k), dtype in CASES:
+        random = np.random.default_rng(m + n + k)
+        a, b = (random.uniform(-1, 1, shape).astype(np.float16) for shape in ((m, k), (k, n)))
+        arguments = (a, b, np.zeros((m, n), dtype), *map(np.int32, (m, n, k)))
+        what = f"{m} × {n} × {k}, {dtype}"
+        for step in STEPS.values():
+            if step.hopper or any(x % y for x, y in zip((m, n, k), step.multiples, strict=True)):
+                continue
+            if isinstance(step, StagesStep):
+                result += [_of_sizes(step, sizes, what, dtype, arguments) for sizes in SIZES]
+                continue
+            function = functools.partial(step.function, dtype)
+            grid, block = _three(step.grid(m, n)), (step.threads, 1, 1)
+            result.append(Launch(f"{step.name}, {what}", function, grid, block, arguments, 0, SECTION))
+    return result
+
+
+def _of_sizes(step: StagesStep, sizes: Stages, what: str, dtype: str, arguments: tuple) -> Launch:
+    return Launch(
+        f"{step.name} {sizes.bm} × {sizes.bn}, {what}",
+        functools.partial(step.function, dtype, sizes),
+        _three(step.grid(*arguments[2].shape, sizes)),
+        (sizes.threads, 1, 1),
+        arguments,
+        sizes.shared_bytes,
+        SECTION,
+        (_NOT_COUNTED,),
+    )
+
+
+def _three(size: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*size, 1, 1)[:3]
+    return x, y, z
+
+
+LAUNCHES = _launches()

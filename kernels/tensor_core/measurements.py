@@ -1,0 +1,206 @@
+"""What lab 05 measures on a GPU of its ladder: one function a table or plot, each returning numbers in JSON types.
+
+Keys end in their unit: `seconds`, `tflops` (2 · m · n · k operations, 1e12 a second). Times are medians, of random data
+and in turns with the libraries; before that each output is poisoned and checked. `ratio_to_library`: to the faster of
+cuBLAS (`cupy.matmul`) and cuBLASLt (its fastest algorithm, `library`). `relative_error`: of the result against float64,
+in the Frobenius norm, over the first and the last rows. `MEASUREMENTS` names the functions as `recordings.json` does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernels.tensor_core import hopper, tiles
+from kernels.tensor_core.library import Product
+from kernels.tensor_core.product import multiply
+from kernels.tensor_core.steps import STEPS
+from warplab import benchmark
+from warplab.benchmark import Candidate, Timing, time_together
+
+SIDE, SMALL_SIDE = 8192, 4096
+LIBRARIES = ("cublas", "cublaslt")
+CHECKED_ROWS = 256
+# A result rounded to float16 is off by up to 2^-11, in the mean by 2e-4; sums of float32 with k to 16384 by far less.
+MOST_ERROR = {"float16": 3e-4, "float32": 3e-5}
+PEAK_ROUNDS, PEAK_BLOCK = {"wgmma": 2000, "mma": 8000}, 256
+PEAK_OPERATIONS = {"wgmma": 2 * 64 * 256 * 64 / 128, "mma": 2 * 16 * 8 * 16 * 16 / 32}  # of a thread and round
+PEAK_BYTES = 6 * 64 * 128 + 1024  # of shared memory, and so of random numbers
+# Shapes (m, n, k): square from small to large, few rows, few columns, deep, shallow, and tails everywhere.
+SHAPES = (
+    *((side, side, side) for side in (512, 1024, 2048, 16384)),
+    (16, 8192, 8192),
+    (8192, 128, 4096),
+    (128, 256, 65536),
+    (8192, 8192, 64),
+    (4001, 4008, 4016),
+)
+
+
+def gpu() -> Any:
+    """CuPy itself: these functions measure a GPU and nothing else."""
+    benchmark.require_gpu("This measurement")
+    import cupy
+
+    cupy.get_default_memory_pool().free_all_blocks()
+    return cupy
+
+
+def names() -> list[str]:
+    """The steps that this GPU has the instructions for."""
+    return [name for name, step in STEPS.items() if not step.hopper or has_wgmma()]
+
+
+def has_wgmma() -> bool:
+    """Whether this GPU has Hopper's instructions."""
+    try:
+        hopper.require("wgmma")
+    except RuntimeError:
+        return False
+    return True
+
+
+def operands(m: int, n: int, k: int, dtype: Any = np.float16) -> tuple[Any, Any, Any]:
+    """Random float16 matrices a and b, from -1 to 1, and room for their product."""
+    cupy = gpu()
+    a, b = (cupy.random.uniform(-1, 1, shape, dtype=np.float32).astype(np.float16) for shape in ((m, k), (k, n)))
+    return a, b, cupy.empty((m, n), dtype)
+
+
+def cublas(a: Any, b: Any, c: Any) -> None:
+    """The same product by cuBLAS, which sums in float32; for float16 results."""
+    import cupy
+
+    cupy.matmul(a, b, out=c)
+
+
+def cublaslt(a: Any, b: Any, c: Any) -> Callable[..., None]:
+    """cuBLASLt's fastest algorithm for these matrices."""
+    product = Product(*c.shape, a.shape[1], c.dtype)
+    return functools.partial(product.launch, result=product.fastest(a, b, c))
+
+
+def of_step(name: str) -> Callable[..., None]:
+    """A step, given matrices that it need not pad."""
+    return functools.partial(multiply, step=name)
+
+
+def checked(function: Callable[..., Any], a: Any, b: Any, c: Any) -> dict[str, Any]:
+    """Runs a product into poisoned memory; `correct`: near the float64 result, and no element left out."""
+    cupy = gpu()
+    c.fill(np.nan)
+    function(a, b, c)
+    errors = []
+    for rows in (slice(CHECKED_ROWS), slice(-CHECKED_ROWS, None)):
+        exact = a[rows].astype(np.float64) @ b.astype(np.float64)
+        errors.append(float(cupy.linalg.norm(c[rows] - exact) / cupy.linalg.norm(exact)))
+    error = max(errors)
+    return {"relative_error": error, "correct": error < MOST_ERROR[c.dtype.name] and not bool(np.isnan(c).any())}
+
+
+def peak_candidates() -> dict[str, tuple[Candidate, float]]:
+    """The kernels of peak.cu that this GPU can run, to be timed, and their operations."""
+    cupy = gpu()
+    blocks = hopper.multiprocessors()
+    random = cupy.random.uniform(-1, 1, PEAK_BYTES // 2, dtype=np.float32).astype(np.float16)
+    out = cupy.empty(blocks * PEAK_BLOCK, np.float32)
+    found = {}
+    for kind in ("wgmma", "mma") if has_wgmma() else ():
+        function = hopper.kernel("peak.cu", f"{kind}_peak")
+        arguments = (blocks,), (PEAK_BLOCK,), (random, out, np.int32(PEAK_ROUNDS[kind])), PEAK_BYTES
+        operations = blocks * PEAK_BLOCK * PEAK_ROUNDS[kind] * PEAK_OPERATIONS[kind]
+        found[kind] = Candidate(function, [arguments]), operations
+    return found
+
+
+def ladder(
+    side: int = SIDE,
+    steps: Sequence[str] | None = None,
+    dtype: Any = np.float16,
+    rounds: int = 5,
+    runs: int = 3,
+) -> dict[str, Any]:
+    """Steps at side³ with results of `dtype`, beside the libraries and the peaks of the tensor cores, all in turns.
+
+    `peaks_tflops`: of wgmma and mma.sync on data at hand; empty on GPUs without wgmma.
+    """
+    a, b, c = operands(side, side, side, dtype)
+    functions = {"cublaslt": cublaslt(a, b, c), **{name: of_step(name) for name in steps or names()}}
+    if c.dtype == np.float16:  # cupy.matmul rounds to float16 in any case
+        functions = {"cublas": cublas, **functions}
+    results = {name: checked(function, a, b, c) for name, function in functions.items()}
+    peaks = peak_candidates()
+    candidates = {f"peak {kind}": candidate for kind, (candidate, _) in peaks.items()}
+    candidates |= {name: Candidate(function, [(a, b, c)]) for name, function in functions.items()}
+    timings = time_together(candidates, rounds=rounds, runs=runs, warmup=1)
+    rates = {kind: operations / timings[f"peak {kind}"].seconds / 1e12 for kind, (_, operations) in peaks.items()}
+    best = min(timings[name].seconds for name in LIBRARIES if name in timings)
+    peak = rates.get("wgmma")
+    rows = []
+    for name in functions:
+        row = {
+            "step": STEPS[name].number if name in STEPS else 0,
+            "name": name,
+            **_rates(timings[name], side, side, side),
+            "ratio_to_library": best / timings[name].seconds,
+            **results[name],
+        }
+        row["ratio_to_peak"] = row["tflops"] / peak if peak else None
+        rows.append(row)
+    return {"side": side, "result": c.dtype.name, "peaks_tflops": rates, "sizes": _sizes(), "rows": rows}
+
+
+def small_ladder() -> dict[str, Any]:
+    """All steps at 4096³."""
+    return ladder(SMALL_SIDE, rounds=7)
+
+
+def float32_ladder() -> dict[str, Any]:
+    """The fast steps with float32 results at 8192³."""
+    return ladder(SIDE, [name for name in names() if STEPS[name].number >= 4], np.float32)
+
+
+def shapes() -> list[dict[str, Any]]:
+    """The fast steps and cuBLASLt by shape, float16 results."""
+    result = []
+    for shape in SHAPES:
+        a, b, c = operands(*shape)
+        chosen = [name for name in ("mma_stages", "wgmma_persistent") if name in names()]
+        functions = {"cublaslt": cublaslt(a, b, c), **{name: of_step(name) for name in chosen}}
+        results = {name: checked(function, a, b, c) for name, function in functions.items()}
+        candidates = {name: Candidate(function, [(a, b, c)]) for name, function in functions.items()}
+        timings = time_together(candidates, rounds=4, runs=3, warmup=1)
+        result.append(
+            {
+                "shape": list(shape),
+                "correct": all(row["correct"] for row in results.values()),
+                **{name: _rates(timing, *shape) for name, timing in timings.items()},
+                "ratio_to_library": timings["cublaslt"].seconds / timings[chosen[-1]].seconds,
+            }
+        )
+    return result
+
+
+def _rates(timing: Timing, m: int, n: int, k: int) -> dict[str, float]:
+    return {
+        "seconds": timing.seconds,
+        "fastest_seconds": timing.fastest,
+        "slowest_seconds": timing.slowest,
+        "tflops": 2 * m * n * k / timing.seconds / 1e12,
+    }
+
+
+def _sizes() -> dict[str, str]:
+    """What steps 4 and 6 are compiled for."""
+    return {"mma_stages": str(tiles.stages()), "wgmma_persistent": str(tiles.persistent())}
+
+
+MEASUREMENTS: dict[str, Callable[[], Any]] = {
+    "ladder": ladder,
+    "small_ladder": small_ladder,
+    "float32_ladder": float32_ladder,
+    "shapes": shapes,
+}

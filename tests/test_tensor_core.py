@@ -1,0 +1,529 @@
+"""Lab 05's matrix products on the active backend against float64, their counters in the simulator, what the kernels for
+Hopper compile to and where they look for their operands."""
+
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from kernels.tensor_core import STEPS, autotune, figures, hopper, library, multiply, recordings, tiles
+from kernels.tensor_core.measurements import MEASUREMENTS, MOST_ERROR, SHAPES
+from kernels.tensor_core.steps import FOLDER
+from kernels.tensor_core.tiles import Persistent, Stages
+from warplab import backend, compilers, cp, profile, resources
+from warplab.kernel import CudaSource, simulate
+from warplab.recordings import Measurement, MissingRecording
+from warplab.simulator import fragments
+
+SIMULATED = [name for name, step in STEPS.items() if not step.hopper]
+HOPPER = [name for name, step in STEPS.items() if step.hopper]
+SMALL = ((1, 1, 1), (2, 3, 1), (17, 33, 5), (31, 40, 66), (130, 9, 34))
+WHOLE = (128, 256, 64)
+GUARD = 64  # elements before and after the result
+# For each 16 of k tensor cores cut 17 addends off 25 bits below the largest and the sum off to float32 (see
+# warplab/simulator/tensor_cores.py): at most (17 / 4 + 1) · 2^-23 of the sum of sizes.
+STEP_ERROR = 2.0**-20
+RECORDED = recordings.path.exists()
+
+
+def operands(m, n, k):
+    random = np.random.default_rng()
+    return (random.uniform(-1, 1, shape).astype(np.float16) for shape in ((m, k), (k, n)))
+
+
+def within(a, b, found):
+    """Which elements are as near to the exact ones as float32 sums make them."""
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    bound = -(-a.shape[1] // 16) * STEP_ERROR * (np.abs(a).astype(np.float64) @ np.abs(b).astype(np.float64))
+    if found.dtype == np.float16:
+        bound += 2.0**-11 * np.abs(exact) + 2.0**-24
+    return np.abs(found - exact) <= bound
+
+
+def product(name, a, b, dtype=np.float32, offset=0):
+    """The product, computed into poisoned memory `offset` elements past a multiple of 256 bytes, guard bands around."""
+    m, n = a.shape[0], b.shape[1]
+    first = GUARD + offset
+    whole = cp.asarray(np.full(first + m * n + GUARD, np.nan, dtype))
+    out = whole[first : first + m * n].reshape(m, n)
+    assert multiply(cp.asarray(a), cp.asarray(b), out, step=name) is out
+    found = cp.asnumpy(whole)
+    assert np.isnan(found[:first]).all(), "written before the result"
+    assert np.isnan(found[first + m * n :]).all(), "written past the result"
+    return found[first : first + m * n].reshape(m, n)
+
+
+# -- results ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_every_step_at_awkward_sizes(name):
+    for shape in SMALL:
+        a, b = operands(*shape)
+        assert within(a, b, product(name, a, b)).all()
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_whole_tiles_and_tails_of_fragments(name):
+    for shape in (WHOLE, (144, 136, 72)):
+        a, b = operands(*shape)
+        assert within(a, b, product(name, a, b, np.float16)).all()
+
+
+def test_all_steps_add_in_the_same_order():
+    a, b = operands(*WHOLE)
+    first, *others = (product(name, a, b).view(np.uint32) for name in SIMULATED)
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_a_float16_result_is_the_float32_one_rounded_once(name):
+    a, b = operands(20, 24, 72)
+    np.testing.assert_array_equal(product(name, a, b, np.float16), product(name, a, b).astype(np.float16))
+
+
+def test_the_bound_tells_float16_sums_apart():
+    a, b = operands(8, 8, 512)
+    sums = np.zeros((8, 8), np.float16)
+    for i in range(512):
+        sums = sums + np.outer(a[:, i], b[i])
+    assert not within(a, b, sums.astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_arrays_at_odd_addresses(name):
+    a, b = operands(16, 16, 16)
+    assert within(a, b, product(name, a, b, offset=1)).all()
+    memory = cp.asarray(np.zeros(257, np.float16))
+    memory[1:] = cp.asarray(a.reshape(-1))
+    found = cp.asnumpy(multiply(memory[1:].reshape(16, 16), cp.asarray(b), step=name))
+    assert within(a, b, found).all()
+
+
+@pytest.mark.parametrize("sizes", [Stages(64, 64, 32, 32, 2, 2, 1), Stages(64, 128, 64, 32, 4, 1, 2)], ids=str)
+def test_other_tiles_of_step_4(sizes):
+    m, n, k = 150, 136, 328
+    a, b = operands(m, n, k)
+    out = cp.asarray(np.full((m, n), np.nan, np.float32))
+    STEPS["mma_stages"].launch(cp.asarray(a), cp.asarray(b), out, sizes)
+    assert within(a, b, cp.asnumpy(out)).all()
+
+
+def test_the_result_is_allocated_and_empty_products_are_zeros():
+    a, b = operands(5, 7, 3)
+    for dtype in (np.float32, np.float16):
+        found = multiply(cp.asarray(a), cp.asarray(b), dtype=dtype, step=4)
+        assert found.dtype == dtype
+        assert within(a, b, cp.asnumpy(found)).all()
+    out = cp.asarray(np.ones((5, 7), np.float32))
+    assert not cp.asnumpy(multiply(cp.zeros((5, 0), np.float16), cp.zeros((0, 7), np.float16), out)).any()
+    assert multiply(cp.zeros((0, 3), np.float16), cp.zeros((3, 7), np.float16)).shape == (0, 7)
+
+
+def test_wrong_arguments_are_named():
+    a, b = (cp.zeros(shape, np.float16) for shape in ((4, 6), (6, 8)))
+    out = cp.zeros((4, 8), np.float32)
+    for arguments, error, message in (
+        ((np.zeros((4, 6), np.float16), b), TypeError, r"a is a ndarray in host memory; copy it with cp\.asarray\(a\)"),
+        ((a, cp.zeros((6, 8), np.float32)), ValueError, "b is float32; the kernel takes float16"),
+        ((a, cp.zeros(6, np.float16)), ValueError, r"b has shape \(6,\); it must be a matrix"),
+        ((a, cp.zeros((5, 8), np.float16)), ValueError, r"columns of a \(6\) must be as many as the rows of b \(5\)"),
+        ((a, b, cp.zeros((8, 4), np.float32)), ValueError, r"out has shape \(8, 4\); the product has \(4, 8\)"),
+        ((a, b, cp.zeros((4, 8), np.float64)), ValueError, "out is float64; the kernel takes float32 or float16"),
+        ((a, cp.zeros((8, 6), np.float16).T), ValueError, r"b is not contiguous, .* cp\.ascontiguousarray\(b\)"),
+        ((a, b, None, "mma_stages", np.float64), ValueError, "dtype is float64; the kernels write float32 or float16"),
+        ((a, b, out, "fast"), ValueError, "there is no step 'fast'; choose one of 1 or 'wmma', 2 or"),
+        ((a, b, out, 7), ValueError, "there is no step 7"),
+    ):
+        with pytest.raises(error, match=message):
+            multiply(*arguments)
+    both = cp.zeros(100, np.float16)
+    with pytest.raises(ValueError, match="a and out overlap"):
+        multiply(both[:36].reshape(6, 6), cp.zeros((6, 6), np.float16), both[30:66].reshape(6, 6))
+    tall, thin = cp.zeros((65535 * 16 + 1, 1), np.float16), cp.zeros((1, 1), np.float16)
+    with pytest.raises(ValueError, match=r"needs a grid of 65,536 blocks in y.*take mma_stages"):
+        multiply(tall, thin, step="wmma")
+
+
+@pytest.mark.parametrize("name", HOPPER)
+def test_without_hopper_its_steps_say_what_they_need(name):
+    if backend.name() != "simulator":
+        pytest.skip("this machine may have one")
+    a, b = (cp.zeros((8, 8), np.float16) for _ in range(2))
+    with pytest.raises(RuntimeError, match=rf"{name} uses instructions that only Hopper.*H100 or H200, or take mma_st"):
+        multiply(a, b, step=name)
+
+
+def test_rows_that_tma_cannot_copy_are_refused(monkeypatch):
+    monkeypatch.setattr(hopper, "require", lambda what: None)
+    a, b = cp.zeros((4, 12), np.float16), cp.zeros((12, 8), np.float16)
+    with pytest.raises(ValueError, match=r"a has 12 columns of float16; wgmma_tma copies rows by TMA.*multiple of 8"):
+        multiply(a, b, step="wgmma_tma")
+    with pytest.raises(ValueError, match=r"b has 12 columns of float16"):
+        multiply(cp.zeros((4, 8), np.float16), cp.zeros((8, 12), np.float16), step=6)
+    odd = cp.zeros(65, np.float16)[1:].reshape(8, 8)
+    with pytest.raises(ValueError, match="a starts 2 bytes past a multiple of 16"):
+        multiply(odd, cp.zeros((8, 8), np.float16), step=6)
+
+
+# -- what the ladder gains -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def launched():
+    """Profiles of steps 1 to 4 at WHOLE."""
+    if backend.name() != "simulator":
+        pytest.skip("the simulator counts")
+    a, b = (cp.asarray(x) for x in operands(*WHOLE))
+    result = {}
+    for name in SIMULATED:
+        out = cp.zeros(WHOLE[:2], np.float32)
+        with profile() as p:
+            STEPS[name].launch(a, b, out)
+        (result[name],) = p
+    return result
+
+
+@pytest.fixture(scope="module")
+def counted(launched):
+    return {name: launch.counts for name, launch in launched.items()}
+
+
+def test_every_step_does_the_same_work_on_the_tensor_cores(launched):
+    m, n, k = WHOLE
+    for name, launch in launched.items():
+        done = sum(number * fragments.flops(kind) for kind, number in launch.tensor_operations.items())
+        assert done == 2 * m * n * k, name
+        assert launch.counts.flops_f32 == 0, name
+
+
+def test_global_sectors_fall_from_step_to_step(counted):
+    m, n, k = WHOLE
+    sectors = {name: counts.global_load_sectors for name, counts in counted.items()}
+    # Each element for 16 others, and each sector twice: a fragment's rows of 32 bytes come in two halves.
+    assert sectors["wmma"] == 2 * (2 * m * n * k // 16 * 2 // 32)
+    assert sectors["wmma_shared"] == sectors["mma_swizzled"] == 2 * m * n * k // 128 * 2 // 32
+    assert sectors["mma_stages"] == (m * k + k * n) * 2 // 32, "each element once"
+
+
+def test_passes_through_shared_memory(counted):
+    m, n, k = WHOLE
+    passes = {name: counts.shared_load_wavefronts / (2 * m * n * k) for name, counts in counted.items()}
+    assert passes["wmma"] == 0
+    assert passes["wmma_shared"] == passes["mma_swizzled"] == 24 / 65536
+    # Fragments are loaded once more, after the last tile.
+    assert 32 / 131072 <= passes["mma_stages"] <= 32 / 131072 * 5 / 4
+
+
+def test_padding_and_swizzle_spread_what_is_read_and_swizzle_what_is_written(counted):
+    assert not any(counts.shared_load_conflicts for counts in counted.values())
+    assert counted["wmma_shared"].shared_store_conflicts > counted["mma_swizzled"].shared_store_conflicts == 0
+    copies = counted["mma_stages"]
+    assert copies.shared_store_wavefronts == 0
+    assert copies.shared_copy_wavefronts == copies.shared_copy_requests * 4, "512 bytes in four passes"
+
+
+# -- sizes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"group": 0}, "at least 1"),
+        ({"wm": 24}, "wm must be a multiple of 16"),
+        ({"wm": 96}, "wm must divide bm"),
+        ({"bn": 32, "wn": 32}, "bn must be a multiple of 64"),
+        ({"wm": 16, "wn": 32}, "1024 threads"),
+        ({"bm": 64}, "bn must divide the threads"),
+        ({"stages": 1}, "stages must be at least 2"),
+        ({"stages": 5}, "bytes of shared memory"),
+    ],
+)
+def test_sizes_that_do_not_go_together_are_refused(changed, rule):
+    right = {"bm": 128, "bn": 256, "wm": 64, "wn": 64, "stages": 3, "blocks": 1, "group": 8}
+    Stages(**right)
+    with pytest.raises(ValueError, match=rule):
+        Stages(**right | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"stages": 1}, "stages must be at least 2"),
+        ({"stages": 5}, "bytes of shared memory"),
+        ({"cluster": 3}, "cluster must be 1, 2 or 4"),
+        ({"group": 0}, "group must be at least 1"),
+        ({"most": 1}, "most must be 0 or at least a cluster"),
+    ],
+)
+def test_sizes_of_the_persistent_kernel_are_checked(changed, rule):
+    with pytest.raises(ValueError, match=rule):
+        Persistent(**{"stages": 4, "cluster": 2, "group": 8} | changed)
+
+
+def test_a_persistent_grid_is_whole_clusters_on_the_multiprocessors():
+    assert Persistent(4, 2, 8).blocks(8192, 8192, 132) == 132
+    assert Persistent(4, 2, 8, 128).blocks(8192, 8192, 132) == 128
+    assert Persistent(4, 4, 8).blocks(8192, 8192, 114) == 112
+    assert Persistent(4, 2, 8).blocks(1, 8, 132) == 2
+    assert Persistent(4, 1, 8).blocks(129, 257, 132) == 4
+
+
+def test_candidates_of_the_autotuner_are_different_and_hold_what_is_taken():
+    found = autotune.candidates()
+    for name, taken in (("mma_stages", tiles.stages()), ("wgmma_persistent", tiles.persistent())):
+        assert len(found[name]) == len(set(found[name])) > 10
+        assert taken in found[name]
+
+
+@pytest.mark.parametrize("result", ["half", "float"])
+def test_the_fast_steps_compile_without_spills(result):
+    for name, entry in (
+        ("wmma_shared", f"tensor_core_wmma_shared<{result}>"),
+        ("mma_swizzled", f"tensor_core_mma_swizzled<{result}>"),
+        ("mma_stages", tiles.stages().entry(result)),
+    ):
+        found = resources.of(CudaSource(STEPS[name].source, entry, ("-std=c++17",)))
+        assert found.spill_bytes == 0, name
+
+
+# -- Hopper ----------------------------------------------------------------------------------------------------------
+
+
+def options(name, result="half"):
+    return (*hopper.include(), f"-DRESULT={result}", *(tiles.persistent().options if "persistent" in name else ()))
+
+
+@pytest.mark.parametrize("result", ["half", "float"])
+@pytest.mark.parametrize("name", HOPPER)
+def test_machine_code_for_hopper_is_as_it_must_be(name, result):
+    step = STEPS[name]
+    log, _ = compilers.assemble_cuda(step.source, step.file, "90a", options(name, result))
+    assert "0 bytes spill stores" in log
+    # ptxas warns (C75xx) when it must wait for each wgmma, or leaves setmaxnreg out.
+    assert not re.search(r"warning|C75\d\d|Potential Performance", log), log
+    registers = int(re.search(r"Used (\d+) registers", log).group(1))
+    assert registers * step.threads <= 65536
+    code = hopper.cubin(step.file, options(name, result)[1:])
+    assert code[:4] == b"\x7fELF"
+    assert f"tensor_core_{name}".encode() in code
+
+
+def test_the_instructions_of_hopper_are_there():
+    ptx = {
+        name: compilers.compile_cuda(STEPS[name].source, options=("-arch=sm_90a", *options(name))) for name in HOPPER
+    }
+    for text in ptx.values():
+        assert text.count("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16") == 4  # 64 of k
+        assert "cp.async.bulk.tensor.2d.shared::cluster.global" in text
+    assert "setmaxnreg" not in ptx["wgmma_tma"]
+    last = ptx["wgmma_persistent"]
+    for instruction in ("setmaxnreg.inc", "setmaxnreg.dec", "multicast::cluster", "cp.async.bulk.tensor.2d.global"):
+        assert instruction in last
+    alone = Persistent(4, 1, 8).options
+    source = STEPS["wgmma_persistent"].source
+    assert "multicast" not in compilers.compile_cuda(source, options=("-arch=sm_90a", *hopper.include(), *alone))
+
+
+def test_the_kernel_of_the_peak_compiles():
+    log, _ = compilers.assemble_cuda((FOLDER / "peak.cu").read_text(), "peak.cu", "90a", hopper.include())
+    assert log.count("0 bytes spill stores") == 2
+    assert not re.search(r"warning|C75\d\d", log), log
+
+
+def on_simulator(body, result):
+    """Runs statements of CUDA C++ in one thread; `out` is the array that they write."""
+    kind = {"u8": "unsigned long long", "i4": "int"}[result.dtype.str[1:]]
+    code = f'#include "hopper.cuh"\nextern "C" __global__ void ask({kind} *out) {{ {body} }}'
+    simulate(CudaSource(code, "ask", hopper.include()), 1, 1, (result,))
+    return result
+
+
+def box_places(rows):
+    """Byte at which TMA puts element (row, column) of a box of 64 float16 columns, swizzled by 128 bytes."""
+    row, column = np.indices((rows, 64))
+    return 128 * row + 16 * ((column // 8) ^ (row % 8)) + column % 8 * 2
+
+
+def described(descriptor):
+    """Start, leading and stride offset in bytes, and swizzle, of a matrix descriptor (PTX ISA, "Matrix-Descriptor")."""
+    bits = int(descriptor)
+    field = [(bits >> low & 0x3FFF) << 4 for low in (0, 16, 32)]
+    assert bits >> 49 & 7 == 0, "base offset"
+    return (*field, bits >> 62)
+
+
+def swizzled(address):
+    """Bits 4 to 6 of an address are exchanged by bits 7 to 9."""
+    return address ^ (address >> 3 & 0x70)
+
+
+def test_descriptors_of_a_find_what_tma_has_put():
+    """K-major: eight rows of 128 bytes, then the stride offset; chunks of eight elements of k side by side."""
+    places = box_places(128)
+    asked = [(row, depth) for row in (0, 64) for depth in (0, 16, 32, 48)]
+    body = "".join(f"out[{i}] = of_a(4096, {row}, {depth});" for i, (row, depth) in enumerate(asked))
+    for (row, depth), found in zip(asked, on_simulator(body, np.zeros(len(asked), np.uint64)), strict=True):
+        start, _, stride, swizzle = described(found)
+        assert swizzle == 1
+        r, k = np.indices((64, 16))
+        address = swizzled(start + r % 8 * 128 + r // 8 * stride + 2 * k)
+        np.testing.assert_array_equal(address - 4096, places[row : row + 64, depth : depth + 16])
+
+
+def test_descriptors_of_b_find_what_tma_has_put():
+    """N-major: 64 columns side by side, eight of k 128 bytes apart; the leading offset leads to the next 64 columns,
+    the stride offset to the next eight of k."""
+    boxes = np.concatenate([box_places(64) + box * 64 * 128 for box in range(4)], axis=1)
+    body = "".join(f"out[{i}] = of_b(16384, {16 * i}, 64);" for i in range(4))
+    for i, found in enumerate(on_simulator(body, np.zeros(4, np.uint64))):
+        start, leading, stride, swizzle = described(found)
+        assert swizzle == 1
+        k, n = np.indices((16, 256))
+        address = swizzled(start + k % 8 * 128 + k // 8 * stride + n // 64 * leading + n % 64 * 2)
+        np.testing.assert_array_equal(address - 16384, boxes[16 * i : 16 * i + 16])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_results_go_where_tma_takes_them_from(dtype):
+    """A box of C as the lanes of a warpgroup write it, read back as TMA would."""
+    kind, columns = {np.float16: ("half", 64), np.float32: ("float", 32)}[dtype]
+    code = f"""
+#include "hopper.cuh"
+extern "C" __global__ void write(unsigned *out) {{
+    __shared__ alignas(1024) unsigned box[2048];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int j = 0; j < {columns} / 8; j++) {{
+        for (int h = 0; h < 2; h++) {{
+            const int row = warp * 16 + h * 8 + lane / 4, column = j * 8 + lane % 4 * 2;
+            const float value = row * {columns} + column - 2048;
+            keep2(shared_address(box), row, column, value, value + 1, {kind}());
+        }}
+    }}
+    __syncthreads();
+    for (int i = threadIdx.x; i < 2048; i += 128) {{
+        out[i] = box[i];
+    }}
+}}"""
+    out = np.zeros(2048, np.uint32)
+    counts = simulate(CudaSource(code, "write", hopper.include()), 1, 128, (out,)).counts
+    row, column = np.indices((64, columns))
+    item = np.dtype(dtype).itemsize
+    per_chunk = 16 // item
+    places = 128 * row + 16 * ((column // per_chunk) ^ (row % 8)) + column % per_chunk * item
+    np.testing.assert_array_equal(out.view(dtype)[places // item], row * columns + column - 2048)
+    # Of float32, two rows' pairs of chunks meet in the same banks.
+    assert counts.shared_store_conflicts == {np.float16: 0, np.float32: 64}[dtype]
+
+
+def test_tiles_are_visited_once_each_in_groups():
+    for height, width, group in ((7, 3, 4), (1, 5, 8), (32, 32, 8), (9, 1, 2)):
+        total = height * width
+        body = (
+            f"for (int i = 0; i < {total}; i++) "
+            f"{{ int row, column; place_of(i, {height}, {width}, {group}, row, column); "
+            "out[2 * i] = row; out[2 * i + 1] = column; }"
+        )
+        visited = on_simulator(body, np.zeros(2 * total, np.int32)).reshape(total, 2)
+        assert len({tuple(x) for x in visited.tolist()}) == total
+        assert visited.min() == 0
+        assert visited.max(axis=0).tolist() == [height - 1, width - 1]
+        rows = min(group, height)
+        assert visited[:rows].tolist() == [[i, 0] for i in range(rows)], "down a group first"
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"dtype": "float64"}, "dtype must be"),
+        ({"address": 8}, "address must be a multiple of 16"),
+        ({"columns": 12}, "rows must be a multiple of 16 bytes"),
+        ({"rows": 0}, "rows and columns must be 1"),
+        ({"box_rows": 257}, "box_rows must be 1 to 256"),
+        ({"box_columns": 32}, "rows of a box must be 128 bytes"),
+    ],
+)
+def test_boxes_that_tma_cannot_copy_are_refused(changed, rule):
+    right = {"address": 4096, "dtype": "float16", "rows": 5, "columns": 24, "box_rows": 128, "box_columns": 64}
+    assert hopper.Boxes(**right).row_bytes == 48
+    with pytest.raises(ValueError, match=rule):
+        hopper.Boxes(**right | changed)
+
+
+# -- measurements ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("module", ["benchmark", "autotune"])
+def test_without_a_gpu_measuring_ends_with_code_2(module):
+    environment = os.environ | {"WARPLAB_BACKEND": "simulator"}
+    done = subprocess.run(
+        [sys.executable, "-m", f"kernels.tensor_core.{module}"], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 2
+    assert "needs an NVIDIA GPU" in done.stderr
+
+
+def test_the_result_of_the_library_has_its_size():
+    """cublasLtMatmulHeuristicResult_t: 64 bytes of algorithm, then a size, two words and four reserved ones."""
+    import ctypes
+
+    assert ctypes.sizeof(library.Result) == 96
+    assert library.Result.workspace_bytes.offset == 64
+    assert library.WORKSPACE_BYTES >= 32 * 2**20
+
+
+@pytest.mark.skipif(RECORDED or backend.name() == "gpu", reason="there are measurements")
+def test_without_recordings_a_notebook_is_told_how_to_get_them():
+    with pytest.raises(MissingRecording, match=r"python -m kernels\.tensor_core\.benchmark --record"):
+        recordings.measure("ladder", MEASUREMENTS["ladder"])
+
+
+def test_figures():
+    """Of made-up numbers: the pictures of real ones are in the notebook."""
+    names = ["cublas", "cublaslt", *STEPS]
+    rows = [
+        {"step": STEPS[name].number if name in STEPS else 0, "name": name, "tflops": 10.0 + i, "ratio_to_library": 0.5}
+        for i, name in enumerate(names)
+    ]
+    for peaks in ({"wgmma": 30.0, "mma": 20.0}, {}):
+        value = {"side": 64, "result": "float16", "peaks_tflops": peaks, "rows": rows}
+        figure = figures.draw_ladder(Measurement(value, "a test", "today", live=True))
+        assert isinstance(figure, Figure)
+        (ax,) = figure.axes
+        assert "a test" in ax.get_title(loc="left")
+        assert [tick.get_text() for tick in ax.get_yticklabels()][-2:] == ["cuBLAS", "cuBLASLt"]
+    value = [
+        {"shape": list(shape), **{name: {"seconds": 1.0} for name in ("cublaslt", "mma_stages", "wgmma_persistent")}}
+        for shape in SHAPES
+    ]
+    assert len(figures.draw_shapes(Measurement(value, "a test", "today", live=True)).axes[0].patches) == 2 * len(SHAPES)
+
+
+@pytest.mark.skipif(not RECORDED, reason="nobody has recorded lab 05 on a GPU yet")
+class TestRecordings:
+    def test_the_goals_are_reached_on_a_named_gpu(self):
+        recorded = recordings.load()
+        assert recorded["device"].startswith("NVIDIA ")
+        assert set(recorded["values"]) == set(MEASUREMENTS)
+        rows = {row["name"]: row for row in recorded["values"]["ladder"]["rows"]}
+        assert list(rows) == ["cublas", "cublaslt", *STEPS]
+        assert all(row["correct"] for row in rows.values())
+        for name, goal in (("wmma_shared", 0.40), ("mma_stages", 0.75), ("wgmma_persistent", 1.00)):
+            assert rows[name]["ratio_to_library"] >= goal, name
+
+    def test_errors_are_those_of_float32_sums(self):
+        for key in ("ladder", "small_ladder", "float32_ladder"):
+            table = recordings.load()["values"][key]
+            assert all(row["relative_error"] < MOST_ERROR[table["result"]] for row in table["rows"])
+
+    @pytest.mark.parametrize("name", STEPS)
+    def test_the_headers_give_the_recorded_rates(self, name):
+        row = next(row for row in recordings.load()["values"]["ladder"]["rows"] if row["name"] == name)
+        lines = [line.strip() for line in STEPS[name].source.splitlines()]
+        text = " ".join(line[2:].strip() for line in lines if line.startswith("//"))
+        assert f"Reached: {row['tflops']:.3g} TFLOP/s, {row['ratio_to_library']:.3g} of the library" in text
