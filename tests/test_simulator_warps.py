@@ -68,6 +68,19 @@ KERNEL other_syncwarp(unsigned* out) {  // one for each side
     }
     out[threadIdx.x + 32] = out[31 - threadIdx.x];
 }
+KERNEL ended_elsewhere(unsigned* out, int what) {  // the upper half does something else and ends
+    unsigned v = threadIdx.x;
+    if (v >= 16) {
+        out[v] = 0;
+        return;
+    }
+    if (what == 0) v = __match_any_sync(0xffffffff, v);
+    if (what == 1) v = __shfl_xor_sync(0xffffffff, v, 1);
+    if (what == 2) v = __ballot_sync(0xffffffff, v & 1);
+    if (what == 3) __syncwarp();
+    if (what == 4) __syncwarp(0xffff);
+    out[threadIdx.x] = v;
+}
 KERNEL some_ended(unsigned* out) {
     if (threadIdx.x >= 20) return;
     out[threadIdx.x] = __ballot_sync(0xffffffff, 1);
@@ -187,6 +200,17 @@ def test_lanes_that_have_ended_are_not_waited_for():
     out = np.zeros(32, np.uint32)
     run("some_ended", 1, 32, out)
     assert out.tolist() == [(1 << 20) - 1] * 20 + [0] * 12
+
+
+@pytest.mark.parametrize(("what", "name"), [(0, "match"), (1, "shfl"), (2, "vote"), (3, "__syncwarp")])
+def test_lanes_that_ended_elsewhere(what, name):
+    out = np.zeros(32, np.uint32)
+    with pytest.raises(simulator.DivergentWarp, match=f"`{name}` waits for lanes .* never come: 16 to 31\n") as caught:
+        run("ended_elsewhere", 1, 32, out, np.int32(what))
+    assert caught.value.thread == (0, 0, 0)
+    run("ended_elsewhere", 1, 32, out, np.int32(what), checks=False)
+    run("ended_elsewhere", 1, 16, out, np.int32(what))
+    run("ended_elsewhere", 1, 32, out, np.int32(4))
 
 
 def test_warp_sum():

@@ -116,9 +116,10 @@ before them, and fences and releases for global memory. What it does not see:
 
 Three more rules. A barrier waits for every thread of the block: that some have returned before it is reported, although
 a GPU lets the others go on. So it is with warps: after `if (t >= n) { o[t] = -1; return; }` a shuffle with the mask
-0xffffffff is an error, since the CUDA guide leaves undefined what comes of a mask that names lanes which have ended;
-let all lanes come, or name those that do. An index beyond a shared array is out of bounds where the block's shared
-memory ends; what falls into another shared array of the block is not seen, nor is it by compute-sanitizer.
+0xffffffff is an error, since the mask names lanes that go another way and never come; let all lanes come, or name those
+that do. It may name lanes that have ended at a mere guard, `if (t >= n) return;`: PTX waits for none that have ended.
+An index beyond a shared array is out of bounds where the block's shared memory ends; what falls into another shared
+array of the block is not seen, nor is it by compute-sanitizer.
 
 `cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, and do not use it: run
 them with `checks=False`."""

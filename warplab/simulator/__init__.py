@@ -15,8 +15,9 @@ The whole machine:
     gathers their registers, runs the same code, and scatters the results. `barriers` and `meetings` hold lanes back
     at block-wide barriers and warp-wide instructions until the others have come; in a `cooperative` launch blocks wait
     for one another, too. `endless` tells what is wrong with a launch that does not end.
-4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores. With
-    checks on, `checks` tests bounds, alignment and initialisation before each of them, and `races` looks for accesses
+4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores, and finds
+    out what all warps have alike (`patterns`), so that it is looked at once. With checks on, `checks` tests bounds,
+    alignment and initialisation before each of them, and `races` looks for accesses
     of different threads that nothing orders (`race_records`: who touched what; `clocks`: what orders with less than a
     barrier; `lockstep`: `volatile` for a `__syncwarp`). `errors` has a class for each mistake; `elements` names the
     array and the element.

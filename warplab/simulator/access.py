@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
+from .patterns import FEWEST, Pattern
 
 _FULL = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
 
@@ -20,36 +21,62 @@ class Addresses:
         "_indices",
         "_low",
         "_ordered",
+        "_pattern",
         "_relative",
         "_sectors",
+        "_warps",
         "_wavefronts",
         "base",
     )
 
-    def __init__(self, base: np.ndarray) -> None:
+    def __init__(self, base: np.ndarray, warps: int = 0) -> None:
+        """`base`: uint64, one a lane or one for all. `warps`: so many full warps are the lanes, if a pattern in them is
+        of use."""
         self.base = base
+        self._warps = warps if base.shape[0] > 1 and warps >= FEWEST else 0
+        self._pattern: Pattern | None = None
         self._low = self._high = self._bits = self._relative = self._ordered = self._distinct = None
         self._indices: dict[int, np.ndarray] = {}
         self._sectors: dict[int, int] = {}
-        self._wavefronts: dict[tuple[int, int, str], tuple[int, int]] = {}
+        self._wavefronts: dict[tuple[int, int, str], tuple[int, int] | None] = {}
+
+    @property
+    def pattern(self) -> Pattern | None:
+        """What all warps have alike."""
+        if self._warps:
+            self._pattern, self._warps = Pattern.of(self.base, self._warps), 0
+        return self._pattern
+
+    def like(self, base: np.ndarray) -> Addresses:
+        """Other addresses of the same lanes."""
+        return Addresses(base, self._warps or (0 if self._pattern is None else self._pattern.first.shape[0]))
 
     @property
     def low(self) -> int:
         if self._low is None:
-            self._low = int(self.base.min()) if self.base.shape[0] > 1 else int(self.base[0])
+            if self.base.shape[0] == 1:
+                self._low = int(self.base[0])
+            else:
+                self._low = int(self.base.min()) if self.pattern is None else self.pattern.low
         return self._low
 
     @property
     def high(self) -> int:
         if self._high is None:
-            self._high = int(self.base.max()) if self.base.shape[0] > 1 else int(self.base[0])
+            if self.base.shape[0] == 1:
+                self._high = int(self.base[0])
+            else:
+                self._high = int(self.base.max()) if self.pattern is None else self.pattern.high
         return self._high
 
     @property
     def bits(self) -> int:
-        """All bits that are set in any of the addresses."""
+        """Bits that are set in any of the addresses, up to the lowest one; what stands above it says nothing."""
         if self._bits is None:
-            self._bits = int(np.bitwise_or.reduce(self.base)) if self.base.shape[0] > 1 else self.low
+            if self.base.shape[0] == 1:
+                self._bits = int(self.base[0])
+            else:
+                self._bits = int(np.bitwise_or.reduce(self.base)) if self.pattern is None else self.pattern.bits
         return self._bits
 
     def relative(self, start: np.ndarray) -> tuple[int, int]:
@@ -82,6 +109,8 @@ class Addresses:
             shift = item.bit_length() - 1
             if self.base.shape[0] == 1:
                 indices = np.array([(self.low & (ORIGIN - 1)) >> shift])
+            elif self.pattern is not None:
+                indices = self.pattern.items(shift)
             else:
                 indices = (self.base.view(np.int64) & (ORIGIN - 1)) >> shift
             self._indices[item] = indices
@@ -96,7 +125,10 @@ class Addresses:
     def distinct(self, group) -> int:
         """Distinct addresses in each warp, summed over warps."""
         if self._distinct is None:
-            self._distinct = group.warps if self.base.shape[0] == 1 else group.distinct(self._in_order(group))
+            if self.base.shape[0] == 1:
+                self._distinct = group.warps
+            else:
+                self._distinct = self.pattern.distinct() if self.pattern else group.distinct(self._in_order(group))
         return self._distinct
 
     def sectors(self, offset: int, group) -> int:
@@ -105,6 +137,8 @@ class Addresses:
         if phase not in self._sectors:
             if self.base.shape[0] == 1:
                 self._sectors[phase] = group.warps
+            elif self.pattern is not None:
+                self._sectors[phase] = self.pattern.sectors(phase)
             else:
                 self._sectors[phase] = group.distinct((self._in_order(group) + phase) >> 5)
         return self._sectors[phase]
@@ -121,7 +155,9 @@ class Addresses:
         Moving all lanes by whole words changes nothing.
         """
         key = (offset & 3, width, op)
-        if key not in self._wavefronts:
+        if key not in self._wavefronts and self.pattern is not None:
+            self._wavefronts[key] = self.pattern.wavefronts(offset & 3, width, op)
+        if self._wavefronts.get(key) is None:
             words = self.at(offset & 3).view(np.int64) >> 2
             self._wavefronts[key] = group.bank_passes(words, -(-width // 4), op)
         return self._wavefronts[key]
@@ -187,7 +223,7 @@ class Accessor:
             return "global", addresses
         for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
             if window <= addresses.low and addresses.high < 2 * window:
-                return space, Addresses(addresses.base - np.uint64(window))
+                return space, addresses.like(addresses.base - np.uint64(window))
         from .errors import UnsupportedInstruction
 
         raise UnsupportedInstruction(f"one access to several memory spaces at once: `{site.text}`")

@@ -91,7 +91,12 @@ class Counting:
         bitmap = self.touched.get(key)
         if bitmap is None:
             bitmap = self.touched[key] = np.zeros(-(-allocation.nbytes // SECTOR_BYTES), bool)
-        bitmap[(addresses.at(site.offset).view(np.int64) - allocation.address) >> 5] = True
+        sectors = None
+        if addresses.pattern is not None:
+            sectors = addresses.pattern.numbers_of_sectors(site.offset - allocation.address)
+        if sectors is None:
+            sectors = (addresses.at(site.offset).view(np.int64) - allocation.address) >> 5
+        bitmap[sectors] = True
 
     def _trace(self, site, space: str, addresses: Addresses, group) -> None:
         chunk = group.chunk

@@ -15,7 +15,7 @@ from .access import Accessor, Addresses
 from .asynchronous import AsynchronousCopies
 from .atomics import Atomics
 from .checks import Checks
-from .counters import LaunchProfile
+from .counters import WARP_SIZE, LaunchProfile
 from .counting import Counting
 from .errors import Index3, InvalidLaunch, SimulatorError
 from .geometry import Geometry, chunk_geometry
@@ -284,6 +284,9 @@ class Chunk:
         )
         self.lane_of = geometry.lane_of
         self.warps = self.warp_sizes.shape[0]
+        # Worth a look for patterns in addresses where they are counted or checked.
+        watched = counting is not None or options.checks
+        self.full_warps = self.warps if watched and self.lanes == WARP_SIZE * self.warps else 0
         self.warp, self.matrix = WarpOperations(self), MatrixOperations(self)
         self.everyone = Group(self, None)
         self.group = self.everyone
@@ -365,7 +368,7 @@ class Chunk:
             self.races.sync_warp(lanes)
 
     def addresses(self, base: np.ndarray, lanes) -> Addresses:
-        return Addresses(base)
+        return Addresses(base, self.full_warps if lanes is None else 0)
 
     def shared_address(self, offset: int) -> np.ndarray:
         return self._place("shared", offset, self.block_of, self.shared_stride)

@@ -3,9 +3,9 @@
 A shuffle or vote exchanges values, so the lanes must stand at the same instruction. `__syncwarp` (bar.warp.sync) only
 orders: lanes may stand at different ones.
 
-A lane must be in the mask that it gives. Lanes that ended before are not waited for. That lanes went past the
-instruction and on is an error (with checks off they are waited for until they have ended, as on a GPU; what CUDA makes
-of it is undefined).
+A lane must be in the mask that it gives. Lanes that ended before, at a guard as `if (i >= n) return`, are not waited
+for. That lanes went past the instruction and on, or did something else and ended, is an error (with checks off they are
+waited for until they have ended, as on a GPU; what CUDA makes of it is undefined).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class Meetings:
         self.held: dict[int, np.ndarray] = {}  # at the start of a block
         self.syncing: dict[int, np.ndarray] = {}  # at the bar.warp.sync that ends a block
         self.following: dict[int, set[int]] = {}  # blocks that can come after a block
+        self.lenient = self.chunk.access.checks is None or _NUMBA_REDUCE in self.chunk.entry.name
 
     def meet(self, block, group: Group) -> Group | None:
         """The lanes whose whole mask has arrived; the others are held until the rest comes."""
@@ -45,6 +46,7 @@ class Meetings:
             return group
         lanes = group.all_lanes
         self._refuse_unnamed(block.meeting, lanes, mask)
+        self._refuse_ended(block.meeting, lanes, mask)
         missing = mask & self.scheduler.alive[self.chunk.warp_of[lanes]] & ~group.active
         if not missing.any():
             return group
@@ -62,6 +64,7 @@ class Meetings:
             return block.index + 1, group
         lanes = group.all_lanes
         self._refuse_unnamed(block.last, lanes, mask)
+        self._refuse_ended(block.last, lanes, mask)
         if block.index in self.syncing:
             lanes = np.sort(np.concatenate([lanes, self.syncing[block.index]]))
         self.syncing[block.index] = lanes
@@ -159,9 +162,18 @@ class Meetings:
                 **self.chunk.where_instruction(instruction, lane),
             )
 
+    def _refuse_ended(self, instruction, lanes: np.ndarray, mask: np.ndarray) -> None:
+        """DivergentWarp if lanes of a mask have gone another way and ended there."""
+        if self.lenient:
+            return
+        missing = np.broadcast_to(mask & self.scheduler.ended_elsewhere[self.chunk.warp_of[lanes]], lanes.shape)
+        if missing.any():
+            place = int(np.argmax(missing != 0))
+            raise self._error(instruction, int(lanes[place]), int(missing[place]))
+
     def _refuse_passed(self, number: int, instruction, group: Group, missing: np.ndarray) -> None:
         """DivergentWarp if lanes that are `missing` at block `number` stand after it and cannot come to it any more."""
-        if self.chunk.access.checks is None or _NUMBA_REDUCE in self.chunk.entry.name:
+        if self.lenient:
             return
         passed = np.zeros(self.chunk.warps, np.uint32)
         for other, parts in self.scheduler.pending.items():

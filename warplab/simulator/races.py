@@ -25,7 +25,7 @@ from .elements import element, of_shared
 from .errors import DataRace
 from .lockstep import REASON, Lockstep, relies_on_it
 from .memory import ORIGIN
-from .race_records import Event, Record, Who
+from .race_records import Event, Numbers, Record, Smaller, Who
 
 _NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that records of zeros are empty ones
 _PENDING_LANES = 1 << 25  # loads noted at most, counted in lanes
@@ -57,10 +57,7 @@ class Races:
     def start(self, chunk) -> None:
         """A new chunk of blocks: its shared memory is new, its blocks have passed no barrier."""
         self.chunk = chunk
-        first = chunk.first_block
-        self.thread_of = np.arange(first * self.threads + 1, first * self.threads + chunk.lanes + 1, dtype=np.int32)
-        self.block_of = (chunk.block_of + (first + 1)).astype(np.int32)
-        self.warp_of = (chunk.warp_of + (first * self.warps_per_block + 1)).astype(np.int32)
+        self.numbers = Numbers(chunk, self.warps_per_block)
         self.latest: dict[str, tuple[object, Who]] = {}  # made since the latest barrier: for all lanes, for some
         self.epochs = np.zeros(chunk.blocks, np.int32)
         self.times = np.zeros(chunk.warps, np.int32)
@@ -68,13 +65,14 @@ class Races:
         self.epoch_stored = False  # a store to shared memory since the last barrier of all blocks
         self.shared = Record(chunk.access.shared.nbytes // self.word["shared"])
         self.lockstep = Lockstep(self.shared.words) if self.relies_on_lockstep else None
-        self.pending_lanes = sum(self._lanes(record) for record in self.allocations.values())
+        self.pending_lanes = sum(record.lanes for record in self.allocations.values())
 
     def finish(self) -> None:
         """The chunk has ended."""
-        self._flush(self.shared, "shared")
+        self._flush_all()
+        smaller = Smaller()
         for record in self.allocations.values():
-            self._flush(record, "global")
+            record.rest(smaller)
 
     # -- what orders accesses --------------------------------------------------------------------------------------
 
@@ -85,20 +83,21 @@ class Races:
             self.clocks.sync_blocks(lanes)
         if lanes is not None:
             self._flush(self.shared, "shared")
+            self.epochs = self.epochs.copy()  # accesses before keep those of their time
             self.epochs[np.unique(self.chunk.block_of[lanes])] += 1
             return
         if self.epoch_stored:
             self._flush(self.shared, "shared")
             self.epoch_stored = False
         self._forget(self.shared)
-        self.epochs += 1
+        self.epochs = self.epochs + 1
 
     def grid_barrier(self) -> None:
         """All blocks of the grid, which are those of the chunk, have waited for one another."""
         self.barrier(None)
         self._flush_all()
         self.allocations.clear()
-        self.pending_lanes = self._lanes(self.shared)
+        self.pending_lanes = self.shared.lanes
 
     def sync_warp(self, lanes) -> None:
         """The lanes have passed a `__syncwarp`."""
@@ -107,6 +106,7 @@ class Races:
         if self.clocks is not None:
             self._flush_all()
             self.clocks.sync_warps(self.chunk.all_lanes if lanes is None else lanes)
+        self.times = self.times.copy()
         self.times[np.unique(self.chunk.warp_of if lanes is None else self.chunk.warp_of[lanes])] += 1
 
     def _turn(self) -> None:
@@ -118,7 +118,7 @@ class Races:
         """The lanes have passed a memory fence."""
         if self.fences is None:
             self.fences = np.zeros(self.blocks * self.threads + 1, np.int32)
-        self.fences[self.thread_of if lanes is None else self.thread_of[lanes]] += 1
+        self.fences[self._who(lanes).thread] += 1
         owner = self.chunk.block_of if lanes is None else self.chunk.block_of[lanes]
         self.fence_epochs[self.chunk.first_block + 1 + owner] = self.epochs[owner]
         if self.clocks is not None:
@@ -176,9 +176,9 @@ class Races:
         if record is None:
             return
         record.pending.append(event)
-        self.pending_lanes += event.who.thread.shape[0]
+        self.pending_lanes += event.lanes
         if self.pending_lanes > _PENDING_LANES:
-            record.make(self.needs_clocks)
+            record.stored = True
             self._flush(record, space)
 
     def store(self, site, space: str, addresses: Addresses, lanes, allocation, values) -> None:
@@ -191,7 +191,7 @@ class Races:
         record, event = self._event(site, space, addresses, lanes, allocation)
         if record is None:
             return
-        record.make(self.needs_clocks)
+        record.stored = True
         self._flush(record, space)
         self.epoch_stored |= space == "shared"
         first = event.word
@@ -232,24 +232,19 @@ class Races:
             if record is None:
                 record = self.allocations[start] = Record(-(-allocation.nbytes // size), allocation)
         who, item = self._who(lanes), site.item
+        count = self.chunk.lanes if lanes is None else lanes.shape[0]
         now = 0 if self.clocks is None else self.clocks.now
         if addresses.bits & (item - 1) or site.offset & (item - 1):
             places = (addresses.at(site.offset).view(np.int64) - start) // size
-            return record, Event(site, who, now, places, 0, 1)
+            return record, Event(site, who, count, now, places, 0, 1)
         places, shift = addresses.items(item), (site.offset - (start & (ORIGIN - 1))) // item
-        return record, Event(site, who, now, places, shift, item // size)
+        return record, Event(site, who, count, now, places, shift, item // size)
 
     def _who(self, lanes) -> Who:
         key = "all" if lanes is None else "some"
         of, who = self.latest.get(key, (None, None))
         if who is None or of is not lanes:
-            chunk = self.chunk
-            if lanes is None:
-                epoch, time = self.epochs[chunk.block_of], self.times[chunk.warp_of]
-                who = Who(self.thread_of, self.block_of, self.warp_of, epoch, time)
-            else:
-                epoch, time = self.epochs[chunk.block_of[lanes]], self.times[chunk.warp_of[lanes]]
-                who = Who(self.thread_of[lanes], self.block_of[lanes], self.warp_of[lanes], epoch, time)
+            who = Who(self.numbers, lanes, self.epochs, self.times)
             self.latest[key] = lanes, who
         return who
 
@@ -269,12 +264,8 @@ class Races:
             self._forget(record)
 
     def _forget(self, record: Record) -> None:
-        self.pending_lanes -= self._lanes(record)
-        record.pending.clear()
-
-    @staticmethod
-    def _lanes(record: Record) -> int:
-        return sum(event.who.thread.shape[0] for event in record.pending)
+        self.pending_lanes -= record.lanes
+        record.forget()
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -286,15 +277,16 @@ class Races:
             block, thread = np.divmod(writer - 1, self.threads)
             warp = block * self.warps_per_block + thread // WARP_SIZE + 1
             block += 1
-            race &= ~((block == event.who.block) & (record.write_epoch[word] < event.who.epoch))
-            race &= ~((warp == event.who.warp) & (record.write_time[word] < event.who.time))
+            if self.ordered:
+                race &= ~((block == event.who.block) & (record.write_epoch[word] < event.who.epoch))
+                race &= ~((warp == event.who.warp) & (record.write_time[word] < event.who.time))
             if self.clocks is not None and race.any():
                 race &= ~self._knows(event, writer, block, record.written_at[word])
         return race
 
     def _knows(self, event: Event, others: np.ndarray, blocks: np.ndarray, time: np.ndarray) -> np.ndarray:
         """Lanes that know what threads `others` of `blocks` did at `time`."""
-        first = self.thread_of[0]
+        first = self.numbers.first_thread
         same = blocks == event.who.block
         return same & self.clocks.knows(event.who.thread - first, np.where(same, others - first, 0), time)
 
@@ -314,6 +306,7 @@ class Races:
             race &= ~self._published(record, word)
         if race.any():
             self._report("reads", "wrote", record, record.writer, record.write_site, space, event, word, race)
+        record.was_read = True
         record.read_site[word] = event.site.index
         if self.clocks is not None:
             record.read_at[word] = event.now
@@ -342,8 +335,9 @@ class Races:
                 return  # the first to read these words, and each lane its own
             old[:] = _NONE
         fresh = old == _NONE
-        fresh |= (record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch)
-        fresh |= (record.reader_warp[word] == event.who.warp) & (record.read_time[word] < event.who.time)
+        if self.ordered:
+            fresh |= (record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch)
+            fresh |= (record.reader_warp[word] == event.who.warp) & (record.read_time[word] < event.who.time)
         for record_of, mine in names:
             record_of[word] = np.where(fresh | (record_of[word] == mine), mine, _SEVERAL)
             shared = record_of[word] != mine  # several lanes of this very access read the word
@@ -371,18 +365,8 @@ class Races:
             race &= ~self._unchanged(event.site, space, addresses, values)
         if race.any():
             self._report("writes", "wrote", record, record.writer, record.write_site, space, event, word, race)
-        reader = record.reader[word]
-        race = (reader != _NONE) & (reader != event.who.thread)
-        if race.any():
-            race &= ~((record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch))
-            race &= ~((record.reader_warp[word] == event.who.warp) & (record.read_time[word] < event.who.time))
-            if self.clocks is not None and race.any():
-                race &= ~self._knows_readers(record, event, word, reader)
-            if space == "global" and self.fences is not None:
-                race[:] = False
-            race &= ~self._unchanged(event.site, space, addresses, values)
-        if race.any():
-            self._report("writes", "read", record, record.reader, record.read_site, space, event, word, race)
+        if record.was_read:
+            self._after_readers(record, space, event, word, addresses, values)
         record.writer[word] = event.who.thread
         if not atomic:
             same_word = record.writer[word] != event.who.thread
@@ -397,13 +381,29 @@ class Races:
             record.atomic[word] = atomic
         if self.fences is not None:
             record.write_fences[word] = self.fences[event.who.thread]
+
+    def _after_readers(self, record: Record, space: str, event: Event, word: np.ndarray, addresses, values) -> None:
+        """Compare a write with the reads before it, which are over with it."""
+        reader = record.reader[word]
+        race = (reader != _NONE) & (reader != event.who.thread)
+        if race.any():
+            if self.ordered:
+                race &= ~((record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch))
+                race &= ~((record.reader_warp[word] == event.who.warp) & (record.read_time[word] < event.who.time))
+            if self.clocks is not None and race.any():
+                race &= ~self._knows_readers(record, event, word, reader)
+            if space == "global" and self.fences is not None:
+                race[:] = False
+            race &= ~self._unchanged(event.site, space, addresses, values)
+        if race.any():
+            self._report("writes", "read", record, record.reader, record.read_site, space, event, word, race)
         if reader.any():  # what warp and block read it no longer counts then
             record.reader[word] = _NONE
 
     def _knows_readers(self, record: Record, event: Event, word: np.ndarray, reader: np.ndarray) -> np.ndarray:
         """Lanes that know of all reads of their word."""
         blocks = record.reader_block[word]
-        lanes, time = event.who.thread - self.thread_of[0], record.read_at[word]
+        lanes, time = event.who.thread - self.numbers.first_thread, record.read_at[word]
         several = self.clocks.knows_warps(lanes, record.read_by[word], record.first_read_at[word])
         one = self._knows(event, reader, np.where(reader > 0, blocks, 0), time)
         own_warp = record.reader_warp[word] == event.who.warp

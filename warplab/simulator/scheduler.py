@@ -36,6 +36,8 @@ class Scheduler:
         self.pending: dict[int, list[np.ndarray]] = {}
         # Per warp, bits of the lanes that have not ended.
         self.alive = ((np.uint64(1) << chunk.warp_sizes.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
+        # Of those that have, who did so behind other code than the rest of their warp went on to.
+        self.ended_elsewhere = np.zeros_like(self.alive)
         self.meetings = Meetings(self)
         self.barriers = Barriers(self)
         self.waited = self.grace = 0
@@ -84,7 +86,8 @@ class Scheduler:
             elif end == JUMP:
                 current = block.target
             elif end == EXIT:
-                group = self._exit(group)
+                self._exit(group, elsewhere=True)
+                group = None
             elif end == BARRIER:
                 group = self._gathered(block, group)
                 if group is not None:
@@ -201,12 +204,16 @@ class Scheduler:
             return None
         return group
 
-    def _exit(self, group: Group) -> None:
+    def _exit(self, group: Group, elsewhere: bool = False) -> None:
+        """The group ends; `elsewhere`: not at a mere guard, `if (i >= n) return`."""
         if group.lanes is None:
             self.alive[:] = 0
-        else:
-            bits = np.uint32(1) << self.chunk.lane_of[group.lanes]
-            np.bitwise_and.at(self.alive, self.chunk.warp_of[group.lanes], ~bits)
+            return
+        warp, bits = self.chunk.warp_of[group.lanes], np.uint32(1) << self.chunk.lane_of[group.lanes]
+        np.bitwise_and.at(self.alive, warp, ~bits)
+        if elsewhere:
+            others = self.alive[warp] != 0
+            np.bitwise_or.at(self.ended_elsewhere, warp[others], bits[others])
 
     def _idle(self) -> bool:
         """Nothing can run. True if lanes were let go after all; an error if some wait for ever."""
