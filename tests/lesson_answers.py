@@ -50,6 +50,9 @@ def one_line(head: str, result: str) -> str:
 PYTHON_GRID, CUDA_GRID = "cuda.grid(1)", "blockIdx.x * blockDim.x + threadIdx.x"
 SHUFFLE = "for (int step = 16; step > 0; step /= 2) value += __shfl_down_sync(0xffffffff, value, step);"
 STRIDE, LITTLE = "sectors(stride, itemsize)", "in_flight(bandwidth, latency, multiprocessors)"
+BLOCKS = "blocks(threads, registers, shared_bytes)"
+BY_THREADS, BY_REGISTERS = "2048 // threads", "65536 // (threads * registers)"
+BY_SHARED = "228 * 1024 // (shared_bytes + 1024)"
 PYTHON_SUM, CUDA_SUM = "out[i] = x[i] + y[i]", "out[i] = a[i] * b[i] + c[i];"
 
 
@@ -88,6 +91,14 @@ def of_a_branch(result: str) -> str:
 
 TWO_SIDES = "(lanes * first + (32 - lanes) * second) / (32 * (first + second))"
 SYNC, LEAVE, TAKE_BACK = "cuda.syncwarp()", "left[lane] = x[lane]", "out[lane] = left[lane % 4]"
+SHUFFLED = dedent(
+    """\
+    @cuda.jit
+    def hand_over(x, out):
+        lane = cuda.laneid
+        v = cuda.shfl_sync(ALL, x[lane], 4 + lane % 4)
+        out[lane] = v if lane < 4 else 2 * v"""
+)
 TAKE = "out[lane] = left[lane + 4]; left[lane] = 2 * out[lane]"
 
 ANSWERS = {
@@ -206,4 +217,17 @@ ANSWERS = {
             },
         ),
     },
+        "your-turn-blocks": Answers(
+            one_line(BLOCKS, f"min({BY_THREADS}, {BY_REGISTERS}, {BY_SHARED})"),
+            {
+                one_line(BLOCKS, BY_THREADS): "blocks(threads=512, registers=32, shared_bytes=60000)",
+                one_line(BLOCKS, f"min({BY_THREADS}, {BY_REGISTERS})"): "4 of 6 answers are right",
+                one_line(
+                    BLOCKS, f"min({BY_THREADS}, {BY_SHARED})"
+                ): "blocks(threads=256, registers=64, shared_bytes=0)",
+                one_line(BLOCKS, f"max({BY_THREADS}, {BY_REGISTERS}, {BY_SHARED})"): "blocks returns a wrong value",
+            },
+        ),
 }
+                SHUFFLED: "too few shared load requests",
+                warp_max("int k = 16; k > 0; k /= 2").replace("if (threadIdx.x % 32 == 0) ", ""): "a data race, too",
