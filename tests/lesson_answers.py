@@ -186,6 +186,17 @@ ANSWERS = {
                 one_line(LITTLE, "1e9 * bandwidth * latency / multiprocessors"): "a power of 1000 is missing",
             },
         ),
+        "your-turn-blocks": Answers(
+            one_line(BLOCKS, f"min({BY_THREADS}, {BY_REGISTERS}, {BY_SHARED})"),
+            {
+                one_line(BLOCKS, BY_THREADS): "blocks(threads=512, registers=32, shared_bytes=60000)",
+                one_line(BLOCKS, f"min({BY_THREADS}, {BY_REGISTERS})"): "4 of 6 answers are right",
+                one_line(
+                    BLOCKS, f"min({BY_THREADS}, {BY_SHARED})"
+                ): "blocks(threads=256, registers=64, shared_bytes=0)",
+                one_line(BLOCKS, f"max({BY_THREADS}, {BY_REGISTERS}, {BY_SHARED})"): "blocks returns a wrong value",
+            },
+        ),
     },
     "03_warp_divergence": {
         "your-turn-efficiency": Answers(
@@ -206,28 +217,17 @@ ANSWERS = {
                 hand_over(
                     "out[lane] = x[lane + 4]", "out[lane] = 2 * x[lane % 4 + 4]"
                 ): "too many global load requests",
+                SHUFFLED: "too few shared load requests",
             },
         ),
         "your-turn-max": Answers(
             warp_max("int k = 16; k > 0; k /= 2"),
             {
                 warp_max("int k = 16; k > 1; k /= 2"): "out is wrong",
+                warp_max("int k = 16; k > 0; k /= 2").replace("if (threadIdx.x % 32 == 0) ", ""): "a data race, too",
                 warp_max("int k = 1; k < 32; k++", "max(value, x[i / 32 * 32 + k])"): "too many global load requests",
                 warp_max("int k = 16; k > 0; k /= 2", "value + __shfl_down_sync(0xffffffff, value, k)"): "out is wrong",
             },
         ),
     },
-        "your-turn-blocks": Answers(
-            one_line(BLOCKS, f"min({BY_THREADS}, {BY_REGISTERS}, {BY_SHARED})"),
-            {
-                one_line(BLOCKS, BY_THREADS): "blocks(threads=512, registers=32, shared_bytes=60000)",
-                one_line(BLOCKS, f"min({BY_THREADS}, {BY_REGISTERS})"): "4 of 6 answers are right",
-                one_line(
-                    BLOCKS, f"min({BY_THREADS}, {BY_SHARED})"
-                ): "blocks(threads=256, registers=64, shared_bytes=0)",
-                one_line(BLOCKS, f"max({BY_THREADS}, {BY_REGISTERS}, {BY_SHARED})"): "blocks returns a wrong value",
-            },
-        ),
 }
-                SHUFFLED: "too few shared load requests",
-                warp_max("int k = 16; k > 0; k /= 2").replace("if (threadIdx.x % 32 == 0) ", ""): "a data race, too",
