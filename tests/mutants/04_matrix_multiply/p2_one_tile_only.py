@@ -1,0 +1,25 @@
+# problem: distances
+# loses: distances-sectors, distances-banks
+# reason: too many global load sectors(.|\n)*at most 768
+
+from numba import float32
+
+from warplab import cuda
+
+TILE = 16
+
+
+@cuda.jit
+def distances(x, y, d):
+    own = cuda.shared.array((TILE, TILE), float32)
+    across, down = cuda.threadIdx.x, cuda.threadIdx.y
+    column, row = cuda.grid(2)
+    total = float32(0)
+    for start in range(0, x.shape[1], TILE):
+        own[down, across] = x[row, start + across]
+        cuda.syncthreads()
+        for k in range(TILE):
+            step = own[down, k] - y[column, start + k]
+            total += step * step
+        cuda.syncthreads()
+    d[row, column] = total

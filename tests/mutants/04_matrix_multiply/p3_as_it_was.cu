@@ -1,0 +1,22 @@
+// problem: update
+// loses: update-edges, update-depth, update-beta
+// reason: reaches past the end
+constexpr int TILE = 16;
+
+extern "C" __global__ void update(const float* a, const float* b, float* c, int m, int n, int k,
+                                  float alpha, float beta)
+{
+    __shared__ float a_tile[TILE][TILE], b_tile[TILE][TILE];
+    int x = threadIdx.x, y = threadIdx.y;
+    int row = blockIdx.y * TILE + y, column = blockIdx.x * TILE + x;
+    float sum = 0;
+    for (int start = 0; start < k; start += TILE) {
+        a_tile[y][x] = a[(start + y) * m + blockIdx.y * TILE + x];
+        b_tile[y][x] = b[(start + y) * n + column];
+        __syncthreads();
+        for (int i = 0; i < TILE; i++)
+            sum += a_tile[i][y] * b_tile[i][x];
+        __syncthreads();
+    }
+    c[row * n + column] = alpha * sum + beta * c[row * n + column];
+}
