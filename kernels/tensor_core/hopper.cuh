@@ -32,11 +32,12 @@ __device__ __forceinline__ void barrier_expect(unsigned barrier, unsigned bytes)
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// One arrival at the barrier that lies at this address in block `rank` of the cluster.
+// One arrival at the barrier that lies at this address in block `rank` of the cluster. It orders nothing beyond the block
+// (release.cluster would wait for all memory of the GPU): what has been read is read.
 __device__ __forceinline__ void barrier_arrive(unsigned barrier, unsigned rank) {
     asm volatile(
         "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
         "r"(rank)
         : "memory");
 }
