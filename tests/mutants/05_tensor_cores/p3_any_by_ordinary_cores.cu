@@ -1,0 +1,19 @@
+// problem: any
+// loses: any-tensor, any-once
+// reason: the tensor cores do nothing
+#include <mma.h>
+using namespace nvcuda;
+
+extern "C" __global__ void linear_any(const float* x, const float* w, float* y, int rows, int outputs, int inputs)
+{
+    int row = 16 * blockIdx.y, column = 16 * blockIdx.x;
+    for (int i = threadIdx.x; i < 256; i += 32) {
+        int r = row + i / 16, c = column + i % 16;
+        if (r >= rows || c >= outputs)
+            continue;
+        float exact = 0;
+        for (int k = 0; k < inputs; k++)
+            exact += x[r * inputs + k] * w[c * inputs + k];
+        y[r * outputs + c] = exact;
+    }
+}

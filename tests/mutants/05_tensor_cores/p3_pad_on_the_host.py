@@ -1,0 +1,15 @@
+# problem: pad
+# loses: pad-right, pad-once
+# reason: is a Python function
+
+import numpy as np
+
+
+def pad(a, out):
+    """out = a as float16, in its first rows and columns; 0 elsewhere."""
+    row = column = 0
+    if row < out.shape[0] and column < out.shape[1]:
+        value = np.float32(0)
+        if row < a.shape[0] and column < a.shape[1]:
+            value = a[row, column]
+        out[row, column] = np.float16(value)

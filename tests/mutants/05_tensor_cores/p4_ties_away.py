@@ -1,0 +1,20 @@
+# problem: sums
+# loses: sums-half
+# reason: wrong for 1 of 3: '2048 \+ 100 × 1, FP16'
+
+import math
+
+prediction = {
+    "1024 + 100 × 1/4, FP16": 1024,
+    "2048 + 100 × 1, FP16": 2248,
+    "2048 + 100 × 3, FP16": 2448,
+    "2048 + 100 × 1, FP32": 2148,
+    "2**24 + 100 × 3, FP32": 2**24,
+    "2**24 + 100 × 9, FP32": 2**24 + 800,
+}
+
+
+def lost_from(step, bits):
+    """The smallest power of two V with V + step == V in numbers of so many significant bits."""
+    power = 2.0 ** math.floor(math.log2(step) + bits)
+    return power if power >= step * 2**bits else 2 * power

@@ -1,0 +1,11 @@
+# problem: holder
+# loses: holder-c, holder-ab, holder-lane
+# reason: place is not written yet
+
+
+def place(operand, lane, i):
+    """Number, row by row, of element i that a lane holds of A (16 × 16), B (16 × 8) or C (16 × 8)."""
+
+
+def holder(operand, row, column):
+    """The lane that holds the element of A, B or C in this row and column."""
