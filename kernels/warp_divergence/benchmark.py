@@ -56,6 +56,24 @@ def _time_and_efficiency(row: dict[str, Any], prefix: str = "") -> tuple[float, 
     return row[f"{prefix}seconds"] * 1e6, row[f"{prefix}warp_efficiency"]
 
 
+def text(values: dict[str, Any]) -> str:
+    """The order of the sides and all tables as text."""
+    paths, histograms, selections = (values[key] for key in ("path_costs", "histogram_table", "selection_table"))
+    no_cub = "no nvcc to compile CUB with"
+    return "\n\n".join(
+        (
+            "order of the sides: "
+            + ", ".join(f"{row['kernel']} {row['sequence']}" for row in values["order_of_sides"]),
+            f"{paths['n']:,} threads, K ways of {paths['steps']} steps\n" + paths_table(paths),
+            "tasks of unlike length\n" + tasks_table(values["task_times"]),
+            f"histogram of {histograms['n']:,} bytes; {histograms['cub'] or no_cub}\n"
+            + library_table(histograms, "data"),
+            f"selection from {selections['n']:,} float32; {selections['cub'] or no_cub}\n"
+            "bytes: all elements read once, those kept written once\n" + library_table(selections, "share"),
+        )
+    )
+
+
 def figures(values: dict[str, Any]) -> dict[str, Any]:
     """What the final line holds."""
     found: dict[str, Any] = {"correct": correct(values)}
@@ -91,17 +109,7 @@ def main() -> int:
         values = recordings.record(MEASUREMENTS)
     else:
         values = {key: benchmark.rounded(function()) for key, function in MEASUREMENTS.items()}
-    print("order of the sides: " + ", ".join(f"{r['kernel']} {r['sequence']}" for r in values["order_of_sides"]))
-    print(f"\n{values['path_costs']['n']:,} threads, K ways of {values['path_costs']['steps']} steps")
-    print(paths_table(values["path_costs"]))
-    print("\ntasks of unlike length")
-    print(tasks_table(values["task_times"]))
-    histograms, selections = values["histogram_table"], values["selection_table"]
-    print(f"\nhistogram of {histograms['n']:,} bytes; {histograms['cub'] or 'no nvcc to compile CUB with'}")
-    print(library_table(histograms, "data"))
-    print(f"\nselection from {selections['n']:,} float32; {selections['cub'] or 'no nvcc to compile CUB with'}")
-    print("bytes: all elements read once, those kept written once")
-    print(library_table(selections, "share"))
+    print(text(values))
     print(benchmark.last_line("warp_divergence", figures(values)))
     return 0 if correct(values) else 1
 

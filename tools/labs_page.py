@@ -1,0 +1,202 @@
+"""Writes docs/labs.md: what a lab's kernels reach, its counters against Nsight Compute's, its verdict, its exercise.
+
+    python tools/labs_page.py            write the page; times on a CPU are as last measured
+    python tools/labs_page.py --measure  first time lessons and exercises in the simulator (some minutes)
+
+All of it is taken from what is there: recordings, docs/counters.md, outputs of the lessons, tests/mutants.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "labs.md"
+TIMES = ROOT / "docs" / "labs_times.json"
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tools")]
+
+import nbformat  # noqa: E402
+from exercise_harness import answers_and_tests, cells_by_id, mutants, source_notebook  # noqa: E402
+from labs_tried import TRIED  # noqa: E402
+from nbformat.notebooknode import NotebookNode  # noqa: E402
+
+from kernels.memory_access import benchmark as memory_access  # noqa: E402
+from kernels.vector_multiply import benchmark as vector_multiply  # noqa: E402
+from kernels.warp_divergence import benchmark as warp_divergence  # noqa: E402
+from warplab.benchmark import host  # noqa: E402
+from warplab.recordings import Recordings  # noqa: E402
+
+HEAD = """# The labs: what was measured, counted and tried
+
+<!-- Written by tools/labs_page.py; do not edit. -->
+
+Tables of kernels are from one run of `make record` on the GPU that is named with them; `make bench` prints the same
+for yours. Ratios are to a copy and to libraries timed in the same run, alternating; each output was checked. Counters
+are from `make compare-ncu`."""
+
+
+class Lab(NamedTuple):
+    """`topic`: of its kernels and recordings. `tables`: their tables of kernels as text, from recorded values."""
+
+    topic: str
+    tables: Callable[[dict[str, Any]], str]
+
+
+LABS = {
+    "01_vector_multiply": Lab("vector_multiply", lambda values: vector_multiply.text(values["kernel_table"])),
+    "02_memory_access": Lab("memory_access", memory_access.text),
+    "03_warp_divergence": Lab("warp_divergence", warp_divergence.text),
+}
+
+
+def page() -> str:
+    """The whole page, Markdown."""
+    parts = [HEAD]
+    for name, lab in LABS.items():
+        parts += _lab(name, lab)
+    return "\n\n".join(parts) + "\n"
+
+
+def _lab(name: str, lab: Lab) -> Iterator[str]:
+    lesson = _lesson(name)
+    yield f"## {lesson.cells[0].source.splitlines()[0].removeprefix('# ')}"
+    recorded = Recordings(lab.topic).load()
+    yield f"### Kernels\n\n{recorded['device']}, {recorded['date']}."
+    yield f"```text\n{lab.tables(recorded['values'])}\n```"
+    yield f"### Counters\n\n{_counters(name)}"
+    yield f"### Verdict\n\nWhat [the lesson](../notebooks/{name}.ipynb) prints, of what was recorded:"
+    yield f"```text\n{_verdict(lesson)}\n```"
+    yield f"### Exercise\n\nWrong answers that it must reject, each for its reason: `tests/mutants/{name}/`."
+    yield _table(["problem", "points", "wrong answers", ""], _problems(name))
+    yield f"### Time without a GPU\n\n{_times(name)}"
+    if name in TRIED:
+        yield "### Tried as a newcomer"
+        yield _table(["what did not work", "what was changed"], TRIED[name])
+
+
+def _table(heads: list[str], rows: Any) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
+
+
+def _lesson(name: str) -> NotebookNode:
+    return nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+
+
+def _verdict(lesson: NotebookNode) -> str:
+    """What the cells under the heading "Verdict" print, without what was measured at the last run."""
+    first = next(k for k, cell in enumerate(lesson.cells) if cell.source.startswith("## Verdict"))
+    outputs = [output for cell in lesson.cells[first:] for output in cell.get("outputs", [])]
+    text = "".join(output.text for output in outputs if output.output_type == "stream")
+    return "\n".join(line for line in text.splitlines() if line and "measured on" not in line)
+
+
+def _counters(name: str) -> str:
+    """How many counters of the lab's launches are equal, from its table in docs/counters.md."""
+    title = next(
+        line.removeprefix("## ")
+        for line in (ROOT / "docs" / "counters.md").read_text().splitlines()
+        if line.startswith("## ") and line.endswith(f"(lab {name[:2]})")
+    )
+    section = (ROOT / "docs" / "counters.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][2:]
+    counters = [cell for row in rows for cell in row[3:-1] if cell != "–"]
+    apart = max(abs(float(ours) - float(theirs)) for theirs, ours, _ in (_efficiencies(row[-1]) for row in rows))
+    anchor = re.sub(r"[^\w -]", "", title).lower().replace(" ", "-")
+    differ = sum("**" in cell for cell in counters)
+    return (
+        f"{len(rows)} launches under `ncu` and in the simulator: of {len(counters):,} counters {differ} differ; warp "
+        f"efficiencies by at most {apart:.1f} points. [Which, and why](counters.md#{anchor})."
+    )
+
+
+def _efficiencies(cell: str) -> list[str]:
+    return cell.replace("*", "").split(" / ")
+
+
+def _problems(name: str) -> Iterator[list[str]]:
+    notebook = source_notebook(name)
+    cells, wrong = cells_by_id(notebook), mutants(name)
+    titles = {
+        cell.metadata.nbgrader.grade_id: heading
+        for cell, heading in _with_headings(notebook)
+        if "nbgrader" in cell.metadata
+    }
+    for problem, tests in answers_and_tests(notebook).items():
+        own = [mutant.path.stem.split("_", 1)[1].replace("_", " ") for mutant in wrong if mutant.problem == problem]
+        points = " + ".join(f"{cells[test].metadata.nbgrader.points:g}" for test in tests)
+        yield [titles[problem], points, str(len(own)), ", ".join(own)]
+
+
+def _with_headings(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, str]]:
+    """Each cell with the heading that it stands under."""
+    heading = ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("## "):
+            heading = cell.source.splitlines()[0].removeprefix("## ")
+        yield cell, heading
+
+
+def _times(name: str) -> str:
+    measured = json.loads(TIMES.read_text())
+    lesson, exercise = (measured["seconds"][name][what] for what in ("lesson", "exercise"))
+    return (
+        f"The lesson runs in {lesson['wall']:.0f} s from its first cell to its last ({lesson['processor']:.0f} s of "
+        f"processor time), the check of the solved exercise takes {exercise['wall']:.0f} s "
+        f"({exercise['processor']:.0f} s); {measured['device']}, {measured['date']}."
+    )
+
+
+def measure() -> None:
+    """Times every lesson, tasks unsolved, and the check of every solution, each in processes of its own."""
+    environment = os.environ | {"WARPLAB_BACKEND": "simulator"}
+    commands = {
+        "lesson": lambda name: ["tools/execute_notebooks.py", "--check", f"notebooks/{name}.ipynb"],
+        "exercise": lambda name: ["-m", "warplab", "check", f"solutions/{name}"],
+    }
+    seconds: dict[str, dict[str, dict[str, float]]] = {name: {} for name in LABS}
+    for name in LABS:
+        for what, command in commands.items():
+            wall, processor = time.perf_counter(), _processor_seconds()
+            subprocess.run([sys.executable, *command(name)], cwd=ROOT, env=environment, check=True)
+            seconds[name][what] = {
+                "wall": round(time.perf_counter() - wall, 1),
+                "processor": round(_processor_seconds() - processor, 1),
+            }
+    about = host()
+    found = {
+        "device": f"{about['cpu']}, {about['cores']} cores",
+        "date": datetime.now(UTC).date().isoformat(),
+        "seconds": seconds,
+    }
+    TIMES.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def _processor_seconds() -> float:
+    """That ended processes of this one have taken; other work on the machine does not add to it."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--measure", action="store_true", help="time lessons and exercises first")
+    if parser.parse_args().measure:
+        measure()
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

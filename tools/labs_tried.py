@@ -1,0 +1,116 @@
+"""What readers ran into who worked through a lab as newcomers, in the simulator, and what was changed for it.
+
+For each lab, pairs of text in Markdown. docs/labs.md shows them.
+"""
+
+TRIED = {
+    "02_memory_access": [
+        (
+            "The naive transpose was said to be slow since each sector of `out` is written by many blocks; with blocks "
+            "of 32 × 8 one block fills each.",
+            "The text names what `ncu` shows: the L1 cache does not gather stores, and the L2 cache takes eight times "
+            "as many sectors.",
+        ),
+        (
+            "The line of Little's law lay at twice what its key said, and contradicted the reader's own answer.",
+            "A copy writes as much as it reads: key and text say so.",
+        ),
+        (
+            "An offset of 8, which the question named, was not answered; the fifth sector was blamed for 3 % that an "
+            "offset of 8 costs too.",
+            "The text gives the recorded rates by offset, and says what was not examined.",
+        ),
+        (
+            "GB/s of useful bytes at stride 2 are 79 % of those at stride 1, the counter says 50 %.",
+            "The text computes the bytes that really move, for strides 2, 8 and 16.",
+        ),
+        (
+            "A table before a prediction gave a wrong hint, since its grid was not the one that is timed.",
+            "The grid-stride sum runs there on a small grid of fixed size, as the timed one does on a large one.",
+        ),
+        (
+            "Numba's grid-stride sum is faster than that of CUDA C++, and nobody says why.",
+            "The text does: the loop is unrolled, so four loads are under way.",
+        ),
+        (
+            '"Confirmed" hung on a threshold that was only in the code, and on a simple two-dimensional tile.',
+            "The verdict names threshold, radii and the tile's weakness.",
+        ),
+        (
+            "Kernels of charts were never seen, or were other ones than the question named.",
+            "The point kernels stand in cells; questions name the kernels; the files are linked.",
+        ),
+        (
+            "`atomicAdd` was needed in the exercise and explained nowhere.",
+            "The ladder of sums introduces it in C++ and Numba.",
+        ),
+        (
+            "The message on a race in a Numba kernel asked for `__syncthreads()`; one on lost sums said "
+            '"the last element".',
+            "Messages name Numba's barriers, and stores to one element without an atomic operation.",
+        ),
+        (
+            "Two problems of the exercise could be pasted from the lesson.",
+            "They ask for a quarter turn through a tile of 16 × 64 and for four sums; the lesson's kernels with few "
+            "edits are among the wrong answers.",
+        ),
+        (
+            "Occupancy and the prefix sum went too fast; 90 minutes were too few.",
+            "Occupancy has a task of its own, the look-back an example with numbers; the lab says two and a half "
+            "hours.",
+        ),
+    ],
+    "03_warp_divergence": [
+        (
+            "The first hand-over task accepted a `__syncwarp()` on one side only, against its own hint.",
+            "The rule is stated (lanes that have not ended), the task goes there and back, and the one-sided answers "
+            "are tried in the tests.",
+        ),
+        (
+            "Code that writes one place from all lanes was told that the result is wrong, not that there is a race.",
+            "The message gives both.",
+        ),
+        (
+            "`in_turn` was described such that it could be read as `ordered`.",
+            "Its ten lines stand in the text.",
+        ),
+        (
+            "Lanes that wait for others and lanes that are done looked alike in the timelines; letters changed colour.",
+            "Waiting lanes are hatched, the key names both, one palette serves all pictures.",
+        ),
+        (
+            "A branch was predicted to double the instructions; 1.65 times came, without a word.",
+            "The loops are long enough that 0.50 and twice come out.",
+        ),
+        (
+            "After some predictions no sentence followed: passes of matched atomics, counts of two lines, two "
+            "efficiencies that differ.",
+            "A sentence each.",
+        ),
+        (
+            "`BSSY` and `BSYNC` were explained below a listing that ended one line before the second; `P0`, `FSETP` "
+            "and `FFMA` were not.",
+            "The listing is whole, and the words are explained.",
+        ),
+        (
+            "The number of turns that spinning lanes wait looked like one of the hardware.",
+            "The text says that the simulator chose it.",
+        ),
+        (
+            "The ladders at the end named kernels that a reader had never seen.",
+            "A line for each, in a table.",
+        ),
+        (
+            "The exercise needs four intrinsics in C++ that the lesson showed in Numba only.",
+            "The lesson names both.",
+        ),
+        (
+            "The repair with `__syncwarp()` could be got around without any hand-over.",
+            "Lesson and exercise count the loads from shared memory; shuffles instead are among the wrong answers.",
+        ),
+        (
+            "90 minutes were too few.",
+            "The lab says two and a half hours; cooperative groups are marked as optional.",
+        ),
+    ],
+}
