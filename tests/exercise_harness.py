@@ -101,7 +101,7 @@ def mutants(topic: str) -> list[Mutant]:
 
 
 class Session:
-    """One IPython shell that is emptied before each answer."""
+    """One IPython shell. Before each answer its names are those that the given cells leave, and no others."""
 
     def __init__(self, topic: str) -> None:
         self.notebook = source_notebook(topic)
@@ -110,6 +110,7 @@ class Session:
         config.HistoryManager.enabled = False
         self.shell = InteractiveShell.instance(config=config, colors="nocolor")
         warplab.load_ipython_extension(self.shell)  # in a notebook the import does this
+        self.given: dict[str, object] | None = None
 
     def run(self, source: str) -> str:
         """Run one cell; "" or "ErrorClass: message"."""
@@ -119,16 +120,35 @@ class Session:
 
     def failures(self, problem: str, answer: str) -> dict[str, str]:
         """Message of each failed test cell of a problem, when `answer` stands in its answer cell."""
+        self._start()
+        self.run(answer)
+        if self._answer_replaces_something_given():  # of what given kernels, once compiled, call no more
+            self.given = None
+            self._start()
+            self.run(answer)
+            self.given = None
+        messages = {test: self.run(self.cells[test].source) for test in self.tests[problem]}
+        assert messages
+        return {test: message for test, message in messages.items() if message}
+
+    def _start(self) -> None:
+        """Run the given cells, once: what they compile is used again."""
+        if self.given is not None:
+            self.shell.user_ns.clear()
+            self.shell.user_ns.update(self.given)
+            return
         self.shell.reset(new_session=False)
         for cell in self.notebook.cells:
             about = cell.metadata.get("nbgrader", {})
             if cell.cell_type == "code" and about.get("locked") and not about.get("grade"):
                 error = self.run(cell.source)
                 assert not error, error
-        self.run(answer)
-        messages = {test: self.run(self.cells[test].source) for test in self.tests[problem]}
-        assert messages
-        return {test: message for test, message in messages.items() if message}
+        self.given = dict(self.shell.user_ns)
+
+    def _answer_replaces_something_given(self) -> bool:
+        names = self.shell.user_ns
+        changed = {name: value for name, value in self.given.items() if names.get(name) is not value}
+        return any(not isinstance(value, int) or names.get(name) != value for name, value in changed.items())
 
 
 class ExerciseTests:

@@ -3,11 +3,11 @@
 # reason: no number yet for '32 threads: if i < 4
 
 prediction = {
-    "32 threads: if i < 4: a(4000) else: b(4000)": None,
-    "32 threads: if i % 4 == 0: a(4000)": None,
-    "64 threads: if i < 32: a(2000) else: b(6000)": None,
-    "48 threads: if i < 40: a(2000) else: b(6000)": None,
-    "32 threads: a(10 * i * i)": None,
+    "32 threads: if i < 4: a(1000) else: b(1000)": None,
+    "32 threads: if i % 4 == 0: a(3000)": None,
+    "64 threads: if i < 32: a(500) else: b(1500)": None,
+    "48 threads: if i < 40: a(500) else: b(1500)": None,
+    "32 threads: a(3 * i * i)": None,
 }
 
 

@@ -3,11 +3,11 @@
 # reason: wrong for 3 of 3
 
 prediction = {
-    "32 threads: if i < 4: a(4000) else: b(4000)": 50,
-    "32 threads: if i % 4 == 0: a(4000)": 25,
-    "64 threads: if i < 32: a(2000) else: b(6000)": 100,
-    "48 threads: if i < 40: a(2000) else: b(6000)": 40,
-    "32 threads: a(10 * i * i)": 33.87,
+    "32 threads: if i < 4: a(1000) else: b(1000)": 50,
+    "32 threads: if i % 4 == 0: a(3000)": 25,
+    "64 threads: if i < 32: a(500) else: b(1500)": 100,
+    "48 threads: if i < 40: a(500) else: b(1500)": 40,
+    "32 threads: a(3 * i * i)": 33.87,
 }
 
 

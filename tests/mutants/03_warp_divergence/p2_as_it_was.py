@@ -5,20 +5,6 @@
 from warplab import cuda
 
 
-@cuda.jit(device=True)
-def stir(v):
-    for _ in range(32):
-        v = (5 * v + 3) % 65536
-    return v
-
-
-@cuda.jit(device=True)
-def fold(v):
-    for _ in range(32):
-        v = v ^ (v >> 3) ^ 77
-    return v
-
-
 @cuda.jit
 def mixed(x, out):
     i = cuda.grid(1)
