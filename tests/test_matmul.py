@@ -4,18 +4,32 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import astuple
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from kernels.matmul import STEPS, autotune, figures, hardware, matmul, recordings, tiles
+from kernels.matmul import (
+    STEPS,
+    autotune,
+    counting,
+    figures,
+    hardware,
+    library,
+    matmul,
+    measurements,
+    recordings,
+    tiles,
+)
+from kernels.matmul.counting import counted as counted_step
+from kernels.matmul.counting import per_multiply_add
 from kernels.matmul.launches import TUNED
 from kernels.matmul.measurements import MEASUREMENTS, SHAPES
+from kernels.matmul.product_figure import draw_product
 from kernels.matmul.steps import FOLDER, launch_tuned
 from kernels.matmul.tiles import Tiles
-from warplab import backend, cp, ncu, profile
+from warplab import backend, benchmark, cp, ncu, profile
 from warplab.kernel import CudaSource
 
 SMALL = ((1, 1, 1), (2, 3, 1), (31, 33, 32), (33, 31, 41), (3, 130, 66), (129, 2, 9))
@@ -203,6 +217,61 @@ def test_the_copies_take_the_place_of_loads_and_stores(counted):
     assert counted["warp_tile"].shared_store_wavefronts > 0
 
 
+def test_a_step_is_counted_on_whole_tiles():
+    launch = counted_step("warp_tile", depth=16)
+    assert per_multiply_add(launch.counts) == {"sectors": 2 / 32, "passes": 0.125 + 2 / 128}
+    assert counted_step("tuned", depth=16).grid[0] == 2, "tiles of 64 × 128, as for 4096 × 4096 × 4096"
+    assert counted_step("tuned", depth=16, sizes=TUNED[0]).grid[0] == 1
+    with pytest.raises(ValueError, match="there is no kernel 'fast'"):
+        counted_step("fast")
+
+
+def test_a_wrong_product_is_not_counted(monkeypatch):
+    monkeypatch.setattr(counting, "simulate", lambda *arguments, **options: None)
+    with pytest.raises(RuntimeError, match="naive computed a wrong product of 128 × 64 and 64 × 128"):
+        counted_step("naive")
+
+
+# -- the picture of a launch -----------------------------------------------------------------------------------------
+
+
+def levels(figure):
+    """Of A, B and C."""
+    return [np.asarray(figure.axes[k].images[0].get_array()) for k in (2, 1, 3)]
+
+
+def test_the_picture_of_a_product_tells_who_computes_what():
+    a, b, c = levels(draw_product(counted_step("register_tile_1d", depth=16), 128, 128, 16))
+    assert (a[:64] >= 1).all()
+    assert not a[64:].any()
+    assert (b[:, :64] >= 1).all()
+    assert not b[:, 64:].any()
+    assert (a[:4, :8] == 2).all()
+    assert (a == 2).sum() == (b == 2).sum() == 32
+    assert (c[:8, 0] == 3).all()
+    assert (c[:8, 1:32] == 2).all()
+    assert (c >= 2).sum() == 8 * 32
+    assert (c >= 1).sum() == 64 * 64
+
+
+def test_the_picture_shows_the_tile_of_a_warp():
+    *_, rows = levels(draw_product(counted_step("vectorised", depth=16), 128, 128, 16))
+    *_, tile = levels(draw_product(counted_step("warp_tile", depth=16), 128, 128, 16))
+    assert (rows[:16] >= 2).all()
+    assert (tile[:64, :32] >= 2).all()
+    assert (rows >= 2).sum() == (tile >= 2).sum() == 32 * 64
+    assert (rows[:8, :8] == 3).all()
+    assert [int(x) for x in np.flatnonzero((tile == 3).any(axis=0))] == [0, 1, 2, 3, 16, 17, 18, 19]
+
+
+def test_the_picture_needs_the_names_of_the_matrices():
+    launch = counted_step("coalesced", depth=16)
+    for access in launch.accesses:
+        access.array = {"a": "left"}.get(access.array, access.array)
+    with pytest.raises(ValueError, match="the trace of matmul_coalesced holds no load of an array a"):
+        draw_product(launch, 128, 128, 16)
+
+
 # -- tiles -----------------------------------------------------------------------------------------------------------
 
 
@@ -308,6 +377,7 @@ def test_figures():
     )
     drawn = [figures.draw_ladder(ladder), figures.draw_shapes(shapes)]
     drawn += [figures.draw_roofline(ladder, traffic, copy, level) for level in figures.LEVELS]
+    drawn += [figures.draw_pass_roofline(ladder, {"naive": 33, "tuned": 0.17}, 128), figures.draw_limits(traffic)]
     for figure in drawn:
         assert isinstance(figure, Figure)
         texts = [figure.get_suptitle(), *(ax.get_title(loc="left") for ax in figure.axes)]
@@ -316,6 +386,49 @@ def test_figures():
     assert points["naive"]["l1"] < points["coalesced"]["l1"] < points["shared_tile"]["l1"] < points["warp_tile"]["l1"]
     with pytest.raises(ValueError, match="there is no level 'l3'"):
         figures.draw_roofline(ladder, traffic, copy, "l3")
+    nothing = replace(traffic, value=None)
+    with pytest.raises(ValueError, match="without ncu"):
+        figures.draw_roofline(ladder, nothing, copy)
+    with pytest.raises(ValueError, match="without ncu"):
+        figures.draw_limits(nothing)
+    other = replace(traffic, device="Some GPU")
+    assert "recorded on Some GPU" in figures.draw_roofline(ladder, other, copy).axes[0].get_xlabel()
+
+
+def test_no_step_passes_the_roof_of_the_way_to_shared_memory():
+    """At one pass a clock, as ncu counts the passes; the naive kernel runs at that limit."""
+    ladder = recordings.measure("ladder", MEASUREMENTS["ladder"])
+    passes = {row["name"]: row["shared_wavefronts"] / row["ffma_threads"] * 32 for row in VALUES["traffic"]}
+    passes |= {"naive": 33, "coalesced": 2}
+    axes = figures.draw_pass_roofline(ladder, passes, 128).axes[0]
+    (x, y), points = axes.lines[0].get_data(), [line.get_data() for line in axes.lines[1:]]
+    assert len(points) == len(VALUES["ladder"]["rows"])
+    shares = [float(rate[0] / np.interp(intensity[0], x, y)) for intensity, rate in points]
+    assert max(shares) < 1.001
+    assert shares[1] == pytest.approx(1, abs=0.002), "the naive kernel's point; cuBLAS's is the first"
+
+
+def test_ratios_are_drawn_as_arithmetic():
+    axes = figures.draw_ratios({256: 1.0, 384: 2.0}, {"peaks": 1.5}, "one over the other").axes[0]
+    assert "no measurement" in axes.get_title(loc="left")
+    assert axes.get_ylim()[1] == pytest.approx(2.2)
+
+
+def test_what_ncu_cannot_count_here_is_taken_from_the_recording(monkeypatch):
+    assert measurements.by_ncu("traffic").value == VALUES["traffic"]
+    assert measurements.multiprocessor() == (RECORDED["multiprocessors"], 128)
+    monkeypatch.setattr(backend, "name", lambda: "gpu")
+    monkeypatch.setattr(benchmark, "machine", lambda: {"device": "Some GPU", "date": "2001-02-03"})
+
+    def refused():
+        raise RuntimeError("ncu ended with code 1")
+
+    for function, live in ((refused, False), (lambda: None, False), (lambda: [{"name": "naive"}], True)):
+        monkeypatch.setitem(measurements.MEASUREMENTS, "traffic", function)
+        found = measurements.by_ncu("traffic")
+        assert found.live == live
+        assert (found.value == VALUES["traffic"]) == (not live)
+        assert found.device == ("Some GPU" if live else RECORDED["device"])
 
 
 def test_the_library_takes_kernels_by_shape():
@@ -323,6 +436,15 @@ def test_the_library_takes_kernels_by_shape():
     assert list(rows) == list(SHAPES)
     assert len({kernels[0]["kernel"] for kernels in rows.values()}) >= 5
     assert any("splitK" in kernel["kernel"] for kernel in rows[128, 128, 65536])
+
+
+def test_the_names_of_the_librarys_kernels_tell_its_tiles():
+    found = {tuple(row["shape"]): row for row in library.choices(VALUES["library_kernels"])}
+    assert found[128, 128, 128] == {"shape": [128, 128, 128], "tile": [32, 32], "tiles": 16, "parts": 1}
+    assert found[128, 128, 65536] == {"shape": [128, 128, 65536], "tile": [128, 64], "tiles": 2, "parts": 128}
+    assert all(row["tile"] for row in found.values())
+    unknown = [{"shape": [1, 1, 1], "kernels": [{"kernel": "gemv", "grid": "(1, 2, 3)"}]}]
+    assert library.choices(unknown) == [{"shape": [1, 1, 1], "tile": None, "tiles": 2, "parts": 3}]
 
 
 def test_ncu_output_is_read():

@@ -12,8 +12,20 @@ import pytest
 from lesson_answers import ANSWERS
 
 ROOT = Path(__file__).parent.parent
-CODE_CELLS = {"00_start_here": 14, "01_vector_multiply": 57, "02_memory_access": 58, "03_warp_divergence": 59}
-PICTURES = {"00_start_here": 2, "01_vector_multiply": 12, "02_memory_access": 21, "03_warp_divergence": 16}
+CODE_CELLS = {
+    "00_start_here": 14,
+    "01_vector_multiply": 57,
+    "02_memory_access": 58,
+    "03_warp_divergence": 59,
+    "04_matrix_multiply": 56,
+}
+PICTURES = {
+    "00_start_here": 2,
+    "01_vector_multiply": 12,
+    "02_memory_access": 21,
+    "03_warp_divergence": 16,
+    "04_matrix_multiply": 15,
+}
 MOST_BYTES = 400_000
 
 

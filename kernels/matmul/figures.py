@@ -1,23 +1,34 @@
 """Pictures of lab 04's measurements. Each takes what `measurements` returns, wrapped by `recordings.measure`, and
-carries the measurement's label: measured or recorded, on which GPU, when.
+carries the measurement's label: measured or recorded, on which GPU, when. `draw_cards` and `draw_ratios` show what data
+sheets and arithmetic say.
 
 Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, ORANGE, closed, finish
+from warplab.cards import Card
+from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, finish
 from warplab.recordings import Measurement
 
 SECTOR = 32  # bytes
+WARP = 32
 LEVELS = {"dram": "device memory", "l2": "L2 cache", "l1": "L1 cache"}
+# What ncu says of the parts of a multiprocessor, in per cent of what each can do.
+PARTS = {
+    "lsu_data_percent": ("way to L1 and shared memory", BLUE),
+    "issue_active_percent": ("instructions issued", ORANGE),
+    "fma_pipe_percent": ("multiply-add units", GREEN),
+}
 
 
 def draw_ladder(m: Measurement) -> Figure:
@@ -27,9 +38,10 @@ def draw_ladder(m: Measurement) -> Figure:
         figure, ax = plt.subplots(figsize=(8, 3.4), dpi=DPI)
         for place, row in enumerate(rows):
             ax.barh(place, row["tflops"], color=BLUE if row["step"] else GREY, height=0.68)
-            text = f" {row['tflops']:.3g}" + (f", {row['ratio_to_cublas']:.2f} of cuBLAS" if row["step"] else "")
-            ax.text(row["tflops"], place, text, va="center")
-        ax.axvline(m.value["peak_tflops"], color="black", lw=1, ls="--")
+            text = f"{row['tflops']:.3g}" + (f", {row['ratio_to_cublas']:.2f} of cuBLAS" if row["step"] else "")
+            behind = {"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none"}
+            ax.annotate(text, (row["tflops"], place), (3, 0), textcoords="offset points", va="center", bbox=behind)
+        ax.axvline(m.value["peak_tflops"], color="black", lw=1, ls="--", zorder=0.9)
         ax.annotate(
             "FMA peak",
             (m.value["peak_tflops"], -0.6),
@@ -68,37 +80,156 @@ def draw_roofline(ladder: Measurement, traffic: Measurement, copy_gbps: Measurem
         raise ValueError(f"there is no level {level!r}; choose one of {', '.join(LEVELS)}")
     if traffic.value is None:
         raise ValueError("the traffic was measured on a machine without ncu: there are no intensities to draw")
-    side, peak, slope = ladder.value["side"], ladder.value["peak_tflops"], copy_gbps.value / 1e3
-    points = intensities(traffic.value, side)
-    rates = {row["name"]: row["tflops"] for row in ladder.value["rows"]}
-    steps = {row["name"]: row["step"] for row in ladder.value["rows"]}
+    points = {name: p[level] for name, p in intensities(traffic.value, ladder.value["side"]).items()}
+    return _roofline(
+        ladder,
+        points,
+        slope=copy_gbps.value / 1e3,
+        slope_text=f"copy {copy_gbps.value:.0f} GB/s",
+        xlabel=f"FLOP a byte of {LEVELS[level]} traffic ({_source(traffic, ladder)})",
+    )
+
+
+def draw_pass_roofline(ladder: Measurement, passes: Mapping[str, float], cores: int) -> Figure:
+    """The roofline of the way to L1 and shared memory: one pass (wavefront) a clock in each multiprocessor.
+
+    `passes`: step -> passes for one multiply-add of a whole warp; steps that are not in it are left out. `cores`: FP32
+    cores of a multiprocessor. The clock is that at which the FMA peak was measured: in a clock a multiprocessor does
+    cores / 32 such multiply-adds, or one pass.
+    """
+    a_pass = ladder.value["peak_tflops"] * WARP / cores  # TFLOP/s at one multiply-add of a warp a pass
+    return _roofline(
+        ladder,
+        {name: 1 / number for name, number in passes.items()},
+        slope=a_pass,
+        slope_text="one pass a clock",
+        xlabel="multiply-adds of a warp for each pass (simulator)",
+    )
+
+
+def _roofline(ladder: Measurement, points: Mapping[str, float], slope: float, slope_text: str, xlabel: str) -> Figure:
+    """`points`: step -> intensity; `slope`: TFLOP/s at intensity 1."""
+    peak = ladder.value["peak_tflops"]
+    rows = [row for row in ladder.value["rows"] if row["name"] in points]
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 4), dpi=DPI)
-        low = min(1.0, *(p[level] for p in points.values())) / 2
-        high = 2 * max(peak / slope, *(p[level] for p in points.values()))
-        x = np.geomspace(low, high, 200)
+        corner = peak / slope
+        low = min(corner, *points.values()) / 4
+        high = 2 * max(corner, *points.values())
+        x = np.array([low, corner, 8 * high])
         ax.plot(x, np.minimum(slope * x, peak), color="black", lw=1)
-        for name, rate in rates.items():
-            colour = BLUE if steps[name] else ORANGE
-            place = points[name][level], rate
-            ax.plot(*place, "o", color=colour, ms=5)
-            ax.annotate(steps[name] or "cuBLAS", place, (5, 3), textcoords="offset points", fontsize=7.5, color=colour)
-        key = "\n".join(f"{number} {name}" for name, number in steps.items() if number)
-        ax.text(0.99, 0.03, key, transform=ax.transAxes, ha="right", va="bottom", fontsize=7.5, color=BLUE)
-        ax.annotate(f"FMA peak {peak:.1f} TFLOP/s", (low, peak), (4, 3), textcoords="offset points", fontsize=8)
-        ax.annotate(
-            f"copy {copy_gbps.value:.0f} GB/s",
-            (low * 1.5, slope * low * 1.5),
-            (-2, 6),
-            textcoords="offset points",
-            fontsize=8,
-        )
-        ax.set(xscale="log", yscale="log", xlim=(low, 4 * high))
-        ax.set(xlabel=f"FLOP a byte of {LEVELS[level]} traffic", ylabel="TFLOP/s")
+        ax.set(xscale="log", yscale="log", xlim=(low, 4 * high), xlabel=xlabel, ylabel="TFLOP/s")
+        ax.set_ylim(min(row["tflops"] for row in rows) / 2, 2 * peak)
+        for row in rows:
+            ax.plot(points[row["name"]], row["tflops"], "o", color=BLUE if row["step"] else ORANGE, ms=5)
+        places = {str(row["step"] or "cuBLAS"): (points[row["name"]], row["tflops"]) for row in rows}
+        for text, offset in _offsets(ax, places).items():
+            colour, ha = ORANGE if text == "cuBLAS" else BLUE, "left" if offset[0] > 0 else "right"
+            style = {"textcoords": "offset points", "fontsize": 7.5, "color": colour, "ha": ha, "va": "center"}
+            ax.annotate(text, places[text], offset, **style)
+        key = "\n".join(f"{row['step']} {row['name']}" for row in rows if row["step"])
+        behind = {"boxstyle": "square,pad=0.2", "fc": "white", "ec": "none"}
+        style = {"ha": "right", "va": "bottom", "fontsize": 7.5, "color": BLUE, "bbox": behind}
+        ax.text(0.99, 0.03, key, transform=ax.transAxes, **style)
+        small = {"textcoords": "offset points", "fontsize": 8}
+        ax.annotate(f"FMA peak {peak:.1f} TFLOP/s", (corner, peak), (4, 4), **small)
+        ax.annotate(slope_text, (np.sqrt(low * corner), slope * np.sqrt(low * corner)), (-5, 5), ha="right", **small)
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-        finish(figure, ax, f"{_cube(side)}, float32, {ladder.label}")
+        finish(figure, ax, f"{_cube(ladder.value['side'])}, float32, {ladder.label}")
     return closed(figure)
+
+
+def _offsets(ax: Axes, places: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """For the name of each point an offset in points at which it meets no other point and no other name."""
+    points = {name: ax.transData.transform(place) for name, place in places.items()}
+    taken = list(points.values())
+    found = {}
+    for name, point in points.items():
+        ways = [(6, 4), (-6, 4), (6, -5), (-6, -5), (6, 11), (-6, 11), (6, -12), (-6, -12)]
+        # Of a name some eight points wide, the middle.
+        middles = [point + np.array((x + np.sign(x) * 3, y)) * DPI / 72 for x, y in ways]
+        room = [min(np.hypot(*(middle - other)) for other in taken) for middle in middles]
+        best = next((k for k, r in enumerate(room) if r > 9), int(np.argmax(room)))
+        taken.append(middles[best])
+        found[name] = ways[best]
+    return found
+
+
+def draw_limits(traffic: Measurement) -> Figure:
+    """How busy each step keeps the parts of a multiprocessor, from `measurements.traffic`: what is full is the limit.
+
+    ValueError where the traffic was not recorded.
+    """
+    if traffic.value is None:
+        raise ValueError("the traffic was measured on a machine without ncu: it is not known what was busy")
+    rows = traffic.value
+    places = np.arange(len(rows))
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8, 4.6), dpi=DPI)
+        for number, (key, (label, colour)) in enumerate(PARTS.items()):
+            values = [row[key] for row in rows]
+            ax.barh(places + 0.27 * (number - 1), values, height=0.25, color=colour, label=label)
+        names = [f"{k + 1} {row['name']}" if row["name"] != "cublas" else "cuBLAS" for k, row in enumerate(rows)]
+        ax.set_yticks(places, names)
+        ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 100), xlabel="busy, per cent (ncu)")
+        ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.12), ncols=len(PARTS))
+        finish(figure, ax, f"The parts of a multiprocessor, {traffic.label}")
+    return closed(figure)
+
+
+def draw_cards(cards: Sequence[Card], marks: Mapping[str, float]) -> Figure:
+    """Rooflines of cards, from their data sheets; `marks`: name -> intensity in FLOP a byte, as vertical lines."""
+    x = np.geomspace(min(marks.values()) / 2, 2 * max(marks.values()), 400)
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 3.4), dpi=DPI)
+        for card, colour in zip(cards, (GREY, BLUE, GREEN, ORANGE, PINK), strict=False):
+            roof = np.minimum(card.bandwidth_gbs / 1e3 * x, card.fp32_tflops)
+            ax.plot(x, roof, color=colour, lw=1.4, label=card.name)
+        for name, intensity in marks.items():
+            ax.axvline(intensity, color="black", lw=0.8, ls=":")
+            style = {
+                "rotation": 90,
+                "ha": "right",
+                "va": "bottom",
+                "fontsize": 7.5,
+                "xycoords": ("data", "axes fraction"),
+            }
+            ax.annotate(name, (intensity, 0.03), **style)
+        lowest = min(card.bandwidth_gbs for card in cards) / 1e3 * x[0]
+        ax.set(xscale="log", yscale="log", xlim=(x[0], x[-1]), ylim=(lowest / 15, None))  # room for the names below
+        ax.set(xlabel="FLOP a byte", ylabel="TFLOP/s at most")
+        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), reverse=True)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+        finish(figure, ax, "FP32 peak and memory bandwidth of the data sheets")
+    return closed(figure)
+
+
+def draw_ratios(ratios: Mapping[int, float], lines: Mapping[str, float], ylabel: str) -> Figure:
+    """Ratios by the side of a square matrix, as a notebook computed them, and `lines` across: name -> ratio."""
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.5, 3), dpi=DPI)
+        ax.step(list(ratios), list(ratios.values()), where="mid", color=BLUE, lw=1.2)
+        for (name, value), colour in zip(lines.items(), (GREY, ORANGE, GREEN), strict=False):
+            ax.axhline(value, color=colour, lw=1, ls="--")
+            ax.annotate(
+                name,
+                (1, value),
+                (3, 0),
+                xycoords=("axes fraction", "data"),
+                textcoords="offset points",
+                va="center",
+                color=colour,
+            )
+        ax.set(ylim=(0, 1.1 * max(*ratios.values(), *lines.values())), xlabel="rows and columns", ylabel=ylabel)
+        finish(figure, ax, "Arithmetic, no measurement")
+    return closed(figure)
+
+
+def _source(m: Measurement, beside: Measurement) -> str:
+    """Where a figure's second measurement is from, short where it is from the same GPU as the first."""
+    return "ncu" if m.device == beside.device else f"ncu, {m.label}"
 
 
 def draw_shapes(m: Measurement) -> Figure:
@@ -107,14 +238,15 @@ def draw_shapes(m: Measurement) -> Figure:
     places = np.arange(len(rows))
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8, 4.2), dpi=DPI)
-        for name, colour, shift in (("warp_tile", GREEN, -0.2), ("tuned", BLUE, 0.2)):
+        kinds = (("warp_tile", "7 warp_tile", GREEN, -0.2), ("tuned", "9 tuned", BLUE, 0.2))
+        for name, label, colour, shift in kinds:
             ratios = [row["cublas"]["seconds"] / row[name]["seconds"] for row in rows]
-            ax.barh(places + shift, ratios, height=0.38, color=colour, label=name)
+            ax.barh(places + shift, ratios, height=0.38, color=colour, label=label)
         ax.axvline(1, color="black", lw=1, ls="--")
         ax.set_yticks(places, [" × ".join(map(str, row["shape"])) for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="speed, cuBLAS = 1", ylabel="m × n × k")
         ax.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.22))  # beside the shortest bars
-        finish(figure, ax, m.label)
+        finish(figure, ax, f"Products by shape, float32, {m.label}")
     return closed(figure)
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from kernels.matmul import hardware
+from kernels.matmul import hardware, recordings
 from kernels.matmul.steps import STEPS, Step
-from warplab import benchmark
+from warplab import backend, benchmark, cards
 from warplab.benchmark import Candidate, Timing, time_together
+from warplab.recordings import Measurement
 
 SIDE, LARGE_SIDE = 4096, 8192
 FAST = ("register_tile_2d", "vectorised", "warp_tile", "async_copies", "tuned")
@@ -160,6 +161,33 @@ def traffic() -> list[dict[str, Any]] | None:
 def library_kernels() -> list[dict[str, Any]] | None:
     """Which kernels cuBLAS launches for each shape in SHAPES; None where there is no ncu."""
     return hardware.library_kernels(SHAPES)
+
+
+def by_ncu(key: str) -> Measurement:
+    """`traffic` or `library_kernels`, counted here where there are a GPU and an ncu that may count; else as recorded.
+
+    On most machines ncu needs a permission; where it fails for this or another reason, the recording stands in too.
+    """
+    if backend.name() == "gpu":
+        try:
+            found = recordings.measure(key, MEASUREMENTS[key])
+        except RuntimeError:
+            found = None
+        if found is not None and found.value is not None:
+            return found
+    recorded = recordings.load()
+    return Measurement(recorded["values"][key], recorded["device"], recorded["date"], live=False)
+
+
+def multiprocessor() -> tuple[int, int]:
+    """How many multiprocessors the GPU has whose times are shown, here or recorded, and FP32 cores each of them."""
+    if backend.name() == "gpu":
+        device = gpu().cuda.Device()
+        half = device.compute_capability[0] in "67" or device.compute_capability == "80"
+        return device.attributes["MultiProcessorCount"], 64 if half else 128
+    recorded = recordings.load()
+    card = next(card for card in cards.CARDS.values() if f" {card.name} " in recorded["device"])
+    return recorded["multiprocessors"], card.fp32_cores
 
 
 def copy_gbps() -> float:

@@ -1,0 +1,50 @@
+"""A step of the ladder counted in the simulator, on whole tiles: sectors, passes through shared memory, a trace."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kernels.matmul.steps import step, tuned_function, tuned_grid
+from kernels.matmul.tiles import Tiles, chosen
+from warplab.kernel import simulate
+from warplab.simulator.counters import Counts, LaunchProfile
+
+WARP = 32
+SIDE, DEPTH = 128, 64  # a tile of C for the largest blocks; several tiles along k
+FLOPS = 2 * WARP  # of a multiply-add of a whole warp
+
+
+def counted(name: str, side: int = SIDE, depth: int = DEPTH, sizes: Tiles | None = None) -> LaunchProfile:
+    """Step `name` in the simulator, also where there is a GPU: side × depth times depth × side, random numbers.
+
+    All warps of the first block are traced. `sizes`: of step 9; None takes those for 4096 × 4096 × 4096.
+    Raises ValueError for an unknown step, RuntimeError when the product is wrong.
+    """
+    chosen_step = step(name)
+    random = np.random.default_rng()
+    a, b = (random.integers(-8, 9, shape).astype(np.float32) for shape in ((side, depth), (depth, side)))
+    c = np.full((side, side), np.nan, np.float32)
+    shared_bytes = 0
+    if name == "tuned":
+        sizes = sizes or chosen(4096, 4096, 4096)
+        function, grid, block = tuned_function(sizes, True), tuned_grid(sizes, side, side), (sizes.threads,)
+        shared_bytes = sizes.shared_bytes
+    else:
+        function, grid, block = chosen_step.function(), chosen_step.grid(side, side), chosen_step.block
+    arguments = (a, b, c, *map(np.int32, (side, side, depth)))
+    launch = simulate(
+        function, grid, block, arguments, shared_bytes=shared_bytes, trace_warps=int(np.prod(block)) // WARP
+    )
+    if not np.array_equal(c, a @ b):  # whole numbers, small enough to be exact
+        raise RuntimeError(f"{name} computed a wrong product of {side} × {depth} and {depth} × {side}")
+    return launch
+
+
+def per_multiply_add(counts: Counts) -> dict[str, float]:
+    """For one multiply-add of a whole warp: `sectors` loaded from global memory, `passes` through shared memory.
+
+    Passes: wavefronts of loads, stores and asynchronous copies.
+    """
+    products = counts.flops_f32 / FLOPS
+    passes = counts.shared_load_wavefronts + counts.shared_store_wavefronts + counts.shared_copy_wavefronts
+    return {"sectors": counts.global_load_sectors / products, "passes": passes / products}
