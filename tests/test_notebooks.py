@@ -18,6 +18,7 @@ CODE_CELLS = {
     "02_memory_access": 58,
     "03_warp_divergence": 59,
     "04_matrix_multiply": 56,
+    "05_tensor_cores": 65,
 }
 PICTURES = {
     "00_start_here": 2,
@@ -25,6 +26,7 @@ PICTURES = {
     "02_memory_access": 21,
     "03_warp_divergence": 16,
     "04_matrix_multiply": 15,
+    "05_tensor_cores": 8,
 }
 MOST_BYTES = 400_000
 

@@ -1,12 +1,13 @@
-"""Pictures of lab 05. Those of the ladder take what `measurements` returns, wrapped by `recordings.measure`, and carry
-the measurement's label: measured or recorded, on which GPU, when. The others show what the notebook computed.
+"""Pictures of lab 05 that show what the notebook computed; those of the ladder are in `figures`. And `measured`, for a
+ladder that nobody may have measured yet.
 
-Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+Every function but that returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,11 +16,23 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
+from kernels.tensor_core import recordings
 from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, closed, finish
+from warplab.recordings import Measurement, MissingRecording
 from warplab.tables import count
 
 CURVES = ((BLUE, "o-"), (ORANGE, "s-"), (GREEN, "^-"), (PINK, "D-"), (GREY, "v-"))
 ROWS_OF_LANES = ("#FFFFFF", "#E3EEF6")  # lanes 4g to 4g + 3 have one colour; neighbouring g differ
+
+NOT_MEASURED = "Not measured yet: that takes a GPU, and nobody has recorded it on one."
+
+
+def measured(key: str, function: Callable[[], Any]) -> Measurement | None:
+    """`recordings.measure(key, function)`; None where there is neither a GPU nor a recording."""
+    try:
+        return recordings.measure(key, function)
+    except MissingRecording:
+        return None
 
 
 def draw_steps(row: int = 1, column: int = 2, side: int = 16, step: int = 4) -> Figure:
@@ -78,13 +91,37 @@ def _draw_holders(ax: Axes, held: np.ndarray, columns: int, lane: int) -> None:
         colour = ORANGE if chosen else ROWS_OF_LANES[holder // 4 % 2]
         ax.add_patch(Rectangle((x, y), 1, 1, fc=colour, ec=PALE, lw=0.5))
         style = {"color": "white", "weight": "bold"} if chosen else {"color": "black"}
-        ax.text(x + 0.42, y + 0.5, str(holder), ha="center", va="center", fontsize=8, **style)
+        ax.text(x + 0.4, y + 0.46, str(holder), ha="center", va="center", fontsize=8, **style)
         if chosen:
-            ax.text(x + 0.97, y + 0.97, str(place), ha="right", va="bottom", fontsize=5.5, color="white")
+            ax.text(x + 0.96, y + 0.99, str(place), ha="right", va="bottom", fontsize=7, color="white")
     ax.set(xlim=(0, columns), ylim=(rows, 0), aspect="equal")
     for axis, size in ((ax.xaxis, columns), (ax.yaxis, rows)):
         axis.set_ticks(np.arange(0, size, 4) + 0.5, [str(i) for i in range(0, size, 4)])
     ax.tick_params(length=0)
+
+
+def draw_rows(profiles: Mapping[str, Any]) -> Figure:
+    """Where the rows lie that one `ldmatrix.x4` reads, a panel a profile: its last load from shared memory.
+
+    A line is 128 bytes, all banks once, in chunks of 16 bytes. A number is a row of a matrix of 8 × 8 halves, a colour
+    one of the four matrices. Rows of one matrix in one column of the picture take turns.
+    """
+    with plt.rc_context(FONT):
+        figure, axes = plt.subplots(1, len(profiles), figsize=(3 * len(profiles), 4.2), dpi=DPI, squeeze=False)
+        for ax, (name, profile) in zip(axes[0], profiles.items(), strict=True):
+            loads = [a for a in profile[0].accesses if a.space == "shared" and a.op == "load"]
+            lines, columns = np.divmod((loads[-1].address - loads[-1].array_start).astype(int) // 16, 8)
+            for lane, (y, x) in enumerate(zip(lines, columns, strict=True)):
+                ax.add_patch(Rectangle((x, y), 1, 1, fc=CURVES[lane // 8][0]))
+                ax.text(x + 0.5, y + 0.5, str(lane % 8), ha="center", va="center", color="white", weight="bold")
+            ax.set(xlim=(0, 8), ylim=(lines.max() + 1, 0), xticks=range(9), yticks=range(lines.max() + 2))
+            ax.set_xticklabels([str(16 * k) for k in range(9)])
+            ax.set(xlabel="byte of the line")
+            ax.tick_params(length=0)
+            finish(figure, ax, f"{name}: {profile.counts.shared_load_wavefronts} passes")
+        axes[0, 0].set_ylabel("line of 128 bytes")
+        figure.tight_layout()
+    return closed(figure)
 
 
 def draw_errors(lengths: Sequence[int], errors: Mapping[str, Sequence[float]], title: str) -> Figure:
@@ -142,6 +179,6 @@ def draw_gradients(gradients: np.ndarray, scale: float) -> Figure:
         ax.set_xscale("log", base=2)
         ax.set(xlim=(bins[0], 2.0**19), xlabel="size", ylabel="how many")
         ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: count(int(v))))
-        ax.legend(frameon=False, loc="center left")
+        ax.legend(frameon=False, loc="center right")
         finish(figure, ax, "")
     return closed(figure)
