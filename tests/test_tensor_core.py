@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from kernels.tensor_core.tiles import Persistent, Stages
 from warplab import backend, compilers, cp, profile, resources
 from warplab.kernel import CudaSource, simulate
 from warplab.recordings import Measurement, MissingRecording
-from warplab.simulator import fragments
+from warplab.simulator import DataRace, fragments
 
 SIMULATED = [name for name, step in STEPS.items() if not step.hopper]
 HOPPER = [name for name, step in STEPS.items() if step.hopper]
@@ -28,6 +29,14 @@ GUARD = 64  # elements before and after the result
 # warplab/simulator/tensor_cores.py): at most (17 / 4 + 1) · 2^-23 of the sum of sizes.
 STEP_ERROR = 2.0**-20
 RECORDED = recordings.path.exists()
+TENSOR_MAP = np.dtype(  # of tests/stand_ins/hopper.cuh
+    {
+        "names": ["matrix", "item", "rows", "columns", "box_rows", "box_columns"],
+        "formats": ["u8", *["i4"] * 5],
+        "offsets": [0, 8, 12, 16, 20, 24],
+        "itemsize": 128,
+    }
+)
 
 
 def operands(m, n, k):
@@ -339,7 +348,7 @@ def test_the_kernel_of_the_peak_compiles():
 def on_simulator(body, result):
     """Runs statements of CUDA C++ in one thread; `out` is the array that they write."""
     kind = {"u8": "unsigned long long", "i4": "int"}[result.dtype.str[1:]]
-    code = f'#include "hopper.cuh"\nextern "C" __global__ void ask({kind} *out) {{ {body} }}'
+    code = f'#include "places.cuh"\nextern "C" __global__ void ask({kind} *out) {{ {body} }}'
     simulate(CudaSource(code, "ask", hopper.include()), 1, 1, (result,))
     return result
 
@@ -394,7 +403,7 @@ def test_results_go_where_tma_takes_them_from(dtype):
     """A box of C as the lanes of a warpgroup write it, read back as TMA would."""
     kind, columns = {np.float16: ("half", 64), np.float32: ("float", 32)}[dtype]
     code = f"""
-#include "hopper.cuh"
+#include "places.cuh"
 extern "C" __global__ void write(unsigned *out) {{
     __shared__ alignas(1024) unsigned box[2048];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -435,6 +444,47 @@ def test_tiles_are_visited_once_each_in_groups():
         assert visited.max(axis=0).tolist() == [height - 1, width - 1]
         rows = min(group, height)
         assert visited[:rows].tolist() == [[i, 0] for i in range(rows)], "down a group first"
+
+
+def simulated(name, m, n, k, dtype, *options):
+    """The product by a kernel for Hopper in the simulator, with tests/stand_ins/hopper.cuh in place of its own."""
+    a, b = operands(m, n, k)
+    on_device = [cp.asarray(x) for x in (a, b, np.full((m, n), np.nan, dtype))]
+
+    def map_of(matrix, rows, columns):
+        address = matrix.__cuda_array_interface__["data"][0]
+        return np.array([(address, matrix.dtype.itemsize, *matrix.shape, rows, columns)], TENSOR_MAP)
+
+    c = on_device[2]
+    maps = map_of(on_device[0], 128, 64), map_of(on_device[1], 64, 64), map_of(c, 64, 128 // c.dtype.itemsize)
+    step = STEPS[name]
+    kind = {"float16": "half", "float32": "float"}[c.dtype.name]
+    folders = f"-I{Path(__file__).parent / 'stand_ins'}", *hopper.include()
+    source = CudaSource(step.source, f"tensor_core_{name}", (*folders, f"-DRESULT={kind}", *options), step.file)
+    sizes = tuple(map(np.int32, (m, n, k)))
+    if name == "wgmma_tma":
+        grid, arguments = step.grid(m, n), (*maps[:2], c, *sizes)
+    else:
+        grid, arguments = 1, (*maps, *sizes)
+    simulate(source, grid, step.threads, arguments, shared_bytes=3 * 49152 + 4 * 8192 + 1024, counters=False)
+    assert within(a, b, cp.asnumpy(c)).all()
+
+
+def test_stages_come_round_in_step_5():
+    simulated("wgmma_tma", 72, 136, 136, np.float32, "-DSTAGES=2")
+
+
+def test_stages_come_round_from_tile_to_tile_in_step_6():
+    simulated("wgmma_persistent", 130, 72, 72, np.float16, "-DSTAGES=3", "-DCLUSTER=1", "-DGROUP=2")
+
+
+def test_consumers_that_do_not_wait_for_all_bytes_are_noticed(monkeypatch):
+    step = STEPS["wgmma_persistent"]
+    wrong = step.source.replace("barrier_expect(barrier, STAGE_BYTES)", "barrier_expect(barrier, STAGE_BYTES - 8192)")
+    assert wrong != step.source
+    monkeypatch.setattr(type(step), "source", wrong)
+    with pytest.raises(DataRace, match="`lines`"):
+        simulated("wgmma_persistent", 64, 8, 8, np.float16, "-DSTAGES=3", "-DCLUSTER=1")
 
 
 @pytest.mark.parametrize(

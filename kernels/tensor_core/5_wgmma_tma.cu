@@ -5,16 +5,19 @@
 // Expected: no more instructions for copies and addresses, and the full rate of the tensor cores, which mma.sync does not
 // reach. For 64 × 256 × 16 wgmma reads 10 KiB: 80 passes in the 128 clocks of the products. What is left: at the end of
 // each stage the block meets and the tensor cores wait, and so they do while a block starts and while it writes C.
-// n and k are multiples of 8. RESULT: type of C.
+// n and k are multiples of 8. RESULT: type of C. STAGES: pairs of tiles in shared memory.
 #include "hopper.cuh"
 
 #ifndef RESULT
 #define RESULT float
 #endif
+#ifndef STAGES
+#define STAGES 4
+#endif
 
 constexpr int BM = 128, BN = 256;  // rows and columns of the tile of C that a block computes
 constexpr int BK = 64;             // depth of the tiles it loads
-constexpr int STAGES = 4, THREADS = 256;
+constexpr int THREADS = 256;
 constexpr int A_BYTES = BM * LINE_BYTES, BOX_BYTES = BK * LINE_BYTES, BOXES = BN / 64;
 constexpr int STAGE_BYTES = A_BYTES + BOXES * BOX_BYTES;
 

@@ -1,6 +1,6 @@
 // 6. Step 5 with a warpgroup that only loads, blocks that stay, clusters that share tiles, and TMA for C, too.
 // Changed: one thread of the first warpgroup loads, as far ahead as there are stages; the other two multiply, and one of
-// them never waits for the other. Registers move from the first to them (setmaxnreg). Blocks stay on their
+// them never waits for the other. Registers move from the first to them. Blocks stay on their
 // multiprocessor and take tile after tile, so that the next tile is loaded while C is written. Blocks of a cluster lie
 // one below the other and need the same tiles of B: each loads a share of these for all (multicast). C goes through
 // shared memory, whence TMA writes it while the next products run.
@@ -48,7 +48,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         }
         fence_barrier_init();
     }
-    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+    cluster_sync();
 
     // Tiles of clusters, CLUSTER tiles of blocks high.
     const int height = (m - 1) / (BM * CLUSTER) + 1, width = (n - 1) / BN + 1;
@@ -67,7 +67,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     };
 
     if (group == 0) {
-        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        give_registers<40>();
         if (threadIdx.x == 0) {
             for (int tile = first; tile < height * width; tile += clusters) {
                 corner(tile, row, column);
@@ -91,7 +91,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         }
         __syncwarp();
     } else {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        take_registers<232>();
         const int consumer = group - 1;
         const unsigned boxes = tiles + STAGES * STAGE_BYTES + consumer * 2 * C_BYTES;  // two of C
         const bool one = threadIdx.x % 128 == 0;
@@ -131,7 +131,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 if (one) {
                     stores_have_read<1>();
                 }
-                asm volatile("barrier.sync.aligned %0, 128;" ::"r"(1 + consumer) : "memory");
+                group_sync(1 + consumer);
 #pragma unroll
                 for (int j = 0; j < C_COLUMNS / 8; j++) {
 #pragma unroll
@@ -141,7 +141,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     }
                 }
                 fence_for_tma();
-                asm volatile("barrier.sync.aligned %0, 128;" ::"r"(1 + consumer) : "memory");
+                group_sync(1 + consumer);
                 const int box_row = row + consumer * 64, box_column = column + part * C_COLUMNS;
                 if (one) {
                     if (box_row < m && box_column < n) {
@@ -156,5 +156,5 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         }
     }
     // No block ends while others of its cluster may still write to its shared memory or arrive at its barriers.
-    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+    cluster_sync();
 }

@@ -2,17 +2,34 @@
 // sm_90a. Addresses are those of shared memory, 32 bits. PTX ISA: "mbarrier", "cp.async.bulk.tensor", "Asynchronous
 // Warpgroup Level Matrix Instructions".
 #pragma once
-#include <cuda_fp16.h>
+#include "places.cuh"
 
 // CUtensorMap of the driver: 128 bytes that say where a matrix lies and which box of it is copied.
 struct alignas(128) TensorMap {
     unsigned char bytes[128];
 };
 
-constexpr int LINE_BYTES = 128;  // rows of a box; the 16-byte chunks of row r are exchanged by chunk ^ r % 8
+// -- blocks, warpgroups and their registers ------------------------------------------------------------------------------
 
-__device__ __forceinline__ unsigned shared_address(const void *pointer) {
-    return unsigned(__cvta_generic_to_shared(pointer));
+// All threads of the cluster meet.
+__device__ __forceinline__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// The 128 threads of a warpgroup meet at barrier `number`, 1 to 15; __syncthreads() has 0.
+__device__ __forceinline__ void group_sync(int number) {
+    asm volatile("barrier.sync.aligned %0, 128;" ::"r"(number) : "memory");
+}
+
+// A warpgroup goes on with fewer registers a thread, or with more.
+template <int REGISTERS>
+__device__ __forceinline__ void give_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
+}
+
+template <int REGISTERS>
+__device__ __forceinline__ void take_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
 // -- barriers: 8 bytes each; a phase ends when `count` arrivals and all announced bytes have come ----------------------
@@ -99,48 +116,7 @@ __device__ __forceinline__ void fence_for_tma() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// Two neighbouring results of row `row` of a box of C, from column `column`, to where the swizzle puts them. The last
-// argument only says the type.
-__device__ __forceinline__ void keep2(unsigned box, int row, int column, float x, float y, float) {
-    const unsigned to = box + row * LINE_BYTES + ((column / 4) ^ (row % 8)) * 16 + column % 4 * 4;
-    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
-}
-
-__device__ __forceinline__ void keep2(unsigned box, int row, int column, float x, float y, half) {
-    const unsigned to = box + row * LINE_BYTES + ((column / 8) ^ (row % 8)) * 16 + column % 8 * 2;
-    const half2 both = __floats2half2_rn(x, y);
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(*reinterpret_cast<const unsigned *>(&both)) : "memory");
-}
-
-// Row and column of tile number `tile` of height × width tiles: down `group` rows of tiles, then the next column; at the
-// end of the columns the next rows.
-__device__ __forceinline__ void place_of(int tile, int height, int width, int group, int &row, int &column) {
-    const int start = tile / (group * width) * group, rows = min(group, height - start);
-    const int place = tile - start * width;
-    row = start + place % rows;
-    column = place / rows;
-}
-
 // -- wgmma: four warps multiply 64 × 16 by 16 × 256 elements that lie in shared memory ---------------------------------
-
-// Describes an operand with swizzled lines of 128 bytes. `leading`, `stride`: bytes, see `of_a` and `of_b`.
-__device__ __forceinline__ unsigned long long describe(unsigned address, unsigned leading, unsigned stride) {
-    constexpr unsigned long long SWIZZLE_128 = 1ull << 62;
-    return (address & 0x3FFFF) >> 4 | (unsigned long long)(leading >> 4) << 16 |
-           (unsigned long long)(stride >> 4) << 32 | SWIZZLE_128;
-}
-
-// 64 × 16 of A from a box with a row of A in each line, 64 of k. From eight rows to the next: 8 lines. The leading
-// offset is not used. 16 further along k: 32 bytes.
-__device__ __forceinline__ unsigned long long of_a(unsigned box, int row, int depth) {
-    return describe(box + row * LINE_BYTES + depth * 2, 16, 8 * LINE_BYTES);
-}
-
-// 16 × 256 of B from four boxes with a row of B in each line, 64 of its columns. From 64 columns to the next: a box. From
-// eight of k to the next: 8 lines. 16 further along k: 16 lines.
-__device__ __forceinline__ unsigned long long of_b(unsigned boxes, int depth, int box_rows) {
-    return describe(boxes + depth * LINE_BYTES, box_rows * LINE_BYTES, 8 * LINE_BYTES);
-}
 
 // Before the first wgmma that uses registers written otherwise.
 __device__ __forceinline__ void wgmma_fence() {
