@@ -45,6 +45,8 @@ def candidates() -> dict[str, list[Any]]:
         for group in (4, 8, 16)
         for most in (0, 128)
     ]
+    # More than 32 clusters of four do not fit an H100 at a time, whose multiprocessors come in groups of 16 or 18.
+    persistent += [Persistent(4, 4, group, 128) for group in (2, 4)]
     return {"mma_stages": stages, "wgmma_persistent": persistent}
 
 

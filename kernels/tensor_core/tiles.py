@@ -134,5 +134,5 @@ def stages() -> Stages:
 
 def persistent() -> Persistent:
     """The sizes of step 6."""
-    found = table()
-    return Persistent(*found["wgmma_persistent"]["sizes"]) if found else DEFAULT_PERSISTENT
+    found = table() or {}  # a GPU without wgmma measures step 4 alone
+    return Persistent(*found["wgmma_persistent"]["sizes"]) if "wgmma_persistent" in found else DEFAULT_PERSISTENT
