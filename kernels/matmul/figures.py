@@ -197,7 +197,7 @@ def draw_cards(cards: Sequence[Card], marks: Mapping[str, float]) -> Figure:
             }
             ax.annotate(name, (intensity, 0.03), **style)
         lowest = min(card.bandwidth_gbs for card in cards) / 1e3 * x[0]
-        ax.set(xscale="log", yscale="log", xlim=(x[0], x[-1]), ylim=(lowest / 15, None))  # room for the names below
+        ax.set(xscale="log", yscale="log", xlim=(x[0], x[-1]), ylim=(lowest / 40, None))  # room for the names below
         ax.set(xlabel="FLOP a byte", ylabel="TFLOP/s at most")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), reverse=True)
         for axis in (ax.xaxis, ax.yaxis):
