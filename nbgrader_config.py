@@ -33,6 +33,13 @@ c.Execute.extra_arguments = ["--IPKernelApp.log_level=ERROR"]
 
 # Test cells run apart from the student's code, which runs in a sandbox, and feedback shows no hidden tests: also with
 # nbgrader's own commands; for a class, `python -m warplab grade` is faster. As names, imported when they are used.
+c.Autograde.sanitize_preprocessors = [
+    "nbgrader.preprocessors.ClearOutput",
+    "nbgrader.preprocessors.DeduplicateIds",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "warplab.grading.autograde.OverwriteTests",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
 c.Autograde.autograde_preprocessors = [
     "warplab.grading.autograde.SandboxedExecute",
     "nbgrader.preprocessors.IgnorePattern",

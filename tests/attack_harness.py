@@ -8,9 +8,9 @@ Each file of tests/attacks/GROUP is a submission. Header lines say what it tries
     # stock: points of the first three tests under nbgrader as it comes; "none" where it has no score, "got" where the
     #        attack gets what it is after, "shown" where hidden arguments stand in its outputs. Without: not run there.
     # limits: as "expects", for the grader without bubblewrap, where that differs; "got" as above
-    # tight: seconds of the whole notebook, where the attack would take long under the usual limits
+    # tight: less memory, processes and output than usual, so that the attack is quick: "yes"; if its verdict is about
+    #        time, less of that, too: "cell 2" or "notebook 4", seconds. An answer before that needs a wide limit.
     # edit: a function of edits.py
-    # processes: kept, where stock nbgrader leaves its processes alive
 
 Then cells, in percent format: the text before the first mark answers "double", others say which cell they answer, or
 are the student's "own" at the end. An attack on something else than points prints GOT and what it got, or TRIED.
@@ -57,7 +57,6 @@ NAME = "91_target"
 TESTS = ("test-1-array", "test-2-values", "test-3-answer", "test-4-kernel")
 POINTS = (1.0, 2.0, 1.0, 1.0)
 TIGHT = Limits(memory_bytes=1 << 30, traffic_bytes=64 << 20, processes=24)
-TIGHT_CELL = 2  # seconds
 WRONG = {"double": "def double(x):\n    return x", "answer": "answer = 0", "scale": "scale = None"}
 RIGHT = {
     "double": "def double(x):\n    return 2 * x",
@@ -93,7 +92,7 @@ class Attack:
     stock: Expected | None
     limits: Expected
     word: str
-    tight: float
+    tight: str
     edit: str
     cells: dict[str, str] = field(repr=False)
 
@@ -128,7 +127,7 @@ def _read(path: Path) -> Attack:
         Expected.parse(head["stock"], "graded") if "stock" in head else None,
         Expected.parse(head["limits"]) if "limits" in head else expects,
         head.get("word", ""),
-        float(head.get("tight", 0)),
+        head.get("tight", ""),
         head.get("edit", ""),
         cells,
     )
@@ -282,17 +281,18 @@ class Tightened:
 
     def __init__(self, executor: Executor, chosen: Iterable[Attack]) -> None:
         self._executor = executor
-        self._seconds = {attack.student: attack.tight for attack in chosen if attack.tight}
+        self._tight = {attack.student: attack.tight.split() for attack in chosen if attack.tight}
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
         return self._executor.run(map(self._tightened, jobs))
 
     def _tightened(self, job: Job) -> Job:
-        seconds = self._seconds.get(job.key.student)
-        if seconds is None:
+        tight = self._tight.get(job.key.student)
+        if tight is None:
             return job
-        limits = dataclasses.replace(TIGHT, wall_seconds=seconds)
-        return dataclasses.replace(job, limits=limits, cell_seconds=TIGHT_CELL)
+        what, seconds = tight[0], int(tight[-1]) if tight[1:] else 0
+        limits = dataclasses.replace(TIGHT, wall_seconds=seconds) if what == "notebook" else TIGHT
+        return dataclasses.replace(job, limits=limits, cell_seconds=seconds if what == "cell" else job.cell_seconds)
 
 
 def grade(target: Target, chosen: Iterable[Attack], executor: Executor) -> dict[str, dict[str, Any]]:

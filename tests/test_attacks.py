@@ -28,22 +28,17 @@ from warplab.grading.judge import Judge
 from warplab.grading.workers import DaskWorkers, LocalWorkers
 
 ATTACKS = attacks()
-# Cheap ones, of each kind, for what is repeated.
-CHEAP = [
-    attack
-    for attack in ATTACKS
-    if attack.name
-    in (
-        "tamper/ast_transformer",
-        "tamper/patched_shell",
-        "tamper/exits",
-        "tamper/warns",
-        "read/arguments",
-        "forge/lies",
-        "kernel/in_disguise",
-        "notebook/deletes_tests",
-    )
-]
+# They wait for a limit, or make much work on their way to it.
+DEAR = {
+    "forge/artefacts",
+    "forge/grows",
+    "kernel/compiler_works",
+    "kernel/endless",
+    "kernel/ptx_enormous",
+    "read/memory",
+}
+# The others are graded again, in other ways.
+CHEAP = [attack for attack in ATTACKS if attack.name not in DEAR and not attack.name.startswith("process/")]
 # What was measured of nbgrader 0.9.6 when our own grading was begun; tools/attacks_page.py tries the others, too.
 TAMPERING = [
     attack
@@ -70,7 +65,9 @@ def test_the_attacks_are_all_there():
     groups = {attack.name.partition("/")[0] for attack in ATTACKS}
     assert groups == {"tamper", "read", "forge", "process", "kernel", "notebook"}
     assert len(ATTACKS) >= 50
-    assert len(CHEAP) == 8
+    assert {attack.name.partition("/")[0] for attack in CHEAP} == groups - {"process"}
+    assert len(CHEAP) >= 35
+    assert {attack.name for attack in ATTACKS} > DEAR
     assert len(TAMPERING) == 11
 
 
@@ -85,14 +82,13 @@ def test_no_attack_gains_a_point_or_costs_another_one(tmp_path):
     assert_no_process_is_left()
     assert_as_expected(target, ATTACKS, records)
     assert {record["sandbox"] for record in records.values()} == {"bubblewrap"}
-    for student, record in records.items():
+    for student in records:
         shown = target.shown(student)
         assert b"Score:" in shown, student
         for what, secret in target.secrets.items():
             assert secret.encode() not in shown, (student, what)
         path = tmp_path / "grading" / "autograded" / student / NAME / f"{NAME}.ipynb"
         assert path.stat().st_size < 4 << 20, student
-        assert record["seconds"] < 60, student
 
 
 def assert_as_expected(target: Target, chosen: Iterable[Attack], records: dict) -> None:

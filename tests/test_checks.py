@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warplab import checks
+from warplab import checks, simulator
 from warplab.checks import cases
 from warplab.checks.cases import cover, distinct, elementwise, poisoned, same_bits
 from warplab.kernel import CudaSource
@@ -402,10 +402,28 @@ def test_language():
 
 def test_wrong_parameters_and_compile_errors():
     assert "cannot be launched with (a, b, c, n)" in str(failure(cuda_kernel("", "float* a"), PRODUCT))
-    assert "does not compile" in str(failure(cuda_kernel("c[0] = d;"), PRODUCT))
+    error = failure(cuda_kernel("c[0] = d;"), PRODUCT)
+    assert "does not compile" in str(error)
+    assert error.kind == "compile"
     error = failure(cuda_kernel(INDEX + "c[i] = 1;", "const double* a, const double* b, double* c, int n"), PRODUCT)
     assert error.got.endswith("points to float64, but the array holds float32")
     assert error.look_at == "the declared type of that parameter: it must be float*"
+
+
+def test_a_failure_of_the_simulator_is_not_the_kernels(monkeypatch):
+    def fail(*arguments, **options):
+        raise IndexError("lane 7")
+
+    monkeypatch.setattr(simulator.Device, "launch", fail)
+    told = (
+        r"^the course's simulator failed on f: IndexError: lane 7 \(test_checks.py, line \d+\)\n.*mistake in Warp Lab"
+    )
+    with pytest.raises(simulator.SimulatorFailure, match=told) as caught:
+        checks.kernel(RIGHT, PRODUCT)
+    assert not isinstance(caught.value, simulator.SimulatorError)
+    monkeypatch.setattr(simulator.Device, "launch", lambda *a, **o: bytearray(1 << 62))
+    with pytest.raises(MemoryError):
+        checks.kernel(RIGHT, PRODUCT)
 
 
 # -- functions ---------------------------------------------------------------------------------------------

@@ -308,6 +308,23 @@ def test_kernels_run_on_this_machine():
     assert "results are right" in findings[1].text
 
 
+def test_the_graders_sandbox_is_named_and_no_learners_problem(monkeypatch):
+    from warplab.grading import sandbox
+
+    monkeypatch.setattr(sandbox, "find", lambda: sandbox.LimitsOnly("bubblewrap is not installed"))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    (line,) = texts(doctor.grading_findings(), "note")
+    assert "bubblewrap is not installed" in line
+    assert "which a learner does not need" in line
+    assert "sudo apt install bubblewrap" in line
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/bwrap")
+    (line,) = texts(doctor.grading_findings(), "note")
+    assert "user namespaces" in line
+    monkeypatch.setattr(sandbox, "find", lambda: sandbox.Bubblewrap("/usr/bin/bwrap"))
+    (line,) = texts(doctor.grading_findings(), "ok")
+    assert "bubblewrap works" in line
+
+
 def test_wrong_result_is_a_problem():
     assert texts(doctor.kernel_ran("Numba", lambda: 7)) == ["a kernel in Numba ran, 7 results are wrong -> "]
 

@@ -132,11 +132,17 @@ def all_kinds(root: Path) -> Path:
     return course
 
 
-def some_kinds(root: Path) -> Path:
+SOME = ("another", "edited-wrong", "exits", "half", "link", "missing", "moved", "nested", "no-answer")
+SOME += ("renamed", "right", "vast", "wrong")
+FEW = ("edited-wrong", "exits", "half", "missing", "moved", "right", "wrong")
+
+
+def some_kinds(root: Path, students: tuple[str, ...] = SOME) -> Path:
     """The same with fewer students, for tests whose subject is not the submissions."""
     course = all_kinds(root)
-    for student in ("blank", "copied-right", "deleted", "edited-right", "list", "raises", "surrogate", "torn", "warns"):
-        shutil.rmtree(course / "grading" / "submitted" / student)
+    for folder in (course / "grading" / "submitted").iterdir():
+        if folder.name not in students:
+            shutil.rmtree(folder)
     return course
 
 
@@ -263,15 +269,16 @@ def test_a_killed_grading_goes_on_and_leaves_no_process(tmp_path):
     assert sorted(again) == sorted(record["number"] for record in before.values())  # not graded twice
 
 
-def test_a_cluster_gives_the_same_scores_though_a_worker_is_killed(tmp_path):
-    course = some_kinds(tmp_path / "course")
-    file = tmp_path / "scheduler.json"
+@contextmanager
+def cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.Popen]]]:
+    """Address of a dask scheduler, and the processes: the scheduler's, then the workers'."""
+    file = folder / "scheduler.json"
     options = ["--scheduler-file", str(file)]
     local = ["--host", "127.0.0.1", "--no-dashboard"]
-    one = ["--nworkers", "1", "--nthreads", "1", "--no-nanny", "--local-directory", str(tmp_path)]
-    commands = [["dask_scheduler", "--port", "0", *local], *[["dask_worker", *one, *local]] * 2]
-    log = open(tmp_path / "log", "wb")  # noqa: SIM115 - closed below, after the processes that write to it
-    cluster = [
+    one = ["--nworkers", "1", "--nthreads", "1", "--no-nanny", "--local-directory", str(folder)]
+    commands = [["dask_scheduler", "--port", "0", *local], *[["dask_worker", *one, *local]] * workers]
+    log = open(folder / "log", "wb")  # noqa: SIM115 - closed below, after the processes that write to it
+    parts = [
         subprocess.Popen(
             [sys.executable, "-m", f"distributed.cli.{name}", *rest, *options], cwd=ROOT, stdout=log, stderr=log
         )
@@ -282,22 +289,48 @@ def test_a_cluster_gives_the_same_scores_though_a_worker_is_killed(tmp_path):
         while not file.exists() or not file.read_text().endswith("}"):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        address = json.loads(file.read_text())["address"]
-        with grading(course, "--scheduler", address) as process:
-            wait_for_results(course, 2, process)
-            victim = next(worker for worker in cluster[1:] if below(worker.pid))
-            judges = below(victim.pid)
-            victim.kill()
-            victim.wait()
-            assert_all_end(judges)
-            output, _ = process.communicate(timeout=200)
-            assert process.returncode == 0, output
+        yield json.loads(file.read_text())["address"], parts
     finally:
-        for part in cluster:
+        for part in parts:
             part.kill()
             part.wait()
         log.close()
+
+
+def test_a_cluster_gives_the_same_scores_though_a_worker_is_killed(tmp_path):
+    course = some_kinds(tmp_path / "course")
+    with cluster(tmp_path, 2) as (address, parts), grading(course, "--scheduler", address) as process:
+        wait_for_results(course, 2, process)
+        victim = next(worker for worker in parts[1:] if below(worker.pid))
+        judges = below(victim.pid)
+        victim.kill()
+        victim.wait()
+        assert_all_end(judges)
+        output, _ = process.communicate(timeout=200)
+        assert process.returncode == 0, output
     assert_as_expected(course)
+
+
+def test_a_grading_whose_scheduler_ends_says_so_and_goes_on_from_the_ledger(tmp_path):
+    course = some_kinds(tmp_path / "course", FEW)
+    with cluster(tmp_path, 1) as (address, parts):
+        with grading(course, "--scheduler", address) as process:
+            wait_for_results(course, 2, process)
+            judges = below(parts[1].pid)
+            parts[0].kill()
+            output, _ = process.communicate(timeout=100)
+        assert process.returncode == 2, output
+        said = [line for line in output.splitlines() if not re.match(rf"{TINY}: |\d+/\d+ graded", line)]
+        assert said == [f"error: the scheduler at {address} was lost; the same command goes on from here"]
+        before = results(course)
+        assert 2 <= len(before) < len(handed_in(course))
+    assert_all_end(judges)
+    with grading(course, "--workers", "2") as process:
+        output, _ = process.communicate(timeout=200)
+        assert process.returncode == 0, output
+    assert_as_expected(course)
+    again = [record["number"] for record in results(course).values() if record["student"] in before]
+    assert sorted(again) == sorted(record["number"] for record in before.values())  # not graded twice
 
 
 def test_a_scheduler_that_is_not_there_is_named(tmp_path):

@@ -10,11 +10,15 @@ import pytest
 from bs4 import BeautifulSoup
 from class_harness import CANARY, RIGHT, TINY, answered, hand_in, tiny_cell, tiny_course, tiny_source
 from exercise_harness import cells_by_id
+from nbgrader.converters import Autograde
+from nbgrader.preprocessors import OverwriteCells
+from traitlets.utils.importstring import import_item
 
 from warplab.__main__ import main
 from warplab.grading import cli, feedback, summary
+from warplab.grading.autograde import OverwriteTests
 from warplab.grading.course import Course
-from warplab.grading.gradebook import Standing
+from warplab.grading.gradebook import Book, Standing
 from warplab.grading.hidden import without_hidden_tests
 from warplab.grading.ledger import Ledger
 from warplab.grading.preflight import Finding
@@ -47,6 +51,30 @@ def test_bad_use_is_named(course, capsys, tmp_path):
     with pytest.raises(SystemExit):
         main(["grade", TINY, "--workers", "0"])
     assert "must be 1 or more" in capsys.readouterr().err
+
+
+def test_progress_tells_how_much_is_left(capsys, monkeypatch):
+    monkeypatch.setattr(cli.Progress, "EVERY", 0.0)
+    progress = cli.Progress(3)
+    progress.started -= 100  # the first submission took that long
+    for status in ("graded", "infra_error", "timeout"):
+        progress({"status": status})
+    progress.end()
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "1/3 graded, about 3 min 20 s left",
+        "2/3 graded, about 0 min 50 s left, 1 failed by the grader",
+        "3/3 graded, done, 1 failed by the grader",
+    ]
+
+
+@pytest.mark.parametrize("given", [TINY, f"exercises/{TINY}", f"exercises/{TINY}/", f"{TINY}/{TINY}.ipynb"])
+def test_an_assignment_is_named_by_its_folder_too(tmp_path, capsys, monkeypatch, given):
+    assert "nothing is handed in" in refused(capsys, tiny_course(tmp_path), given)
+    folder = tmp_path / "exercises" / TINY
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    assert "nothing is handed in" in refused(capsys, tmp_path, ".")
 
 
 def test_an_assignment_without_submissions_is_named(tmp_path, capsys):
@@ -90,15 +118,16 @@ def standing(student: str, *points: float, late: float = 0.0, penalty: float = 0
     return Standing(student, scores, {}, penalty, late, datetime(2026, 1, 2, 12, 30) if late else None)
 
 
-def record(status: str = "graded", reason: str = "", notes: tuple[str, ...] = (), **failures: str) -> dict:
+def record(status: str = "graded", reason: str = "", notes: tuple[str, ...] = (), kind="", **failures: str) -> dict:
     named = {name.replace("_", "-"): text for name, text in failures.items()}
-    return {"status": status, "reason": reason, "notes": list(notes), "failures": named}
+    more = {"sandbox": "bubblewrap" if status == "graded" else "", "kinds": dict.fromkeys(named, kind)}
+    return {"status": status, "reason": reason, "notes": list(notes), "failures": named, **more}
 
 
 RECORDS = {
     "ada": record(),
-    "bob": record(test_two="double(10) is 10, expected 20"),
-    "cem": record(test_two="double(10) is 10, expected 20"),
+    "bob": record(kind="wrong result", test_two="double(10) is 10, expected 20"),
+    "cem": record(kind="wrong result", test_one="double(2) is 2", test_two="double(10) is 10, expected 20"),
     "dan": record("timeout", "A cell did not end.", test_one="too late", test_two="too late"),
     "=eve": record("infra_error", "=the grader broke"),
 }
@@ -108,6 +137,7 @@ STANDINGS = {
     "cem": standing("cem", 1, 0),
     "dan": standing("dan", 1, 0),
 }
+STANDINGS["dan"].needs_manual_grade = True
 
 
 def test_the_summary_tells_points_failures_statuses_and_lateness():
@@ -121,11 +151,45 @@ def test_the_summary_tells_points_failures_statuses_and_lateness():
     assert "1. Double 1.00 3 0% 0%" in lines
     assert "solved by nobody: test-two" in lines
     assert "solved by everybody: test-one" in lines
-    assert "test-two: 2 × double(10) is 10, expected 20" in lines
-    assert lines.index("test-two: 2 × double(10) is 10, expected 20") < lines.index("test-two: 1 × too late")
+    at = lines.index("commonest failures, by students")
+    assert lines[at + 1 : at + 4] == [
+        "2 1. Double: the result is wrong (double(10) is 10, expected 20)",
+        "1 the whole notebook: timeout (A cell did not end.)",
+        "",
+    ]
     assert "dan: timeout. A cell did not end." in lines
+    assert "to be graded by hand (nbgrader formgrader): dan" in lines
+    assert "due" not in text
     assert "ada: late by 1 h 23 min, penalty 0.5" in lines
     assert "nothing handed in: fay" in lines
+
+
+def test_the_commonest_failures_are_ten():
+    records = {
+        f"student{number:02}": record(test_one=f"{number % 11} is wrong", test_two=f"{number % 12} is wrong")
+        for number in range(30)
+    }
+    standings = {name: standing(name, 0, 0) for name in records}
+    lines = summary.text(TINY, tiny_source(), records, standings, []).splitlines()
+    at = lines.index("  commonest failures, by students")
+    shown = dict(reversed(line.split(None, 1)) for line in lines[at + 1 : at + 1 + summary.COMMONEST])
+    students = {m: len({n for n in range(30) if m in (n % 11, n % 12)}) for m in range(12)}
+    commonest = sorted(students, key=lambda m: -students[m])
+    assert {int(text.split()[2]): int(count) for text, count in shown.items()} == {
+        m: students[m] for m in commonest[: summary.COMMONEST]
+    }
+    assert lines[at + 1 + summary.COMMONEST] == "        and 2 more, of 3 students at most"
+
+
+def test_a_due_date_without_a_time_of_handing_in_is_mentioned():
+    due = datetime(2026, 1, 2, 12)
+    told = "  due 2026-01-02 12:00:00 UTC; without a timestamp.txt, and so never late: "
+    assert f"{told}bob, cem, dan (" in summary.text(TINY, tiny_source(), RECORDS, STANDINGS, [], due)
+    undated = {name: STANDINGS[name] for name in ("bob", "cem")}
+    records = {name: RECORDS[name] for name in undated}
+    assert f"{told}all (" in summary.text(TINY, tiny_source(), records, undated, [], due)
+    dated = {"ada": STANDINGS["ada"]}
+    assert "due" not in summary.text(TINY, tiny_source(), {"ada": RECORDS["ada"]}, dated, [], due)
 
 
 def test_the_table_has_a_row_a_student_and_no_formula(tmp_path):
@@ -140,10 +204,13 @@ def test_the_table_has_a_row_a_student_and_no_formula(tmp_path):
         "late_penalty": "0.5",
         "seconds_late": "5000",
         "handed_in": "2026-01-02 12:30:00",
+        "needs_hand_grading": "no",
+        "sandbox": "bubblewrap",
         "reason": "",
         "test-one": "1",
         "test-two": "0",
     }
+    assert rows["dan"]["needs_hand_grading"] == "yes"
     assert rows["'=eve"]["reason"] == "'=the grader broke"
     assert rows["'=eve"]["points"] == rows["'=eve"]["test-one"] == ""
 
@@ -165,6 +232,27 @@ def test_hidden_lines_are_taken_out_of_what_a_test_printed():
     assert cell.outputs[0].evalue == "is wrong"
     assert cell.outputs[0].traceback == ["", "AssertionError", "assert double(2) == 4"]
     assert shown.cells[-1].source == mine.source
+
+
+@pytest.mark.parametrize("preprocessor", [OverwriteTests, OverwriteCells])
+def test_nbgrader_warns_of_edited_tests_and_not_of_those_whose_hidden_part_is_put_back(
+    course, monkeypatch, preprocessor
+):
+    opened = Course(course)
+    Book(opened, opened.assignment(TINY)).close()
+    reported = []
+    monkeypatch.setattr(OverwriteCells, "report_change", lambda self, name, *rest: reported.append(name))
+    notebook = answered(course, RIGHT)
+    cells_by_id(notebook)["test-two"].source = "pass"
+    resources = {"nbgrader": {"notebook": TINY, "assignment": TINY, "db_url": opened.db_url}}
+    notebook, _ = preprocessor()(notebook, resources)
+    assert reported == (["test-two"] if preprocessor is OverwriteTests else ["test-one", "test-two"])
+    for name in ("test-one", "test-two"):
+        assert CANARY in cells_by_id(notebook)[name].source
+    names = opened.config.Autograde.sanitize_preprocessors
+    swapped = f"{OverwriteTests.__module__}.OverwriteTests"
+    ours = [OverwriteTests if name == swapped else import_item(name) for name in names]
+    assert [OverwriteCells if item is OverwriteTests else item for item in ours] == Autograde().sanitize_preprocessors
 
 
 @pytest.mark.parametrize(

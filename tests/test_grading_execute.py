@@ -8,11 +8,14 @@ import textwrap
 import pytest
 from exercise_harness import answers_and_tests, cells_by_id, mutants, source_notebook
 from grading_harness import CANARY, Cells
+from nbconvert.filters import strip_ansi
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import determine_grade
 
+from warplab import simulator
 from warplab.checks import release
 from warplab.grading import verdicts
+from warplab.grading.cells import Outcome
 from warplab.grading.execute import SEED_VARIABLE, TrustedExecute
 from warplab.grading.kernel_manager import SandboxedKernelManager, Zygotes
 from warplab.grading.limits import Limits
@@ -349,9 +352,18 @@ def test_visible_tests_show_the_whole_message_and_their_line(zygotes):
     cells = Cells().student(KERNELS)
     product = "product = checks.elementwise(np.multiply, ('a', 'b'), 'c', length='n')\n"
     cells.test("visible", product + "checks.kernel(plus, product, sizes=(33,), launches=[(2, 32)])")
+    cells.test("endless", product + "checks.kernel(endless, product, sizes=(1, 2), launches=[(1, 32)])")
     graded = cells.run(zygotes)
     wanted = r"plus: c is wrong in 33 of 33 .*n = 33, 2 blocks of 32 threads, seed \d+"
     assert re.search(wanted, graded.failed["visible"], re.DOTALL)
+    assert "the kernel does not end: stopped after 10," in graded.failed["endless"]
+    assert "path_limit" not in graded.failed["endless"]  # nobody who reads a graded page can choose it
+
+
+def test_a_launch_that_does_not_end_is_told_without_the_simulators_options():
+    error = simulator.InstructionLimit("it does not end", reason="Is the step 0? simulate(..., path_limit=7)")
+    error.advice = "simulate(..., path_limit=7)"
+    assert verdicts.verdict(Outcome(error=error), "").message == "it does not end\n  Is the step 0?"
 
 
 def test_every_kind_of_failure_has_a_sentence():
@@ -360,6 +372,90 @@ def test_every_kind_of_failure_has_a_sentence():
     from warplab.checks.errors import Kind
 
     assert set(get_args(Kind)) - {"process"} <= verdicts.SENTENCES.keys()
+
+
+BROKEN = {
+    "cuda": ("%%cuda\n__global__ void times(float* x) {\n  x[0] = y;\n}", "times[1, 1]()", "compile"),
+    "python": ("def half(x):\n    return x /", "assert half(2) == 1", "compile"),
+    "raises": ("limit = 1 / 0", "assert limit", "name"),
+    "nothing": ("other = 1", "assert another", "name"),
+}
+
+
+def test_cells_are_numbered_as_on_the_page_and_a_broken_one_is_named(zygotes):
+    """Test cells count on the page, and do not run in the notebook's kernel."""
+    cells = Cells()
+    for name, (answer, test, _) in BROKEN.items():
+        cells.test(f"before {name}", "pass").student(answer).hidden(name, "pass", "pass").test(f"{name} again", test)
+        cells.tests[name] = cells.tests[name].replace("pass", test, 1)
+    cells.student("half(1)").test("user", "assert half(2) == 1")
+    cells.student("def f():\n    raise ValueError('here')\nf()")
+    cells.hidden("hidden name", "half", "half(2)")
+    graded = cells.run(zygotes)
+    numbers = [cell.execution_count for cell in graded.notebook.cells]
+    assert numbers == list(range(1, len(numbers) + 1))
+    for name, (answer, _, kind) in BROKEN.items():
+        assert graded.verdicts[name].kind == graded.verdicts[f"{name} again"].kind == kind, name
+        (cell,) = (cell for cell in graded.notebook.cells if cell.source == answer)
+        told = graded.failed[name]
+        assert (f"its cell [{cell.execution_count}]" in told) == (name != "nothing"), told
+    assert graded.failed["cuda"] == (
+        'There is no times: its cell [3] did not compile: line 3: error: identifier "y" is undefined'
+    )
+    assert graded.failed["python"] == (
+        "There is no half: its cell [7] did not compile: SyntaxError: invalid syntax (line 2)"
+    )
+    assert graded.failed["raises"].endswith("its cell [11] ended with an error: ZeroDivisionError: division by zero")
+    assert graded.failed["nothing"] == "name 'another' is not defined"
+    assert "its cell [7] did not compile" in graded.failed["user"]  # not the one that misses it, too
+    (error,) = graded.notebook.cells[19].outputs
+    assert "Cell In[20], line 3" in strip_ansi("\n".join(error.traceback))
+    assert graded.verdicts["cuda"].detail.splitlines()[0].endswith('identifier "y" is undefined')
+
+
+def test_a_hidden_test_tells_of_a_broken_cell_only_where_the_visible_one_has_the_name(zygotes):
+    cells = Cells().student("def half(x):\n    return x /")
+    cells.hidden("named", "# half of x", "half(2)").hidden("not named", "pass", "half(2)")
+    failed = cells.run(zygotes).failed
+    assert failed["named"].startswith("A hidden test fails. There is no half: its cell [2] did not compile: Syntax")
+    assert failed["not named"] == "A hidden test fails: a name is missing that the tests use."
+
+
+def test_what_is_not_shown_is_said(zygotes):
+    cells = Cells().student("def area(r):\n    print('radius', r)\n    return r * r\ndef quiet(r):\n    return r * r")
+    cells.test("aloud", "print('area')\nassert area(2) == 4").test("quiet", "assert quiet(2) == 4")
+    cells.hidden("hidden", "print('before')", "assert area(3) == 9\nprint('hidden')")
+    cells.test("after", "print('after', area(2))").test("nothing", "assert quiet(2) == 4")
+    graded = cells.run(zygotes)
+    assert graded.failed == {}
+    assert graded.text(2) == "area\n[Not shown: what functions of the notebook print while a test calls them.]\n"
+    assert graded.text(3) == graded.text(6) == ""
+    assert graded.text(4) == "before\n"
+    assert graded.text(5).startswith("[Not shown: this comes after hidden tests")
+
+
+def test_no_output_is_lost_to_questions_between_the_cells(zygotes):
+    """However many requests were put to the notebook's process in between, each cell's output is its own."""
+    cells = Cells().student("def f(x):\n    return 2 * x")
+    for number in range(8):
+        cells.test(f"test {number}", f"assert all(f(x) == 2 * x for x in range({number % 4}))")
+        cells.student(f"print('cell', {number})\n{number}")
+    graded = cells.run(zygotes)
+    assert graded.failed == {}
+    found = [graded.text(number) for number in range(3, len(graded.notebook.cells), 2)]
+    assert found == [f"cell {number}\n{{'text/plain': '{number}'}}" for number in range(8)]
+
+
+def test_a_failure_of_the_simulator_is_the_graders_own(zygotes, monkeypatch):
+    cells = Cells().student("@cuda.jit\ndef f(x):\n    x[0] = 1")
+    cells.test("launch", "f[1, 1](cuda.to_device(np.zeros(1)))")
+
+    def fail(*arguments, **options):
+        raise KeyError("warp 7")
+
+    monkeypatch.setattr(simulator.Device, "launch", fail)
+    with pytest.raises(simulator.SimulatorFailure, match=r"simulator failed on f: KeyError: 'warp 7'"):
+        cells.run(zygotes)
 
 
 # -- seeds -----------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 from pathlib import Path
@@ -11,10 +12,13 @@ import pytest
 from class_harness import TINY, tiny_source
 
 from warplab.grading import workers
+from warplab.grading.execute import TrustedExecute
 from warplab.grading.jobs import Job, Result
+from warplab.grading.judge import Judge
 from warplab.grading.ledger import Key
 from warplab.grading.limits import Limits
 from warplab.grading.workers import JudgeProcess, LocalWorkers, NoJudge
+from warplab.simulator import SimulatorFailure
 
 # A judge without nbgrader: it says that it is ready, and answers each job after `act` with full marks.
 JUDGE = """
@@ -114,6 +118,18 @@ def test_where_no_judge_starts_the_grading_ends(monkeypatch, tmp_path):
     with pytest.raises(NoJudge, match="No module named 'nothing_of_this_name'"):
         results(*(job(f"student{number}") for number in range(5)))
     assert marks.read_text() == "xx"
+
+
+def test_what_fails_in_the_grader_itself_is_no_score(monkeypatch):
+    def fail(*arguments, **options):
+        raise SimulatorFailure("scale", KeyError("warp 7"))
+
+    monkeypatch.setattr(TrustedExecute, "preprocess", fail)
+    handed_in = dataclasses.replace(job(), files={f"{TINY}.ipynb": nbformat.writes(tiny_source()).encode()})
+    with Judge() as judge:
+        result = judge.grade(handed_in)
+    assert (result.status, result.scores, result.notebook) == ("infra_error", {}, None)
+    assert "the course's simulator failed on scale: KeyError: 'warp 7'" in result.reason
 
 
 def test_stopping_early_ends_the_judges(acting):

@@ -20,6 +20,7 @@ from warplab.checks import release
 from warplab.grading.hidden import marked_lines
 
 TOPIC = "01_vector_multiply"
+LOOKS = "from pathlib import Path\nprint('found', [str(path) for path in Path().rglob('*')])"
 WRONG = ("p1_no_guard", "p3_local_index")  # one costs some points of its problem, the other all of them
 
 
@@ -50,6 +51,7 @@ def test_a_class_is_released_graded_and_returned(tmp_path):
     nbgrader(course, f"autograde {TOPIC} --student wrong")
     nbgrader(course, f"generate_feedback {TOPIC} --student wrong")
     wrong_answers_lose_their_own_points_only(course)
+    hidden_tests_are_not_where_the_submission_runs(course)
     feedback_says_what_is_wrong(course, ["wrong"])
     nothing_else_was_written(course)
 
@@ -78,6 +80,7 @@ def released_course(course: Path) -> Path:
     wrong = source_notebook(TOPIC)
     for mutant in chosen_mutants():
         cells_by_id(wrong)[mutant.problem].source = mutant.cell
+    wrong.cells.append(nbformat.v4.new_code_cell(LOOKS))
     submit(course, "wrong", wrong)
     return course
 
@@ -122,6 +125,15 @@ def wrong_answers_lose_their_own_points_only(course):
     lost = {test for test, (score, possible) in points(course, "wrong").items() if score != possible}
     assert lost == frozenset.union(*(mutant.loses for mutant in chosen_mutants()))
     assert 0 < len(lost) < 13
+
+
+def hidden_tests_are_not_where_the_submission_runs(course):
+    """nbgrader writes them into the folder in which it would run."""
+    notebook = (course / "grading" / "autograded" / "wrong" / TOPIC / f"{TOPIC}.ipynb").read_text()
+    assert "BEGIN HIDDEN TESTS" in notebook
+    looked = nbformat.reads(notebook, as_version=4).cells[-1]
+    assert looked.source == LOOKS
+    assert [output.text for output in looked.outputs] == ["found []\n"]
 
 
 def feedback_says_what_is_wrong(course, students):

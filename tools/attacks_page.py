@@ -70,7 +70,8 @@ TAIL = """
 
 - A function must be told what it is called with. So a student's process knows the inputs of hidden tests that call its
   functions, while it runs. It cannot show them: from the first such call on, its outputs and the messages of its
-  failures are withheld. But whether a test is passed is told, one bit a test, and a submission can choose which.
+  failures are withheld. But whether a test is passed, and of which kind a failure is, is told: a few bits a test,
+  and a submission can choose which.
   Inputs drawn by `checks.function` differ from submission to submission; those written into a test do not.
 - A kernel is its PTX. Who writes PTX by hand, or lets another language make it, has written a kernel; that it was made
   by Numba or from CUDA C++ is the student's word.

@@ -111,6 +111,7 @@ def sections() -> list[tuple[str, Callable[[], Iterator[Finding]]]]:
         ),
         ("Compilers", lambda: compiler_findings(nvidia.query())),
         ("Backend", backend_findings),
+        ("Grading a class (instructors only)", grading_findings),
     ]
 
 
@@ -377,3 +378,26 @@ def run_cuda_kernel() -> int:
     kernel = cp.RawModule(code=CUDA_SOURCE).get_function("add_one")
     kernel((4,), (32,), (x, np.int32(100)))
     return int(np.sum(cp.asnumpy(x) != np.arange(1, 101)))
+
+
+# Grading
+
+
+def grading_findings() -> Iterator[Finding]:
+    """What `python -m warplab grade` would run students' code in. Learners can do without."""
+    if sys.platform != "linux":
+        return
+    from warplab.grading import sandbox
+
+    found = sandbox.find()
+    if found.kind == "bubblewrap":
+        yield ok("bubblewrap works: `python -m warplab grade` runs students' code in a sandbox")
+        return
+    advice = "Debian, Ubuntu: sudo apt install bubblewrap; Fedora: sudo dnf install bubblewrap."
+    if shutil.which("bwrap"):
+        advice = "As an ordinary user it needs user namespaces, which some systems switch off; docs/instructors.md."
+    yield note(
+        f"{found.why}. It is the sandbox of `python -m warplab grade`, which a learner does not need; without it "
+        "students' code could read and change what the instructor can",
+        advice,
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import operator
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from warplab.dropin.memory import DeviceArray, OnDevice
 from warplab.errors import ArgumentError, short_traceback
 from warplab.sources import label_files, shared_array_names
 
-simulator.SimulatorError._render_traceback_ = short_traceback
+simulator.SimulatorError._render_traceback_ = simulator.SimulatorFailure._render_traceback_ = short_traceback
 
 
 def simulate(
@@ -42,21 +43,14 @@ def simulate(
     `args`: arrays of the device, NumPy arrays (copied to the device, and back into the same array after the launch;
     so are CuPy's and Numba's on a GPU) and numbers. `options` are fields of `simulator.Options`.
     Raises ArgumentError (a TypeError) for arguments that do not fit, `simulator.SimulatorError` for what the
-    kernel does wrong.
+    kernel does wrong, `simulator.SimulatorFailure` where the simulator itself fails.
     """
-    source = source_of(kernel)
+    source, chosen = source_of(kernel), simulator.Options(**options)
     device = simulator.default_device() if device is None else device
-    grid, block = dimensions(grid, "grid"), dimensions(block, "block")
+    grid, block, shared_bytes = dimensions(grid, "grid"), dimensions(block, "block"), operator.index(shared_bytes)
     with prepare(source, tuple(args), device) as launch:
         try:
-            profile = device.launch(
-                launch.entry,
-                grid,
-                block,
-                launch.params,
-                shared_bytes=shared_bytes,
-                options=simulator.Options(**options),
-            )
+            profile = device.launch(launch.entry, grid, block, launch.params, shared_bytes=shared_bytes, options=chosen)
         except simulator.SimulatorError as error:
             if error.kernel is not None:
                 error.kernel = source.name
@@ -64,6 +58,10 @@ def simulate(
                     error.profile.kernel = source.name
                 error.args = (error.message(),)
             raise
+        except MemoryError:  # of this machine's memory, or of the simulated GPU's
+            raise
+        except Exception as error:
+            raise simulator.SimulatorFailure(source.name, error) from error
         launch.copy_back()
     profile.kernel, profile.assemble = source.name, launch.assemble
     return profile

@@ -14,6 +14,7 @@ Kind = Literal[
     "not written",
     "input modified",
     "exception",
+    "compile",
     "no function",
     "no kernel",
     "wrong language",

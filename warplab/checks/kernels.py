@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..simulator.counters import COUNTERS, Counts, LaunchProfile
-from ..simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError
+from ..simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError, SimulatorFailure
 from . import explain
 from .cases import DEFAULT_SIZES, POISON_BYTE, Case, Dimensions, Launch, MakeCase, Size, cover, poisoned, same_bits
 from .errors import CheckFailed, kind_of, line_of
@@ -202,7 +202,7 @@ def _launch(run: _Run, counters: bool) -> tuple[LaunchProfile, dict[str, np.ndar
     except InstructionLimit as error:
         raise run.failed(
             "does not come to an end.",
-            got=str(error),
+            got=error.without_advice(),
             look_at="the loop: does its index reach the end?",
             **_kind(error),
         ) from None
@@ -210,8 +210,10 @@ def _launch(run: _Run, counters: bool) -> tuple[LaunchProfile, dict[str, np.ndar
         raise run.failed("is stopped by the simulator.", got=str(error), **_kind(error)) from None
     except (TypeError, ValueError) as error:
         raise run.failed(**_unfit(run, error), kind="arguments") from None
+    except (MemoryError, SimulatorFailure):  # says nothing about the kernel
+        raise
     except Exception as error:  # the compilers raise classes of their own
-        raise run.failed("does not compile.", got=f"{type(error).__name__}: {error}", kind="exception") from None
+        raise run.failed("does not compile.", got=f"{type(error).__name__}: {error}", kind="compile") from None
 
 
 def _kind(error: SimulatorError) -> dict[str, str]:

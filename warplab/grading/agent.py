@@ -6,10 +6,13 @@ evaluates `answer('{"do": [...]}')` with each request. Requests and answers are 
     {"op": "describe", "name": n, "types": [[kind, ...], ...]}  what `n` is; of a Numba kernel also PTX for these types
     {"op": "compile", "name": n, "types": [kind, ...]}          PTX of a Numba kernel for these types
     {"op": "call", "name": n, "calls": [[args, kwargs], ...]}   a function's answers, one after the other
+    {"op": "count", "next": i}                                  the next cell is numbered i
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import types
 from typing import Any
@@ -39,6 +42,19 @@ PUBLIC_MODULES = {
     "warplab.dropin.cp": "warplab.cp",
     "warplab.dropin.cuda": "warplab.cuda",
 }
+
+
+class Unheard(io.TextIOBase):
+    """Where functions print to while a test calls them: nobody reads it. `any`: whether something was printed."""
+
+    any = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.any = True
+        return len(text)
 
 
 class Answer:
@@ -203,11 +219,12 @@ def _program(ptx: str, entry) -> dict:
 
 def _call(namespace: dict[str, Any], wish: dict) -> dict:
     function = namespace[wish["name"]]
-    results = []
+    results, unheard = [], Unheard()
     for given in wish["calls"]:
         arguments, keywords = artefacts.decode(given[0]), artefacts.decode(given[1])
         try:
-            result = function(*arguments, **keywords)
+            with contextlib.redirect_stdout(unheard), contextlib.redirect_stderr(unheard):
+                result = function(*arguments, **keywords)
         except (Exception, SystemExit) as error:
             results.append({"kind": "raised", **_raised(error)})
             continue
@@ -215,7 +232,7 @@ def _call(namespace: dict[str, Any], wish: dict) -> dict:
             results.append({"kind": "value", "value": artefacts.encode(result)})
         except ArtefactError as error:
             results.append({"kind": "opaque", "type": type(result).__name__, "why": str(error)})
-    return {"kind": "results", "results": results}
+    return {"kind": "results", "results": results, "printed": unheard.any}
 
 
 def _raised(error: BaseException) -> dict:
@@ -227,4 +244,11 @@ def _raised(error: BaseException) -> dict:
     return {"classes": [cls.__name__ for cls in type(error).__mro__], "message": message[:MAX_MESSAGE]}
 
 
-_OPERATIONS = {"describe": _describe, "compile": _compile, "call": _call}
+def _count(namespace: dict[str, Any], wish: dict) -> dict:
+    from IPython import get_ipython
+
+    get_ipython().execution_count = wish["next"]
+    return {"kind": "counted"}
+
+
+_OPERATIONS = {"describe": _describe, "compile": _compile, "call": _call, "count": _count}

@@ -95,10 +95,12 @@ def _globals_read(table: symtable.SymbolTable) -> Iterator[str]:
 class Outcome:
     """What running a cell came to. `printed`: by visible statements. `result`: of the last expression, None if none.
 
-    `hidden`: the error arose in hidden tests. `place`: the visible lines of the cell on the way to the error.
+    `muted`: visible statements printed what was not kept. `hidden`: the error arose in hidden tests. `place`: the
+    visible lines of the cell on the way to the error.
     """
 
     printed: str = ""
+    muted: bool = False
     result: Any = None
     error: BaseException | None = None
     hidden: bool = False
@@ -132,14 +134,14 @@ class Bench:
         added = {name: value for name, value in names.items() if name not in self.namespace}
         self.namespace.update(added)
         outcome = Outcome()
-        shown, dropped = _Sink(self._output_bytes), _Sink(0)
+        shown, muted, dropped = _Sink(self._output_bytes), _Sink(0), _Sink(0)
         try:
             with time_limit(seconds), memory_limit(self._memory_bytes):
                 flags = 0
                 for statement in cell.tree.body:
                     self.in_hidden_tests = cell.hides(statement)
                     flags |= _future_flags(statement)
-                    sink = dropped if self.in_hidden_tests or self.silent else shown
+                    sink = dropped if self.in_hidden_tests else muted if self.silent else shown
                     with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
                         outcome.result = self._run(cell, statement, flags)
         except (Exception, OutOfTime, SystemExit) as error:
@@ -152,7 +154,7 @@ class Bench:
             for name, value in added.items():
                 if self.namespace.get(name) is value:
                     del self.namespace[name]
-        outcome.printed = shown.text()
+        outcome.printed, outcome.muted = shown.text(), muted.length > 0
         return outcome
 
     def _run(self, cell: TrustedCell, statement: ast.stmt, flags: int) -> Any:
@@ -221,20 +223,20 @@ class _Sink(io.TextIOBase):
     """Keeps the first `most` characters of what is written."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._parts, self._length = most, [], 0
+        self._most, self._parts, self.length = most, [], 0
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        room = self._most - self._length
+        room = self._most - self.length
         if room > 0:
             self._parts.append(text[:room])
-        self._length += len(text)
+        self.length += len(text)
         return len(text)
 
     def text(self) -> str:
-        lost = self._length - self._most
+        lost = self.length - self._most
         note = f"\n[{lost:,} more characters are left out]\n" if lost > 0 and self._most else ""
         return "".join(self._parts) + note
 

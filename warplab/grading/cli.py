@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Grade the submissions of an assignment: each in a sandbox, results in nbgrader's gradebook, "
         "feedback for the students. Interrupted or killed, the same command goes on where it was.",
     )
-    parser.add_argument("assignment", help="such as 01_vector_multiply")
+    parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
     parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"where {CONFIG} is (default: here)")
     parser.add_argument(
         "--workers",
@@ -73,7 +73,7 @@ def _positive(text: str) -> int:
 
 
 def _grade(arguments: argparse.Namespace, course: Course) -> int:
-    assignment = course.assignment(arguments.assignment)
+    assignment = course.assignment(course.name_of(arguments.assignment))
     started = time.monotonic()
     with Ledger(course.grading / "ledger") as ledger:
         if ledger.damaged:
@@ -98,14 +98,14 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
                 grading.on_result = progress
                 grading.grade(executor)
                 progress.end()
-            standings = book.standings()
+            standings, due = book.standings(), book.due
             if not arguments.no_feedback:
                 _write_feedback(course, grading, standings, arguments.workers)
             not_handed_in = sorted(book.students() - standings.keys()) if arguments.student is None else []
         finally:
             book.close()
         records = dict(sorted(grading.records.items()))
-        print(summary.text(assignment.name, assignment.master, records, standings, not_handed_in))
+        print(summary.text(assignment.name, assignment.master, records, standings, not_handed_in, due))
         if arguments.csv:
             summary.write_csv(arguments.csv, assignment.master, records, standings)
     failed = [student for student, record in records.items() if record["status"] == "infra_error"]

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import zmq
+from jupyter_client.session import new_id
 from jupyter_core.utils import run_sync
 
 from warplab.grading import artefacts
@@ -38,7 +39,10 @@ class AgentClient:
 
     def __init__(self, manager: Any, remaining: Callable[[], float], limits: artefacts.Limits) -> None:
         self._manager, self._remaining, self._limits = manager, remaining, limits
-        self._session = manager.session
+        # Of its own: nbclient's is a copy of the manager's that counts messages for itself. Of two requests of one name
+        # it would take this one's end for that of its cell, and leave out what the cell puts out.
+        self._session = manager.session.clone()
+        self._session.session = new_id()
         self._connected = manager.connect_shell()
         # nbclient's sockets belong to its event loop; this one is read without.
         self._socket = zmq.Socket.shadow(self._connected)

@@ -141,7 +141,7 @@ class Grading:
     def _keep(self, result: Result) -> None:
         submission = self._read(result.key.student)
         record = {"kind": "result", **result.key._asdict()}
-        for name in ("status", "reason", "scores", "failures", "seconds", "sandbox"):
+        for name in ("status", "reason", "scores", "failures", "kinds", "seconds", "sandbox"):
             record[name] = getattr(result, name)
         record["notes"] = [*submission.notes, *(note for note in result.notes if note not in submission.notes)]
         record["notebook"] = record["kernels"] = None

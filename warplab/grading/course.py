@@ -98,6 +98,12 @@ class Course:
             folder = self.submitted(student, assignment)
             raise CourseError(f"there is no submission of {student!r}: no folder {folder}.")
 
+    @staticmethod
+    def name_of(given: str) -> str:
+        """An assignment's name from the name, from its folder, or from its notebook."""
+        path = Path(os.path.abspath(given))
+        return path.stem if path.suffix == ".ipynb" else path.name
+
     def assignments(self) -> list[str]:
         """Names of the assignments that have a source notebook."""
         pattern = self.directory.format_path(self.directory.source_directory, ".", "*")

@@ -38,7 +38,7 @@ from warplab.grading.client import GIVE_UP_SECONDS, AgentClient, NoAnswer
 from warplab.grading.hidden import without_hidden_tests
 from warplab.grading.limits import Limits
 from warplab.grading.stand_ins import Notebook
-from warplab.grading.verdicts import Verdict
+from warplab.grading.verdicts import BrokenCell, Verdict
 
 SEED_VARIABLE = "WARPLAB_GRADING_SEED"
 _RESPONSE_SECONDS = 5.0  # that an interrupted kernel has to show that it is there
@@ -100,6 +100,9 @@ class TrustedExecute(Execute):
         self._client: AgentClient | None = None
         # Does the student's process know inputs of hidden tests? Then nothing that it chooses is shown any more.
         self._knows = False
+        self._unheard = False  # did a function print in the present test, before that?
+        self._broken: list[BrokenCell] = []
+        self._counted = 0  # the number of the kernel's last cell
         self._deadline = self._interrupted = self._timed_out = None
         # Apart: a kernel under test must not reach the arrays of a test cell.
         checked, launched = simulator.Device(), simulator.Device()
@@ -175,6 +178,7 @@ class TrustedExecute(Execute):
         seconds = float(self.timeout or self.limits.wall_seconds)
         self._deadline = time.monotonic() + seconds
         self._begin(trusted)
+        self._unheard = False
         try:
             names = self._notebook.fetch(self._bench.missing(trusted))
             with self._in_folder():
@@ -184,11 +188,15 @@ class TrustedExecute(Execute):
             return verdicts.gone(str(error))
         finally:
             self._deadline = None
-        if outcome.printed:
-            cell.outputs.append(new_output("stream", name="stdout", text=artefacts.clean_text(outcome.printed)))
+        if isinstance(outcome.error, simulator.SimulatorFailure):
+            raise outcome.error
+        text = artefacts.clean_text(outcome.printed)
+        text += f"[{outputs.UNHEARD}]\n" * self._unheard + f"[{outputs.WITHHELD}]\n" * outcome.muted
+        if text:
+            cell.outputs.append(new_output("stream", name="stdout", text=text))
         if outcome.error is None and outcome.result is not None:
             cell.outputs += _result(outcome.result, cell)
-        return verdicts.verdict(outcome, visible, self._knows)
+        return verdicts.verdict(outcome, visible, self._knows, self._broken)
 
     def _set_up(self, trusted: TrustedCell) -> None:
         """Run a cell that both sides need. It is the instructor's: an error is the grader's own."""
@@ -227,6 +235,9 @@ class TrustedExecute(Execute):
             self._end("timeout", "wall")
         if self.ended is not None:
             return
+        self._count_on()
+        if self.ended is not None:
+            return
         self._allowance.begin()
         self._interrupted = self._timed_out = False
         began = time.monotonic()
@@ -248,6 +259,16 @@ class TrustedExecute(Execute):
         self._note_what_is_left_out(cell)
         if self._knows:
             cell.outputs = outputs.withheld(cell.outputs)
+        for output in cell.outputs:
+            if output.output_type == "error":
+                self._broken.append(BrokenCell(cell.execution_count, cell.source, output.ename, output.evalue))
+
+    def _count_on(self) -> None:
+        """Number the kernel's next cell as the page does, which counts test cells too: messages name cells by that."""
+        if self._counted != self.code_cells_executed:
+            with contextlib.suppress(CheckFailed):  # what it says of the end of the process stands in `ended`
+                self._ask([{"op": "count", "next": self.code_cells_executed + 1}])
+        self._counted = self.code_cells_executed + 1
 
     def _note_what_is_left_out(self, cell: NotebookNode) -> None:
         lost = self._allowance.lost
@@ -318,7 +339,10 @@ class TrustedExecute(Execute):
             self._knows = self._bench.silent = True
         began = time.monotonic()
         try:
-            return self._agent().ask(wishes)
+            answers = self._agent().ask(wishes)
+            if not self._knows:
+                self._unheard |= any(answer.get("printed") is True for answer in answers)
+            return answers
         except NoAnswer as error:
             if error.reason == "time":
                 raise CheckFailed(

@@ -180,6 +180,11 @@ class Book:
         rows = self.gradebook.db.query(SubmittedAssignment.student_id)
         return {student for (student,) in rows.filter(SubmittedAssignment.assignment_id == assignment.id)}
 
+    @property
+    def due(self) -> datetime | None:
+        """The assignment's due date, UTC."""
+        return self.gradebook.find_assignment(self.name).duedate
+
     def students(self) -> set[str]:
         """Everyone in the gradebook."""
         return {student.id for student in self.gradebook.students}

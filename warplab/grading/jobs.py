@@ -72,10 +72,10 @@ class Result:
     """How a submission was graded.
 
     `status`: of `STATUSES`. `reason`: for the student, "" where it ran to its end. `scores`: test cell -> (points,
-    possible). `failures`: test cell -> first line of what went wrong. `notes`: see `submissions.Assembled`.
-    `notebook`: as executed, JSON; None for an infra_error. `kernels`: name -> PTX, for the report on similarity.
-    `seconds`: it took. `sandbox`: which protection the student's code ran under. `memory`: the judge's peak so far,
-    bytes.
+    possible). `failures`: test cell -> first line of what went wrong; `kinds`: test cell -> which kind of failure, of
+    `verdicts.SENTENCES` or "process", where that is known. `notes`: see `submissions.Assembled`. `notebook`: as
+    executed, JSON; None for an infra_error. `kernels`: name -> PTX, for the report on similarity. `seconds`: it took.
+    `sandbox`: which protection the student's code ran under. `memory`: the judge's peak so far, bytes.
     """
 
     key: Key
@@ -83,6 +83,7 @@ class Result:
     reason: str = ""
     scores: dict[str, tuple[float, float]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     notebook: str | None = None
     kernels: dict[str, str] = field(default_factory=dict)
@@ -104,11 +105,15 @@ class Result:
 
 
 def outcome(
-    status: str, reason: str, notebook: NotebookNode, details: Mapping[str, str] | None = None
+    status: str,
+    reason: str,
+    notebook: NotebookNode,
+    details: Mapping[str, str] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Fields of a `Result` that follow from an executed notebook.
 
-    `details`: test cell -> what went wrong, for the instructor; else what the cell's outputs say.
+    `details`: test cell -> what went wrong, for the instructor; else what the cell's outputs say. `kinds`: as there.
     """
     scores, failures = {}, {}
     for cell in notebook.cells:
@@ -123,6 +128,7 @@ def outcome(
         "reason": reason,
         "scores": scores,
         "failures": failures,
+        "kinds": {cell: kind for cell, kind in (kinds or {}).items() if cell in failures},
         "notebook": nbformat.writes(notebook),
     }
 

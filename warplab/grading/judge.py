@@ -108,8 +108,10 @@ class Judge:
             )
             execute.preprocess(notebook, {"metadata": {"path": "."}}, km=manager)
         status, reason = _ending(execute, notebook, job)
-        details = {name: verdict.detail for name, verdict in execute.verdicts.items() if verdict.kind}
-        fields = outcome(status, reason, notebook, details)
+        failed = {name: verdict for name, verdict in execute.verdicts.items() if verdict.kind}
+        details = {name: verdict.detail for name, verdict in failed.items()}
+        kinds = {name: verdict.kind for name, verdict in failed.items()}
+        fields = outcome(status, reason, notebook, details, kinds)
         return {**fields, "notes": assembled.notes, "kernels": execute.kernels}
 
 

@@ -19,6 +19,7 @@ from warplab.grading.artefacts import clean_text
 _PICTURES = ("image/png", "image/jpeg")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 WITHHELD = "Not shown: this comes after hidden tests that called a function of the notebook."
+UNHEARD = "Not shown: what functions of the notebook print while a test calls them."
 _MAX_LINES = 200  # of a traceback
 
 

@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else release.COURSE)
     try:
         course = Course(folder)
-        assignment = course.assignment(arguments.assignment)
+        assignment = course.assignment(course.name_of(arguments.assignment))
         graded = _graded(course, assignment.name)
         given = _given(course, assignment)
     except (CourseError, LedgerError, NoJudge) as error:
@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Compare the kernels of all graded submissions of an assignment. What the solution and the "
         "release have counts nothing, what many have counts little. It says who to look at, and nothing else.",
     )
-    parser.add_argument("assignment", help="such as 01_vector_multiply")
+    parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
     parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"where {CONFIG} is (default: here)")
     parser.add_argument("--top", type=int, default=30, metavar="N", help="list this many pairs (default: 30)")
     parser.add_argument(

@@ -7,6 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -17,8 +18,10 @@ from nbgrader.utils import is_grade
 from ..checks.grade import cell_id
 from .gradebook import Standing
 from .jobs import STATUSES
+from .verdicts import SENTENCES
 
-COMMONEST = 3  # failures shown of a test cell
+COMMONEST = 10  # kinds of failure shown
+MOST_NAMES = 20  # of students in one line
 HANDED_IN = "%Y-%m-%d %H:%M:%S"  # UTC
 
 
@@ -51,8 +54,9 @@ def text(
     records: Mapping[str, Mapping[str, Any]],
     standings: Mapping[str, Standing],
     not_handed_in: list[str],
+    due: datetime | None = None,
 ) -> str:
-    """The summary to print. `records`: student -> what the ledger says of the grading that counts."""
+    """The summary to print. `records`: student -> what the ledger says of the grading that counts. `due`: UTC."""
     graded = [standings[student] for student in records if student in standings]
     lines = [f"{name}: {_count(len(records), 'submission')}"]
     statuses = Counter(record["status"] for record in records.values())
@@ -64,7 +68,7 @@ def text(
         lines += ["", *_by_problem(master, graded)]
         lines += _extremes(master, graded)
         lines += _failures(master, records)
-    lines += _people(records, standings, not_handed_in)
+    lines += _people(records, standings, not_handed_in, due)
     return "\n".join(lines)
 
 
@@ -102,21 +106,40 @@ def _extremes(master: NotebookNode, graded: list[Standing]) -> list[str]:
 
 
 def _failures(master: NotebookNode, records: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The commonest first lines of each test cell's failures."""
-    counts: dict[str, Counter[str]] = {}
-    for record in records.values():
-        for cell, message in record["failures"].items():
-            counts.setdefault(cell, Counter())[message] += 1
+    """Kinds of failure of each problem, those of most students first, each with the message that is commonest.
+
+    What ended a notebook, or kept it from being run, fails all tests after it: that is one failure.
+    """
+    titles = {cell: problem.title for problem in problems(master) for cell in problem.cells}
+    students: dict[tuple[str, str], set[str]] = {}
+    messages: dict[tuple[str, str], Counter[str]] = {}
+    for student, record in records.items():
+        kinds = record.get("kinds", {})
+        for cell in [cell for cell in titles if cell in record["failures"]]:
+            kind, message = kinds.get(cell, ""), record["failures"][cell]
+            group = titles[cell], SENTENCES.get(kind, message)
+            if record["status"] != "graded" and kind in ("", "process"):
+                group, message = ("the whole notebook", record["status"]), record["reason"]
+            students.setdefault(group, set()).add(student)
+            messages.setdefault(group, Counter())[message] += 1
+    groups = sorted(students, key=lambda group: -len(students[group]))
     lines = []
-    for problem in problems(master):
-        for cell in problem.cells:
-            for message, count in counts.get(cell, Counter()).most_common(COMMONEST):
-                lines.append(f"  {cell}: {count} × {textwrap.shorten(message, 110)}")
-    return ["", "  commonest failures", *lines] if lines else []
+    for group in groups[:COMMONEST]:
+        title, what = group
+        example = messages[group].most_common(1)[0][0]
+        text = f"{title}: {what}" + (f" ({example})" if example != what else "")
+        lines.append(f"  {len(students[group]):>4}  {textwrap.shorten(text, 130, placeholder=' …')}")
+    if groups[COMMONEST:]:
+        most = len(students[groups[COMMONEST]])
+        lines.append(f"        and {len(groups) - COMMONEST} more, of {_count(most, 'student')} at most")
+    return ["", "  commonest failures, by students", *lines] if lines else []
 
 
 def _people(
-    records: Mapping[str, Mapping[str, Any]], standings: Mapping[str, Standing], not_handed_in: list[str]
+    records: Mapping[str, Mapping[str, Any]],
+    standings: Mapping[str, Standing],
+    not_handed_in: list[str],
+    due: datetime | None,
 ) -> list[str]:
     lines = []
     for student, record in records.items():
@@ -127,23 +150,33 @@ def _people(
     for standing in late:
         penalty = f", penalty {standing.late_penalty:g}" if standing.late_penalty else ""
         lines.append(f"  {standing.student}: late by {_duration(standing.seconds_late)}{penalty}")
+    undated = [student for student in records if student in standings and standings[student].timestamp is None]
+    if due is not None and undated:
+        whose = "all" if len(undated) == len(records) else _names(undated)
+        lines.append(
+            f"  due {due.strftime(HANDED_IN)} UTC; without a timestamp.txt, and so never late: {whose} "
+            "(docs/instructors.md tells how to add one)"
+        )
     waiting = [student for student in records if student in standings and standings[student].needs_manual_grade]
     if waiting:
-        lines.append(f"  to be graded by hand (nbgrader formgrader): {', '.join(waiting)}")
+        lines.append(f"  to be graded by hand (nbgrader formgrader): {_names(waiting)}")
     if not_handed_in:
-        lines.append(f"  nothing handed in: {', '.join(sorted(not_handed_in))}")
+        lines.append(f"  nothing handed in: {_names(sorted(not_handed_in))}")
     return ["", *lines] if lines else []
 
 
 def write_csv(
     path: Path, master: NotebookNode, records: Mapping[str, Mapping[str, Any]], standings: Mapping[str, Standing]
 ) -> None:
-    """One line a student: status, points with manual grades and penalty, lateness in seconds, points of each cell.
+    """One line a student: status, points with manual grades and penalty, lateness in seconds, whether a grade by hand
+    is awaited (yes, no), what the student's code ran under ("bubblewrap", "limits", or "" if it did not run), points of
+    each cell.
 
     An empty field is unknown: points of a submission that the grader could not grade.
     """
     cells = [cell for problem in problems(master) for cell in problem.cells]
-    head = ["student", "status", "points", "possible", "late_penalty", "seconds_late", "handed_in", "reason", *cells]
+    head = ["student", "status", "points", "possible", "late_penalty", "seconds_late", "handed_in"]
+    head += ["needs_hand_grading", "sandbox", "reason", *cells]
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(head)
@@ -151,12 +184,13 @@ def write_csv(
             standing = standings.get(student)
             row: list[Any] = [_plain(student), record["status"]]
             if standing is None:
-                row += [""] * 5
+                row += [""] * 6
             else:
                 handed_in = standing.timestamp.strftime(HANDED_IN) if standing.timestamp else ""
                 numbers = (standing.points, standing.possible, standing.late_penalty, standing.seconds_late)
                 row += [*(f"{number:g}" for number in numbers), handed_in]
-            row.append(_plain(record["reason"]))
+                row.append("yes" if standing.needs_manual_grade else "no")
+            row += [record["sandbox"], _plain(record["reason"])]
             row += [f"{standing.scores[cell][0]:g}" if standing else "" for cell in cells]
             writer.writerow(row)
 
@@ -164,6 +198,11 @@ def write_csv(
 def _plain(value: str) -> str:
     """A text that no spreadsheet takes for a formula."""
     return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def _names(students: list[str]) -> str:
+    more = len(students) - MOST_NAMES
+    return ", ".join(students[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _count(number: int, what: str) -> str:

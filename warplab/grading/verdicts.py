@@ -7,16 +7,18 @@ kernel or the counter that is over its limit: no input, no size, no expected val
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from warplab.checks.errors import CheckFailed, kind_of, line_of
 from warplab.grading.artefacts import clean_text
 from warplab.grading.cells import Outcome, OutOfTime
 from warplab.grading.outputs import WITHHELD
-from warplab.simulator import SimulatorError
+from warplab.simulator import InstructionLimit, SimulatorError
 from warplab.simulator.counters import COUNTERS
 
 MAX_MESSAGE = 4000  # characters
+_MAX_FIRST_LINE = 300
 _COUNTERS = {counter.name: counter.description for counter in COUNTERS}
 SENTENCES = {
     "wrong result": "the result is wrong",
@@ -25,6 +27,7 @@ SENTENCES = {
     "not written": "a result, or a part of it, is missing",
     "input modified": "an input was modified",
     "exception": "an error was raised",
+    "compile": "it does not compile",
     "no function": "a function is expected",
     "no kernel": "a kernel is expected",
     "wrong language": "the kernel is in the wrong language",
@@ -59,10 +62,43 @@ class Verdict:
     traceback: tuple[str, ...] = ()
 
 
-def verdict(outcome: Outcome, visible: str, knows: bool = False) -> Verdict:
+@dataclass(frozen=True)
+class BrokenCell:
+    """A cell of the notebook that ended with an error, `number` and error as the student's page shows them."""
+
+    number: int
+    source: str
+    ename: str
+    evalue: str
+
+    @property
+    def compiles(self) -> bool:
+        return self.ename not in ("CompileError", "SyntaxError", "IndentationError", "TabError")
+
+    def should_define(self, name: str) -> bool:
+        """Whether it may be for this cell's error that `name` is missing: not so where it misses the name itself."""
+        named = re.search(rf"\b{re.escape(name)}\b", self.source)
+        return named is not None and f"name {name!r} is not defined" not in self.evalue
+
+    def told(self) -> str:
+        """What happened to it, and the first line of the error."""
+        if self.ename in ("CellTimeoutError", "KeyboardInterrupt"):  # it is interrupted when time is up
+            return f"its cell [{self.number}] did not come to its end"
+        what = "ended with an error" if self.compiles else "did not compile"
+        # IPython names a file of its own for the cell.
+        first = re.sub(r" \([^()]*, (line \d+)\)$", r" (\1)", (self.evalue.strip().splitlines() or [""])[0])
+        if self.ename == "CompileError":
+            first = first.removeprefix(f"cell [{self.number}], ")
+        else:
+            first = f"{self.ename}: {first}"
+        return f"its cell [{self.number}] {what}: {first[:_MAX_FIRST_LINE]}"
+
+
+def verdict(outcome: Outcome, visible: str, knows: bool = False, broken: Sequence[BrokenCell] = ()) -> Verdict:
     """The verdict on a test cell that ran. `visible`: the text of the cell without its hidden tests.
 
     `knows`: the student's process knows inputs of hidden tests. Then nothing that it may have chosen is shown.
+    `broken`: cells that failed before.
     """
     error = outcome.error
     if error is None:
@@ -73,6 +109,12 @@ def verdict(outcome: Outcome, visible: str, knows: bool = False) -> Verdict:
     detail = _short(f"{ename}: {text}")
     if kind == "process":
         return Verdict(kind, text, detail, outcome.hidden, "CheckFailed", (f"CheckFailed: {text}",))
+    missing = getattr(error, "name", None) if kind == "name" else None
+    named = missing is not None and re.search(rf"\b{re.escape(missing)}\b", visible) is not None
+    if missing and (named or not outcome.hidden):
+        cell = next((cell for cell in reversed(broken) if cell.should_define(missing)), None)
+        if cell is not None:
+            return _undefined(outcome, missing, cell)
     if not outcome.hidden and knows:
         return _in_our_own_words(outcome, kind, detail)
     if not outcome.hidden:
@@ -82,19 +124,23 @@ def verdict(outcome: Outcome, visible: str, knows: bool = False) -> Verdict:
         return Verdict(
             kind, _short(text), detail, False, ename, (*lines, _short(f"{ename}: {text}" if text else ename))
         )
-    message = f"A hidden test fails: {SENTENCES[kind]}."
-    if (
-        kind == "name"
-        and (missing := getattr(error, "name", None))
-        and re.search(rf"\b{re.escape(missing)}\b", visible)
-    ):
-        message = f"A hidden test fails: there is no {missing}."
+    message = f"A hidden test fails: there is no {missing}." if named else f"A hidden test fails: {SENTENCES[kind]}."
     if counter:
         message = f"A hidden test fails: too many {counter.replace('_', ' ')}"
         message += f" ({_COUNTERS[counter]})." if counter in _COUNTERS else "."
     if line and not knows:
         message += f"\n  at {line}"
     return Verdict(kind, _short(message), detail, True, "CheckFailed", (_short(f"CheckFailed: {message}"),))
+
+
+def _undefined(outcome: Outcome, name: str, cell: BrokenCell) -> Verdict:
+    """Of a test that misses a name for the error of a cell: that error says more."""
+    message = f"There is no {name}: {cell.told()}"
+    detail = f"CheckFailed: {message}"
+    if outcome.hidden:
+        message = f"A hidden test fails. {message}"
+    kind = "name" if cell.compiles else "compile"
+    return Verdict(kind, message, detail, outcome.hidden, "CheckFailed", (f"CheckFailed: {message}",))
 
 
 def _in_our_own_words(outcome: Outcome, kind: str, detail: str) -> Verdict:
@@ -131,7 +177,7 @@ def _facts(error: BaseException) -> tuple[str, str, str]:
 
 def _text(error: BaseException) -> str:
     try:
-        return clean_text(str(error))
+        return clean_text(error.without_advice() if isinstance(error, InstructionLimit) else str(error))
     except Exception:
         return ""
 

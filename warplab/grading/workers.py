@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import logging
 import os
 import queue
 import resource
@@ -21,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -247,6 +249,8 @@ class DaskWorkers:
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
         from distributed import Client, as_completed
 
+        # Of a lost scheduler it would say that it waited a minute for it, which it did not.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         feed, version = iter(jobs), course_version()
         try:
             client = Client(self.address, timeout=self.wait_seconds, set_as_default=False)
@@ -274,11 +278,18 @@ class DaskWorkers:
                 if not submit():
                     break
             for future in pending:
+                if future.status in ("lost", "pending"):  # its worker ended with the result: another one does it again
+                    pending.add(future)
+                    continue
                 key = keys.pop(future.key)
+                lost = NoJudge(f"the scheduler at {self.address} was lost; the same command goes on from here")
                 if future.status == "finished":
-                    result = Result.from_message(future.result())
-                elif future.status in ("cancelled", "lost"):
-                    raise NoJudge(f"the scheduler at {self.address} was lost; the same command goes on from here")
+                    try:
+                        result = Result.from_message(future.result())
+                    except (OSError, CancelledError) as error:  # it is fetched through the scheduler
+                        raise lost from error
+                elif future.status == "cancelled":
+                    raise lost
                 elif isinstance(error := future.exception(), NoJudge):
                     raise error
                 else:

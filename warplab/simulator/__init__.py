@@ -52,6 +52,7 @@ from .errors import (
     InvalidLaunch,
     MisalignedAddress,
     SimulatorError,
+    SimulatorFailure,
     UninitializedRead,
     UnsupportedInstruction,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "Param",
     "Program",
     "SimulatorError",
+    "SimulatorFailure",
     "UninitializedRead",
     "UnsupportedInstruction",
     "default_device",

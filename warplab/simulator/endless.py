@@ -26,6 +26,7 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
     far = f"stopped after {path:,} instructions of one path through it"
     what = f"the kernel does not end: {far}"
     chunk = scheduler.chunk
+    advice = ""
     spinning = _waits_for_memory(chunk.translation.blocks, block)
     if spinning and scheduler.policy == "pascal" and _held_up(scheduler, group):
         what = f"the kernel does not end, a deadlock: {far}"
@@ -46,18 +47,16 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
             )
     elif one_path:
         reason = "Does the loop's condition change in the loop? Is a step of 0 added, or does the index overflow?"
-        reason += " " + _RAISE.format(10 * scheduler.path_budget)
+        advice = _RAISE.format(10 * scheduler.path_budget)
     else:
         what = (
             f"the launch is too long: stopped after {executed:,} instructions of its threads, {path:,} on one path "
             "through the kernel"
         )
-        reason = (
-            "No thread came far, so there may just be much to do: take fewer elements, simulate some blocks only "
-            "(sample_blocks=64) or raise instruction_limit. Or do all threads run an endless loop?"
-        )
-    result = InstructionLimit(what, reason=reason, **scheduler.where(block, group))
-    result.one_path = one_path
+        reason = "No thread came far: there may just be much to do. Or do all threads run an endless loop?"
+        advice = "If not, take fewer elements, simulate some blocks only (sample_blocks=64) or raise instruction_limit."
+    result = InstructionLimit(what, reason=f"{reason} {advice}".strip(), **scheduler.where(block, group))
+    result.one_path, result.advice = one_path, advice
     return result
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import traceback
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -112,10 +114,16 @@ class InstructionLimit(SimulatorError):
     """The launch executed more instructions than its limits allow (see `endless`).
 
     `one_path`: more than `Options.path_limit` on one path, which speaks for an endless loop or a deadlock; else more
-    than `instruction_limit` in all threads, which may be but much work.
+    than `instruction_limit` in all threads, which may be but much work. `advice`: the end of `reason`, where it names
+    options that allow more.
     """
 
     one_path = False
+    advice = ""
+
+    def without_advice(self) -> str:
+        """The message for whoever cannot choose the options."""
+        return str(self).removesuffix(f" {self.advice}") if self.advice else str(self)
 
 
 class UnsupportedInstruction(SimulatorError):
@@ -152,3 +160,15 @@ class refusing:
 
 class InvalidLaunch(SimulatorError, ValueError):
     """Grid, block, arguments or shared memory that no GPU would accept."""
+
+
+class SimulatorFailure(RuntimeError):
+    """The simulator itself went wrong: the course's fault, and so no `SimulatorError`. Raised from what it met."""
+
+    def __init__(self, kernel: str, error: Exception) -> None:
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f" ({PurePath(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+        super().__init__(
+            f"the course's simulator failed on {kernel}: {type(error).__name__}: {str(error)[:200]}{place}\n"
+            "  This is a mistake in Warp Lab, whatever the kernel does. Please report it, with the kernel."
+        )

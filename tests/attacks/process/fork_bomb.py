@@ -1,6 +1,6 @@
 # tries: a fork bomb
 # expects: timeout 0 0 0 0
-# tight: 4
+# tight: notebook 4
 import os
 
 while True:

@@ -1,6 +1,6 @@
 # tries: 100 GB of memory at once, then piece by piece
 # expects: limit 0 0 0 0
-# tight: 12
+# tight: yes
 # word: memory
 try:
     block = bytearray(100 << 30)

@@ -1,6 +1,6 @@
 # tries: takes the time of the whole notebook in small pieces
 # expects: timeout 0 0 0 0
-# tight: 4
+# tight: notebook 4
 import time
 
 time.sleep(1.5)

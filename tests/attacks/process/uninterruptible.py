@@ -1,6 +1,6 @@
 # tries: a loop without end that ignores every signal, after a right answer
 # expects: timeout 1 2 0 0
-# tight: 4
+# tight: cell 2
 # word: longer than|did not stop
 def double(x):
     return 2 * x
