@@ -81,6 +81,15 @@ KERNEL ended_elsewhere(unsigned* out, int what) {  // the upper half does someth
     if (what == 4) __syncwarp(0xffff);
     out[threadIdx.x] = v;
 }
+KERNEL elects(const int* x, unsigned* out) {  // the lanes of each value of x elect one of them
+    unsigned lane, yes, mask = __match_any_sync(0xffffffff, x[threadIdx.x]);
+    for (int k = 0; k < 3; k++)
+        if (x[threadIdx.x] == k) {
+            asm volatile("{ .reg .pred p; elect.sync %0|p, %2; selp.u32 %1, 1, 0, p; }"
+                         : "=r"(lane), "=r"(yes) : "r"(mask));
+            out[threadIdx.x] = 2 * lane + yes;
+        }
+}
 KERNEL some_ended(unsigned* out) {
     if (threadIdx.x >= 20) return;
     out[threadIdx.x] = __ballot_sync(0xffffffff, 1);
@@ -211,6 +220,16 @@ def test_lanes_that_ended_elsewhere(what, name):
     run("ended_elsewhere", 1, 32, out, np.int32(what), checks=False)
     run("ended_elsewhere", 1, 16, out, np.int32(what))
     run("ended_elsewhere", 1, 32, out, np.int32(4))
+
+
+def test_one_lane_is_elected():
+    """PTX ISA, "elect.sync": one lane of the mask, and all are told which; the simulator takes the lowest."""
+    x = np.random.default_rng().integers(0, 3, 64, dtype=np.int32)
+    out = np.zeros(64, np.uint32)
+    run("elects", 1, 64, x, out)
+    for i in range(64):
+        warp = x[i // 32 * 32 : i // 32 * 32 + 32].tolist()
+        assert out[i] == 2 * warp.index(x[i]) + (warp.index(x[i]) == i % 32)
 
 
 def test_warp_sum():
