@@ -33,6 +33,8 @@ template <typename T> __global__ void any(T* x) {}""",
     "typing": "@cuda.jit\ndef wrong(a):\n    a[0] = undefined_name\n\nwrong[1, 1](a)",
     "profile": "with profile() as p:\n    add[1, 30](a, a.copy())\np",
     "lines": "print(sorted(p[0].lines)[:2], p[0].sources['cell [9]'].splitlines()[1])",
+    "compiled once": "from warplab.compilers import compile_cuda_program\n"
+    "print(compile_cuda_program.cache_info().misses)",
     "simulate": "print(simulate(scale, 1, 32, (a, np.float32(1), np.int32(29))).kernel, a[0])",
 }
 
@@ -52,6 +54,10 @@ def stream(outputs, name="stdout"):
 def error(outputs):
     (found,) = [o for o in outputs if o.output_type == "error"]
     return found.ename, "\n".join(found.traceback)
+
+
+def test_each_cell_is_compiled_once(outputs):
+    assert stream(outputs["compiled once"]) == "2\n"  # the cell of three kernels, and the one that is broken
 
 
 def test_the_backend_is_announced_once(outputs):

@@ -40,10 +40,11 @@ def run(shell, line: str, cell: str) -> None:
     shell.drop_by_id({name: shell.user_ns[name] for name in names if name in shell.user_ns})
     if not names:
         raise UsageError('the cell has no kernel: write extern "C" __global__ void name(...) { ... }')
+    options += tuple(f"-I{folder}" for folder in include_folders())
+    # The simulator's module asks for the same program, and gets this one.
     warnings = compile_cuda_program(code, file, options=options, name_expressions=names).log
     if warnings:
         print(warnings, file=sys.stderr)
-    headers = tuple(f"-I{folder}" for folder in include_folders())
-    module = cp.RawModule(code=code, options=options + headers, name_expressions=names)
+    module = cp.RawModule(code=code, options=options, name_expressions=names)
     module._file = file
     shell.push({name: module.get_function(name) for name in names}, interactive=True)
