@@ -4,6 +4,7 @@ import functools
 
 import numpy as np
 import pytest
+from tensor_products import STEP_ERROR
 
 from kernels.tensor_core import STEPS, hopper, multiply
 from kernels.tensor_core.autotune import candidates
@@ -15,7 +16,6 @@ from warplab.kernel import simulate
 
 pytestmark = pytest.mark.gpu
 GOALS = {"wmma_shared": 0.40, "mma_stages": 0.75, "wgmma_persistent": 1.00}  # of the faster library, in the same run
-STEP_ERROR = 2.0**-20  # of a step of 16 along k, as a share of the sum of sizes; see tests/test_tensor_core.py
 SHAPES = ((1, 8, 8), (64, 256, 64), (127, 136, 72), (129, 264, 200), (300, 520, 1000), (1000, 1048, 4104))
 
 
