@@ -289,7 +289,7 @@ DEFECTS = (
         "  for (int i = threadIdx.x; i < 64; i += step + 1) c[i] = i;",
         lambda: (*floats(64)(), np.int32(0)),
         block=1,
-        options={"path_limit": 20_000},
+        options={"path_limit": 2_000},
     ),
     Defect(
         "deadlock: a lock that is never released",
@@ -300,7 +300,7 @@ DEFECTS = (
         _LOCK,
         ints(1, 1),
         block=32,
-        options={"path_limit": 40_000},
+        options={"path_limit": 15_000},
         right_options={},
     ),
     Defect(
@@ -312,7 +312,7 @@ DEFECTS = (
         _LOCK,
         ints(1, 1),
         block=32,
-        options={"scheduling": "pascal", "path_limit": 20_000},
+        options={"scheduling": "pascal", "path_limit": 3_000},
         right_options={"scheduling": "volta"},
     ),
     Defect(

@@ -377,7 +377,7 @@ DEFECTS = (
         some_step,
         lambda: (*floats(64)(), 0),
         block=1,
-        options={"path_limit": 20_000},
+        options={"path_limit": 2_000},
     ),
     NumbaDefect(
         "deadlock: a lock that is never released",
@@ -387,7 +387,7 @@ DEFECTS = (
         released,
         ints(1, 1),
         block=32,
-        options={"path_limit": 40_000},
+        options={"path_limit": 15_000},
         right_options={},
     ),
     NumbaDefect(
@@ -398,7 +398,7 @@ DEFECTS = (
         released,
         ints(1, 1),
         block=32,
-        options={"scheduling": "pascal", "path_limit": 20_000},
+        options={"scheduling": "pascal", "path_limit": 3_000},
         right_options={"scheduling": "volta"},
     ),
     NumbaDefect(

@@ -165,7 +165,7 @@ def test_a_spin_lock_finishes_on_volta_and_hangs_on_pascal():
     run("lock_with_exit", 1, 8, np.zeros(1, np.int32), count, scheduling="pascal")
     assert count[0] == 8
     with pytest.raises(simulator.InstructionLimit, match="one program counter a warp") as caught:
-        run("lock_in_loop", 1, 8, np.zeros(1, np.int32), count, scheduling="pascal", path_limit=100_000)
+        run("lock_in_loop", 1, 8, np.zeros(1, np.int32), count, scheduling="pascal", path_limit=10_000)
     assert "lock" in str(caught.value)
 
 
