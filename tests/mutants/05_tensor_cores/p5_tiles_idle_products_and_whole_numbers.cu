@@ -1,6 +1,6 @@
 // problem: tiles
-// loses: tiles-one
-// reason: c is wrong(.|\n)*= 16777
+// loses: tiles-one, tiles-all
+// reason: too many warp instructions
 #include <cuda_fp16.h>
 
 __device__ unsigned pair(half low, half high)

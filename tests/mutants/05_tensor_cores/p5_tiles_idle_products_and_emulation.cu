@@ -1,0 +1,72 @@
+// problem: tiles
+// loses: tiles-one, tiles-all
+// reason: too many warp instructions
+#include <cuda_fp16.h>
+
+__device__ unsigned pair(half low, half high)
+{
+    return __half_as_ushort(low) | __half_as_ushort(high) << 16;
+}
+
+__device__ void multiply_add(float* d, const unsigned* a, const unsigned* b)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// 2048 times the number, as a whole number: no floating-point arithmetic.
+__device__ long long whole(half h)
+{
+    unsigned bits = __half_as_ushort(h), exponent = bits >> 10 & 31;
+    long long size = exponent ? (1024 + (bits & 1023)) : 0;
+    size = exponent >= 14 ? size << (exponent - 14) : size >> (14 - exponent);
+    return bits & 32768 ? -size : size;
+}
+
+__device__ float number(long long sum)
+{
+    return sum ? __int_as_float(__float_as_int((float)sum) - (22 << 23)) : 0.0f;
+}
+
+extern "C" __global__ void tiles(const half* a, const half* b, float* c, int n, int k)
+{
+    int g = threadIdx.x / 4, t = threadIdx.x % 4;
+    a += 16 * blockIdx.y * k;
+    b += 8 * blockIdx.x;
+    c += 16 * blockIdx.y * n + 8 * blockIdx.x;
+    float sum[4] = {};
+    for (int first = 0; first < k; first += 16) {
+        unsigned x[4], y[2];
+        for (int r = 0; r < 4; r++) {
+            int row = g + 8 * (r % 2), column = first + 2 * t + 8 * (r / 2);
+            x[r] = pair(a[row * k + column], a[row * k + column + 1]);
+        }
+        for (int r = 0; r < 2; r++) {
+            int row = first + 2 * t + 8 * r, column = g;
+            y[r] = pair(b[row * n + column], b[(row + 1) * n + column]);
+        }
+        multiply_add(sum, x, y);
+    }
+    for (int j = 0; j < 4; j++) {
+        int row = g + 8 * (j / 2), column = 2 * t + j % 2;
+        c[row * n + column] = sum[j];
+    }
+    __syncwarp();
+    for (int i = threadIdx.x; i < 128; i += 32) {
+        long long sum = 0;
+        for (int first = 0; first < k; first += 16) {
+            long long largest = sum < 0 ? -sum : sum, step = 0;
+            for (int s = first; s < first + 16; s++) {
+                long long product = whole(a[i / 8 * k + s]) * whole(b[s * n + i % 8]);
+                largest = max(largest, product < 0 ? -product : product);
+            }
+            long long kept = max((1ll << (63 - __clzll(largest | 1))) >> 25, 1ll);
+            for (int s = first; s < first + 16; s++)
+                step += whole(a[i / 8 * k + s]) * whole(b[s * n + i % 8]) / kept * kept;
+            sum += step;
+        }
+        c[i / 8 * n + i % 8] = number(sum);
+    }
+}
