@@ -57,6 +57,16 @@ def test_headers_of_the_pip_packages_are_found(header):
     assert ".entry f" in compile_cuda(f'#include <{header}>\nextern "C" __global__ void f() {{}}')
 
 
+def test_headers_of_a_toolkit_come_after_those_of_the_packages(tmp_path, monkeypatch):
+    found = compilers.include_folders.__wrapped__
+    monkeypatch.delenv("CUDA_PATH", raising=False)
+    packages = found()
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path))
+    assert found() == packages, "a toolkit without headers"
+    (tmp_path / "include").mkdir()
+    assert found() == (*packages, str(tmp_path / "include"))
+
+
 def test_name_expressions_instantiate_templates_and_undo_mangling():
     source = "template <typename T> __global__ void fill(T* x, T v) { x[threadIdx.x] = v; }\n__global__ void g() {}"
     program = compile_cuda_program(source, name_expressions=("fill<float>", "fill<double>", "g"))

@@ -278,7 +278,9 @@ def include_folders() -> tuple[str, ...]:
             folder = None
         if folder:
             folders.append(folder)
-    return tuple(folders)
+    # A toolkit of the system last, for what the packages lack: not every machine with a GPU has that of <crt/mma.h>.
+    system = os.path.join(os.environ.get("CUDA_PATH", ""), "include")
+    return (*folders, system) if os.path.isabs(system) and os.path.isdir(system) else tuple(folders)
 
 
 class _NvrtcProgram:
