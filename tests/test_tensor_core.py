@@ -255,6 +255,18 @@ def test_a_persistent_grid_is_whole_clusters_on_the_multiprocessors():
     assert Persistent(4, 1, 8).blocks(129, 257, 132) == 4
 
 
+def test_sizes_come_from_the_table_where_there_is_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(tiles, "PATH", tmp_path / "tiles.json")
+    tiles.table.cache_clear()
+    try:
+        assert (tiles.stages(), tiles.persistent()) == (tiles.DEFAULT_STAGES, tiles.DEFAULT_PERSISTENT)
+        tiles.PATH.write_text('{"device": "one", "date": "", "mma_stages": {"sizes": [256, 128, 64, 64, 3, 1, 4]}}')
+        tiles.table.cache_clear()
+        assert (tiles.stages(), tiles.persistent()) == (Stages(256, 128, 64, 64, 3, 1, 4), tiles.DEFAULT_PERSISTENT)
+    finally:
+        tiles.table.cache_clear()
+
+
 def test_candidates_of_the_autotuner_are_different_and_hold_what_is_taken():
     found = autotune.candidates()
     for name, taken in (("mma_stages", tiles.stages()), ("wgmma_persistent", tiles.persistent())):

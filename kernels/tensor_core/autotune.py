@@ -1,11 +1,13 @@
-"""The autotuner of steps 4 and 6: `python -m kernels.tensor_core.autotune` measures every candidate at 8192³, with
-float16 results, and writes tiles.json. Without a GPU: exit code 2.
+"""The autotuner of steps 4 and 6: `python -m kernels.tensor_core.autotune [step ...]` measures every candidate at
+8192³, with float16 results, and writes the fastest into tiles.json. Without a GPU: exit code 2.
 
-Each candidate's result is checked. All run a few times; the best FINALISTS then take turns.
+Each candidate's result is checked. All run a few times; the best FINALISTS then take turns. What the file says of a
+step that is not named stays, if it is from the same GPU.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -87,17 +89,23 @@ def _compile(sizes: Stages) -> None:
 
 def main() -> None:
     """Ends with a line of JSON."""
+    parser = argparse.ArgumentParser(prog="python -m kernels.tensor_core.autotune", description=__doc__)
+    parser.add_argument("steps", nargs="*", help=f"of {', '.join(TUNED)} (default: all that the GPU can run)")
+    chosen = parser.parse_args().steps or TUNED
     benchmark.require_gpu("The autotuner")
     found = candidates()
-    with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:
-        list(pool.map(_compile, found["mma_stages"]))
-    print("compiled", flush=True)
-    rows = {}
-    for name in TUNED:
+    if unknown := set(chosen) - set(found):
+        parser.error(f"there is nothing to tune in {', '.join(unknown)}; choose of {', '.join(found)}")
+    if "mma_stages" in chosen:
+        with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:
+            list(pool.map(_compile, found["mma_stages"]))
+    about = benchmark.machine()
+    before = tiles.table() or {}
+    rows = {name: before[name] for name in TUNED if name in before and before["device"] == about["device"]}
+    for name in chosen:
         if name in names():
             rows[name] = benchmark.rounded(best(name, found[name]))
             print(name, *rows[name]["tried"], f"best: {rows[name]['sizes']}", sep="\n  ", flush=True)
-    about = benchmark.machine()
     head = {"device": about["device"], "date": about["date"]}
     lines = ",\n ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in {**head, **rows}.items())
     tiles.PATH.write_text(f"{{\n {lines}\n}}\n")

@@ -122,17 +122,17 @@ DEFAULT_PERSISTENT = Persistent(4, 2, 8)
 
 @functools.cache
 def table() -> dict[str, Any] | None:
-    """tiles.json: `device`, `date`, and the fastest sizes as `mma_stages` and `wgmma_persistent`; None without it."""
+    """tiles.json: `device`, `date`, and the fastest sizes of the steps that were tuned, by name; None without it."""
     return json.loads(PATH.read_text()) if PATH.exists() else None
 
 
 def stages() -> Stages:
     """The sizes of step 4."""
-    found = table()
-    return Stages(*found["mma_stages"]["sizes"]) if found else DEFAULT_STAGES
+    found = table() or {}
+    return Stages(*found["mma_stages"]["sizes"]) if "mma_stages" in found else DEFAULT_STAGES
 
 
 def persistent() -> Persistent:
     """The sizes of step 6."""
-    found = table() or {}  # a GPU without wgmma measures step 4 alone
+    found = table() or {}
     return Persistent(*found["wgmma_persistent"]["sizes"]) if "wgmma_persistent" in found else DEFAULT_PERSISTENT
