@@ -5,7 +5,9 @@
 // one below the other and need the same tiles of B: each loads a share of these for all (multicast). C goes through
 // shared memory, whence TMA writes it while the next products run.
 // Expected: the tensor cores wait only for the first stage of the first tile and while both warpgroups write C to shared
-// memory: some 2 % of the time at k = 8192. A pair of blocks loads a third less from the L2 cache.
+// memory, some 1 % of the time at k = 8192. 2048 tiles on 132 multiprocessors take 16 turns where 15.5 would do, another
+// 3 %. A pair of blocks loads a third less from the L2 cache. The rest is for the power limit to say: at full rate an
+// H100 lowers its clock.
 // n is a multiple of 8, for float32 results of 4; k of 8. RESULT: type of C. STAGES: pairs of tiles in shared memory.
 // CLUSTER: blocks of a cluster. GROUP: clusters' tiles of C run down before the next column. The grid is whole clusters.
 #include "hopper.cuh"

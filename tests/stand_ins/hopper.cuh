@@ -65,8 +65,8 @@ struct Lines {
 };
 
 __device__ __forceinline__ Lines &lines_at(unsigned address) {
-    __shared__ Lines lines[228];
-    return lines[address / 1024];
+    __shared__ Lines lines[256];
+    return lines[address / 1024 % 256];  // a block has less than 256 KiB, which start anywhere in the simulator
 }
 
 __device__ __forceinline__ void load_box(unsigned to, const TensorMap &map, int column, int row, unsigned barrier) {
