@@ -20,6 +20,10 @@ from .groups import part
 from .program import Where
 
 WMMA_POINTER_BYTES, WMMA_STRIDE_BYTES = 32, 16  # CUDA C++ Programming Guide, "Warp Matrix Functions"
+NEEDS_WHOLE_WARP = (
+    "A matrix instruction needs the whole warp: no thread may have returned or gone another way, and the number of "
+    "threads of a block must be a multiple of 32."
+)
 
 
 @dataclass(eq=False)
@@ -185,8 +189,7 @@ class MatrixOperations:
             here = int(active[lane]).bit_count()
             raise DivergentWarp(
                 f"`{instruction.text.split()[0]}` with {here} of the {WARP_SIZE} threads of a warp",
-                reason="A matrix instruction needs the whole warp: no thread may have returned or gone another way, "
-                "and the number of threads of a block must be a multiple of 32.",
+                reason=NEEDS_WHOLE_WARP,
                 **chunk.where(instruction, lane if lanes is None else int(lanes[lane])),
             )
         return group.warps

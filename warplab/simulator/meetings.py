@@ -17,6 +17,7 @@ from .counters import WARP_SIZE
 from .endless import reached
 from .errors import DivergentWarp
 from .groups import Group
+from .matrix import NEEDS_WHOLE_WARP
 from .program import Immediate
 
 FULL_MASK = 0xFFFFFFFF
@@ -133,17 +134,20 @@ class Meetings:
         raise self._error(instruction, lane, missing)
 
     def _error(self, instruction, lane: int, missing: int) -> DivergentWarp:
+        called, whose = _called(instruction), "its mask"
         reason = (
             "Every thread that the mask names must reach the same call: compute the mask before the branch, "
             "or move the call out of it."
         )
+        if instruction.opcode in _WITHOUT_MASK:
+            called, whose, reason = instruction.text.split()[0], "its warp", NEEDS_WHOLE_WARP
         if self.scheduler.policy == "pascal":
             reason = (
                 "A deadlock: with one program counter a warp, the lanes of the other side of a branch run only after "
                 "these."
             )
         return DivergentWarp(
-            f"`{_called(instruction)}` waits for lanes of its mask that never come: {_ranges(missing)}",
+            f"`{called}` waits for lanes of {whose} that never come: {_ranges(missing)}",
             reason=reason,
             **self.chunk.where_instruction(instruction, lane),
         )
