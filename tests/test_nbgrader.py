@@ -80,7 +80,7 @@ def released_course(course: Path) -> Path:
     wrong = source_notebook(TOPIC)
     for mutant in chosen_mutants():
         cells_by_id(wrong)[mutant.problem].source = mutant.cell
-    wrong.cells.append(nbformat.v4.new_code_cell(LOOKS))
+    wrong.cells.insert(0, nbformat.v4.new_code_cell(LOOKS))
     submit(course, "wrong", wrong)
     return course
 
@@ -131,7 +131,7 @@ def hidden_tests_are_not_where_the_submission_runs(course):
     """nbgrader writes them into the folder in which it would run."""
     notebook = (course / "grading" / "autograded" / "wrong" / TOPIC / f"{TOPIC}.ipynb").read_text()
     assert "BEGIN HIDDEN TESTS" in notebook
-    looked = nbformat.reads(notebook, as_version=4).cells[-1]
+    looked = nbformat.reads(notebook, as_version=4).cells[0]
     assert looked.source == LOOKS
     assert [output.text for output in looked.outputs] == ["found []\n"]
 
