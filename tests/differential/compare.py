@@ -40,12 +40,17 @@ def program_of(batch: int) -> simulator.Program:
     return simulator.load(ptx_of(batch))
 
 
+@functools.lru_cache(maxsize=2)
+def ptx_digest_of(batch: int) -> str:
+    return execution.ptx_digest(ptx_of(batch))
+
+
 def difference(seed: int) -> str:
     """What is wrong with the simulator's results of a kernel; empty where they agree with the GPU's."""
     this, batch = kernel(seed), seed // BATCH
     options, _ = options_of(batch)
     head = f"kernel{seed} ({this.flavour}; batch {batch}, {' '.join(options) or 'no options'})"
-    if execution.ptx_digest(ptx_of(batch)) != recorded().ptx[batch]:
+    if ptx_digest_of(batch) != recorded().ptx[batch]:
         head += ", compiled to other PTX than was recorded"
     want = recorded().digests[seed], recorded().words.get(seed)
     try:

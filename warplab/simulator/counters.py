@@ -6,8 +6,9 @@ requests, sectors and wavefronts are those that the hardware counts. docs/counte
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -240,7 +241,7 @@ class Counts:
     flops_f64: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Counts(*map(operator.add, vars(self).values(), vars(other).values()))
 
     def __radd__(self, other: int) -> Counts:
         return self if other == 0 else NotImplemented

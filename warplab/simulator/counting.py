@@ -108,8 +108,8 @@ class Counting:
             lanes = group.lanes[: np.searchsorted(group.lanes, limit)]
         if not lanes.size:
             return
-        address = addresses.at(site.offset)
-        address = address[: lanes.size].copy() if address.shape[0] > 1 else np.repeat(address, lanes.size)
+        first = Addresses(addresses.base[: lanes.size])  # or the one of all lanes
+        address = np.broadcast_to(first.at(site.offset), lanes.shape).copy()
         start, name = 0, None
         if space == "global":
             allocation = self.memory.find(int(address[0]))
