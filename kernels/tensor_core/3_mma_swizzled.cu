@@ -4,8 +4,8 @@
 // padding: the 16-byte chunks of a row are exchanged by the row's number instead, which spreads eight rows of one
 // column over all banks.
 // Expected: the same products and the same passes to read shared memory as step 2, so hardly faster; but half the
-// passes to write the tile of A, whose stores no longer meet in banks, an eighth less shared memory, no multiples of 16,
-// and every register at hand for step 4.
+// passes to write the tile of A, whose stores no longer meet in banks, an eighth less shared memory, no multiples of
+// 16, and every register at hand for step 4.
 // n and k are multiples of 8; `multiply` pads what does not fit.
 #include <cuda_fp16.h>
 

@@ -104,8 +104,8 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
         b_from += size_t(depth) * n;
     };
 
-    // Of fragments the lanes read row lane % 16, the upper half of them 8 elements further. Going on by a fragment of B,
-    // or by 16 of k in A, flips bits of the chunk's number, and so of the address.
+    // Of fragments the lanes read row lane % 16, the upper half of them 8 elements further. Going on by a fragment of
+    // B, or by 16 of k in A, flips bits of the chunk's number, and so of the address.
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int y = warp / (BN / WN) * WM, x = warp % (BN / WN) * WN;  // of the tile of C
     const unsigned a_at = shared + ((y + lane % 16) * A_LINE + ((lane / 16) ^ (lane % 8))) * 16;

@@ -9,7 +9,7 @@ struct alignas(128) TensorMap {
     unsigned char bytes[128];
 };
 
-// -- blocks, warpgroups and their registers ------------------------------------------------------------------------------
+// -- blocks, warpgroups and their registers ---------------------------------------------------------------------------
 
 // All threads of the cluster meet.
 __device__ __forceinline__ void cluster_sync() {
@@ -32,7 +32,7 @@ __device__ __forceinline__ void take_registers() {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(REGISTERS));
 }
 
-// -- barriers: 8 bytes each; a phase ends when `count` arrivals and all announced bytes have come ----------------------
+// -- barriers: 8 bytes each; a phase ends when `count` arrivals and all announced bytes have come ---------------------
 
 __device__ __forceinline__ void barrier_init(unsigned barrier, unsigned count) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
@@ -49,8 +49,8 @@ __device__ __forceinline__ void barrier_expect(unsigned barrier, unsigned bytes)
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// One arrival at the barrier that lies at this address in block `rank` of the cluster. It orders nothing beyond the block
-// (release.cluster would wait for all memory of the GPU): what has been read is read.
+// One arrival at the barrier that lies at this address in block `rank` of the cluster. It orders nothing beyond the
+// block (release.cluster would wait for all memory of the GPU): what has been read is read.
 __device__ __forceinline__ void barrier_arrive(unsigned barrier, unsigned rank) {
     asm volatile(
         "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
@@ -116,7 +116,7 @@ __device__ __forceinline__ void fence_for_tma() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// -- wgmma: four warps multiply 64 × 16 by 16 × 256 elements that lie in shared memory ---------------------------------
+// -- wgmma: four warps multiply 64 × 16 by 16 × 256 elements that lie in shared memory --------------------------------
 
 // Before the first wgmma that uses registers written otherwise.
 __device__ __forceinline__ void wgmma_fence() {

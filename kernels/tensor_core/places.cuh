@@ -1,5 +1,5 @@
-// Where things lie in steps 5 and 6: operands of wgmma in the boxes that TMA brings, results in those that it takes, tiles
-// of C in the order of their numbers. Addresses are those of shared memory, 32 bits.
+// Where things lie in steps 5 and 6: operands of wgmma in the boxes that TMA brings, results in those that it takes,
+// tiles of C in the order of their numbers. Addresses are those of shared memory, 32 bits.
 #pragma once
 #include <cuda_fp16.h>
 
@@ -9,7 +9,7 @@ __device__ __forceinline__ unsigned shared_address(const void *pointer) {
     return unsigned(__cvta_generic_to_shared(pointer));
 }
 
-// -- operands ------------------------------------------------------------------------------------------------------------
+// -- operands ---------------------------------------------------------------------------------------------------------
 
 // Describes an operand with swizzled lines of 128 bytes. `leading`, `stride`: bytes, see `of_a` and `of_b`.
 __device__ __forceinline__ unsigned long long describe(unsigned address, unsigned leading, unsigned stride) {
@@ -24,13 +24,13 @@ __device__ __forceinline__ unsigned long long of_a(unsigned box, int row, int de
     return describe(box + row * LINE_BYTES + depth * 2, 16, 8 * LINE_BYTES);
 }
 
-// 16 × 256 of B from four boxes with a row of B in each line, 64 of its columns. From 64 columns to the next: a box. From
-// eight of k to the next: 8 lines. 16 further along k: 16 lines.
+// 16 × 256 of B from four boxes with a row of B in each line, 64 of its columns. From 64 columns to the next: a box.
+// From eight of k to the next: 8 lines. 16 further along k: 16 lines.
 __device__ __forceinline__ unsigned long long of_b(unsigned boxes, int depth, int box_rows) {
     return describe(boxes + depth * LINE_BYTES, box_rows * LINE_BYTES, 8 * LINE_BYTES);
 }
 
-// -- results --------------------------------------------------------------------------------------------------------------
+// -- results ----------------------------------------------------------------------------------------------------------
 
 // Two neighbouring results of row `row` of a box of C, from column `column`, to where the swizzle puts them. The last
 // argument only says the type.
@@ -45,8 +45,8 @@ __device__ __forceinline__ void keep2(unsigned box, int row, int column, float x
     asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(*reinterpret_cast<const unsigned *>(&both)) : "memory");
 }
 
-// Row and column of tile number `tile` of height × width tiles: down `group` rows of tiles, then the next column; at the
-// end of the columns the next rows.
+// Row and column of tile number `tile` of height × width tiles: down `group` rows of tiles, then the next column; at
+// the end of the columns the next rows.
 __device__ __forceinline__ void place_of(int tile, int height, int width, int group, int &row, int &column) {
     const int start = tile / (group * width) * group, rows = min(group, height - start);
     const int place = tile - start * width;

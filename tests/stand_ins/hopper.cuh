@@ -1,7 +1,7 @@
 // Stands in for kernels/tensor_core/hopper.cuh where there is no Hopper: the same functions for the simulator. Barriers
-// are real. A load by TMA only notes in shared memory which part of which matrix lies where, which takes one thread less
-// time than to copy it; wgmma is mma.sync on what its descriptors lead to, by way of these notes. So notes are written
-// and read when and by whom tiles would be. A cluster is one block.
+// are real. A load by TMA only notes in shared memory which part of which matrix lies where, which takes one thread
+// less time than to copy it; wgmma is mma.sync on what its descriptors lead to, by way of these notes. So notes are
+// written and read when and by whom tiles would be. A cluster is one block.
 #pragma once
 #include "places.cuh"
 
@@ -47,8 +47,8 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) 
     } while (!done);
 }
 
-// Bytes that the loading thread has announced and not brought yet. The arrival comes with the last of them: so a sum that
-// is not that of the boxes hangs, as it does on a GPU.
+// Bytes that the loading thread has announced and not brought yet. The arrival comes with the last of them: so a sum
+// that is not that of the boxes hangs, as it does on a GPU.
 __device__ __forceinline__ unsigned &to_come() {
     __shared__ unsigned bytes;
     return bytes;
