@@ -1,16 +1,15 @@
 """Operands for matrix products on tensor cores, and how near to the exact result theirs must be."""
 
+import functools
+
+import matrix_products
 import numpy as np
 
 # For each 16 of k tensor cores cut 17 addends off 25 bits below the largest and the sum off to float32 (see
 # warplab/simulator/tensor_cores.py): at most (17 / 4 + 1) · 2^-23 of the sum of sizes.
 STEP_ERROR = 2.0**-20
 
-
-def operands(m, n, k):
-    """Random float16 matrices (m, k) and (k, n), from -1 to 1."""
-    random = np.random.default_rng()
-    return (random.uniform(-1, 1, shape).astype(np.float16) for shape in ((m, k), (k, n)))
+operands = functools.partial(matrix_products.operands, dtype=np.float16)
 
 
 def within(a, b, found):

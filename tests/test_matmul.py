@@ -1,5 +1,6 @@
 """Lab 04's matrix products on the active backend against float64, their counters in the simulator, their recordings."""
 
+import functools
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ from dataclasses import astuple, replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matrix_products import guarded, operands
 
 from kernels.matmul import (
     STEPS,
@@ -22,6 +24,7 @@ from kernels.matmul import (
     recordings,
     tiles,
 )
+from kernels.matmul.benchmark import LADDERS
 from kernels.matmul.counting import counted as counted_step
 from kernels.matmul.counting import per_multiply_add
 from kernels.matmul.launches import TUNED
@@ -34,15 +37,9 @@ from warplab.kernel import CudaSource
 
 SMALL = ((1, 1, 1), (2, 3, 1), (31, 33, 32), (33, 31, 41), (3, 130, 66), (129, 2, 9))
 WHOLE = (128, 128, 32)
-GUARD = 64  # elements before and after the result
 WARPS_FMA = 128 * 128 * 32 // 32  # multiply-adds of WHOLE by whole warps
 RECORDED = recordings.load()
 VALUES = RECORDED["values"]
-
-
-def operands(m, n, k):
-    random = np.random.default_rng()
-    return (random.uniform(-1, 1, shape).astype(np.float32) for shape in ((m, k), (k, n)))
 
 
 def check(a, b, found):
@@ -52,16 +49,7 @@ def check(a, b, found):
 
 
 def product(name, a, b, offset=0):
-    """The product, computed into poisoned memory `offset` words past a multiple of 256 bytes, guard bands around it."""
-    m, n = a.shape[0], b.shape[1]
-    whole = cp.asarray(np.full(m * n + 2 * GUARD + offset, np.nan, np.float32))
-    first = GUARD + offset
-    out = whole[first : first + m * n].reshape(m, n)
-    assert matmul(cp.asarray(a), cp.asarray(b), out, kernel=name) is out
-    found = cp.asnumpy(whole)
-    assert np.isnan(found[:first]).all(), "written before the result"
-    assert np.isnan(found[first + m * n :]).all(), "written past the result"
-    return found[first : first + m * n].reshape(m, n)
+    return guarded(functools.partial(matmul, kernel=name), a, b, offset=offset)
 
 
 # -- results ---------------------------------------------------------------------------------------------------------
@@ -328,8 +316,10 @@ def test_every_measurement_is_recorded_on_a_named_gpu():
     assert RECORDED["device"] == tiles.table()["device"] == ncu.recording("matmul")["device"]
     assert [row["name"] for row in VALUES["ladder"]["rows"]] == ["cublas", *STEPS]
     assert [tuple(row["shape"]) for row in VALUES["shapes"]] == list(SHAPES)
-    assert all(row["correct"] for key in ("ladder", "large_ladder") for row in VALUES[key]["rows"])
-    assert all(row["correct"] for row in VALUES["shapes"])
+    assert LADDERS.correct(VALUES)
+    last = VALUES["large_ladder"]["rows"][-1]
+    assert LADDERS.figures(VALUES)["8192"]["ratio_to_cublas"]["tuned"] == last["ratio_to_cublas"]
+    assert "8192 × 8192 × 8192; peak of fused multiply-adds" in LADDERS.text(VALUES)
 
 
 def test_each_step_is_faster_than_the_one_before_and_the_last_near_cublas():

@@ -1,5 +1,6 @@
 """Lab 05's matrix products on the active backend against float64, their counters in the simulator, their recordings."""
 
+import functools
 import os
 import subprocess
 import sys
@@ -7,9 +8,11 @@ import sys
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matrix_products import guarded
 from tensor_products import operands, within
 
 from kernels.tensor_core import STEPS, autotune, figures, hopper, library, multiply, recordings, tiles
+from kernels.tensor_core.benchmark import LADDERS
 from kernels.tensor_core.measurements import MEASUREMENTS, MOST_ERROR, SHAPES
 from kernels.tensor_core.tiles import Persistent, Stages
 from warplab import backend, cp, profile, resources
@@ -21,21 +24,11 @@ SIMULATED = [name for name, step in STEPS.items() if not step.hopper]
 HOPPER = [name for name, step in STEPS.items() if step.hopper]
 SMALL = ((1, 1, 1), (2, 3, 1), (17, 33, 5), (31, 40, 66), (130, 9, 34))
 WHOLE = (128, 256, 64)
-GUARD = 64  # elements before and after the result
 RECORDED = recordings.path.exists()
 
 
 def product(name, a, b, dtype=np.float32, offset=0):
-    """The product, computed into poisoned memory `offset` elements past a multiple of 256 bytes, guard bands around."""
-    m, n = a.shape[0], b.shape[1]
-    first = GUARD + offset
-    whole = cp.asarray(np.full(first + m * n + GUARD, np.nan, dtype))
-    out = whole[first : first + m * n].reshape(m, n)
-    assert multiply(cp.asarray(a), cp.asarray(b), out, step=name) is out
-    found = cp.asnumpy(whole)
-    assert np.isnan(found[:first]).all(), "written before the result"
-    assert np.isnan(found[first + m * n :]).all(), "written past the result"
-    return found[first : first + m * n].reshape(m, n)
+    return guarded(functools.partial(multiply, step=name), a, b, dtype, offset)
 
 
 # -- results ---------------------------------------------------------------------------------------------------------
@@ -313,20 +306,55 @@ def test_without_recordings_a_notebook_is_told_how_to_get_them():
         recordings.measure("ladder", MEASUREMENTS["ladder"])
 
 
-def test_figures():
-    """Of made-up numbers: the pictures of real ones are in the notebook."""
+def made_up(peaks):
+    """A ladder as `measurements.ladder` gives it, that nobody measured."""
     names = ["cublas", "cublaslt", *STEPS]
     rows = [
-        {"step": STEPS[name].number if name in STEPS else 0, "name": name, "tflops": 10.0 + i, "ratio_to_library": 0.5}
+        {
+            "step": STEPS[name].number if name in STEPS else 0,
+            "name": name,
+            "seconds": 1.0,
+            "tflops": 10.0 + i,
+            "ratio_to_library": 0.5,
+            "ratio_to_peak": 0.25 if peaks else None,
+            "relative_error": 1e-4,
+            "correct": True,
+        }
         for i, name in enumerate(names)
     ]
+    return {"side": 64, "result": "float16", "peaks_tflops": peaks, "rows": rows}
+
+
+def test_the_benchmark_shows_its_tables_and_what_is_wrong():
+    shape = {"shape": [1, 2, 3], "cublaslt": {"tflops": 1.0}, "mma_stages": {"tflops": 0.5}, "ratio_to_library": 0.5}
+    values = {key: made_up({"wgmma": 30.0} if key == "ladder" else {}) for key in LADDERS.keys}
+    values["shapes"] = [shape | {"correct": True}]
+    lines = LADDERS.text(values).splitlines()
+    assert lines[0] == "64 × 64 × 64, results float16; peak in TFLOP/s: wgmma 30"
+    assert " ".join(lines[2].split()) == "cuBLAS 1000 10 0.5 0.25 0.0001 yes"
+    assert " ".join(lines[4].split()) == "1 wmma 1000 12 0.5 0.25 0.0001 yes"
+    assert "64 × 64 × 64, results float16; peak in TFLOP/s: not measured on this GPU" in lines
+    assert " ".join(lines[-1].split()) == "1 × 2 × 3 1 0.5 0.5 yes"
+    assert LADDERS.figures(values)["correct"] is True
+    for rows in (values["float32_ladder"]["rows"], values["shapes"]):
+        rows[0]["correct"] = False
+        assert LADDERS.text(values).count(" NO") == 1
+        assert not LADDERS.correct(values)
+        rows[0]["correct"] = True
+
+
+def test_figures():
+    """Of made-up numbers: the pictures of real ones are in the notebook."""
     for peaks in ({"wgmma": 30.0, "mma": 20.0}, {}):
-        value = {"side": 64, "result": "float16", "peaks_tflops": peaks, "rows": rows}
-        figure = figures.draw_ladder(Measurement(value, "a test", "today", live=True))
+        figure = figures.draw_ladder(Measurement(made_up(peaks), "a test", "today", live=True))
         assert isinstance(figure, Figure)
         (ax,) = figure.axes
         assert "a test" in ax.get_title(loc="left")
         assert [tick.get_text() for tick in ax.get_yticklabels()][-2:] == ["cuBLAS", "cuBLASLt"]
+        labels = [text for text in ax.texts if "peak" not in text.get_text()]
+        assert len(ax.lines) == len(peaks)
+        assert all(line.get_zorder() < bar.get_zorder() for line in ax.lines for bar in ax.patches)
+        assert all(label.get_bbox_patch().get_facecolor()[:3] == (1, 1, 1) for label in labels), "lines cross no label"
     value = [
         {"shape": list(shape), **{name: {"seconds": 1.0} for name in ("cublaslt", "mma_stages", "wgmma_persistent")}}
         for shape in SHAPES

@@ -15,8 +15,9 @@ import numpy as np
 
 from kernels.matmul import hardware, recordings
 from kernels.matmul.steps import STEPS, Step
+from kernels.products import rates_of
 from warplab import backend, benchmark, cards
-from warplab.benchmark import Candidate, Timing, time_together
+from warplab.benchmark import Candidate, time_together
 from warplab.recordings import Measurement
 
 SIDE, LARGE_SIDE = 4096, 8192
@@ -102,7 +103,7 @@ def ladder(side: int = SIDE, names: Sequence[str] = tuple(STEPS), rounds: int = 
         {
             "step": STEPS[name].number if name in STEPS else 0,
             "name": name,
-            **_rates(timings[name], side, side, side),
+            **rates_of(timings[name], side, side, side),
             "ratio_to_cublas": timings["cublas"].seconds / timings[name].seconds,
             "ratio_to_peak": 2 * side**3 / timings[name].seconds / 1e12 / peak_tflops,
             **results[name],
@@ -131,20 +132,11 @@ def shapes() -> list[dict[str, Any]]:
                 "shape": list(shape),
                 "tiles": _tiles(*shape),
                 "correct": all(row["correct"] for row in results.values()),
-                **{name: _rates(timing, *shape) for name, timing in timings.items()},
+                **{name: rates_of(timing, *shape) for name, timing in timings.items()},
                 "ratio_to_cublas": timings["cublas"].seconds / timings["tuned"].seconds,
             }
         )
     return result
-
-
-def _rates(timing: Timing, m: int, n: int, k: int) -> dict[str, float]:
-    return {
-        "seconds": timing.seconds,
-        "fastest_seconds": timing.fastest,
-        "slowest_seconds": timing.slowest,
-        "tflops": 2 * m * n * k / timing.seconds / 1e12,
-    }
 
 
 def _tiles(m: int, n: int, k: int) -> str:

@@ -10,10 +10,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from kernels.products import NAMES
 from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, closed, finish
 from warplab.recordings import Measurement
 
-NAMES = {"cublas": "cuBLAS", "cublaslt": "cuBLASLt"}
 COLOURS = {"mma_stages": GREEN, "wgmma_persistent": BLUE}
 
 
@@ -26,10 +26,11 @@ def draw_ladder(m: Measurement) -> Figure:
         figure, ax = plt.subplots(figsize=(8, 3.1), dpi=DPI)
         for place, row in enumerate(rows):
             ax.barh(place, row["tflops"], color=BLUE if row["step"] else GREY, height=0.68)
-            text = f" {row['tflops']:.3g}" + (f", {row['ratio_to_library']:.2f} of the library" if row["step"] else "")
-            ax.text(row["tflops"], place, text, va="center")
+            text = f"{row['tflops']:.3g}" + (f", {row['ratio_to_library']:.2f} of the library" if row["step"] else "")
+            behind = {"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none"}
+            ax.annotate(text, (row["tflops"], place), (3, 0), textcoords="offset points", va="center", bbox=behind)
         for kind, rate in peaks.items():
-            ax.axvline(rate, color="black", lw=1, ls="--")
+            ax.axvline(rate, color="black", lw=1, ls="--", zorder=0.9)
             ax.annotate(
                 f"{kind} peak", (rate, -0.6), (0, 2), textcoords="offset points", ha="center", annotation_clip=False
             )

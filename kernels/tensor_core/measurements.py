@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from kernels.products import rates_of
 from kernels.tensor_core import hopper, tiles
 from kernels.tensor_core.library import Product
 from kernels.tensor_core.product import multiply
 from kernels.tensor_core.steps import STEPS
 from warplab import benchmark
-from warplab.benchmark import Candidate, Timing, time_together
+from warplab.benchmark import Candidate, time_together
 
 SIDE, SMALL_SIDE = 8192, 4096
 LIBRARIES = ("cublas", "cublaslt")
@@ -144,7 +145,7 @@ def ladder(
         row = {
             "step": STEPS[name].number if name in STEPS else 0,
             "name": name,
-            **_rates(timings[name], side, side, side),
+            **rates_of(timings[name], side, side, side),
             "ratio_to_library": best / timings[name].seconds,
             **results[name],
         }
@@ -177,20 +178,11 @@ def shapes() -> list[dict[str, Any]]:
             {
                 "shape": list(shape),
                 "correct": all(row["correct"] for row in results.values()),
-                **{name: _rates(timing, *shape) for name, timing in timings.items()},
+                **{name: rates_of(timing, *shape) for name, timing in timings.items()},
                 "ratio_to_library": timings["cublaslt"].seconds / timings[chosen[-1]].seconds,
             }
         )
     return result
-
-
-def _rates(timing: Timing, m: int, n: int, k: int) -> dict[str, float]:
-    return {
-        "seconds": timing.seconds,
-        "fastest_seconds": timing.fastest,
-        "slowest_seconds": timing.slowest,
-        "tflops": 2 * m * n * k / timing.seconds / 1e12,
-    }
 
 
 def _sizes() -> dict[str, str]:
