@@ -1,5 +1,6 @@
 """docs/labs.md says what recordings, counters, lessons and exercises say."""
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import labs_page  # noqa: E402
+
+from warplab.recordings import Recordings  # noqa: E402
 
 
 def test_the_page_is_up_to_date():
@@ -19,11 +22,43 @@ def test_every_lab_has_its_parts():
     written = labs_page.PAGE.read_text(encoding="utf-8")
     labs = re.split(r"^## ", written, flags=re.MULTILINE)[1:]
     assert [lab[:2] for lab in labs] == [name[:2] for name in labs_page.LABS]
-    for lab in labs:
+    for lab, (_, about) in zip(labs, labs_page.LABS.items(), strict=True):
         parts = re.findall(r"^### (.+)$", lab, flags=re.MULTILINE)
-        assert parts[:5] == ["Kernels", "Counters", "Verdict", "Exercise", "Time without a GPU"]
-        assert "recorded on NVIDIA" in lab
+        assert parts[:6] == ["Kernels", "Counters", "Pictures", "Verdict", "Exercise", "Time without a GPU"]
+        assert lab.count("![") >= 2
         assert " NO\n" not in lab  # an output that was wrong
+        measured = Recordings(about.topic).path.exists()
+        assert ("### Kernels\n\nNVIDIA " in lab) == measured
+        assert (labs_page.NOT_MEASURED in lab) == (not measured)
+
+
+def test_the_pictures_are_those_of_the_lessons():
+    shown = {path.name: path.read_bytes() for path in labs_page.PICTURES.iterdir()}
+    assert shown == labs_page.pictures(), "run: python tools/labs_page.py"
+
+
+def test_what_is_not_there_yet_is_said_and_then_taken(monkeypatch, tmp_path):
+    monkeypatch.setattr(labs_page, "Recordings", lambda topic: Recordings(topic, tmp_path))
+    monkeypatch.setattr(labs_page, "TIMES", tmp_path / "times.json")
+    monkeypatch.setattr(labs_page, "TRIED", {})
+    labs_page.TIMES.write_text('{"device": "a computer", "date": "today", "seconds": {}}')
+    name = "05_tensor_cores"
+    lab = labs_page.LABS[name]._replace(tables=lambda values: f"a table of {values['ladder']}")
+    before = "\n\n".join(labs_page.section(name, lab))
+    assert f"### Kernels\n\n{labs_page.NOT_MEASURED}\n\n### Counters" in before
+    assert f"### Time without a GPU\n\n{labs_page.NOT_TIMED}" in before
+    assert "newcomer" not in before
+
+    (tmp_path / lab.topic).mkdir()
+    recording = {"device": "NVIDIA Something", "date": "today", "values": {"ladder": "rates"}}
+    (tmp_path / lab.topic / "recordings.json").write_text(json.dumps(recording))
+    seconds = {name: {what: {"wall": 61.2, "processor": 30.9} for what in ("lesson", "exercise")}}
+    labs_page.TIMES.write_text(json.dumps({"device": "a computer", "date": "today", "seconds": seconds}))
+    monkeypatch.setitem(labs_page.TRIED, name, [("a gap", "closed")])
+    after = "\n\n".join(labs_page.section(name, lab))
+    assert "### Kernels\n\nNVIDIA Something, today.\n\n```text\na table of rates\n```" in after
+    assert "61 s from its first cell to its last (31 s of processor time)" in after
+    assert "### Tried as a newcomer\n\n| what did not work | what was changed |\n| --- | --- |\n| a gap |" in after
 
 
 def test_links_lead_somewhere():

@@ -1,14 +1,16 @@
-"""Writes docs/labs.md: what a lab's kernels reach, its counters against Nsight Compute's, its verdict, its exercise.
+"""Writes docs/labs.md: what a lab's kernels reach, its counters against Nsight Compute's, pictures, verdict, exercise.
 
     python tools/labs_page.py            write the page; times on a CPU are as last measured
     python tools/labs_page.py --measure  first time lessons and exercises in the simulator (some minutes)
 
-All of it is taken from what is there: recordings, docs/counters.md, outputs of the lessons, tests/mutants.
+All of it is taken from what is there: recordings, docs/counters.md, outputs of the lessons, tests/mutants. What is not
+there yet, such as measurements of a lab that nobody has run on a GPU, the page says. Pictures go to docs/labs/.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
 import re
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "labs.md"
+PICTURES = ROOT / "docs" / "labs"
 TIMES = ROOT / "docs" / "labs_times.json"
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tools")]
 
@@ -31,32 +34,84 @@ from exercise_harness import answers_and_tests, cells_by_id, mutants, source_not
 from labs_tried import TRIED  # noqa: E402
 from nbformat.notebooknode import NotebookNode  # noqa: E402
 
+from kernels.matmul import benchmark as matmul  # noqa: E402
 from kernels.memory_access import benchmark as memory_access  # noqa: E402
+from kernels.tensor_core import benchmark as tensor_core  # noqa: E402
 from kernels.vector_multiply import benchmark as vector_multiply  # noqa: E402
 from kernels.warp_divergence import benchmark as warp_divergence  # noqa: E402
 from warplab.benchmark import host  # noqa: E402
-from warplab.recordings import Recordings  # noqa: E402
+from warplab.recordings import MissingRecording, Recordings  # noqa: E402
 
 HEAD = """# The labs: what was measured, counted and tried
 
 <!-- Written by tools/labs_page.py; do not edit. -->
 
 Tables of kernels are from one run of `make record` on the GPU that is named with them; `make bench` prints the same
-for yours. Ratios are to a copy and to libraries timed in the same run, alternating; each output was checked. Counters
-are from `make compare-ncu`."""
+for yours. Ratios are to a copy, to libraries and to peaks timed in the same run, alternating; each output was checked.
+Counters are from `make compare-ncu`. Pictures are some of those in the lessons, as last run."""
+
+NOT_MEASURED = (
+    "The ladder was not measured yet: nobody has recorded these kernels on a GPU. No time, and no ratio to the library "
+    "or to a measured peak, is claimed; `make record` measures them."
+)
+NOT_COUNTED = "Not compared yet: these launches have not run under `ncu`. `make compare-ncu` compares them."
+NOT_TIMED = "Not timed yet."
 
 
 class Lab(NamedTuple):
-    """`topic`: of its kernels and recordings. `tables`: their tables of kernels as text, from recorded values."""
+    """`topic`: of its kernels and recordings. `tables`: their tables of kernels as text, from recorded values.
+
+    `pictures`: what to show of the lesson: ids of its cells, each with what is to be seen, for those who cannot see it.
+    """
 
     topic: str
     tables: Callable[[dict[str, Any]], str]
+    pictures: dict[str, str]
 
 
 LABS = {
-    "01_vector_multiply": Lab("vector_multiply", lambda values: vector_multiply.text(values["kernel_table"])),
-    "02_memory_access": Lab("memory_access", memory_access.text),
-    "03_warp_divergence": Lab("warp_divergence", warp_divergence.text),
+    "01_vector_multiply": Lab(
+        "vector_multiply",
+        lambda values: vector_multiply.text(values["kernel_table"]),
+        {
+            "multiply-41": "The elements that each thread of two blocks takes in a loop with the stride of the grid",
+            "multiply-83": "Bandwidth of each kernel, beside a copy and cupy.multiply",
+        },
+    ),
+    "02_memory_access": Lab(
+        "memory_access",
+        memory_access.text,
+        {
+            "memory-40": "Banks that the lanes of a warp store to and load from in a tile: 1 wavefront, and 32",
+            "memory-52": "Bandwidth of each transpose, beside a copy",
+        },
+    ),
+    "03_warp_divergence": Lab(
+        "warp_divergence",
+        warp_divergence.text,
+        {
+            "divergence-ordered-drawn": "Which lanes of a warp run in each step, and which wait for others",
+            "divergence-histogram": "Bandwidth of each histogram of skewed data, beside CUB and CuPy",
+        },
+    ),
+    "04_matrix_multiply": Lab(
+        "matmul",
+        matmul.text,
+        {
+            "matmul-warp-drawn": "The tiles of A, B and C that a block, its first warp and its first thread work on",
+            "matmul-ladder": "TFLOP/s of each step, beside cuBLAS and the measured peak of multiply-adds",
+            "matmul-roofline": "Each step as a point under the measured roofline",
+        },
+    ),
+    "05_tensor_cores": Lab(
+        "tensor_core",
+        tensor_core.text,
+        {
+            "tensor-fragments-drawn": "Which lane holds which element of A, B and D of mma.m16n8k16",
+            "tensor-error-positive": "The error of sums in FP16 and FP32 against their length",
+            "tensor-ladder-measured": "TFLOP/s of each step, beside cuBLAS, cuBLASLt and the measured peaks",
+        },
+    ),
 }
 
 
@@ -64,17 +119,26 @@ def page() -> str:
     """The whole page, Markdown."""
     parts = [HEAD]
     for name, lab in LABS.items():
-        parts += _lab(name, lab)
+        parts += section(name, lab)
     return "\n\n".join(parts) + "\n"
 
 
-def _lab(name: str, lab: Lab) -> Iterator[str]:
+def section(name: str, lab: Lab) -> Iterator[str]:
+    """A lab's part of the page, in paragraphs."""
     lesson = _lesson(name)
     yield f"## {lesson.cells[0].source.splitlines()[0].removeprefix('# ')}"
-    recorded = Recordings(lab.topic).load()
-    yield f"### Kernels\n\n{recorded['device']}, {recorded['date']}."
-    yield f"```text\n{lab.tables(recorded['values'])}\n```"
+    yield "### Kernels"
+    try:
+        recorded = Recordings(lab.topic).load()
+    except MissingRecording:
+        yield NOT_MEASURED
+    else:
+        yield f"{recorded['device']}, {recorded['date']}."
+        yield f"```text\n{lab.tables(recorded['values'])}\n```"
     yield f"### Counters\n\n{_counters(name)}"
+    yield "### Pictures"
+    for cell in _pictures(name):
+        yield f"![{lab.pictures[cell]}](labs/{cell}.png)"
     yield f"### Verdict\n\nWhat [the lesson](../notebooks/{name}.ipynb) prints, of what was recorded:"
     yield f"```text\n{_verdict(lesson)}\n```"
     yield f"### Exercise\n\nWrong answers that it must reject, each for its reason: `tests/mutants/{name}/`."
@@ -102,14 +166,30 @@ def _verdict(lesson: NotebookNode) -> str:
     return "\n".join(line for line in text.splitlines() if line and "measured on" not in line)
 
 
+def _pictures(name: str) -> dict[str, bytes]:
+    """PNG files by cell, of the lab's `pictures`; without those cells that have none yet, such as charts of times."""
+    cells = {cell.id: cell for cell in _lesson(name).cells}
+    found = {}
+    for number in LABS[name].pictures:
+        for output in cells[number].outputs:
+            if "image/png" in output.get("data", {}):
+                found[number] = base64.b64decode(output.data["image/png"])
+    return found
+
+
+def pictures() -> dict[str, bytes]:
+    """What docs/labs/ holds: PNG files by name."""
+    return {f"{cell}.png": data for name in LABS for cell, data in _pictures(name).items()}
+
+
 def _counters(name: str) -> str:
     """How many counters of the lab's launches are equal, from its table in docs/counters.md."""
-    title = next(
-        line.removeprefix("## ")
-        for line in (ROOT / "docs" / "counters.md").read_text().splitlines()
-        if line.startswith("## ") and line.endswith(f"(lab {name[:2]})")
-    )
-    section = (ROOT / "docs" / "counters.md").read_text().split(f"## {title}\n")[1].split("\n## ")[0]
+    text = (ROOT / "docs" / "counters.md").read_text()
+    title = re.search(rf"^## (.+ \(lab {name[:2]}\))$", text, flags=re.MULTILINE)
+    if not title:
+        return NOT_COUNTED
+    title = title[1]
+    section = text.split(f"## {title}\n")[1].split("\n## ")[0]
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][2:]
     counters = [cell for row in rows for cell in row[3:-1] if cell != "–"]
     apart = max(abs(float(ours) - float(theirs)) for theirs, ours, _ in (_efficiencies(row[-1]) for row in rows))
@@ -150,6 +230,8 @@ def _with_headings(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, str]]
 
 def _times(name: str) -> str:
     measured = json.loads(TIMES.read_text())
+    if name not in measured["seconds"]:
+        return NOT_TIMED
     lesson, exercise = (measured["seconds"][name][what] for what in ("lesson", "exercise"))
     return (
         f"The lesson runs in {lesson['wall']:.0f} s from its first cell to its last ({lesson['processor']:.0f} s of "
@@ -195,6 +277,11 @@ def main() -> int:
     if parser.parse_args().measure:
         measure()
     PAGE.write_text(page(), encoding="utf-8")
+    PICTURES.mkdir(exist_ok=True)
+    for stale in {path.name for path in PICTURES.iterdir()} - set(pictures()):
+        (PICTURES / stale).unlink()
+    for file, data in pictures().items():
+        (PICTURES / file).write_bytes(data)
     return 0
 
 

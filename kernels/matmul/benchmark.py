@@ -25,7 +25,7 @@ LADDERS = Ladders(
     library="cuBLAS",
     peak="the FMA peak",
     heading=_heading,
-    shapes_heading="TFLOP/s by shape",
+    shapes_heading="TFLOP/s by shape; tiles: what step 9 is compiled for, as in tiles.py",
 )
 text, figures, correct = LADDERS.text, LADDERS.figures, LADDERS.correct
 
