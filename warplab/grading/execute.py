@@ -264,10 +264,13 @@ class TrustedExecute(Execute):
                 self._broken.append(BrokenCell(cell.execution_count, cell.source, output.ename, output.evalue))
 
     def _count_on(self) -> None:
-        """Number the kernel's next cell as the page does, which counts test cells too: messages name cells by that."""
+        """Number the kernel's next cell as the page does, which counts test cells too: messages name cells by that.
+
+        Each request says so; where there was none since the last test cell, this is one.
+        """
         if self._counted != self.code_cells_executed:
             with contextlib.suppress(CheckFailed):  # what it says of the end of the process stands in `ended`
-                self._ask([{"op": "count", "next": self.code_cells_executed + 1}])
+                self._ask([])
         self._counted = self.code_cells_executed + 1
 
     def _note_what_is_left_out(self, cell: NotebookNode) -> None:
@@ -339,7 +342,8 @@ class TrustedExecute(Execute):
             self._knows = self._bench.silent = True
         began = time.monotonic()
         try:
-            answers = self._agent().ask(wishes)
+            *answers, _ = self._agent().ask([*wishes, {"op": "count", "next": self.code_cells_executed + 1}])
+            self._counted = self.code_cells_executed
             if not self._knows:
                 self._unheard |= any(answer.get("printed") is True for answer in answers)
             return answers
