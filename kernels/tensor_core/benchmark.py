@@ -25,7 +25,7 @@ LADDERS = Ladders(
     keys=("ladder", "small_ladder", "float32_ladder"),
     ratio="ratio_to_library",
     library="the library",
-    peak="the peak",
+    peak="the wgmma peak",
     heading=_heading,
     shapes_heading="TFLOP/s by shape, results float16; the library is cuBLASLt",
 )
