@@ -153,8 +153,8 @@ def test_the_summary_tells_points_failures_statuses_and_lateness():
     assert "solved by everybody: test-one" in lines
     at = lines.index("commonest failures, by students")
     assert lines[at + 1 : at + 4] == [
-        "2 1. Double: the result is wrong (double(10) is 10, expected 20)",
-        "1 the whole notebook: timeout (A cell did not end.)",
+        "2 in 1. Double: the result is wrong (double(10) is 10, expected 20)",
+        "1 in the whole notebook: timeout (A cell did not end.)",
         "",
     ]
     assert "dan: timeout. A cell did not end." in lines
@@ -175,7 +175,7 @@ def test_the_commonest_failures_are_ten():
     shown = dict(reversed(line.split(None, 1)) for line in lines[at + 1 : at + 1 + summary.COMMONEST])
     students = {m: len({n for n in range(30) if m in (n % 11, n % 12)}) for m in range(12)}
     commonest = sorted(students, key=lambda m: -students[m])
-    assert {int(text.split()[2]): int(count) for text, count in shown.items()} == {
+    assert {int(text.split()[3]): int(count) for text, count in shown.items()} == {
         m: students[m] for m in commonest[: summary.COMMONEST]
     }
     assert lines[at + 1 + summary.COMMONEST] == "        and 2 more, of 3 students at most"

@@ -43,7 +43,7 @@ from warplab.grading.verdicts import BrokenCell, Verdict
 SEED_VARIABLE = "WARPLAB_GRADING_SEED"
 _RESPONSE_SECONDS = 5.0  # that an interrupted kernel has to show that it is there
 _REASONS = {
-    "ended": "The process of the notebook ended before this test: what it had defined is lost.",
+    "ended": "The process of the notebook ended by itself. What it had defined was lost to the tests that came after.",
     "silent": "The process of the notebook did not stop when its time was over, and was ended.",
     "wall": "The cells of the notebook took more time in all than they may; its process was ended.",
     "broken": "The process of the notebook sent messages that no notebook sends, and was ended.",

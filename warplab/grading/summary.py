@@ -128,7 +128,7 @@ def _failures(master: NotebookNode, records: Mapping[str, Mapping[str, Any]]) ->
         title, what = group
         example = messages[group].most_common(1)[0][0]
         text = f"{title}: {what}" + (f" ({example})" if example != what else "")
-        lines.append(f"  {len(students[group]):>4}  {textwrap.shorten(text, 130, placeholder=' …')}")
+        lines.append(f"  {len(students[group]):>4} in {textwrap.shorten(text, 130, placeholder=' …')}")
     if groups[COMMONEST:]:
         most = len(students[groups[COMMONEST]])
         lines.append(f"        and {len(groups) - COMMONEST} more, of {_count(most, 'student')} at most")
