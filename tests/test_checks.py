@@ -332,7 +332,7 @@ def test_limits_name_counter_and_line():
     assert (error.expected, error.got) == ("at most 4", "32")
     error = failure(strided, PRODUCT, limits={"global_store_requests": lambda n: n / 32 - 1}, **launch)
     assert (error.expected, error.got) == ("at most 7", "8")
-    assert error.look_at == "line 4: c[i] = a[i] * b[i];\nNo other line adds more to the count."
+    assert error.look_at == "line 4: c[i] = a[i] * b[i];\nNo other line adds to the count."
 
 
 def test_repeated_writes_are_counted():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from ..simulator.counters import WARP_SIZE, Access, Counts, LaunchProfile
 
+_SUMS = frozenset(field.name for field in fields(Counts))  # counters to which each line adds
 _TAIL = "the tail: the elements left over when n is not a multiple of 4"
 
 
@@ -47,8 +48,12 @@ class Outside:
             f"({self.size} element{'' if self.size == 1 else 's'})."
         )
 
-    def look_at(self, element: str) -> str:
-        """`element`: what the thread stores to next, such as "c[0]", "" if that is not known."""
+    def look_at(self, element: str, tiles: bool = False) -> str:
+        """`element`: what the thread stores to next, such as "c[0]", "" if that is not known. `tiles`: the kernel
+        keeps values in shared memory, so what a thread loads need not be for its own element."""
+        if element and self.op == "load" and tiles:
+            last = f"the last element is {self.array}[{self.size - 1}]"
+            return f"the index into {self.array}, and the guard of the load into shared memory: {last}"
         if element and self.op == "load":
             return f"the index into {self.array}: the thread reads {self.array}[{self.index}] for {element}"
         if self.side == "before the start":
@@ -145,7 +150,8 @@ def overrun(before: np.ndarray, after: np.ndarray, n: int, threads: int, group: 
         )
     return (
         f"wrote {count} elements past the end, up to index {last} of an array of {n}",
-        "the bound: where does the number of elements come from?",
+        "the guard of the store: is there one, and does it compare each index (row and column, if there are two) with "
+        "the size of the array?",
     )
 
 
@@ -182,7 +188,12 @@ def wrong_values(
         return "the last element"
     if wrong.size < 4 and wrong[0] >= expected.size // 4 * 4:
         return "the tail: only elements after the last whole group of 4 are wrong"
-    return "the expression that computes an element, and which elements of the inputs it reads"
+    reads = "the expression that computes an element, and which elements of the inputs it reads"
+    if counts and counts.shared_store_requests + counts.shared_copy_wavefronts:
+        return (
+            f"{reads}, also those that the block brings into shared memory: from which row and column, to which place"
+        )
+    return reads
 
 
 def _are_others(values: np.ndarray, expected: np.ndarray) -> bool:
@@ -202,17 +213,49 @@ def odd_width(accesses: list[Access], itemsizes: dict[str, int]) -> str | None:
     return None
 
 
+def not_compiled(error: str) -> str:
+    """Where to look for a message of a compiler that says neither what is wrong nor where; empty for others."""
+    if re.search(r"Function\(<function (shared|local)\.array .*\n(.*\n)? *>>> array\(.*int64", error):
+        return (
+            "the sizes of the array in shared or local memory: each is a number, or a name that stands for one "
+            "outside of the kernel, not an expression"
+        )
+    return ""
+
+
+# What stands behind a counter that is not asked for by any line of the source as such.
+_BEHIND = {
+    "flops_f64": "A number without a type, such as 0 or 0.0, makes a sum float64 in Numba; float32(0) does not.",
+    "local_load_requests": "In local memory lie arrays whose index is known only at run time, and values for which a "
+    "thread has no register left: how many does it keep at a time?",
+}
+_BEHIND["local_store_requests"] = _BEHIND["local_load_requests"]
+MOST_LINES = 4
+
+
 def over_limit(profile: LaunchProfile, counter: str, got: float, most: float) -> str:
-    """The source line with the most of `counter` and why it is named; empty where lines are not known."""
+    """The source lines that add to `counter`, the most first, and why they do; empty where lines are not known.
+
+    Of a ratio, to which lines do not add, the line where it is largest.
+    """
     if not hasattr(type(profile.counts), counter) or not profile.lines:
         return ""
-    key, counts = max(profile.lines.items(), key=lambda item: getattr(item[1], counter) or 0)
-    if not getattr(counts, counter):
+    parts = {place: getattr(counts, counter) or 0 for place, counts in profile.lines.items()}
+    found = sorted((place for place in parts if parts[place]), key=lambda place: (-parts[place], place))
+    if not found:
         return ""
-    why = "No other line adds more to the count."
+    if counter not in _SUMS:
+        text = _line(profile, found[0])
+    elif len(found) == 1:
+        text = f"{_line(profile, found[0])}\nNo other line adds to the count."
+    else:
+        text = "\n".join(f"{_line(profile, place)}  ({number(parts[place])})" for place in found[:MOST_LINES])
+        left = found[MOST_LINES:]
+        if left:
+            text += f"\nand {len(left)} more line{'s' * (len(left) > 1)} ({number(sum(parts[x] for x in left))})"
     if counter == "global_store_bytes" and most:
-        why = f"It writes {number(got / most)} times the bytes allowed: do several threads write the same element?"
-    return f"{_line(profile, key)}\n{why}"
+        text += f"\n{number(got / most)} times the bytes allowed: do several threads write the same element?"
+    return text + (f"\n{_BEHIND[counter]}" if counter in _BEHIND else "")
 
 
 def under_limit(profile: LaunchProfile, counter: str) -> str:

@@ -170,12 +170,33 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
     ratios = [g / float(e) for g, e in zip(got, expected, strict=True) if e]
     if not ratios or any(not math.isclose(ratio, ratios[0], rel_tol=1e-9) for ratio in ratios):
         right = sum(math.isclose(g, float(e), rel_tol=1e-9) for g, e in zip(got, expected, strict=True))
+        near = _nearly(expected, got)
+        if near:
+            return near
         so_far = f"; {right} of {len(got)} answers are right" if right else ""
         return f"how the result depends on each input: the error differs from input to input{so_far}"
     for known, cause in _UNIT_RATIOS:
         if any(math.isclose(ratios[0], ratio, rel_tol=1e-9) for ratio in known):
             return cause
     return f"what is counted: every result is {ratios[0]:.6g} times the right one"
+
+
+def _nearly(expected: list[Any], got: list[Any]) -> str:
+    """What whole numbers have in common that are wrong by their rounding, or by a factor before it; else empty."""
+    if len(got) < 2 or not all(
+        isinstance(e, (int, np.integer)) and float(g).is_integer() for e, g in zip(expected, got, strict=True)
+    ):
+        return ""
+    pairs = [(float(e), g) for e, g in zip(expected, got, strict=True)]
+    off = {g - e for e, g in pairs} - {0.0}
+    if len(off) == 1 and abs(min(off)) == 1:
+        side = "large" if off == {1.0} else "small"
+        return f"off by one: every wrong answer is too {side} by 1. Is it rounded to the right side?"
+    # A factor before the rounding: the answer is within it of that many times the right one.
+    for factor in (2, 4, 8, 1 / 2, 1 / 4, 1 / 8):
+        if all(abs(g - factor * e) <= max(1, factor) for e, g in pairs) and max(e for e, _ in pairs) > 8:
+            return f"what is counted: every result is about {factor:g} times the right one"
+    return ""
 
 
 def _call(name: str, arguments: Mapping[str, Any], seed: int | None) -> str:

@@ -213,7 +213,8 @@ def _launch(run: _Run, counters: bool) -> tuple[LaunchProfile, dict[str, np.ndar
     except (MemoryError, SimulatorFailure):  # says nothing about the kernel
         raise
     except Exception as error:  # the compilers raise classes of their own
-        raise run.failed("does not compile.", got=f"{type(error).__name__}: {error}", kind="compile") from None
+        text = f"{type(error).__name__}: {error}"
+        raise run.failed("does not compile.", got=text, look_at=explain.not_compiled(text), kind="compile") from None
 
 
 def _kind(error: SimulatorError) -> dict[str, str]:
@@ -277,7 +278,8 @@ def _outside(run: _Run, error: IllegalAddress) -> dict[str, str]:
         if access is None:
             return failure
         got = str(error).removesuffix(f"\n  {error.reason}")  # it asks for a guard, which such a thread does not need
-        return failure | {"got": got, "look_at": access.look_at(f"{name}[{index}]")}
+        tiles = bool(profile.counts.shared_store_requests + profile.counts.shared_copy_wavefronts)
+        return failure | {"got": got, "look_at": access.look_at(f"{name}[{index}]", tiles)}
     if not (before.any() or after.any()):
         return failure
     widths = [traced.width for traced in profile.accesses if traced.op == "store" and traced.array == name]
