@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import distributed
 import nbformat
 import pytest
 from class_harness import TINY, tiny_source
@@ -17,7 +18,7 @@ from warplab.grading.jobs import Job, Result
 from warplab.grading.judge import Judge
 from warplab.grading.ledger import Key
 from warplab.grading.limits import Limits
-from warplab.grading.workers import JudgeProcess, LocalWorkers, NoJudge
+from warplab.grading.workers import DaskWorkers, JudgeProcess, LocalWorkers, NoJudge
 from warplab.simulator import SimulatorFailure
 
 # A judge without nbgrader: it says that it is ready, and answers each job after `act` with full marks.
@@ -139,6 +140,69 @@ def test_stopping_early_ends_the_judges(acting):
     assert next(found).key.student == "ada"
     found.close()
     assert time.monotonic() - started < 20
+
+
+class Cluster:
+    """In the place of `distributed`: a client whose futures have these statuses, one each time they are asked."""
+
+    def __init__(self, monkeypatch, **statuses: list[str]) -> None:
+        self.statuses, self.waiting, self.loop = statuses, [], None
+        monkeypatch.setattr(distributed, "Client", lambda *arguments, **options: self)
+        monkeypatch.setattr(distributed, "as_completed", lambda loop: self)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_) -> None:
+        pass
+
+    def wait_for_workers(self, count: int, timeout: float) -> None:
+        pass
+
+    def nthreads(self) -> dict[str, int]:
+        return {"worker": 1}
+
+    def submit(self, function, message: dict, *arguments, **options) -> Future:
+        return Future(message["key"], self.statuses[message["key"][1]])
+
+    def add(self, future: Future) -> None:
+        self.waiting.append(future)
+
+    def __iter__(self):
+        while self.waiting:
+            yield self.waiting.pop(0)
+
+
+class Future:
+    def __init__(self, key: list[str], statuses: list[str]) -> None:
+        self.key, self._full, self._statuses = key[1], key, list(statuses)
+
+    @property
+    def status(self) -> str:
+        return self._statuses[0] if len(self._statuses) == 1 else self._statuses.pop(0)
+
+    def result(self) -> dict:
+        if self._statuses[0] == "unreachable":
+            raise OSError("the connection is closed")
+        return Result(Key(*self._full), "graded").as_message()
+
+    def release(self) -> None:
+        pass
+
+
+def test_a_result_that_is_lost_with_its_worker_is_waited_for_again(monkeypatch):
+    Cluster(monkeypatch, ada=["lost", "pending", "finished"], bob=["finished"])
+    found = DaskWorkers("tcp://somewhere:1").run([job("ada"), job("bob")])
+    assert [result.key.student for result in found] == ["bob", "ada"]
+
+
+@pytest.mark.parametrize("statuses", [["cancelled"], ["finished", "unreachable"]])
+def test_a_lost_scheduler_ends_the_grading(monkeypatch, statuses):
+    Cluster(monkeypatch, ada=["finished"], bob=statuses)
+    found = DaskWorkers("tcp://somewhere:1").run([job("ada"), job("bob")])
+    assert next(found).key.student == "ada"
+    with pytest.raises(NoJudge, match="scheduler at tcp://somewhere:1 was lost; the same command goes on from here"):
+        next(found)
 
 
 def test_a_count_of_workers_below_one_is_refused():

@@ -278,17 +278,18 @@ class DaskWorkers:
                 if not submit():
                     break
             for future in pending:
-                if future.status in ("lost", "pending"):  # its worker ended with the result: another one does it again
+                status = future.status  # which may change at any time
+                if status in ("lost", "pending"):  # its worker ended with the result: another one does it again
                     pending.add(future)
                     continue
                 key = keys.pop(future.key)
                 lost = NoJudge(f"the scheduler at {self.address} was lost; the same command goes on from here")
-                if future.status == "finished":
+                if status == "finished":
                     try:
                         result = Result.from_message(future.result())
                     except (OSError, CancelledError) as error:  # it is fetched through the scheduler
                         raise lost from error
-                elif future.status == "cancelled":
+                elif status == "cancelled":
                     raise lost
                 elif isinstance(error := future.exception(), NoJudge):
                     raise error
