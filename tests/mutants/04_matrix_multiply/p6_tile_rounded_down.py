@@ -1,6 +1,6 @@
 # problem: roof
 # loses: roof-tile
-# reason: returns a wrong value
+# reason: off by one: every wrong answer is too small by 1
 
 import math
 

@@ -1,0 +1,28 @@
+# problem: distances
+# loses: distances-sectors, distances-banks
+# reason: too many flops f64(.|\n)*makes a sum float64
+
+from numba import float32
+
+from warplab import cuda
+
+TILE = 16
+
+
+@cuda.jit
+def distances(x, y, d):
+    """d[i, j] = squared distance of row i of x from row j of y; blocks of TILE x TILE threads."""
+    own = cuda.shared.array((TILE, TILE), float32)
+    other = cuda.shared.array((TILE, 17), float32)
+    across, down = cuda.threadIdx.x, cuda.threadIdx.y
+    column, row = cuda.grid(2)
+    total = 0.0
+    for start in range(0, x.shape[1], TILE):
+        own[down, across] = x[row, start + across]
+        other[down, across] = y[cuda.blockIdx.x * TILE + down, start + across]
+        cuda.syncthreads()
+        for k in range(TILE):
+            step = own[down, k] - other[across, k]
+            total += step * step
+        cuda.syncthreads()
+    d[row, column] = total
