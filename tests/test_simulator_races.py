@@ -141,6 +141,11 @@ KERNEL across_blocks(int* a) {
     __syncthreads();
     if (blockIdx.x) a[blockIdx.x] = a[blockIdx.x - 1];
 }
+KERNEL read_then_overwrite(int* a, int* out, int victim) {  // elements 6, 9, 12, … by every third thread
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i % 3 == 1) out[i] = a[i + 5];
+    if (i == gridDim.x * blockDim.x - 1) a[victim] = 7;
+}
 """.replace("KERNEL", 'extern "C" __global__ void')
 NOTHING = ("-DSYNC=;",)
 
@@ -221,6 +226,17 @@ def test_global_memory_between_threads():
         with pytest.raises(simulator.DataRace, match="of array `a`") as caught:
             run("shift_in_place", 3, 128, a.copy(), np.int32(300), chunk_lanes=chunk)
         assert caught.value.array == "a"
+
+
+@pytest.mark.parametrize("chunk", [1 << 15, 64])
+@pytest.mark.parametrize("victim", [6, 12, 93, 240, 309])
+def test_reads_of_earlier_chunks_are_remembered(victim, chunk):
+    a, out = np.arange(400, dtype=np.int32), np.zeros(320, np.int32)
+    with pytest.raises(simulator.DataRace, match=rf"writes byte {4 * victim} of array `a`") as caught:
+        run("read_then_overwrite", 5, 64, a, out, np.int32(victim), chunk_lanes=chunk)
+    reader = victim - 5
+    assert caught.value.other_thread == ((reader // 64, 0, 0), (reader % 64, 0, 0))
+    run("read_then_overwrite", 5, 64, a, out, np.int32(victim + 1), chunk_lanes=chunk)
 
 
 def test_lost_update():

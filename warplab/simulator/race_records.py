@@ -123,22 +123,22 @@ class Record:
         **dict.fromkeys(("written_at", "read_at", "first_read_at"), np.int32),
         "read_by": np.uint32,
         **dict.fromkeys(("writer", "reader", "reader_warp", "reader_block"), np.int32),
-        **dict.fromkeys(("write_epoch", "write_time", "write_site", "write_fences"), np.int32),
-        **dict.fromkeys(("read_epoch", "read_time", "read_site"), np.int32),
+        **dict.fromkeys(("write_epoch", "write_time", "write_fences", "read_epoch", "read_time"), np.int32),
         "atomic": bool,
     }
 
-    def __init__(self, words: int, allocation=None) -> None:
+    def __init__(self, words: int, sites: int, allocation=None) -> None:
         self.words, self.allocation = words, allocation
+        self._dtypes = self._DTYPES | dict.fromkeys(("write_site", "read_site"), np.min_scalar_type(sites))
         self.stored = self.was_read = False
         self.pending: list[Event] = []
         self._resting = 0  # so many of them
 
     def __getattr__(self, name: str) -> np.ndarray:
         """An array of zeros that nobody asked for before. Zeros take host memory only where they are overwritten."""
-        if name not in self._DTYPES:
+        if name not in self._dtypes:
             raise AttributeError(name)
-        made = np.zeros(self.words, self._DTYPES[name])
+        made = np.zeros(self.words, self._dtypes[name])
         setattr(self, name, made)
         return made
 

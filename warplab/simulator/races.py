@@ -39,6 +39,7 @@ class Races:
         self.translation, self.threads, self.blocks = translation, threads, blocks
         self.warps_per_block = -(-threads // WARP_SIZE)
         sites = translation.sites
+        self.sites = len(sites)
         self.word = {
             space: min((s.item for s in sites if s.space in (space, "generic")), default=4)
             for space in ("shared", "global")
@@ -63,7 +64,7 @@ class Races:
         self.times = np.zeros(chunk.warps, np.int32)
         self.clocks = Clocks(chunk) if self.needs_clocks else None
         self.epoch_stored = False  # a store to shared memory since the last barrier of all blocks
-        self.shared = Record(chunk.access.shared.nbytes // self.word["shared"])
+        self.shared = Record(chunk.access.shared.nbytes // self.word["shared"], self.sites)
         self.lockstep = Lockstep(self.shared.words) if self.relies_on_lockstep else None
         self.pending_lanes = sum(record.lanes for record in self.allocations.values())
 
@@ -230,7 +231,7 @@ class Races:
             start = allocation.address
             record = self.allocations.get(start)
             if record is None:
-                record = self.allocations[start] = Record(-(-allocation.nbytes // size), allocation)
+                record = self.allocations[start] = Record(-(-allocation.nbytes // size), self.sites, allocation)
         who, item = self._who(lanes), site.item
         count = self.chunk.lanes if lanes is None else lanes.shape[0]
         now = 0 if self.clocks is None else self.clocks.now
