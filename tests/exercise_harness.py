@@ -122,11 +122,7 @@ class Session:
         """Message of each failed test cell of a problem, when `answer` stands in its answer cell."""
         self._start()
         self.run(answer)
-        if self._answer_replaces_something_given():  # of what given kernels, once compiled, call no more
-            self.given = None
-            self._start()
-            self.run(answer)
-            self.given = None
+        assert not self._replaced(), "given kernels that are compiled already would not notice"
         messages = {test: self.run(self.cells[test].source) for test in self.tests[problem]}
         assert messages
         return {test: message for test, message in messages.items() if message}
@@ -145,10 +141,11 @@ class Session:
                 assert not error, error
         self.given = dict(self.shell.user_ns)
 
-    def _answer_replaces_something_given(self) -> bool:
-        names = self.shell.user_ns
-        changed = {name: value for name, value in self.given.items() if names.get(name) is not value}
-        return any(not isinstance(value, int) or names.get(name) != value for name, value in changed.items())
+    def _replaced(self) -> list[str]:
+        """Names of the given cells that stand for something else since."""
+        now = {name: self.shell.user_ns.get(name) for name in self.given}
+        changed = [name for name, value in self.given.items() if now[name] is not value]
+        return [name for name in changed if not isinstance(now[name], int) or now[name] != self.given[name]]
 
 
 class ExerciseTests:

@@ -17,12 +17,11 @@ The whole machine:
     for one another, too. `endless` tells what is wrong with a launch that does not end.
 4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores, and finds
     out what all warps have alike (`patterns`), so that it is looked at once. With checks on, `checks` tests bounds,
-    alignment and initialisation before each of them, and `races` looks for accesses
-    of different threads that nothing orders (`race_records`: who touched what; `clocks`: what orders with less than a
-    barrier; `lockstep`: `volatile` for a `__syncwarp`). `errors` has a class for each mistake; `elements` names the
-    array and the element.
-    `atomics` lets the lanes come one after another, without a loop over them.
-    `asynchronous` and `mbarriers` serve copies that arrive only where a thread waits for them.
+    alignment and initialisation before each of them, and `races` looks for accesses of different threads that nothing
+    orders (`race_records`: who touched what; `clocks`: what orders with less than a barrier; `lockstep`: `volatile`
+    for a `__syncwarp`). `unwritten` finds fragments that were never filled. `errors` has a class for each mistake;
+    `elements` names the array and the element. `atomics` lets the lanes come one after another, without a loop over
+    them. `asynchronous` and `mbarriers` serve copies that arrive only where a thread waits for them.
 5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
     `machine` estimates what `ptxas` makes of PTX, `merging` which accesses it makes one of. `steps` keeps which lanes
     of the first warps ran which lines when. `sampling` scales the counters of some blocks to a large grid.
