@@ -122,7 +122,8 @@ class Session:
         """Message of each failed test cell of a problem, when `answer` stands in its answer cell."""
         self._start()
         self.run(answer)
-        assert not self._replaced(), "given kernels that are compiled already would not notice"
+        replaced = self._replaced()
+        assert not replaced, f"the answer replaces {replaced}: given kernels, compiled before, would not notice"
         messages = {test: self.run(self.cells[test].source) for test in self.tests[problem]}
         assert messages
         return {test: message for test, message in messages.items() if message}
