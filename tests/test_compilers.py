@@ -106,6 +106,28 @@ def test_many_errors_are_cut_and_warnings_left_out_beside_them():
     assert "warning" not in text
 
 
+def test_functions_of_a_header_that_do_not_match_are_left_out():
+    source = """\
+#include <mma.h>
+using namespace nvcuda::wmma;
+__device__ void mine(int x, int y);
+extern "C" __global__ void f() {
+    __shared__ alignas(32) half tile[16][16];
+    fragment<matrix_a, 16, 16, 16, half, row_major> a;
+    load_matrix_sync(a, tile, 16);
+    mine(1);
+}"""
+    with pytest.raises(CompileError) as caught:
+        compile_cuda(source)
+    text = str(caught.value)
+    assert "half [16][16]" in text
+    assert "declarations in mma.hpp matches" in text
+    assert "&tile[0][0]" in text
+    assert "too few arguments" in text
+    assert "/crt/" not in text
+    assert len(text.splitlines()) < 15
+
+
 @pytest.mark.parametrize(
     ("source", "hint"),
     [

@@ -5,6 +5,7 @@ NVRTC compiles CUDA C++, Numba with NVVM compiles Python. Both come as pip packa
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import functools
 import os
@@ -29,6 +30,12 @@ _HINTS = (
     (
         re.compile(r"function without execution space annotations"),
         "A function that a kernel calls is declared with __device__ in front; a kernel with __global__.",
+    ),
+    (
+        re.compile(r'no instance of overloaded function "(load|store)_matrix_sync"'),
+        "A fragment and the memory that it is loaded from or stored to have one type (half and half*, float and "
+        "float*), and the pointer is to the first element: of half tile[16][16] that is &tile[0][0]. A fragment of "
+        "sums needs mem_row_major or mem_col_major as the last argument, others do not take it.",
     ),
 )
 
@@ -343,6 +350,25 @@ _NOISE = re.compile(
 )
 
 
+_CANDIDATE = re.compile(r"^(/.+), line \d+: note #33(?:22|26)-D: .*\n?(?:[ \t]+.*\n?)*", re.MULTILINE)
+
+
+def _without_candidates(report: str) -> str:
+    """Functions of the headers that do not match a call as a number; a fragment's loads alone are 80 of them."""
+    left_out = collections.Counter()
+
+    def shorten(match: re.Match) -> str:
+        if not match[1].startswith(include_folders()):
+            return match[0]
+        left_out[os.path.basename(match[1])] += 1
+        return ""
+
+    kept = _CANDIDATE.sub(shorten, report).rstrip("\n")
+    return "\n".join(
+        [kept, *(f"None of {number} declarations in {file} matches." for file, number in left_out.items())]
+    )
+
+
 def _readable(log: str) -> str:
     """NVRTC's log with "file, line N:" in front; where there are errors, the first of them only."""
     text = _NOISE.sub("", _HEAD.sub(r"\1, line \2: ", log))
@@ -351,4 +377,5 @@ def _readable(log: str) -> str:
     if not errors:
         return "\n".join(reports)
     more = len(errors) - MOST_ERRORS
-    return "\n".join(errors[:MOST_ERRORS]) + (f"\n{more} more error{'s' * (more > 1)}" if more > 0 else "")
+    shown = [_without_candidates(report) for report in errors[:MOST_ERRORS]]
+    return "\n".join(shown) + (f"\n{more} more error{'s' * (more > 1)}" if more > 0 else "")

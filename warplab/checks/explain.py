@@ -11,6 +11,7 @@ import numpy as np
 from ..simulator.counters import WARP_SIZE, Access, Counts, LaunchProfile
 
 _SUMS = frozenset(field.name for field in fields(Counts))  # counters to which each line adds
+READS = "the expression that computes an element, and which elements of the inputs it reads"
 _TAIL = "the tail: the elements left over when n is not a multiple of 4"
 
 
@@ -188,12 +189,11 @@ def wrong_values(
         return "the last element"
     if wrong.size < 4 and wrong[0] >= expected.size // 4 * 4:
         return "the tail: only elements after the last whole group of 4 are wrong"
-    reads = "the expression that computes an element, and which elements of the inputs it reads"
     if counts and counts.shared_store_requests + counts.shared_copy_wavefronts:
         return (
-            f"{reads}, also those that the block brings into shared memory: from which row and column, to which place"
+            f"{READS}, also those that the block brings into shared memory: from which row and column, to which place"
         )
-    return reads
+    return READS
 
 
 def _are_others(values: np.ndarray, expected: np.ndarray) -> bool:
@@ -201,10 +201,16 @@ def _are_others(values: np.ndarray, expected: np.ndarray) -> bool:
     return bool(np.isin(values, expected).all()) and (values.size >= 4 or np.unique(expected).size == expected.size)
 
 
-def odd_width(accesses: list[Access], itemsizes: dict[str, int]) -> str | None:
-    """The array that a kernel accesses in pieces wider or narrower than its elements, if it does so with one width."""
+def odd_width(accesses: list[Access], itemsizes: dict[str, int], outside: Outside | None = None) -> str | None:
+    """The array that a kernel accesses in pieces wider or narrower than its elements, if it does so with one width.
+
+    `outside`: the access past an array that is to be explained; other arrays are not its cause. Halves in pairs, 4
+    bytes at a time, are no mistake.
+    """
     for access in accesses:
         size = itemsizes.get(access.array or "")
+        if (outside and access.array != outside.array) or (size, access.width) == (2, 4):
+            continue
         if size and access.width != size and access.width < 16:
             return (
                 f"the types of the parameters: {access.array} has elements of {size} bytes, "

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..simulator.counters import COUNTERS, Counts, LaunchProfile
 from ..simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError, SimulatorFailure
-from . import explain
+from . import explain, fragments
 from .cases import DEFAULT_SIZES, POISON_BYTE, Case, Dimensions, Launch, MakeCase, Size, cover, poisoned, same_bits
 from .errors import CheckFailed, kind_of, line_of
 from .session import device, fresh_seed
@@ -255,6 +255,8 @@ def _outside(run: _Run, error: IllegalAddress) -> dict[str, str]:
         "got": str(error),
         "look_at": look_at,
     }
+    if fragments.LOAD_OR_STORE in str(error):
+        return failure | {"look_at": fragments.PAST_THE_END}
     threads = run.blocks * run.threads_a_block
     guarded = {
         name: _Guarded(value, threads, POISON_BYTE + number) for number, (name, value) in enumerate(arrays.items())
@@ -265,7 +267,7 @@ def _outside(run: _Run, error: IllegalAddress) -> dict[str, str]:
         profile = _simulate(run, arguments, path_limit=64 * BAND_ELEMENTS, races=False, **trace)
     except SimulatorError:
         return failure  # further out than the bands
-    odd = explain.odd_width(profile.accesses, {name: value.itemsize for name, value in guarded.items()})
+    odd = explain.odd_width(profile.accesses, {name: value.itemsize for name, value in guarded.items()}, access)
     if odd:
         return failure | {"look_at": odd}
     store = _next_store(profile, _linear(error.block, run.grid), _linear(error.thread, run.block), guarded)
@@ -420,12 +422,15 @@ def _check_output(run: _Run, name: str, got: np.ndarray, expected: np.ndarray, c
     if wrong.size:
         at = wrong[0]
         place = explain.place(at, got.shape)
+        look_at = explain.wrong_values(flat, wanted, wrong, got.shape, counts)
+        if counts and counts.tensor_operations and look_at.startswith(explain.READS):
+            look_at = fragments.look_at(run.case.arguments, expected, got)
         raise run.failed(
             f"{name} is wrong in {wrong.size} of {wanted.size} elements, the first at "
             f"{f'index {at}' if got.ndim == 1 else place}.",
             expected=f"{name}{place} = {wanted[at]}",
             got=f"{name}{place} = {flat[at]}",
-            look_at=explain.wrong_values(flat, wanted, wrong, got.shape, counts),
+            look_at=look_at,
         )
 
 
