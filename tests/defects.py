@@ -36,7 +36,10 @@ class Report:
 
 @dataclass(frozen=True)
 class Defect:
-    """`wrong`, `right`: bodies of the kernel `parameters`; `arguments` makes fresh arguments for each launch."""
+    """`wrong`, `right`: bodies of the kernel `parameters`; `arguments` makes fresh arguments for each launch.
+
+    `head`: what stands before the kernel.
+    """
 
     name: str
     error: type[simulator.SimulatorError]
@@ -51,10 +54,12 @@ class Defect:
     options: dict = field(default_factory=dict)
     right_options: dict | None = None
     right_arguments: Callable[[], tuple] | None = None
+    head: str = ""
 
     def kernel(self, right: bool) -> CudaSource:
         body = self.right if right else self.wrong
-        return CudaSource(f'extern "C" __global__ void kernel({self.parameters}) {{\n{body}\n}}\n', "kernel")
+        code = f'{self.head}extern "C" __global__ void kernel({self.parameters}) {{\n{body}\n}}\n'
+        return CudaSource(code, "kernel")
 
     def run(self, right: bool) -> simulator.LaunchProfile:
         """Launch the mended kernel, or the defective one."""
@@ -104,6 +109,18 @@ _COUNT = "  *(volatile int*)count += 1;\n  __threadfence();\n"
 _LOCK = _SPIN + _COUNT + "  atomicExch(lock, 0);"
 # Two halves of a block, each with a barrier of its own.
 _HALVES = _SHARED + '  int half = threadIdx.x / 32;\n  asm volatile("bar.sync %0, 32;" :: "r"(half + 1) : "memory");\n'
+_FRAGMENTS = """\
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> of_a;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> of_b;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+"""
+_PRODUCT = """\
+  for (int start = 0; start < k; start += 16) {
+    wmma::load_matrix_sync(of_a, a + start, k);
+    wmma::load_matrix_sync(of_b, b + 16 * start, 16);
+    wmma::mma_sync(sum, of_a, of_b, sum);
+  }
+  wmma::store_matrix_sync(c, sum, 16, wmma::mem_row_major);"""
 
 DEFECTS = (
     Defect(
@@ -173,6 +190,17 @@ DEFECTS = (
         "  c[threadIdx.x] = s[threadIdx.x];",
         _SHARED + "  __syncthreads();\n  c[threadIdx.x] = s[threadIdx.x];",
         floats(64),
+    ),
+    Defect(
+        "product with a fragment that was never filled",
+        simulator.UninitializedRead,
+        Report("wmma::mma_sync(sum, of_a, of_b, sum);", "fill_fragment"),
+        "const half* a, const half* b, float* c, int k",
+        _FRAGMENTS + _PRODUCT,
+        _FRAGMENTS + "  wmma::fill_fragment(sum, 0.0f);\n" + _PRODUCT,
+        lambda: (np.ones(512, np.float16), np.ones(512, np.float16), np.zeros(256, np.float32), np.int32(32)),
+        block=32,
+        head="#include <cuda_fp16.h>\n#include <mma.h>\nusing namespace nvcuda;\n",
     ),
     Defect(
         "race on shared memory, no __syncthreads",

@@ -8,6 +8,7 @@ from .access import Addresses, mark_written, written
 from .elements import described, element, of_array, of_shared
 from .errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
 from .memory import Allocation, is_host_address
+from .unwritten import RegisterRead
 
 _TOO_LITTLE = "or was too little dynamic shared memory given at the launch?"
 _ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"}
@@ -216,6 +217,17 @@ class Checks:
             index=index,
             **self.chunk.where(site, lane),
         )
+
+    def registers(self, read: RegisterRead, flags: tuple[np.ndarray, ...], lanes) -> None:
+        """`flags`: for each register that is read, an entry a lane or one for all: was it written?"""
+        good = np.logical_and.reduce(np.broadcast_arrays(*flags))
+        if not good.all():
+            lane, _ = self._first(~good, good, lanes)
+            raise UninitializedRead(
+                f"uninitialised read: {read.what} is in registers that nothing wrote",
+                reason=read.reason,
+                **self.chunk.where(read, lane),
+            )
 
     @staticmethod
     def _first(bad: np.ndarray, values: np.ndarray, lanes) -> tuple[int, int]:

@@ -79,7 +79,7 @@ class MisalignedAddress(SimulatorError):
 
 
 class UninitializedRead(SimulatorError):
-    """A read of memory that nothing wrote (compute-sanitizer initcheck)."""
+    """A read of memory that nothing wrote (compute-sanitizer initcheck), or of a matrix fragment's registers."""
 
 
 class DataRace(SimulatorError):

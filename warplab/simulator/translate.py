@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from . import endless, numerics
+from . import endless, numerics, unwritten
 from .blocks import CARRY, Block, cut
 from .errors import UnsupportedInstruction, refusing
 from .machine import machine_instructions, predicated, rare_ways
@@ -95,6 +95,8 @@ class _Translator:
 
     def run(self) -> Translation:
         blocks = cut(self.entry)
+        self.doubtful = unwritten.doubtful(blocks, self.entry.registers)
+        self.dtypes.update({unwritten.flag(name): "b1" for name in self.doubtful})
         self.merged = merged_accesses(self.entry, blocks, self.variables, self.shared_offsets)
         amounts = machine_instructions(blocks)
         without_branch = predicated(blocks, amounts)

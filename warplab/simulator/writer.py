@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import unwritten
 from .blocks import BRANCH, GUARD, Block
 from .errors import UnsupportedInstruction
 from .program import Address, Immediate, Instruction, Negated, Operand, Register, Symbol, Where
@@ -106,8 +107,13 @@ class BlockWriter:
         emit = self.translator.table.get(instruction.opcode)
         if emit is None:
             raise self.unsupported()
+        doubtful = self.translator.doubtful
         try:
+            if doubtful:
+                unwritten.check(self, instruction)
             emit(self, instruction)
+            if doubtful:
+                unwritten.note(self, instruction)
         except (KeyError, IndexError, AttributeError, ValueError) as error:
             # A modifier or operand that the row does not know.
             raise self.unsupported() from error
