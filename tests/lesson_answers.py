@@ -130,6 +130,18 @@ def four_rows(
     )
 
 
+def wide(group: str = "s // 4 % 8", lanes: str = "range(0, 32, 8)", result: str = "sum(most)") -> str:
+    return dedent(
+        f"""\
+        def wide_passes(starts):
+            most = []
+            for first in {lanes}:
+                groups = [{group} for s in starts[first : first + 8]]
+                most.append(max(groups.count(g) for g in groups))
+            return {result}"""
+    )
+
+
 PEAK, INTENSITY, BUSY = "peak(sms, cores, clock_mhz)", "intensity(m, n, k)", "busy(m, n, tile, sms)"
 TILES = "math.ceil(m / tile) * math.ceil(n / tile)"
 CLOCK, SCALE = "clock(tflops, cores, flop)", "loss_scale(largest)"
@@ -330,6 +342,18 @@ ANSWERS = {
                 four_rows(a="if r < 16: " + ONE_OF_A): "uninitialised read",
                 four_rows(end="pass"): "race",
                 four_rows(store=ONE_ROW): "were never written, the first at [8, 0]",
+                four_rows().replace("= float32(0)", "= 0"): "makes a sum float64",
+                four_rows().replace("= float32(0)", "= 0.0"): "makes a sum float64",
+            },
+        ),
+        "your-turn-wide": Answers(
+            wide(),
+            {
+                wide(result="max(most)"): "wide_passes returns a wrong value",
+                wide(result="4 * max(most)"): "wide_passes returns a wrong value",
+                wide(result="4"): "the same value whatever it is given",
+                wide(group="s // 4 % 32"): "wide_passes returns a wrong value",
+                wide(lanes="range(0, 32, 16)", result="2 * sum(most)"): "wide_passes returns a wrong value",
             },
         ),
         "your-turn-busy": Answers(

@@ -17,7 +17,7 @@ CODE_CELLS = {
     "01_vector_multiply": 57,
     "02_memory_access": 58,
     "03_warp_divergence": 59,
-    "04_matrix_multiply": 56,
+    "04_matrix_multiply": 60,
     "05_tensor_cores": 65,
 }
 PICTURES = {
@@ -25,7 +25,7 @@ PICTURES = {
     "01_vector_multiply": 12,
     "02_memory_access": 21,
     "03_warp_divergence": 16,
-    "04_matrix_multiply": 15,
+    "04_matrix_multiply": 16,
     "05_tensor_cores": 8,
 }
 MOST_BYTES = 400_000

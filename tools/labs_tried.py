@@ -113,4 +113,52 @@ TRIED = {
             "The lab says two and a half hours; cooperative groups are marked as optional.",
         ),
     ],
+    "04_matrix_multiply": [
+        (
+            "Four rows a thread, written as the hints say, took more passes than an order that looks worse (1.31, "
+            "0.81), and nobody said why.",
+            "The text does: the compiler unrolls one loop by four and the other in full. A test holds both numbers.",
+        ),
+        (
+            'A sum that starts at `0` is float64: "right", and then a count twice too high.',
+            "The text says why `float32(0)` stands there; check and exercise count operations in float64 and name the "
+            "line.",
+        ),
+        (
+            "A problem said that values are read again where the loop over k is inside; the compiler had saved it.",
+            "Problem and hint say that the machine code is counted and that one should not rely on the compiler; a "
+            "message on local memory asks how many values a thread keeps.",
+        ),
+        (
+            "A prediction for two steps gave the blocks of one, and no registers.",
+            "A table gives both; both are drawn.",
+        ),
+        (
+            "The timeline of asynchronous copies looked as if nothing overlapped.",
+            "A picture of tiles: when each is on its way, and when it is used.",
+        ),
+        (
+            "Loads of 16 bytes were used and not explained.",
+            "Two sentences before they are met, and a task on their bank conflicts.",
+        ),
+        (
+            '"Nothing is full" at 74 %, "the limit" at 72 %; a point left of the one before it "nearer to the corner".',
+            "The picture has a line at 80 %, the text gives the shares.",
+        ),
+        (
+            'Measured shares above what a formula allows; "128 or 256 blocks" for nine shapes of fifteen.',
+            "The formula is divided by its best value, too; the exceptions are named.",
+        ),
+        (
+            "Messages named one line where several add to a counter, a thread's own element where it loads for the "
+            "block, a bound where there was none; a compiler's error named no cause; 44 for 45 was an error that "
+            '"differs from input to input".',
+            "All lines with their share, the guard of the load into shared memory, the guard of the store, the "
+            "sizes of a shared array, off by one.",
+        ),
+        (
+            "Talks A, B and C were listed nowhere.",
+            "A page on the sources, linked from the lessons.",
+        ),
+    ],
 }

@@ -43,8 +43,13 @@ def counted(name: str, side: int = SIDE, depth: int = DEPTH, sizes: Tiles | None
 def per_multiply_add(counts: Counts) -> dict[str, float]:
     """For one multiply-add of a whole warp: `sectors` loaded from global memory, `passes` through shared memory.
 
-    Passes: wavefronts of loads, stores and asynchronous copies.
+    Passes: wavefronts of loads, stores and asynchronous copies. Raises ValueError where multiply-adds are of float64.
     """
+    if counts.flops_f64 or not counts.flops_f32:
+        raise ValueError(
+            f"{counts.flops_f32:,} operations in float32 and {counts.flops_f64:,} in float64 were counted; for a "
+            "product in float32 start its sums with float32(0)"
+        )
     products = counts.flops_f32 / FLOPS
     passes = counts.shared_load_wavefronts + counts.shared_store_wavefronts + counts.shared_copy_wavefronts
     return {"sectors": counts.global_load_sectors / products, "passes": passes / products}

@@ -23,6 +23,7 @@ from warplab.recordings import Measurement
 SECTOR = 32  # bytes
 WARP = 32
 LEVELS = {"dram": "device memory", "l2": "L2 cache", "l1": "L1 cache"}
+FULL_PERCENT = 80  # from here on ncu's own advice calls a part of a multiprocessor well used, and its work too much
 # What ncu says of the parts of a multiprocessor, in per cent of what each can do.
 PARTS = {
     "lsu_data_percent": ("way to L1 and shared memory", BLUE),
@@ -51,7 +52,7 @@ def draw_ladder(m: Measurement) -> Figure:
             annotation_clip=False,
         )
         ax.set_yticks(range(len(rows)), [f"{row['step']} {row['name']}" if row["step"] else "cuBLAS" for row in rows])
-        ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.2 * m.value["peak_tflops"]), xlabel="TFLOP/s")
+        ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.08 * m.value["peak_tflops"]), xlabel="TFLOP/s")
         finish(figure, ax, f"{_cube(m.value['side'])}, float32, {m.label}", pad=16)
     return closed(figure)
 
@@ -159,7 +160,7 @@ def _offsets(ax: Axes, places: Mapping[str, tuple[float, float]]) -> dict[str, t
 def draw_limits(traffic: Measurement) -> Figure:
     """How busy each step keeps the parts of a multiprocessor, from `measurements.traffic`: what is full is the limit.
 
-    ValueError where the traffic was not recorded.
+    A dashed line stands at FULL_PERCENT. ValueError where the traffic was not recorded.
     """
     if traffic.value is None:
         raise ValueError("the traffic was measured on a machine without ncu: it is not known what was busy")
@@ -172,6 +173,7 @@ def draw_limits(traffic: Measurement) -> Figure:
             ax.barh(places + 0.27 * (number - 1), values, height=0.25, color=colour, label=label)
         names = [f"{k + 1} {row['name']}" if row["name"] != "cublas" else "cuBLAS" for k, row in enumerate(rows)]
         ax.set_yticks(places, names)
+        ax.axvline(FULL_PERCENT, color="black", lw=1, ls="--", zorder=3)
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 100), xlabel="busy, per cent (ncu)")
         ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.4, -0.12), ncols=len(PARTS))
         finish(figure, ax, f"The parts of a multiprocessor, {traffic.label}")
