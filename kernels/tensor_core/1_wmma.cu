@@ -2,7 +2,7 @@
 // a is m × k, b is k × n, c is m × n, row-major; a and b float16, sums float32, c float32 or float16. m, n and k are
 // multiples of 16 and the arrays start at multiples of 32 bytes: `multiply` pads what does not fit.
 // Expected: 1024 bytes for 8192 operations, 8 a byte, nearly all from the L2 cache. If that gives 5 TB/s, 40 TFLOP/s, a
-// twentieth of what the tensor cores of an H100 can do: they wait. Rows of 32 bytes come in two halves, so the L1 cache
+// twenty-fifth of what the tensor cores of an H100 can do: they wait. Rows of 32 bytes come in two halves, so the L1 cache
 // serves each sector twice.
 #include <cuda_fp16.h>
 #include <mma.h>

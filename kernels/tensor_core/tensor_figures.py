@@ -1,7 +1,7 @@
-"""Pictures of lab 05 that show what the notebook computed; those of the ladder are in `figures`. And `measured`, for a
-ladder that nobody may have measured yet.
+"""Pictures of lab 05 that show what the notebook computed; those of the ladder are in `figures`. And `measured` and
+`here_and_recorded`, for a ladder that nobody may have measured yet.
 
-Every function but that returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+Every function but these returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from kernels.tensor_core import recordings
@@ -33,6 +33,19 @@ def measured(key: str, function: Callable[[], Any]) -> Measurement | None:
         return recordings.measure(key, function)
     except MissingRecording:
         return None
+
+
+def here_and_recorded(key: str, here: Measurement | None) -> dict[str, Any]:
+    """Values by label: of `here`, which `measured(key, ...)` gave, and those recorded, if there are any."""
+    found = {here.label: here.value} if here else {}
+    try:
+        recorded = recordings.load()
+    except MissingRecording:
+        return found
+    if key in recorded["values"]:
+        label = Measurement(None, recorded["device"], recorded["date"], live=False).label
+        found[label] = recorded["values"][key]
+    return found
 
 
 def draw_steps(row: int = 1, column: int = 2, side: int = 16, step: int = 4) -> Figure:
@@ -107,7 +120,7 @@ def draw_rows(profiles: Mapping[str, Any]) -> Figure:
     one of the four matrices. Rows of one matrix in one column of the picture take turns.
     """
     with plt.rc_context(FONT):
-        figure, axes = plt.subplots(1, len(profiles), figsize=(3 * len(profiles), 4.2), dpi=DPI, squeeze=False)
+        figure, axes = plt.subplots(1, len(profiles), figsize=(3 * len(profiles), 4.7), dpi=DPI, squeeze=False)
         for ax, (name, profile) in zip(axes[0], profiles.items(), strict=True):
             loads = [a for a in profile[0].accesses if a.space == "shared" and a.op == "load"]
             lines, columns = np.divmod((loads[-1].address - loads[-1].array_start).astype(int) // 16, 8)
@@ -120,7 +133,9 @@ def draw_rows(profiles: Mapping[str, Any]) -> Figure:
             ax.tick_params(length=0)
             finish(figure, ax, f"{name}: {profile.counts.shared_load_wavefronts} passes")
         axes[0, 0].set_ylabel("line of 128 bytes")
-        figure.tight_layout()
+        keys = [Patch(color=CURVES[k][0], label=f"matrix {k}") for k in range(4)]
+        figure.legend(handles=keys, ncols=4, frameon=False, loc="lower center", title="number: row of its matrix")
+        figure.tight_layout(rect=(0, 0.1, 1, 1))
     return closed(figure)
 
 
@@ -146,12 +161,15 @@ def draw_errors(lengths: Sequence[int], errors: Mapping[str, Sequence[float]], t
 
 
 def draw_formats(magnitudes: Sequence[float], errors: Mapping[str, Sequence[float]]) -> Figure:
-    """Relative error of rounding by the size of a number, a curve a format; where it is infinite there is none."""
+    """Relative error of rounding by the size of a number, a curve a format; where it is infinite there is none.
+
+    Curves that are drawn first are wider, so that they are seen behind others upon them.
+    """
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 3.4), dpi=DPI)
-        for (name, values), (colour, _) in zip(errors.items(), CURVES, strict=True):
+        for width, (name, values), (colour, _) in zip((5, 4, 3, 2, 1), errors.items(), CURVES, strict=True):
             values = np.where(np.isfinite(values), values, np.nan)
-            ax.plot(magnitudes, values, color=colour, lw=1.6, label=name, drawstyle="steps-post")
+            ax.plot(magnitudes, values, color=colour, lw=width, label=name, drawstyle="steps-post")
         ax.set(xscale="log", yscale="log", ylim=(2e-4, 1.6), xlabel="size of the number", ylabel="relative error")
         ax.set_xscale("log", base=2)
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
@@ -168,17 +186,18 @@ def draw_gradients(gradients: np.ndarray, scale: float) -> Figure:
         bins = 2.0 ** np.arange(np.floor(np.log2(size.min())), 18)
         for factor, colour, name in ((1, BLUE, "gradients"), (scale, ORANGE, f"times {count(int(scale))}")):
             ax.hist(factor * size, bins, color=colour, alpha=0.65, label=name)
+        end = 2.0**23  # room for a word beyond the largest number
         smallest, normal, largest = (float(x) for x in (info.smallest_subnormal, info.smallest_normal, info.max))
         ax.axvspan(ax.get_xlim()[0], smallest / 2, color=PALE, zorder=0)
-        ax.axvspan(largest, 2.0**20, color=PALE, zorder=0)
+        ax.axvspan(largest, end, color=PALE, zorder=0)
         top = ax.get_ylim()[1]
         for x, text, side in ((smallest / 2, "zero in FP16", "right"), (largest, "infinite", "left")):
             ax.text(x, top, f" {text} ", ha=side, va="top", fontsize=8)
         ax.axvline(normal, color=GREY, lw=1, ls="--")
         ax.text(normal, top, " full precision from here", ha="left", va="top", fontsize=8, color=GREY)
         ax.set_xscale("log", base=2)
-        ax.set(xlim=(bins[0], 2.0**19), xlabel="size", ylabel="how many")
+        ax.set(xlim=(bins[0], end), xlabel="size", ylabel="how many")
         ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: count(int(v))))
-        ax.legend(frameon=False, loc="center right")
-        finish(figure, ax, "")
+        ax.legend(frameon=False, loc="center", bbox_to_anchor=(0.7, 0.5))
+        finish(figure, ax, f"gradients of the hidden layer, as they are and times {count(int(scale))}")
     return closed(figure)
