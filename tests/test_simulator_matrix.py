@@ -223,6 +223,10 @@ def test_wmma_gemm(m, n, k):
     line = SOURCE[: SOURCE.index("mma_sync(fc, fa, fb, fc)")].count("\n") + 1
     assert counted == {("kernel.cu", line): 2 * tiles}
     assert profile.line_tensor_operations == {("kernel.cu", line): {"m16n16k16.f32.f16": tiles}}
+    # In the mix loads and stores of tiles are what they are, and no products.
+    mix = profile.line_mix["kernel.cu", line]
+    assert mix["tensor"] == tiles
+    assert sum(mix.get("tensor", 0) for mix in profile.line_mix.values()) == tiles
     # Both tiles come by ldmatrix .x4, four wavefronts each; rows of 48 bytes meet no bank conflict.
     loads = [c for (_, line), c in profile.lines.items() if c.shared_load_requests]
     assert sum(c.shared_load_requests for c in loads) == 2 * tiles

@@ -121,6 +121,11 @@ that do. It may name lanes that have ended at a mere guard, `if (t >= n) return;
 An index beyond a shared array is out of bounds where the block's shared memory ends; what falls into another shared
 array of the block is not seen, nor is it by compute-sanitizer.
 
+Registers that nothing wrote are reported where a matrix instruction reads them: factors and sums of `mma` and
+`wmma.mma`, what `wmma.store` stores. Ordinary arithmetic reads a zero there, as in `float sum; sum += x;`. Of a
+variable that is set on one way through the kernel only, the compiler may take it that it is set on all, and then
+nothing is left to report.
+
 `cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, and do not use it: run
 them with `checks=False`."""
 TEMPLATE = """
@@ -149,6 +154,9 @@ def page() -> str:
         "## Counters against Nsight Compute",
         "`make compare-ncu`, on a machine with a GPU, runs kernels under `ncu` and in the simulator and writes the "
         "table of differences into [counters.md](counters.md).",
+        "Not compared there: `wmma`. Its loads, stores and products count in requests, sectors and tensor operations "
+        "as the machine instructions that `ptxas` makes of them, but as one each in the warp instructions and in the "
+        "mix: a 16 × 16 tile of FP16 loaded from global memory is one warp instruction and four requests.",
         "## What is caught",
         "Kernels of `tests/defects.py`, each with the first line of what it is told; more lines give the place and a "
         "likely cause. Each has a mended twin that runs silently, and most are tried in Numba too "

@@ -2,7 +2,8 @@
 which short conditions become predicates.
 
 Read in the machine code (sm_90, CUDA 13.0) of the kernels in kernels/counters and of single instructions; what is
-not in the tables is one instruction. An estimate: `ptxas` also unrolls loops and fuses multiplications with additions.
+not in the tables is one instruction, also a `wmma` load, store or product, of which `ptxas` makes several. An
+estimate: `ptxas` also unrolls loops and fuses multiplications with additions.
 """
 
 from __future__ import annotations

@@ -77,6 +77,8 @@ KINDS = {
 
 def kind(instruction: Instruction) -> str:
     """Kind of an instruction: one of KINDS' values, or "FP16", "FP32", "FP64", "integer" arithmetic."""
+    if instruction.opcode == "wmma" and instruction.modifiers[0] in ("load", "store"):
+        return instruction.modifiers[0]
     if instruction.opcode in KINDS:
         return KINDS[instruction.opcode]
     last = instruction.modifiers[-1] if instruction.modifiers else ""
