@@ -106,6 +106,19 @@ def test_a_load_into_a_tile_is_not_said_to_be_for_the_threads_element():
     assert error.look_at == "the index into a, and the guard of the load into shared memory: the last element is a[31]"
 
 
+def test_a_load_and_a_store_outside_are_both_named_where_there_are_tiles():
+    body = """\
+    __shared__ float tile[32];
+    int t = threadIdx.x;
+    tile[t] = a[t];
+    __syncthreads();
+    out[t] = 2 * tile[t];"""
+    error = said(body, n=27)
+    first, second = error.look_at.splitlines()
+    assert first == "the index into a, and the guard of the load into shared memory: the last element is a[26]"
+    assert second == "and the guard: what must a thread do that has no element?"
+
+
 def test_a_wrong_value_from_a_tile_is_told_of_the_tile():
     body = """\
     __shared__ float tile[32];

@@ -274,18 +274,19 @@ def _outside(run: _Run, error: IllegalAddress) -> dict[str, str]:
     if store is None:
         return failure
     name, index = store
-    value = guarded[name]
+    value, tiles = guarded[name], bool(profile.counts.shared_store_requests + profile.counts.shared_copy_wavefronts)
     before, after = value.written_around()
     if 0 <= index < value.size and not (access and access.op != "load"):
         if access is None:
             return failure
         got = str(error).removesuffix(f"\n  {error.reason}")  # it asks for a guard, which such a thread does not need
-        tiles = bool(profile.counts.shared_store_requests + profile.counts.shared_copy_wavefronts)
         return failure | {"got": got, "look_at": access.look_at(f"{name}[{index}]", tiles)}
     if not (before.any() or after.any()):
         return failure
     widths = [traced.width for traced in profile.accesses if traced.op == "store" and traced.array == name]
     what, look_at = explain.overrun(before, after, value.size, threads, max(widths, default=0) // value.itemsize)
+    if tiles and access and access.op == "load":  # a guard of the store alone does not help
+        look_at = f"{access.look_at(name, tiles)}\nand {look_at}"
     return failure | {"got": f"{error}\nAllowed to go on, the kernel {what} ({name}).", "look_at": look_at}
 
 
