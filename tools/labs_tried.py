@@ -161,4 +161,62 @@ TRIED = {
             "A page on the sources, linked from the lessons.",
         ),
     ],
+    "05_tensor_cores": [
+        (
+            "A forgotten `fill_fragment` earned full points, since the simulator read 0 from registers that nothing "
+            "had written.",
+            "It is an error where the fragment is used; answers without it are among the wrong ones.",
+        ),
+        (
+            "The ladder's section described pictures that did not exist, as nobody has timed it yet; the README said "
+            '"ready".',
+            "The text says what shows without a GPU and without a recording, and claims no speed; the README says that "
+            "the ladder has not been timed. The verdict prints what was measured here and what was recorded.",
+        ),
+        (
+            "Step 4 seemed to be able to reach the peak: the 0.6 that `mma.sync` costs on an H100 stood in a file's "
+            "header only, and 3855 of 4096 was not explained.",
+            "Both are in the text.",
+        ),
+        (
+            "FP16 sums were rounded in one place, and tensor cores cut off in another.",
+            "The text says which sums are rounded and which are cut.",
+        ),
+        (
+            "Where a tile lay past the end, or a bias, the message blamed the types of a parameter that was right.",
+            "Only the array in question is looked at, halves in pairs are no mistake, and loads of fragments are told "
+            "of the tile that lies past the end.",
+        ),
+        (
+            "A two-dimensional tile as the source of a fragment made the compiler print 230 lines.",
+            "Declarations of headers that do not match are counted, not printed; a hint names types and pointer, and "
+            "so does the problem.",
+        ),
+        (
+            'A wrong layout of a fragment was told of "the expression that computes an element".',
+            "The message speaks of layout, stride and start, and names the factor whose tiles came out transposed.",
+        ),
+        (
+            "The repair's hint asked to launch the kernel on matrices of one's own, and arrays for that were missing.",
+            "The hint has the call with `simulate`.",
+        ),
+        (
+            "Four tiles came in an order that nobody told, and that `ldmatrix` delivers what `mma.sync` wants was "
+            "taken for granted.",
+            "The order is stated, and the text says which cell tests the rest.",
+        ),
+        (
+            "Colours and numbers without a key, curves that hid others, a word outside its axes.",
+            "The pictures have keys and titles; curves below others are wider.",
+        ),
+        (
+            "The scale that the reader computed was used nowhere.",
+            "It is tried beside 4096, and the text says why frameworks stay below the largest.",
+        ),
+        (
+            "Lesson and exercise used different namespaces; 14.8 for the H100 was unexplained; the time for the "
+            "exercise was missing.",
+            "One namespace, the two clocks, three hours.",
+        ),
+    ],
 }
