@@ -34,7 +34,7 @@ SENTENCES = {
     "arguments": "the kernel cannot be launched with the arguments of the test",
     "outside": "an access outside an array",
     "misaligned": "a misaligned access",
-    "uninitialized": "a read of memory that nothing wrote",
+    "uninitialized": "a read of memory, or of a fragment, that nothing wrote",
     "race": "a data race",
     "barrier": "threads wait for others that never come",
     "assertion": "an assertion does not hold",
