@@ -167,7 +167,7 @@ def draw_formats(magnitudes: Sequence[float], errors: Mapping[str, Sequence[floa
     """
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 3.4), dpi=DPI)
-        for width, (name, values), (colour, _) in zip((5, 4, 3, 2, 1), errors.items(), CURVES, strict=True):
+        for width, (name, values), (colour, _) in zip((8, 5, 3.5, 2.2, 1), errors.items(), CURVES, strict=True):
             values = np.where(np.isfinite(values), values, np.nan)
             ax.plot(magnitudes, values, color=colour, lw=width, label=name, drawstyle="steps-post")
         ax.set(xscale="log", yscale="log", ylim=(2e-4, 1.6), xlabel="size of the number", ylabel="relative error")
