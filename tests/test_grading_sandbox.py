@@ -540,11 +540,12 @@ def test_outside_is_out_of_reach(boxed, tmp_path, monkeypatch):
     abstract.bind(f"\0{canary}")
     abstract.listen()
     course = sandboxes.COURSE
-    # A home that holds the course or its Python is there, with nothing but the way to them.
-    home = Path.home().resolve()
+    # Where a home holds the course or its Python, the way to them is there and nothing else.
     bound = [Path(path).resolve() for path in (course, sys.prefix, sys.base_prefix)]
-    on_the_way = {path.relative_to(home).parts[0] for path in bound if path.is_relative_to(home)}
-    homes = {home.name} if home.parent == Path("/home") and on_the_way else set()
+    on_the_way = {
+        str(folder): sorted({path.relative_to(folder).parts[0] for path in bound if path.is_relative_to(folder)})
+        for folder in (Path.home().resolve(), Path("/home"), Path("/root"))
+    }
     texts, ended = run(
         boxed,
         f"""
@@ -562,9 +563,8 @@ attempt('file', lambda: open('{tmp_path}/secret').read())
 attempt('folder', lambda: os.listdir('{tmp_path}'))
 attempt('course', lambda: [p for p in ('{course}/solutions', '{course}/tests', '{course}/.git', '/course/solutions')
                            if os.path.exists(p)])
-attempt('home', lambda: [n for n in os.listdir('{home}') if n not in {on_the_way}])
-attempt('homes', lambda: [n for n in os.listdir('/home') if n not in {homes or [""]}])
-attempt('root', lambda: [n for n in os.listdir('/root') if '{home}' != '/root'])
+for folder, way in {on_the_way}.items():
+    attempt(folder, lambda: [name for name in os.listdir(folder) if name not in way])
 attempt('etc', lambda: open('/etc/shadow').read() + open('/etc/passwd').read())
 attempt('other socket', lambda: connect('{tmp_path}/other'))
 attempt('abstract', lambda: connect('\\0{canary}'))
