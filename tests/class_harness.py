@@ -152,7 +152,7 @@ HOSTILE = {
     ),
     "reads": (
         "import glob, os\n"
-        "for folder in ('.', '..', '/', '/course', '/home/*', '/root', '/srv', '/tmp', '/work'):\n"
+        "for folder in ('.', '..', '/', '/course', '/home/*', '/root', '/srv', '/tmp'):\n"
         "    for path in glob.glob(f'{folder}/*/solutions/*/*') + glob.glob(f'{folder}/*/gradebook.db'):\n"
         "        print(open(path, 'rb').read())\n"
         "print(In, dict(os.environ))",
