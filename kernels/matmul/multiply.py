@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.matmul.steps import Step, step
 from warplab import cp
-from warplab.device_arguments import check_apart, check_array
+from warplab.device_arguments import check_factors, check_product
 
 MAX_GRID_Y = 65535
 MAX_DEPTH = 2**24  # step 9 holds offsets within a tile in 32 bits
@@ -23,23 +23,10 @@ def matmul(a: Any, b: Any, out: Any = None, kernel: str = "tuned") -> Any:
     Raises TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     chosen = step(kernel)
-    for name, array in (("a", a), ("b", b)):
-        check_array(name, array, (None, None))
-        if max(array.shape) >= 2**31:
-            raise ValueError(f"{name} has shape {array.shape}; the kernels count rows and columns with 32 bits")
-    (m, k), n = a.shape, b.shape[1]
-    if b.shape[0] != k:
-        raise ValueError(
-            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: the columns of a ({k}) must be as many as the rows "
-            f"of b ({b.shape[0]})"
-        )
+    m, n, k = check_factors(a, b)
     if out is None:
         out = cp.empty((m, n), np.float32)
-    check_array("out", out, (None, None))
-    if tuple(out.shape) != (m, n):
-        raise ValueError(f"out has shape {tuple(out.shape)}; the product has {(m, n)}")
-    for name, array in (("a", a), ("b", b)):
-        check_apart(name, array, out)
+    check_product(out, a, b)
     if m == 0 or n == 0:
         return out  # a grid of no blocks is an invalid launch
     if k == 0:

@@ -10,7 +10,7 @@ from kernels.tensor_core import hopper
 from kernels.tensor_core.steps import Step
 from kernels.tensor_core.steps import step as step_of
 from warplab import cp
-from warplab.device_arguments import check_apart, check_array
+from warplab.device_arguments import check_array, check_factors, check_product
 
 MAX_GRID_Y = 65535
 RESULTS = (np.dtype(np.float32), np.dtype(np.float16))
@@ -28,25 +28,12 @@ def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dt
     other argument that does not fit.
     """
     chosen = step_of(step)
-    for name, array in (("a", a), ("b", b)):
-        check_array(name, array, (None, None), dtype=np.float16)
-        if max(array.shape) >= 2**31:
-            raise ValueError(f"{name} has shape {array.shape}; the kernels count rows and columns with 32 bits")
-    (m, k), n = a.shape, b.shape[1]
-    if b.shape[0] != k:
-        raise ValueError(
-            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: the columns of a ({k}) must be as many as the rows "
-            f"of b ({b.shape[0]})"
-        )
+    m, n, k = check_factors(a, b, dtype=np.float16)
     if out is None:
         if np.dtype(dtype) not in RESULTS:
             raise ValueError(f"dtype is {np.dtype(dtype)}; the kernels write float32 or float16")
         out = cp.empty((m, n), dtype)
-    check_array("out", out, (None, None), dtype=RESULTS)
-    if tuple(out.shape) != (m, n):
-        raise ValueError(f"out has shape {tuple(out.shape)}; the product has {(m, n)}")
-    for name, array in (("a", a), ("b", b)):
-        check_apart(name, array, out)
+    check_product(out, a, b, dtype=RESULTS)
     if m == 0 or n == 0:
         return out  # a grid of no blocks is an invalid launch
     if k == 0:
