@@ -3,7 +3,8 @@
 How a time is taken: the calls are queued behind a kernel that only waits, so that the GPU runs them back to
 back and the host's launch time stays out; every call has its own pair of events; before that, a read of four
 times the L2 empties that cache; the result is the median. Candidates that are to be compared take turns, so
-that a drift of the clocks reaches all of them.
+that a drift of the clocks reaches all of them, and every second round goes backwards: a candidate that heats
+the card slows those after it, which would otherwise always be the same.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ def time_together(
     """Times every candidate in turns, `runs` times in each of `rounds`; returns the timings by name."""
     samples: dict[str, list[float]] = {name: [] for name in candidates}
     for turn in range(rounds):
-        for name, candidate in candidates.items():
-            samples[name] += _samples(candidate, runs, warmup, start=turn * runs)
+        for name in list(candidates) if turn % 2 == 0 else reversed(candidates):
+            samples[name] += _samples(candidates[name], runs, warmup, start=turn * runs)
     return {name: Timing.of(times) for name, times in samples.items()}
 
 

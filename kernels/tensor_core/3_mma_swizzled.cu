@@ -3,26 +3,27 @@
 // where C ends within a fragment. Four 8 × 8 matrices come with one ldmatrix; those of B are transposed on the way. No
 // padding: the 16-byte chunks of a row are exchanged by the row's number instead, which spreads eight rows of one
 // column over all banks.
-// Expected: the same products and the same passes to read shared memory as step 2, so hardly faster; but half the
-// passes to write the tile of A, whose stores no longer meet in banks, an eighth less shared memory, no multiples of
-// 16, and every register at hand for step 4.
+// Expected: the same products and the same passes to read shared memory. But rows are whole lines now, and a warp's
+// copies for 16 of k take 16 passes, not 42: together 48 where the tensor cores could be done in 32 clocks, two thirds
+// of their rate.
 // n and k are multiples of 8; `multiply` pads what does not fit.
 #include <cuda_fp16.h>
 
 constexpr int BM = 128, BN = 128;  // rows and columns of the tile of C that a block computes
-constexpr int BK = 32;             // depth of the tiles it loads
-constexpr int WM = 64, WN = 32;    // rows and columns that a warp computes
+constexpr int BK = 64;             // depth of the tiles it loads: rows of A are 128 bytes, all banks once
+constexpr int WM = 64, WN = 64;    // rows and columns that a warp computes
 constexpr int THREADS = BM / WM * (BN / WN) * 32;
 constexpr int A_LINE = BK / 8, B_LINE = BN / 8;                      // chunks of 16 bytes in a row of a tile
-constexpr int A_ROWS = THREADS / A_LINE, B_ROWS = THREADS / B_LINE;  // that the block loads at a time
-constexpr int A_LOADS = BM / A_ROWS, B_LOADS = BK / B_ROWS;          // of a thread for a tile
+constexpr int A_ROWS = THREADS / A_LINE, B_ROWS = THREADS / B_LINE;  // that the block copies at a time
 
-// Where a chunk of a row of a tile lies, in chunks. 128 bytes, which is all banks once, hold 8 / LINE rows, or a part
-// of one; `row` of them exchanges chunk by chunk.
+using TileOfA = uint4[BM * A_LINE];
+using TileOfB = uint4[BK * B_LINE];
+
+// Where a chunk of a row of a tile lies, in chunks.
 template <int LINE>
 __device__ __forceinline__ int place(int row, int chunk) {
-    constexpr int ROWS = LINE < 8 ? 8 / LINE : 1, SPREAD = LINE < 8 ? LINE : 8;
-    return row * LINE + (chunk ^ (row / ROWS % SPREAD));
+    static_assert(LINE % 8 == 0, "rows are all banks, once or more often");
+    return row * LINE + (chunk ^ (row % 8));
 }
 
 // Four matrices of 8 × 8 elements; lane 8i + j gives the address of row j of matrix i.
@@ -58,52 +59,46 @@ __device__ __forceinline__ void store2(half *to, float x, float y) {
     *reinterpret_cast<half2 *>(to) = __floats2half2_rn(x, y);
 }
 
-// Eight neighbouring elements of a row of a matrix, zeros outside.
-__device__ __forceinline__ uint4 load8(const half *matrix, int rows, int columns, int row, int column) {
-    const uint4 zeros = {};
-    return row < rows && column < columns
-               ? *reinterpret_cast<const uint4 *>(matrix + size_t(row) * columns + column)
-               : zeros;
+// Starts a copy of eight neighbouring elements of a row of a matrix to shared memory; of zeros, outside.
+__device__ __forceinline__ void copy8(uint4 *to, const half *matrix, int rows, int columns, int row, int column) {
+    const bool inside = row < rows && column < columns;
+    const half *from = inside ? matrix + size_t(row) * columns + column : matrix;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(to))),
+                 "l"(from), "r"(inside ? 16 : 0)
+                 : "memory");
 }
 
 template <typename T>
 __global__ void __launch_bounds__(THREADS, 2)
     tensor_core_mma_swizzled(const half *a, const half *b, T *c, int m, int n, int k) {
-    __shared__ uint4 a_tile[2][BM * A_LINE], b_tile[2][BK * B_LINE];
+    extern __shared__ __align__(128) uint4 memory[];
+    TileOfA *const a_tile = reinterpret_cast<TileOfA *>(memory);      // two of them,
+    TileOfB *const b_tile = reinterpret_cast<TileOfB *>(a_tile + 2);  // and two of these
     const int first_row = blockIdx.y * BM, first_column = blockIdx.x * BN;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int y = warp / (BN / WN) * WM, x = warp % (BN / WN) * WN;  // of the tile of C
     const int a_row = threadIdx.x / A_LINE, a_chunk = threadIdx.x % A_LINE;
     const int b_row = threadIdx.x / B_LINE, b_chunk = threadIdx.x % B_LINE;
-    uint4 next_a[A_LOADS], next_b[B_LOADS];
-    auto load = [&](int start) {
+    auto copy_tiles = [&](int to, int start) {
 #pragma unroll
-        for (int i = 0; i < A_LOADS; i++) {
-            next_a[i] = load8(a, m, k, first_row + a_row + i * A_ROWS, start + a_chunk * 8);
+        for (int i = 0; i < BM; i += A_ROWS) {
+            const int row = a_row + i;
+            copy8(&a_tile[to][place<A_LINE>(row, a_chunk)], a, m, k, first_row + row, start + a_chunk * 8);
         }
 #pragma unroll
-        for (int i = 0; i < B_LOADS; i++) {
-            next_b[i] = load8(b, k, n, start + b_row + i * B_ROWS, first_column + b_chunk * 8);
-        }
-    };
-    auto keep = [&](int stage) {
-#pragma unroll
-        for (int i = 0; i < A_LOADS; i++) {
-            a_tile[stage][place<A_LINE>(a_row + i * A_ROWS, a_chunk)] = next_a[i];
-        }
-#pragma unroll
-        for (int i = 0; i < B_LOADS; i++) {
-            b_tile[stage][place<B_LINE>(b_row + i * B_ROWS, b_chunk)] = next_b[i];
+        for (int i = 0; i < BK; i += B_ROWS) {
+            const int row = b_row + i;
+            copy8(&b_tile[to][place<B_LINE>(row, b_chunk)], b, k, n, start + row, first_column + b_chunk * 8);
         }
     };
 
     float sum[WM / 16][WN / 8][4] = {};
-    load(0);
-    keep(0);
-    __syncthreads();
+    copy_tiles(0, 0);
     for (int start = 0, now = 0; start < k; start += BK, now ^= 1) {
+        asm volatile("cp.async.wait_all;" ::: "memory");
+        __syncthreads();  // all copies have arrived, and no warp still reads the tiles that the next ones go to
         if (start + BK < k) {
-            load(start + BK);
+            copy_tiles(now ^ 1, start + BK);
         }
 #pragma unroll
         for (int i = 0; i < BK; i += 16) {
@@ -121,10 +116,6 @@ __global__ void __launch_bounds__(THREADS, 2)
                 }
             }
         }
-        if (start + BK < k) {
-            keep(now ^ 1);
-        }
-        __syncthreads();
     }
     // Of each 16 × 8 elements, a lane holds two of row lane / 4 and two of the row eight below.
 #pragma unroll

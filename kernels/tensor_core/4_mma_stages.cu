@@ -1,11 +1,11 @@
-// 4. Step 3 with asynchronous copies into several stages and larger tiles for block and warp.
-// Changed: cp.async writes to shared memory without registers, several tiles ahead. A warp computes 64 × 64 elements;
-// the fragments for the next 16 of k are loaded while the last are used, also from one tile to the next. Blocks run in
-// groups of rows of tiles, so that those at work share tiles in the L2 cache. No bounds in the loop along k, because
-// the incomplete tile comes first.
-// Expected: a warp reads 4096 bytes for 32 products of 16 × 8 × 16: 32 passes for 131,072 operations, two thirds of
-// step 3's for an operation. So the tensor cores become the limit: those of an H100, which mma.sync keeps busy for
-// about 0.6 of the time (peak.cu measures it).
+// 4. Step 3 with fragments loaded ahead of their use, more stages, and larger tiles of C.
+// Changed: the fragments for the next 16 of k are loaded while the last are used, also from one tile to the next.
+// Copies run all but one of the stages ahead. A block computes more columns, and blocks run in groups of rows of
+// tiles, so that those at work share tiles in the L2 cache. No bounds in the loop along k, because the incomplete tile
+// comes first.
+// Expected: for 131,072 operations a warp now reads 32 passes of shared memory and copies 12, and no longer waits for
+// them. So the tensor cores become the limit: those of an H100, which mma.sync keeps busy for about 0.6 of the time
+// (peak.cu measures it).
 // n and k are multiples of 8; `multiply` pads what does not fit.
 //
 // BM, BN: rows and columns of the tile of C that a block computes. WM, WN: of a warp. STAGES: pairs of tiles in shared

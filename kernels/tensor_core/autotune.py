@@ -25,7 +25,7 @@ from kernels.tensor_core.tiles import Persistent, Stages
 from warplab import benchmark
 from warplab.benchmark import Candidate, time_gpu, time_together
 
-FINALISTS = 4
+FINALISTS = 5
 TUNED = ("mma_stages", "wgmma_persistent")
 
 
@@ -47,8 +47,10 @@ def candidates() -> dict[str, list[Any]]:
         for group in (4, 8, 16)
         for most in (0, 128)
     ]
-    # More than 32 clusters of four do not fit an H100 at a time, whose multiprocessors come in groups of 16 or 18.
-    persistent += [Persistent(4, 4, group, 128) for group in (2, 4)]
+    persistent += [Persistent(stages, 2, group, 128) for stages in (3, 4) for group in (6, 12)]
+    # Multiprocessors come in groups of 16 or 18, and clusters lie within one: with 32 clusters of four some had to wait
+    # on an H100 until the others ended.
+    persistent += [Persistent(4, 4, group, most) for group in (2, 4) for most in (112, 120)]
     return {"mma_stages": stages, "wgmma_persistent": persistent}
 
 
@@ -65,7 +67,7 @@ def best(name: str, found: Sequence[Any], side: int = SIDE) -> dict[str, Any]:
     finalists = sorted(seconds, key=seconds.get)[:FINALISTS]
     timings = time_together(
         {str(i): Candidate(launch, [(a, b, c, sizes)]) for i, sizes in enumerate(finalists)},
-        rounds=6,
+        rounds=8,
         runs=3,
         warmup=1,
     )

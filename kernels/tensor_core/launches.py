@@ -18,6 +18,7 @@ SECTION = "Tensor cores (lab 05)"
 CASES = (
     ((128, 128, 64), "float32"),
     ((128, 128, 64), "float16"),
+    ((128, 256, 128), "float32"),
     ((144, 176, 80), "float32"),
     ((65, 136, 72), "float32"),
 )
@@ -40,7 +41,8 @@ def _launches() -> list[Launch]:
                 continue
             function = functools.partial(step.function, dtype)
             grid, block = _three(step.grid(m, n)), (step.threads, 1, 1)
-            result.append(Launch(f"{step.name}, {what}", function, grid, block, arguments, 0, SECTION))
+            differences = (_NOT_COUNTED,) if step.shared_bytes else ()
+            result.append(Launch(f"{step.name}, {what}", function, grid, block, arguments, step.shared_bytes, SECTION, differences))
     return result
 
 

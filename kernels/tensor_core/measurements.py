@@ -121,7 +121,7 @@ def ladder(
     side: int = SIDE,
     steps: Sequence[str] | None = None,
     dtype: Any = np.float16,
-    rounds: int = 5,
+    rounds: int = 8,
     runs: int = 3,
 ) -> dict[str, Any]:
     """Steps at side³ with results of `dtype`, beside the libraries and the peaks of the tensor cores, all in turns.
@@ -156,7 +156,7 @@ def ladder(
 
 def small_ladder() -> dict[str, Any]:
     """All steps at 4096³."""
-    return ladder(SMALL_SIDE, rounds=7)
+    return ladder(SMALL_SIDE)
 
 
 def float32_ladder() -> dict[str, Any]:

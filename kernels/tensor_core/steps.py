@@ -21,8 +21,9 @@ TYPES = {"float16": "half", "float32": "float"}  # of C, in CUDA C++
 class Step:
     """One kernel. `tile`: rows and columns of C that a block computes; `threads`: of a block.
 
-    `multiples`: what m, n and k must be multiples of; `alignment`: bytes, of the arrays' addresses. `hopper`: needs
-    compute capability 9.0, and is no kernel for the simulator.
+    `multiples`: what m, n and k must be multiples of; `alignment`: bytes, of the arrays' addresses; `shared_bytes`: of
+    a block's memory for tiles, 0 where `tiles` says. `hopper`: needs compute capability 9.0, and is no kernel for the
+    simulator.
     """
 
     number: int
@@ -31,6 +32,7 @@ class Step:
     threads: int
     multiples: tuple[int, int, int]
     alignment: int = 16
+    shared_bytes: int = 0
     hopper: bool = False
 
     @property
@@ -44,7 +46,7 @@ class Step:
 
     def function(self, dtype: Any = np.float32) -> Any:
         """The compiled kernel of the active backend, for results of a type in TYPES."""
-        return _function(self.file, f"tensor_core_{self.name}<{TYPES[np.dtype(dtype).name]}>")
+        return _function(self.file, f"tensor_core_{self.name}<{TYPES[np.dtype(dtype).name]}>", self.shared_bytes)
 
     def grid(self, m: int, n: int) -> tuple[int, ...]:
         """Blocks, as (x, y), for a product of m × n."""
@@ -53,7 +55,8 @@ class Step:
     def launch(self, a: Any, b: Any, c: Any) -> None:
         """Queues the kernel, without any check; shapes and addresses must be as `multiples` and `alignment` say."""
         arguments = a, b, c, *map(np.int32, (*c.shape, a.shape[1]))
-        self.function(c.dtype)(self.grid(*c.shape), (self.threads,), arguments)
+        function = self.function(c.dtype)
+        function(self.grid(*c.shape), (self.threads,), arguments, shared_mem=self.shared_bytes)
 
 
 @dataclass(frozen=True)
@@ -118,26 +121,27 @@ class PersistentStep(Step):
 
 @functools.cache
 def _stages_function(dtype: str, sizes: tiles.Stages) -> Any:
-    function = _function("4_mma_stages.cu", sizes.entry(TYPES[dtype]))
-    function.max_dynamic_shared_size_bytes = sizes.shared_bytes
-    return function
+    return _function("4_mma_stages.cu", sizes.entry(TYPES[dtype]), sizes.shared_bytes)
 
 
 @functools.cache
-def _function(file: str, instance: str) -> Any:
-    """An instance of the template in a file."""
+def _function(file: str, instance: str, shared_bytes: int) -> Any:
+    """An instance of the template in a file, allowed so much shared memory."""
     folders = tuple(f"-I{folder}" for folder in compilers.include_folders())  # of mma.h, which CuPy does not look for
     code = (FOLDER / file).read_text()
     options = ("-std=c++17", "-lineinfo", *folders)
-    return cp.RawModule(code=code, options=options, name_expressions=(instance,)).get_function(instance)
+    function = cp.RawModule(code=code, options=options, name_expressions=(instance,)).get_function(instance)
+    if shared_bytes:
+        function.max_dynamic_shared_size_bytes = shared_bytes
+    return function
 
 
 STEPS: dict[str, Step] = {
     step.name: step
     for step in (
         Step(1, "wmma", (16, 16), 32, (16, 16, 16), 32),
-        Step(2, "wmma_shared", (128, 128), 256, (16, 16, 8), 32),
-        Step(3, "mma_swizzled", (128, 128), 256, (1, 8, 8)),
+        Step(2, "wmma_shared", (128, 128), 128, (16, 16, 8), 32, shared_bytes=2 * 2 * (128 * 72 + 64 * 136)),
+        Step(3, "mma_swizzled", (128, 128), 128, (1, 8, 8), shared_bytes=2 * 2 * 64 * (128 + 128)),
         StagesStep(4, "mma_stages", (0, 0), 0, (1, 8, 8)),
         TmaStep(5, "wgmma_tma", (128, 256), 256, (1, 8, 8), hopper=True),
         PersistentStep(6, "wgmma_persistent", (128, 256), 384, (1, 8, 8), hopper=True),

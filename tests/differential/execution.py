@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tempfile
 
 import numpy as np
 
@@ -53,13 +52,13 @@ def simulate(program: simulator.Program, kernel: Kernel, **options) -> np.ndarra
 
 
 def gpu_module(ptx: str):
-    """A batch as a `cupy.RawModule`, loaded on this machine's GPU."""
+    """A batch as a CuPy module, loaded on this machine's GPU."""
     import cupy
 
-    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
-        file.write(ptx)
-        file.flush()
-        return cupy.RawModule(path=file.name)
+    cupy.cuda.Device().synchronize()  # makes its context the current one
+    module = cupy.cuda.function.Module()
+    module.load(ptx.encode() + b"\0")
+    return module
 
 
 def run_on_gpu(module, kernel: Kernel) -> np.ndarray:
