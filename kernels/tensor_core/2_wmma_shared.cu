@@ -1,12 +1,13 @@
 // 2. Step 1 with tiles of A and B in shared memory.
 // Changed: a block of 4 warps computes 128 × 128 elements, a warp 64 × 64 of them, 16 fragments. Asynchronous copies
 // (lab 04) bring the tiles for the next 64 of k while the tensor cores use those before: two pairs of tiles. Rows of
-// the tiles are 16 bytes further apart than they are long, so that eight of them lie in different banks.
+// the tiles are 16 bytes further apart than they are long, so that eight of them lie in different banks. The copies go
+// through the L1 cache (ca): past it (cg) they go from a line of 128 bytes to a line, and the padded rows lie across
+// two, which takes 42 passes instead of 16.
 // Expected: 64 operations a byte of global memory, eight times step 1, so the L2 cache is no longer the limit. For 16
 // of k a warp has 131,072 operations, which the tensor cores of a multiprocessor of an H100 could do in 32 clocks. It
-// reads 4096 bytes of shared memory for them, 32 passes, and copies 2048 bytes there: not 16 passes but 42, because
-// copies go from a line of 128 bytes to a line, and the padded rows lie across two. So shared memory is the next
-// limit, at 0.43 of the tensor cores' rate.
+// reads 4096 bytes of shared memory for them, 32 passes, and copies 2048 bytes there, 16 passes. So shared memory is
+// the next limit, at two thirds of the tensor cores' rate.
 // m and n are multiples of 16, k of 8; `multiply` pads what does not fit.
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -42,7 +43,7 @@ __device__ __forceinline__ void store(half *c, int n, const Sum &sum) {
 __device__ __forceinline__ void copy8(half *to, const half *matrix, int rows, int columns, int row, int column) {
     const bool inside = row < rows && column < columns;
     const half *from = inside ? matrix + size_t(row) * columns + column : matrix;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(to))),
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(to))),
                  "l"(from), "r"(inside ? 16 : 0)
                  : "memory");
 }

@@ -42,7 +42,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     __shared__ unsigned long long full[STAGES], empty[STAGES];
     const unsigned tiles = (shared_address(memory) + 1023) / 1024 * 1024;  // the swizzle repeats after 1024 bytes
     const unsigned full_at = shared_address(full), empty_at = shared_address(empty);
-    const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
+    // The same in all lanes, and the shuffle lets the compiler know: it can keep what depends on it once for a warp.
+    const int group = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);
+    const int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
     const int rank = blockIdx.x % CLUSTER, steps = (k - 1) / BK + 1;
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
@@ -97,6 +99,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         take_registers<232>();
         const int consumer = group - 1;
         const unsigned boxes = tiles + STAGES * STAGE_BYTES + consumer * 2 * C_BYTES;  // two of C
+        const unsigned long long first_a = of_a(tiles, consumer * 64, 0), first_b = of_b(tiles + A_BYTES, 0, BK);
         const bool one = threadIdx.x % 128 == 0;
         auto release = [&](int done) {
             if (lane < CLUSTER) {
@@ -108,12 +111,13 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             float sum[128];
             int before = 0;
             for (int step = 0; step < steps; step++) {
-                const unsigned a_box = tiles + stage * STAGE_BYTES, b_boxes = a_box + A_BYTES;
+                const unsigned long long a = moved(first_a, stage * STAGE_BYTES);
+                const unsigned long long b = moved(first_b, stage * STAGE_BYTES);
                 barrier_wait(full_at + 8 * stage, parity);
                 wgmma_fence();
 #pragma unroll
                 for (int depth = 0; depth < BK; depth += 16) {
-                    wgmma(sum, of_a(a_box, consumer * 64, depth), of_b(b_boxes, depth, BK), step + depth > 0);
+                    wgmma(sum, moved(a, depth * 2), moved(b, depth * LINE_BYTES), step + depth > 0);
                 }
                 wgmma_commit();
                 wgmma_wait<1>();  // for the stage before

@@ -48,9 +48,7 @@ def candidates() -> dict[str, list[Any]]:
         for most in (0, 128)
     ]
     persistent += [Persistent(stages, 2, group, 128) for stages in (3, 4) for group in (6, 12)]
-    # Multiprocessors come in groups of 16 or 18, and clusters lie within one: with 32 clusters of four some had to wait
-    # on an H100 until the others ended.
-    persistent += [Persistent(4, 4, group, most) for group in (2, 4) for most in (112, 120)]
+    persistent += [Persistent(stages, 4, group) for stages in (3, 4) for group in (2, 4, 8)]
     return {"mma_stages": stages, "wgmma_persistent": persistent}
 
 

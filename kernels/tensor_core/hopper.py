@@ -135,14 +135,42 @@ class Kernel:
         _check("cuModuleGetFunction", result)
         self._shared_bytes = 0
 
-    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple, shared_bytes: int) -> None:
-        """Queues a launch on CuPy's current stream. `arguments`: arrays on the GPU, tensor maps and NumPy scalars."""
+    def _allow(self, shared_bytes: int) -> None:
+        """Lets blocks have so much dynamic shared memory."""
         from cuda.bindings import driver
 
         if shared_bytes > self._shared_bytes:
             attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             _check("cuFuncSetAttribute", driver.cuFuncSetAttribute(self._function, attribute, shared_bytes)[0])
             self._shared_bytes = shared_bytes
+
+    def resident_clusters(self, cluster: int, threads: int, shared_bytes: int) -> int:
+        """How many clusters of `cluster` blocks can be at work on the GPU at a time.
+
+        Fewer than its multiprocessors allow: a cluster lies within one of the groups that these come in, and the groups
+        of a card are not equally large.
+        """
+        from cuda.bindings import driver
+
+        self._allow(shared_bytes)
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = attribute.value.clusterDim
+        size.x, size.y, size.z = cluster, 1, 1
+        launch = driver.CUlaunchConfig()
+        launch.gridDimX, launch.gridDimY, launch.gridDimZ = cluster, 1, 1
+        launch.blockDimX, launch.blockDimY, launch.blockDimZ = threads, 1, 1
+        launch.sharedMemBytes = shared_bytes
+        launch.attrs, launch.numAttrs = [attribute], 1
+        result, clusters = driver.cuOccupancyMaxActiveClusters(self._function, launch)
+        _check("cuOccupancyMaxActiveClusters", result)
+        return clusters
+
+    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple, shared_bytes: int) -> None:
+        """Queues a launch on CuPy's current stream. `arguments`: arrays on the GPU, tensor maps and NumPy scalars."""
+        from cuda.bindings import driver
+
+        self._allow(shared_bytes)
         values = [_by_value(argument) for argument in arguments]
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
         stream = cp.cuda.get_current_stream().ptr

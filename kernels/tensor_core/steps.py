@@ -115,8 +115,14 @@ class PersistentStep(Step):
             hopper.tensor_map(c, hopper.GROUP_ROWS, line),
         )
         arguments = *maps, *map(np.int32, (*c.shape, a.shape[1]))
-        grid = (sizes.blocks(*c.shape, hopper.multiprocessors()),)
-        self.function(c.dtype, sizes)(grid, (self.threads,), arguments, sizes.shared_bytes)
+        function = self.function(c.dtype, sizes)
+        grid = (sizes.blocks(*c.shape, _resident_blocks(function, sizes, self.threads)),)
+        function(grid, (self.threads,), arguments, sizes.shared_bytes)
+
+
+@functools.cache
+def _resident_blocks(function: hopper.Kernel, sizes: tiles.Persistent, threads: int) -> int:
+    return sizes.cluster * function.resident_clusters(sizes.cluster, threads, sizes.shared_bytes)
 
 
 @functools.cache

@@ -78,7 +78,7 @@ class Persistent:
 
     `stages`: pairs of tiles in shared memory; `cluster`: blocks, one below the other, that share tiles of B; `group`:
     clusters' tiles that clusters run down before the next column; `most`: blocks in all at most, 0 for as many as the
-    GPU has multiprocessors.
+    GPU can hold at a time.
     """
 
     stages: int
@@ -109,10 +109,10 @@ class Persistent:
         """For the compiler."""
         return f"-DSTAGES={self.stages}", f"-DCLUSTER={self.cluster}", f"-DGROUP={self.group}"
 
-    def blocks(self, m: int, n: int, multiprocessors: int) -> int:
-        """Of a launch: whole clusters, no more than multiprocessors or tiles."""
+    def blocks(self, m: int, n: int, resident: int) -> int:
+        """Of a launch: whole clusters, no more than there are tiles or than can be at work at a time, `resident`."""
         clusters = math.ceil(m / (128 * self.cluster)) * math.ceil(n / 256)
-        most = min(self.most or multiprocessors, multiprocessors)
+        most = min(self.most or resident, resident)
         return self.cluster * min(clusters, most // self.cluster)
 
 
