@@ -42,7 +42,7 @@ __device__ __forceinline__ void store(half *c, int n, const Sum &sum) {
 // Starts a copy of eight neighbouring elements of a row of a matrix to shared memory; of zeros, outside.
 __device__ __forceinline__ void copy8(half *to, const half *matrix, int rows, int columns, int row, int column) {
     const bool inside = row < rows && column < columns;
-    const half *from = inside ? matrix + size_t(row) * columns + column : matrix;
+    const half *from = matrix + (inside ? size_t(row) * columns + column : 0);
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(unsigned(__cvta_generic_to_shared(to))),
                  "l"(from), "r"(inside ? 16 : 0)
                  : "memory");
@@ -67,6 +67,7 @@ __global__ void __launch_bounds__(THREADS, 2)
         for (int i = 0; i < BK; i += B_ROWS) {
             copy8(&b_tile[to][b_row + i][b_column], b, k, n, start + b_row + i, first_column + b_column);
         }
+        asm volatile("cp.async.commit_group;" ::: "memory");
     };
 
     Sum sum[WM / TILE][WN / TILE];
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(THREADS, 2)
     }
     copy_tiles(0, 0);
     for (int start = 0, now = 0; start < k; start += BK, now ^= 1) {
-        asm volatile("cp.async.wait_all;" ::: "memory");
+        asm volatile("cp.async.wait_group 0;" ::: "memory");
         __syncthreads();  // all copies have arrived, and no warp still reads the tiles that the next ones go to
         if (start + BK < k) {
             copy_tiles(now ^ 1, start + BK);
