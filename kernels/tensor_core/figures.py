@@ -55,6 +55,6 @@ def draw_shapes(m: Measurement) -> Figure:
         ax.axvline(1, color="black", lw=1, ls="--")
         ax.set_yticks(places, [" × ".join(map(str, row["shape"])) for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="speed, cuBLASLt = 1", ylabel="m × n × k")
-        ax.legend(frameon=False, loc="lower right")
+        ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
         finish(figure, ax, m.label)
     return closed(figure)
