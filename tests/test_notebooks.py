@@ -26,7 +26,7 @@ PICTURES = {
     "02_memory_access": 21,
     "03_warp_divergence": 16,
     "04_matrix_multiply": 16,
-    "05_tensor_cores": 8,
+    "05_tensor_cores": 10,
 }
 MOST_BYTES = 400_000
 

@@ -4,6 +4,7 @@
 // Expected: 1024 bytes for 8192 operations, 8 a byte, nearly all from the L2 cache. If that gives 5 TB/s, 40 TFLOP/s, a
 // twenty-fifth of what the tensor cores of an H100 can do: they wait. Rows of 32 bytes come in two halves, so the L1 cache
 // serves each sector twice.
+// Reached: 21.9 TFLOP/s, 0.0284 of the library: 2.7 TB/s.
 #include <cuda_fp16.h>
 #include <mma.h>
 using namespace nvcuda;

@@ -6,6 +6,8 @@
 // not reach. For 64 × 256 × 16 wgmma reads 10 KiB: 80 passes in the 128 clocks of the products. What is left: at the
 // end of each stage the block meets and the tensor cores wait, and so they do while a block starts and while it writes
 // C.
+// Reached: 591 TFLOP/s, 0.769 of the library. ncu: more than half of their time warps wait for each other, at the
+// barrier after each stage.
 // n and k are multiples of 8. RESULT: type of C. STAGES: pairs of tiles in shared memory.
 #include "hopper.cuh"
 

@@ -25,7 +25,9 @@ CASES = (
 SIZES = (Stages(128, 256, 64, 64, 3, 1, 8), Stages(64, 64, 32, 32, 2, 2, 4))
 _NOT_COUNTED = Difference("global_load_bytes", math.inf, "The metric leaves out what cp.async copies to shared memory.")
 _EDGES = Difference(
-    "shared_copy_wavefronts", 0.05, "Copies that write zeros, beyond the matrices' edges, take a few less."
+    "shared_copy_wavefronts",
+    0.1,
+    "Copies that write zeros, beyond the matrices' edges, take fewer, not the same in every run.",
 )
 _SWITCHED_OFF = Difference(
     "shared_copy",
