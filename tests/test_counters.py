@@ -55,9 +55,13 @@ def test_equal_means_equal(results):
     assert all(len(c.difference.reason) > 40 for c in unequal)
     # The metric of the bytes leaves out copies to shared memory, of which there are many launches.
     unequal = [c for c in unequal if (c.counter, c.ncu) != ("global_load_bytes", 0)]
-    assert len({c.launch for c in unequal}) <= 22 < 300 < len({c.launch for c in every})
+    assert len({c.launch for c in unequal}) <= 30 < 300 < len({c.launch for c in every})
     shared = {c.launch for c in unequal if c.counter.startswith("shared")}
-    # See launches.py of memory_access, warp_divergence and matmul.
+    # See launches.py of memory_access, warp_divergence, matmul and tensor_core. In lab 05 step 4 leaves copies out by a
+    # predicate, and step 3 copies zeros where tiles are not whole.
+    tensor = {launch for launch in shared if launch.startswith("mma_")}
+    assert all(launch.startswith("mma_stages") or "128 × 128 × 64" not in launch for launch in tensor)
+    shared -= tensor
     assert shared == {
         *("prefix sum of 8192", "prefix sum of 8007", "cuda_select_pipelined<float, 12>, one block"),
         *(f"tuned 128 × 128, {shape}" for shape in ("128 × 128 × 32", "130 × 132 × 20", "65 × 131 × 37")),

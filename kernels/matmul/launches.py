@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 
+from kernels.copy_differences import MEETING, NOT_COUNTED, PREDICATED
 from kernels.matmul.steps import STEPS, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles
 from warplab.ncu import Difference, Launch
@@ -14,30 +14,18 @@ from warplab.ncu import Difference, Launch
 SECTION = "Matrix multiply (lab 04)"
 SHAPES = ((128, 128, 32), (130, 132, 20), (65, 131, 37))  # whole tiles; tails; rows at any address
 TUNED = (Tiles(128, 128, 16, 32, 64, 8, 8, 3, 2, 8), Tiles(64, 64, 16, 16, 32, 4, 4, 3, 3, 8))
-_NOT_COUNTED = Difference("global_load_bytes", math.inf, "The metric leaves out what cp.async copies to shared memory.")
-_MEETING = (
-    "At most 0.4 % more passes than the addresses ask for: taken to be loads that meet writes of cp.async under way, "
-    "which a simulator without time cannot place."
-)
-_PREDICATED = (
-    "ptxas makes the copies within the loop depend on a predicate instead of a branch, and ncu counts those whose "
-    "predicate is false: here the whole product is done before the loop would copy."
-)
 _SPILLED = "ptxas spills registers of the copies of single words to keep two blocks on a multiprocessor."
 
 
 def _differences(name: str, n: int) -> tuple[Difference, ...]:
     """What a launch may differ in."""
-    found = [_NOT_COUNTED] if name.startswith(("tuned", "async")) else []
+    found = [NOT_COUNTED] if name.startswith(("tuned", "async")) else []
     if name == "async_copies" and n % 4:
         found.append(Difference("local", 1, _SPILLED))
     if name == "tuned 128 × 128":
-        found += [
-            Difference("shared_load_wavefronts", 0.004, _MEETING),
-            Difference("shared_load_conflicts", 1, _MEETING),
-        ]
+        found += MEETING
     if name == "tuned 64 × 64" and n % 4 == 0:
-        found.append(Difference("shared_copy", 0.5, _PREDICATED))
+        found.append(PREDICATED)
     return tuple(found)
 
 

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 
+from kernels.copy_differences import EDGES, MEETING, NOT_COUNTED, PREDICATED
 from kernels.tensor_core.steps import STEPS, StagesStep
 from kernels.tensor_core.tiles import Stages
-from warplab.ncu import Difference, Launch
+from warplab.ncu import Launch
 
 SECTION = "Tensor cores (lab 05)"
 # Whole tiles; tails of whole fragments; tails within them. With the types of the result.
@@ -23,22 +23,6 @@ CASES = (
     ((65, 136, 72), "float32"),
 )
 SIZES = (Stages(128, 256, 64, 64, 3, 1, 8), Stages(64, 64, 32, 32, 2, 2, 4))
-_NOT_COUNTED = Difference("global_load_bytes", math.inf, "The metric leaves out what cp.async copies to shared memory.")
-_EDGES = Difference(
-    "shared_copy_wavefronts",
-    0.1,
-    "Copies that write zeros, beyond the matrices' edges, take fewer, not the same in every run.",
-)
-_SWITCHED_OFF = Difference(
-    "shared_copy",
-    math.inf,
-    "ptxas does not jump over the copies that the last tiles along k do without, but switches them off lane by lane; "
-    "ncu counts those, too.",
-)
-_MEETING = (
-    Difference("shared_load_wavefronts", 0.005, "A few passes more, not as many in every run."),
-    Difference("shared_load_conflicts", 1, "The same few passes."),
-)
 
 
 def _launches() -> list[Launch]:
@@ -56,7 +40,7 @@ def _launches() -> list[Launch]:
                 continue
             function = functools.partial(step.function, dtype)
             grid, block = _three(step.grid(m, n)), (step.threads, 1, 1)
-            differences = (_NOT_COUNTED, _EDGES) if step.shared_bytes else ()
+            differences = (NOT_COUNTED, EDGES) if step.shared_bytes else ()
             result.append(
                 Launch(
                     f"{step.name}, {what}", function, grid, block, arguments, step.shared_bytes, SECTION, differences
@@ -74,7 +58,7 @@ def _of_sizes(step: StagesStep, sizes: Stages, what: str, dtype: str, arguments:
         arguments,
         sizes.shared_bytes,
         SECTION,
-        (_NOT_COUNTED, _SWITCHED_OFF, *_MEETING),
+        (NOT_COUNTED, PREDICATED, *MEETING),
     )
 
 
