@@ -380,7 +380,12 @@ def test_figures():
         {"shape": list(shape), **{name: {"seconds": 1.0} for name in ("cublaslt", "mma_stages", "wgmma_persistent")}}
         for shape in SHAPES
     ]
-    assert len(figures.draw_shapes(Measurement(value, "a test", "today", live=True)).axes[0].patches) == 2 * len(SHAPES)
+    figure = figures.draw_shapes(Measurement(value, "NVIDIA H100 80GB HBM3", "2026-11-22", live=True))
+    (ax,) = figure.axes
+    assert len(ax.patches) == 2 * len(SHAPES)
+    figure.canvas.draw()
+    legend, title = ax.get_legend().get_window_extent(), ax._left_title.get_window_extent()
+    assert not legend.overlaps(title)
 
 
 @pytest.mark.skipif(not RECORDED, reason="nobody has recorded lab 05 on a GPU yet")

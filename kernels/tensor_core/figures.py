@@ -56,5 +56,5 @@ def draw_shapes(m: Measurement) -> Figure:
         ax.set_yticks(places, [" × ".join(map(str, row["shape"])) for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="speed, cuBLASLt = 1", ylabel="m × n × k")
         ax.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
-        finish(figure, ax, m.label)
+        finish(figure, ax, f"Products by shape, float16, {m.label}", pad=26)  # above the legend
     return closed(figure)
