@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import labs_page  # noqa: E402
+import nbformat  # noqa: E402
 
 from warplab.recordings import Recordings  # noqa: E402
 
@@ -59,6 +60,36 @@ def test_what_is_not_there_yet_is_said_and_then_taken(monkeypatch, tmp_path):
     assert "### Kernels\n\nNVIDIA Something, today.\n\n```text\na table of rates\n```" in after
     assert "61 s from its first cell to its last (31 s of processor time)" in after
     assert "### Tried as a newcomer\n\n| what did not work | what was changed |\n| --- | --- |\n| a gap |" in after
+
+
+def test_a_verdict_holds_what_was_recorded_and_nothing_of_the_last_run():
+    def cell(*lines):
+        return nbformat.v4.new_code_cell("", outputs=[nbformat.v4.new_output("stream", text="\n".join(lines) + "\n")])
+
+    lesson = nbformat.v4.new_notebook(
+        cells=[
+            cell("before the verdict"),
+            nbformat.v4.new_markdown_cell("## Verdict"),
+            cell("Claim: one", "2 s, measured on A", "3 s, recorded on B"),
+            cell(
+                "Claim: two",
+                "measured on A:",
+                "4 s",
+                "5 s",
+                "recorded on B:",
+                "6 s",
+                "",
+                "Claim: three",
+                "7, by arithmetic",
+            ),
+            cell("8 s, measured on A", "9 s"),
+            cell("10, by arithmetic"),
+        ]
+    )
+    assert labs_page._verdict(lesson).splitlines() == [
+        *("Claim: one", "3 s, recorded on B", "Claim: two", "recorded on B:", "6 s"),
+        *("Claim: three", "7, by arithmetic", "10, by arithmetic"),
+    ]
 
 
 def test_links_lead_somewhere():

@@ -159,11 +159,17 @@ def _lesson(name: str) -> NotebookNode:
 
 
 def _verdict(lesson: NotebookNode) -> str:
-    """What the cells under the heading "Verdict" print, without what was measured at the last run."""
+    """What the cells under the heading "Verdict" print, without what was measured at the last run: lines that say so,
+    and those below them, up to what was recorded, the next claim or the end of the cell."""
     first = next(k for k, cell in enumerate(lesson.cells) if cell.source.startswith("## Verdict"))
     outputs = [output for cell in lesson.cells[first:] for output in cell.get("outputs", [])]
-    text = "".join(output.text for output in outputs if output.output_type == "stream")
-    return "\n".join(line for line in text.splitlines() if line and "measured on" not in line)
+    kept = []
+    for output in outputs:
+        live = False
+        for line in output.text.splitlines() if output.output_type == "stream" else ():
+            live = "measured on" in line or (live and not re.match(r"Claim|.*recorded on", line))
+            kept += [line] if line and not live else []
+    return "\n".join(kept)
 
 
 def _pictures(name: str) -> dict[str, bytes]:
