@@ -60,7 +60,7 @@ def draw_kernels(m: Measurement, what: str) -> Figure:
                 color="white" if inside else "black",
             )
         if limit:
-            ax.axvline(limit["gbps"], color="black", lw=1, ls="--")
+            ax.axvline(limit["gbps"], color="black", lw=1, ls="--", zorder=0.9)  # below the labels
         ax.set_yticks(range(len(rows)), [row["kernel"] for row in rows])
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="GB/s of the bytes that the task needs")
         count_axis(ax.xaxis)

@@ -108,6 +108,7 @@ def _curve(ax: Axes, name: str, points: list[tuple[float, float, str]], colour: 
         left = x > 0.75 and len(text) > 2  # there a name to the right would leave the picture
         offset, ha = ((-6, 5 if x * y > 1.05 * unit else -9), "right") if left else ((6, 4), "left")
         style = {"textcoords": "offset points", "fontsize": 7.5, "ha": ha}
+        style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}  # curves may cross a name
         ax.annotate(text, (x, y / unit), offset, **style)
 
 
