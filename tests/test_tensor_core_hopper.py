@@ -121,6 +121,18 @@ def test_descriptors_of_b_find_what_tma_has_put():
         np.testing.assert_array_equal(address - 16384, boxes[16 * i : 16 * i + 16])
 
 
+def test_a_moved_operand_is_the_one_described_there():
+    """Up to the last address of a block's shared memory."""
+    last = 227 * 1024 - 16
+    for start in (0, 1024, last):
+        body = f"out[0] = moved(of_a(0, 0, 0), {start}); out[1] = of_a({start}, 0, 0);"
+        body += f"out[2] = moved(of_b({start}, 0, 64), {last - start}); out[3] = of_b({last}, 0, 64);"
+        moved_a, a, moved_b, b = on_simulator(body, np.zeros(4, np.uint64))
+        assert (moved_a, moved_b) == (a, b)
+        assert described(a)[0] == start
+        assert described(b)[0] == last
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 def test_results_go_where_tma_takes_them_from(dtype):
     """A box of C as the lanes of a warpgroup write it, read back as TMA would."""

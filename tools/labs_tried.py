@@ -168,14 +168,14 @@ TRIED = {
             "It is an error where the fragment is used; answers without it are among the wrong ones.",
         ),
         (
-            "The ladder's section described pictures that did not exist, as nobody has timed it yet; the README said "
+            "The ladder's section described pictures that did not exist, as nobody had timed it then; the README said "
             '"ready".',
-            "The text says what shows without a GPU and without a recording, and claims no speed; the README says that "
-            "the ladder has not been timed. The verdict prints what was measured here and what was recorded.",
+            "The text says what shows without a GPU and without a recording. The ladder has been timed since, and the "
+            "verdict prints what was measured here and what was recorded.",
         ),
         (
-            "Step 4 seemed to be able to reach the peak: the 0.6 that `mma.sync` costs on an H100 stood in a file's "
-            "header only, and 3855 of 4096 was not explained.",
+            "Step 4 seemed to be able to reach the peak: that `mma.sync` does not, on an H100, stood in a file's "
+            "header only, and its bound by shared memory was not explained.",
             "Both are in the text.",
         ),
         (

@@ -154,9 +154,10 @@ def page() -> str:
         "## Counters against Nsight Compute",
         "`make compare-ncu`, on a machine with a GPU, runs kernels under `ncu` and in the simulator and writes the "
         "table of differences into [counters.md](counters.md).",
-        "Not compared there: `wmma`. Its loads, stores and products count in requests, sectors and tensor operations "
-        "as the machine instructions that `ptxas` makes of them, but as one each in the warp instructions and in the "
-        "mix: a 16 × 16 tile of FP16 loaded from global memory is one warp instruction and four requests.",
+        "Loads, stores and products of `wmma` count in requests, sectors, passes and tensor operations as the machine "
+        "instructions that `ptxas` makes of them, but as one each in the warp instructions and in the mix: a 16 × 16 "
+        "tile of FP16 loaded from global memory is one warp instruction and four requests. Tensor operations are not "
+        "compared there.",
         "## What is caught",
         "Kernels of `tests/defects.py`, each with the first line of what it is told; more lines give the place and a "
         "likely cause. Each has a mended twin that runs silently, and most are tried in Numba too "

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernels.copy_differences import EDGES, MEETING, NOT_COUNTED, PREDICATED
 from kernels.tensor_core.steps import STEPS, StagesStep
-from kernels.tensor_core.tiles import Stages
+from kernels.tensor_core.tiles import DEPTH, Stages
 from warplab.ncu import Launch
 
 SECTION = "Tensor cores (lab 05)"
@@ -40,7 +40,8 @@ def _launches() -> list[Launch]:
                 continue
             function = functools.partial(step.function, dtype)
             grid, block = _three(step.grid(m, n)), (step.threads, 1, 1)
-            differences = (NOT_COUNTED, EDGES) if step.shared_bytes else ()
+            tails = m % step.tile[0] or n % step.tile[1] or k % DEPTH
+            differences = ((NOT_COUNTED, EDGES) if tails else (NOT_COUNTED,)) if step.shared_bytes else ()
             result.append(
                 Launch(
                     f"{step.name}, {what}", function, grid, block, arguments, step.shared_bytes, SECTION, differences
