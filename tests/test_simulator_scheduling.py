@@ -108,6 +108,31 @@ KERNEL chain(volatile int* sums, int* out) {
     if (threadIdx.x == 0) sums[blockIdx.x] = before + blockIdx.x + 1;
     out[blockIdx.x * 32 + threadIdx.x] = before;
 }
+KERNEL relay(const int* x, int* out) {  // the last warp works, the one before waits for it, the first for that one
+    __shared__ int a[32], b[32];
+    __shared__ volatile int a_ready, b_ready;
+    int t = threadIdx.x % 32, v = x[t];
+    if (threadIdx.x == 0) a_ready = b_ready = 0;
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        while (!b_ready) {}
+        __threadfence_block();
+        out[t] = b[31 - t];
+    } else if (threadIdx.x < 64) {
+        while (!a_ready) {}
+        __threadfence_block();
+        b[t] = 2 * a[t ^ 1];
+        __threadfence_block();
+        __syncwarp();
+        if (t == 0) b_ready = 1;
+    } else {
+        for (int k = 0; k < 40; k++) v = v & 1 ? 3 * v + 1 : v / 2;
+        a[t] = v;
+        __threadfence_block();
+        __syncwarp();
+        if (t == 0) a_ready = 1;
+    }
+}
 KERNEL swap_branches(const int* a, int* out) {
     int t = threadIdx.x;
     if (a[t] & 1) for (int k = 0; k < a[t]; k++) out[t] += out[t] + k % 3; else out[t] = 2;
@@ -182,6 +207,16 @@ def test_lanes_that_part_while_they_wait():
     run("chain", blocks, 32, sums, out, path_limit=200_000)
     assert sums.tolist() == np.cumsum(np.arange(blocks) + 1).tolist()
     assert (out == np.cumsum(np.arange(blocks))[:, None]).all()
+
+
+@pytest.mark.parametrize("policy", ["volta", "pascal"])
+def test_two_that_wait_do_not_keep_the_third_from_running(policy):
+    x, out = np.arange(1, 33, dtype=np.int32), np.zeros(32, np.int32)
+    run("relay", 1, 96, x, out, scheduling=policy, path_limit=20_000)
+    a = x.tolist()
+    for _ in range(40):
+        a = [3 * v + 1 if v & 1 else v // 2 for v in a]
+    assert out.tolist() == [2 * a[(31 - t) ^ 1] for t in range(32)]
 
 
 @pytest.mark.parametrize("policy", ["volta", "pascal"])

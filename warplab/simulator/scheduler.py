@@ -43,6 +43,7 @@ class Scheduler:
         self.waited = self.grace = 0
         self.loops = chunk.translation.waiting_loops
         self.spinning: frozenset[int] = frozenset()  # the blocks at which lanes stand aside while `grace` lasts
+        self.latest_turn = -1  # the block of the lanes that got the latest turn
         self.patience = _PATIENCE
         self.gathering: dict[int, np.ndarray] = {}  # lanes at a barrier, by block, whose warp has others that spin
 
@@ -141,13 +142,17 @@ class Scheduler:
         if turn is None:
             return current, group
         self.patience = self.grace = _PATIENCE_SPINNING
-        self.spinning = loop
+        self.spinning = loop.union(self.pending)
+        self.latest_turn = turn[0]
         self.put(current, group.all_lanes)
         return turn
 
     def _starved(self, group: Group, loop: frozenset[int]) -> tuple[int, Group] | None:
-        """Lanes that wait outside the loop of `group` and may run before it, taken from `pending`."""
-        for number in sorted(self.pending.keys() - loop):
+        """Lanes that wait outside the loop of `group` and may run before it, taken from `pending`.
+
+        Blocks come in turn: those that spin in other loops must not keep the one from running for which all wait.
+        """
+        for number in sorted(self.pending.keys() - loop, key=lambda number: (number <= self.latest_turn, number)):
             lanes = self.merged(self.pending[number]).all_lanes
             if self.policy == "pascal":  # not before other lanes of their own warp
                 free = ~np.isin(self.chunk.warp_of[lanes], self.chunk.warp_of[group.all_lanes])
