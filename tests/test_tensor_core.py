@@ -1,9 +1,11 @@
 """Lab 05's matrix products on the active backend against float64, their counters in the simulator, their recordings."""
 
 import functools
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +27,7 @@ HOPPER = [name for name, step in STEPS.items() if step.hopper]
 SMALL = ((1, 1, 1), (2, 3, 1), (17, 33, 5), (31, 40, 66), (130, 9, 34))
 WHOLE = (128, 256, 64)
 RECORDED = recordings.path.exists()
+LESSON = Path(__file__).parent.parent / "notebooks" / "05_tensor_cores.ipynb"
 
 
 def product(name, a, b, dtype=np.float32, offset=0):
@@ -414,3 +417,31 @@ class TestRecordings:
         lines = [line.strip() for line in STEPS[name].source.splitlines()]
         text = " ".join(line[2:].strip() for line in lines if line.startswith("//"))
         assert f"Reached: {row['tflops']:.3g} TFLOP/s, {row['ratio_to_library']:.3g} of the library" in text
+
+    def test_the_lesson_quotes_the_recorded_rates(self):
+        values = recordings.load()["values"]
+        whole, small, other = (values[key] for key in ("ladder", "small_ladder", "float32_ladder"))
+        first, again = ({row["name"]: row for row in table["rows"]} for table in (whole, other))
+        of_library = {name: row["ratio_to_library"] for name, row in first.items()}
+        mma = [
+            row["ratio_to_library"] for t in (whole, small, other) for row in t["rows"] if row["name"] == "mma_stages"
+        ]
+        of_peak = {name: row["ratio_to_peak"] for name, row in first.items()}
+        of_other = {name: row["ratio_to_peak"] for name, row in again.items()}
+        best = max(of_peak["cublas"], of_peak["cublaslt"])
+        now, then = (table["peaks_tflops"] for table in (other, whole))
+        text = json.loads(LESSON.read_text(encoding="utf-8"))
+        text = "".join(next(cell["source"] for cell in text["cells"] if cell["id"] == "tensor-ladder-seen"))
+        for quoted in (
+            f"from {of_library['wmma']:.2f} of the library to {of_library['wmma_shared']:.2f}.",
+            f"`mma.sync` at its best came to {min(mma):.2f} to {max(mma):.1f},",
+            f"`wgmma` with TMA to {of_library['wgmma_tma']:.2f} in its plain form",
+            f"end at {of_peak['wgmma_persistent']:.2f} and {best:.2f} of what `wgmma` does with tiles at hand",
+            f"{now['wgmma']:.0f} and {now['mma']:.0f} TFLOP/s instead of {then['wgmma']:.0f} and {then['mma']:.0f}",
+            f"reached {of_other['wgmma_persistent']:.2f} and {of_other['cublaslt']:.2f} of the first",
+            f"step 4 {again['mma_stages']['tflops'] / now['mma']:.2f} of the second",
+        ):
+            assert quoted in text, quoted
+        for table in (whole, small, other):
+            (last,) = (row for row in table["rows"] if row["name"] == "wgmma_persistent")
+            assert abs(last["ratio_to_library"] - 1) < 0.02, "within the one or two percent by which runs differ"
