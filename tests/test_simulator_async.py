@@ -456,6 +456,8 @@ def test_bytes_that_never_come():
     x, y = numbers(TILE), np.zeros(TILE, np.float32)
     with pytest.raises(simulator.DivergentBarrier, match="wait for ever at an mbarrier: 16 bytes"):
         run("bulk", 1, TILE, x, y, np.int32(1), np.int32(272))
+    with pytest.raises(simulator.DivergentBarrier, match="wait for ever at an mbarrier: 128 bytes too many have come"):
+        run("bulk", 1, TILE, x, y, np.int32(1), np.int32(128))
 
 
 def test_arrivals_that_never_come():

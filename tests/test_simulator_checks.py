@@ -29,6 +29,14 @@ extern "C" __global__ void after_the_first(const float* a, float* c) {
 extern "C" __global__ void by_four(const float* a, float* c, int shift) {
     ((float4*)c)[threadIdx.x] = *(const float4*)(a + shift + 4 * threadIdx.x);
 }
+extern "C" __global__ void by_two_shared(double* c, int shift) {
+    __shared__ __align__(8) float before[6], s[66];
+    if (threadIdx.x < 6) before[threadIdx.x] = 0;
+    s[threadIdx.x] = s[threadIdx.x + 33] = 1;
+    __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    c[i] = *(const double*)(s + 2 * threadIdx.x + (i == 41 ? shift : 0)) + before[threadIdx.x & 3];
+}
 extern "C" __global__ void shared_unwritten(float* c) {
     __shared__ float s[64];
     if (threadIdx.x < 32) s[threadIdx.x] = 1;
@@ -138,6 +146,11 @@ def test_misaligned():
     with pytest.raises(simulator.MisalignedAddress, match=r"a load of 16 bytes .* byte 4 of array `a`") as caught:
         run("by_four", 1, 32, a, c, np.int32(1))
     assert caught.value.line == line_of("((float4*)c)")
+    c = np.zeros(66)
+    run("by_two_shared", 2, 33, c, np.int32(2))
+    with pytest.raises(simulator.MisalignedAddress, match=r"8 bytes at byte \d+ of shared memory \(.*`s`\)") as caught:
+        run("by_two_shared", 2, 33, c, np.int32(1))
+    assert (caught.value.block, caught.value.thread, caught.value.array) == ((1, 0, 0), (8, 0, 0), "s")
 
 
 def test_uninitialised_global_read(device):

@@ -241,8 +241,12 @@ def test_reads_of_earlier_chunks_are_remembered(victim, chunk):
 
 def test_lost_update():
     a, bins = np.zeros(64, np.int32), np.zeros(4, np.int32)
-    with pytest.raises(simulator.DataRace, match="array `bins`"):
+    with pytest.raises(simulator.DataRace, match="array `bins`") as caught:
         run("histogram", 1, 64, a, bins)
+    assert "__syncthreads() missing" in caught.value.reason  # the threads are of one block
+    assert "That needs an atomic" in caught.value.reason
+    with pytest.raises(simulator.DataRace, match="different blocks cannot wait"):
+        run("histogram", 2, 32, a, bins)
 
 
 def test_threads_that_write_the_same_value_are_no_race():

@@ -102,9 +102,13 @@ class Checks:
             if allocation is not None:
                 name, index = allocation.name, element(allocation, at, site.item)
                 what += f", byte {at - allocation.address} of {described(allocation)}, element {index}"
+            elif space == "shared":
+                start, _ = self.chunk.own_memory(space, lanes)
+                place, name, index = of_shared(self.chunk, int((address - start)[bad][0]), site.item)
+                what = f"misaligned address: {_ACCESS[site.op]} of {site.width} bytes at {place}"
             raise MisalignedAddress(
                 what,
-                reason=f"The address of a {site.width}-byte access must be a multiple of {site.width}.",
+                reason=f"The address of an access of {site.width} bytes must be a multiple of {site.width}.",
                 address=at,
                 array=name,
                 index=index,

@@ -20,7 +20,8 @@ from .errors import DivergentBarrier, SimulatorError, UninitializedRead
 _COUNT_BITS, _COUNT = 20, (1 << 20) - 1
 _BYTES_BITS, _BYTES_ZERO = 22, 1 << 21
 _READY, _PHASE = np.uint64(1) << np.uint64(62), np.uint64(1) << np.uint64(63)
-_PATIENCE = 50_000  # tests in vain, with nothing arriving anywhere, that make a wait one for ever
+# Tests in vain, with nothing arriving anywhere, that make a wait one for ever; fewer if all that could run waits, too.
+_PATIENCE, _PATIENCE_ALL_WAIT = 50_000, 2_000
 
 
 class _Words(NamedTuple):
@@ -64,6 +65,7 @@ class MBarriers:
         self.chunk = chunk
         self.later: list[_Later] = []
         self.in_vain = 0  # tests since anything arrived
+        self.all_wait = 0  # tests since anything arrived, or lanes ran that do not wait
         self.tested: tuple | None = None
 
     @property
@@ -163,13 +165,14 @@ class MBarriers:
         asked = state & state.dtype.type(1) if parity else state >> np.uint64(63)
         over = current != asked
         if over.any():
-            self.in_vain = 0
+            self.in_vain = self.all_wait = 0
             if self.chunk.races is not None:
                 self.chunk.races.acquire(8 * index[over], self._every(lanes)[over])
             return over
+        self.all_wait = self.all_wait + 1 if self.in_vain else 1
         self.in_vain += 1
         self.chunk.waits_in_vain = True
-        if self.in_vain > _PATIENCE:
+        if self.in_vain > _PATIENCE or self.all_wait > _PATIENCE_ALL_WAIT:
             self._never_over(site, index, lanes)
         return over
 
@@ -182,9 +185,11 @@ class MBarriers:
 
     def _never_over(self, site, index: np.ndarray, lanes) -> None:
         words = _unpack(self._view[index[:1]])
-        missing = f"{int(words.pending[0])} arrivals" if words.pending[0] else f"{int(words.bytes[0])} bytes"
+        arrivals, nbytes = int(words.pending[0]), int(words.bytes[0])
+        missing = f"{arrivals} arrivals" if arrivals else f"{nbytes} bytes"
+        what = f"{missing} of its phase never come" if arrivals or nbytes > 0 else f"{-nbytes} bytes too many have come"
         raise DivergentBarrier(
-            f"threads wait for ever at an mbarrier: {missing} of its phase never come",
+            f"threads wait for ever at an mbarrier: {what}",
             reason="Do as many threads arrive as init was told, is each wait for the phase (parity) that comes next, "
             "and do the copies that it waits for add up to the bytes it expects?",
             **self.chunk.where(site, int(self._every(lanes)[0])),

@@ -449,8 +449,11 @@ class Races:
             name, index = record.allocation.name, element(record.allocation, record.allocation.address + at, site.item)
             what = f"byte {at} of array `{name}` (element {index})" if name else f"byte {at} of an array"
         if not reason:
-            own_block = space == "shared" or other // self.threads == thread // self.threads
+            block = int(record.reader_block[word[place]]) - 1 if other < 0 else other // self.threads
+            own_block = space == "shared" or block == thread // self.threads
             reason = _BARRIER if own_block else _NO_BARRIER
+            if own_block and other < 0 and earlier.where.line == site.where.line:
+                reason += _UPDATE
         who = "other threads" if other < 0 else f"thread {_numbers(chunk.thread_index(other))}"
         raise DataRace(
             f"race: thread {_numbers(chunk.thread_index(thread))} {does} {what}, which {who} {did} "
@@ -468,6 +471,7 @@ _BARRIER = (
     "Is a __syncthreads() missing between them (or a __syncwarp() within a warp)? "
     "In Numba: cuda.syncthreads(), cuda.syncwarp()."
 )
+_UPDATE = " Do threads add to one element, `x += ...`? That needs an atomic."
 _NO_BARRIER = (
     "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
     "second kernel."

@@ -144,6 +144,8 @@ class Scheduler:
         self.patience = self.grace = _PATIENCE_SPINNING
         self.spinning = loop.union(self.pending)
         self.latest_turn = turn[0]
+        if turn[0] not in self.loops:
+            self.chunk.mbarriers.all_wait = 0
         self.put(current, group.all_lanes)
         return turn
 
