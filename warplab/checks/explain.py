@@ -265,7 +265,10 @@ def over_limit(profile: LaunchProfile, counter: str, got: float, most: float) ->
 
 
 def under_limit(profile: LaunchProfile, counter: str) -> str:
-    """For the warp efficiency: the source line at which most lanes idle; empty for other counters or without lines."""
+    """For the warp efficiency: the source line at which most lanes idle, without lines nothing. For tensor cores: what
+    works instead of them. Nothing for other counters."""
+    if counter == "tensor_operations":
+        return "what computes the sums: the ordinary cores?"
     if counter != "warp_efficiency":
         return ""
 

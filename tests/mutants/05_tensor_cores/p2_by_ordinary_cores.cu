@@ -1,6 +1,6 @@
 // problem: linear
-// loses: linear-tensor, linear-reuse
-// reason: the tensor cores do nothing(.|\n)*ordinary cores
+// loses: linear-right, linear-tensor, linear-reuse
+// reason: too few tensor operations(.|\n)*ordinary cores
 #include <mma.h>
 using namespace nvcuda;
 

@@ -1,6 +1,6 @@
 // problem: any
-// loses: any-tensor, any-once
-// reason: the tensor cores do nothing
+// loses: any-right, any-tensor, any-once
+// reason: too few tensor operations
 #include <mma.h>
 using namespace nvcuda;
 
