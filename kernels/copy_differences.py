@@ -12,12 +12,12 @@ _MEETING = (
     "which a simulator without time cannot place."
 )
 MEETING = Difference("shared_load_wavefronts", 0.004, _MEETING), Difference("shared_load_conflicts", 1, _MEETING)
-# Without a bound: a copy that is not made can be counted with as many passes as it has lanes.
 PREDICATED = Difference(
     "shared_copy",
     math.inf,
     "ptxas makes the copies within the loop depend on a predicate instead of a branch, and ncu counts those whose "
-    "predicate is false, too: the copies that the last tiles along k do without.",
+    "predicate is false, too, with as many passes as they have lanes or fewer: the copies that the last tiles along k "
+    "do without.",
 )
 EDGES = Difference(
     "shared_copy_wavefronts",

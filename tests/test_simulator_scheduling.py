@@ -133,6 +133,32 @@ KERNEL relay(const int* x, int* out) {  // the last warp works, the one before w
         if (t == 0) a_ready = 1;
     }
 }
+KERNEL in_turn(const float* parts, volatile float* sum, volatile int* turn, int n) {  // blocks add one after another
+    int i = threadIdx.x;
+    if (i == 0) while (*turn != blockIdx.x) {}
+    __syncthreads();
+    sum[i] = sum[i] + parts[blockIdx.x * n + i];
+    __threadfence();
+    __syncthreads();
+    if (i == 0) *turn = blockIdx.x + 1;
+}
+KERNEL ring(volatile int* places, volatile int* filled, volatile int* taken, int* out, int n) {  // four places
+    if (blockIdx.x == 0) {
+        for (int k = 0; k < n; k++) {
+            while (k - *taken >= 4) {}
+            places[k % 4] = k * k;
+            __threadfence();
+            *filled = k + 1;
+        }
+    } else {
+        for (int k = 0; k < n; k++) {
+            while (*filled <= k) {}
+            out[k] = places[k % 4];
+            __threadfence();
+            *taken = k + 1;
+        }
+    }
+}
 KERNEL swap_branches(const int* a, int* out) {
     int t = threadIdx.x;
     if (a[t] & 1) for (int k = 0; k < a[t]; k++) out[t] += out[t] + k % 3; else out[t] = 2;
@@ -217,6 +243,20 @@ def test_two_that_wait_do_not_keep_the_third_from_running(policy):
     for _ in range(40):
         a = [3 * v + 1 if v & 1 else v // 2 for v in a]
     assert out.tolist() == [2 * a[(31 - t) ^ 1] for t in range(32)]
+
+
+@pytest.mark.parametrize("policy", ["volta", "pascal"])
+def test_one_thread_waits_for_its_block(policy):
+    parts, total = np.arange(256, dtype=np.float32).reshape(4, 64), np.zeros(64, np.float32)
+    run("in_turn", 4, 64, parts, total, np.zeros(1, np.int32), np.int32(64), scheduling=policy, path_limit=20_000)
+    assert total.tolist() == parts.sum(axis=0).tolist()
+
+
+@pytest.mark.parametrize("policy", ["volta", "pascal"])
+def test_two_that_wait_for_each_other_by_turns(policy):
+    out, one = np.zeros(30, np.int32), np.zeros(1, np.int32)
+    run("ring", 2, 1, np.zeros(4, np.int32), one, one.copy(), out, np.int32(30), scheduling=policy, path_limit=50_000)
+    assert out.tolist() == [k * k for k in range(30)]
 
 
 @pytest.mark.parametrize("policy", ["volta", "pascal"])

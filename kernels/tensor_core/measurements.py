@@ -134,11 +134,12 @@ def ladder(
         functions = {"cublas": cublas, **functions}
     results = {name: checked(function, a, b, c) for name, function in functions.items()}
     peaks = peak_candidates()
-    candidates = {f"peak {kind}": candidate for kind, (candidate, _) in peaks.items()}
-    # The libraries beside the fast steps: after a slow one, which needs less power, the clock is higher for a while.
-    for name in sorted(functions, key=lambda name: name in LIBRARIES):
-        candidates[name] = Candidate(functions[name], [(a, b, c)])
+    candidates = {name: Candidate(function, [(a, b, c)]) for name, function in functions.items()}
+    # Step 1 apart: it takes long and little power, and what comes after it would find a higher clock.
+    slow = {name: candidates.pop(name) for name in ("wmma",) if name in candidates}
+    candidates |= {f"peak {kind}": candidate for kind, (candidate, _) in peaks.items()}
     timings = time_together(candidates, rounds=rounds, runs=runs, warmup=1)
+    timings |= time_together(slow, rounds=1, runs=runs, warmup=1)
     rates = {kind: operations / timings[f"peak {kind}"].seconds / 1e12 for kind, (_, operations) in peaks.items()}
     best = min(timings[name].seconds for name in LIBRARIES if name in timings)
     peak = rates.get("wgmma")

@@ -128,6 +128,9 @@ class Scheduler:
                 self.put(current, group.all_lanes)
             self.grace = 0 if group is None else self.grace
             current, group = lowest, self.merged(pending.pop(lowest))
+            if current in self.spinning:  # these stood aside and may look again
+                self.waited, self.spinning = 0, frozenset()
+                return current, group
             if current not in self.loops or not pending:  # else lanes only met again in the loop in which they wait
                 self.waited = 0
                 return current, group
@@ -194,7 +197,7 @@ class Scheduler:
         return following, here
 
     def _gathered(self, block, group: Group) -> Group | None:
-        """The lanes at a barrier; None while others of their warps may still come.
+        """The lanes at a barrier, but for those of whose warps others may still come; None if none are left.
 
         Lanes can get ahead of others of their warp: after these spun, as at the end of a loop around atomicCAS, or
         by going straight back to the head of a loop. The compiler lets them meet before a barrier for whole warps.
@@ -205,11 +208,14 @@ class Scheduler:
         if group.whole:
             return group
         aligned = block.last.opcode == "bar" or "aligned" in block.last.modifiers
-        present = np.bincount(self.chunk.warp_of[group.all_lanes], minlength=self.chunk.warps)
-        if self.pending and aligned and ((present > 0) & (present != self.chunk.warp_sizes)).any():
-            self.gathering[block.index] = group.all_lanes
-            return None
-        return group
+        if not self.pending or not aligned:
+            return group
+        lanes, warp = group.all_lanes, self.chunk.warp_of[group.all_lanes]
+        partial = (np.bincount(warp, minlength=self.chunk.warps) != self.chunk.warp_sizes)[warp]
+        if not partial.any():
+            return group
+        self.gathering[block.index] = lanes[partial]
+        return None if partial.all() else Group(self.chunk, lanes[~partial])
 
     def _exit(self, group: Group, elsewhere: bool = False) -> None:
         """The group ends; `elsewhere`: not at a mere guard, `if (i >= n) return`."""
