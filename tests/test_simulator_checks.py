@@ -70,6 +70,9 @@ extern "C" __global__ void wait_for_the_last(volatile int* flag) {
     if (blockIdx.x == gridDim.x - 1) *flag = 1;
     while (*flag == 0) {}
 }
+extern "C" __global__ void polls(int* flag) {
+    while (atomicAdd(flag, 0) == 0) {}
+}
 extern "C" __global__ void trap(float* c, int k) {
     if (threadIdx.x == k) __trap();
     c[threadIdx.x] = 0;
@@ -224,6 +227,13 @@ def test_a_block_cannot_wait_for_one_that_has_not_begun():
         run("wait_for_the_last", 4, 32, np.zeros(1, np.int32), chunk_lanes=64, path_limit=10_000)
     assert "The loop waits for memory that another thread must change" in caught.value.reason
     assert "2 of the 4 blocks at a time (option chunk_lanes)" in caught.value.reason
+
+
+def test_an_atomic_that_changes_nothing_waits_for_memory():
+    run("polls", 1, 32, np.ones(1, np.int32))
+    with pytest.raises(simulator.InstructionLimit) as caught:
+        run("polls", 1, 32, np.zeros(1, np.int32), path_limit=10_000)
+    assert "The loop waits for memory that another thread must change" in caught.value.reason
 
 
 def test_trap():

@@ -12,8 +12,10 @@ import numpy as np
 
 from .blocks import Block
 from .errors import InstructionLimit
+from .program import Immediate, Instruction
 
 _WAITING = frozenset(("volatile", "relaxed", "acquire", "mmio", "cas", "exch", "try_wait", "test_wait"))
+_NEUTRAL = frozenset(("add", "or", "xor"))  # with 0
 _RAISE = "If it does end later, raise the limit: simulate(..., path_limit={})."
 
 
@@ -92,7 +94,16 @@ def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
 
 
 def _looks(block: Block) -> bool:
-    return any(not _WAITING.isdisjoint(i.modifiers) and i.opcode in ("ld", "atom", "mbarrier") for i in block.counted)
+    return any(
+        i.opcode in ("ld", "atom", "mbarrier") and (not _WAITING.isdisjoint(i.modifiers) or _changes_nothing(i))
+        for i in block.counted
+    )
+
+
+def _changes_nothing(i: Instruction) -> bool:
+    """`atomicAdd(flag, 0)` and the like, which only look."""
+    value = i.operands[-1] if i.opcode == "atom" and not _NEUTRAL.isdisjoint(i.modifiers) else None
+    return isinstance(value, Immediate) and value.value == 0
 
 
 def reached(following: list, start: int) -> set[int]:
