@@ -6,12 +6,11 @@
 // Expected: for 131,072 operations a warp now reads 32 passes of shared memory and copies 12, and no longer waits for
 // them. So the tensor cores become the limit: those of an H100, which mma.sync does not keep busy all the time (peak.cu
 // measures it).
-// Reached: 421 TFLOP/s, 0.548 of the library; up to 0.64 in other runs, because the card is at its power limit of 700 W
-// and its clock varies. ncu: a scheduler issues one mma.sync in 7.3 clocks, mma_peak one in 6.0; the full rate of the
-// tensor cores would be one in 4. Where only fast kernels took turns, mma_peak itself came to 0.74 of the library: the
-// limit of any kernel with mma.sync, once the card is warm. Thirty other orders of loads, copies and products gained
-// nothing, nor did mbarriers in place of __syncthreads(); without any wait, and so with wrong results, it is 1.5 %
-// faster.
+// Reached: 440 TFLOP/s, 0.58 of the library; mma_peak, which has nothing else to do, had 0.72 in the same run: the
+// limit of any kernel with mma.sync, once the card is warm. ncu, in a run with 475: a scheduler issues one mma.sync in
+// 7.3 clocks, mma_peak one in 6.0; the full rate of the tensor cores would be one in 4. Thirty other orders of loads,
+// copies and products gained nothing, nor did mbarriers in place of __syncthreads(); without any wait, and so with
+// wrong results, it is 1.5 % faster.
 // n and k are multiples of 8; `multiply` pads what does not fit.
 //
 // BM, BN: rows and columns of the tile of C that a block computes. WM, WN: of a warp. STAGES: pairs of tiles in shared

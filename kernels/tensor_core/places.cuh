@@ -30,8 +30,8 @@ __device__ __forceinline__ unsigned long long of_b(unsigned boxes, int depth, in
     return describe(boxes + depth * LINE_BYTES, box_rows * LINE_BYTES, 8 * LINE_BYTES);
 }
 
-// The operand of a descriptor that starts `bytes` further, a multiple of 16. The address does not overflow into the upper
-// half; said so, it takes one addition and not two.
+// The operand of a descriptor that starts `bytes` further, a multiple of 16. The address does not overflow into the
+// upper half; said so, it takes one addition and not two.
 __device__ __forceinline__ unsigned long long moved(unsigned long long descriptor, unsigned bytes) {
     return (descriptor >> 32 << 32) | (unsigned(descriptor) + (bytes >> 4));
 }
