@@ -325,6 +325,10 @@ def test_addresses_of_matrices(offset, stride, error, words):
     with pytest.raises(error, match=words) as caught:
         simulate(CudaSource(SOURCE, "load_at"), 1, 32, arguments)
     assert caught.value.line is not None
+    assert caught.value.array == "a"
+    if error is simulator.MisalignedAddress:
+        assert caught.value.index == offset
+        assert f"begins at byte {2 * offset} of array `a` (768 bytes), element {offset}\n" in str(caught.value)
 
 
 def test_addresses_of_rows():

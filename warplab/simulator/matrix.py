@@ -14,6 +14,7 @@ import numpy as np
 from . import tensor_cores
 from .access import Addresses
 from .counters import WARP_SIZE
+from .elements import of_array
 from .errors import DivergentWarp, MisalignedAddress
 from .fragments import BITS, Fragment, ldmatrix_fragment, mma_fragment, wmma_fragment
 from .groups import part
@@ -275,15 +276,26 @@ class MatrixOperations:
             ):
                 if bad.any():
                     place = int(np.argmax(bad)) * WARP_SIZE
+                    where, name, index = self._place(transfer, int(start[place // WARP_SIZE, 0]))
                     raise MisalignedAddress(
                         f"misaligned matrix: the {what} of `{transfer.site.text.split()[0]}` is no multiple of "
-                        f"{least} bytes",
+                        f"{least} bytes{where}",
+                        array=name,
+                        index=index,
                         reason="wmma needs a pointer that is a multiple of 32 bytes and a leading dimension that is "
                         "a multiple of 16 bytes.",
                         address=int(start[place // WARP_SIZE, 0]),
                         **self.chunk.where(transfer.site, place if lanes is None else int(lanes[place])),
                     )
         return base, stride
+
+    def _place(self, transfer: Transfer, address: int) -> tuple[str, str | None, int | None]:
+        """Where a matrix in global memory begins, for messages: in words, its array and the element."""
+        allocation = self.chunk.device.memory.find(address) if transfer.site.space == "global" else None
+        if allocation is None:
+            return "", None, None
+        place, index = of_array(allocation, address, transfer.item)
+        return f"; the matrix begins at {place.rstrip(',')}", allocation.name, index
 
     def _access(self, site, addresses: np.ndarray, who: np.ndarray, lanes, by_tiles: bool, values=None):
         """Load, or store `values`, with the lanes `who` of each warp of the group."""
