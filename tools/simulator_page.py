@@ -111,6 +111,8 @@ before them, and fences and releases for global memory. What it does not see:
   guard. `volatile_orders=False` takes no excuse, and the course's checks grade with it.
 - A store of the value that is there already is taken for harmless: try kernels on data that differ.
 - Accesses whose lanes reach into several arrays at once are not followed.
+- `__syncwarp` orders the whole warp, whatever its mask: that lanes 0 to 15 read what 16 to 31 wrote is not reported
+  after each half has met by itself.
 - What some lanes of a warp release, or several of them read, is partly put together: a race may be missed for that,
   but none is made up.
 
