@@ -438,3 +438,19 @@ class TestRecordings:
         for table in (whole, small, other):
             (last,) = (row for row in table["rows"] if row["name"] == "wgmma_persistent")
             assert abs(last["ratio_to_library"] - 1) < 0.02, "within the one or two percent by which runs differ"
+
+    def test_the_headers_give_the_profile(self):
+        profile = json.loads((hopper.FOLDER / "profile.json").read_text(encoding="utf-8"))
+        assert profile["device"].startswith("NVIDIA ")
+        row = {row["name"]: row for row in profile["rows"]}
+        # An mma.sync every second clock of a scheduler would be 100 % of this pipe.
+        rate = {name: found["mma.sync, %"] / 100 / 2 for name, found in row.items()}
+        text = {name: (hopper.FOLDER / STEPS[name].file).read_text().replace("\n// ", " ") for name in STEPS}
+        clocks = 1 / rate["4 mma_stages"], 1 / rate["mma_peak"]
+        assert "one mma.sync in {:.1f} clocks, mma_peak one in {:.1f};".format(*clocks) in text["mma_stages"]
+        for name, step in (("wmma_shared", "2 wmma_shared"), ("mma_swizzled", "3 mma_swizzled")):
+            assert f"{rate[step] / rate['mma_peak']:.2f} of the rate of mma_peak" in text[name]
+        assert f"busy for {row['2 wmma_shared']['L1 and shared, %']:.0f} % of the time" in text["wmma_shared"]
+        assert f"busy for {row['3 mma_swizzled']['L1 and shared, %']:.0f} % of the time" in text["mma_swizzled"]
+        share = rate["6 wgmma_persistent"] / rate["wgmma_peak"]
+        assert f"{share:.2f} of the rate a clock of wgmma_peak" in text["wgmma_persistent"]

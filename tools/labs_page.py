@@ -135,6 +135,9 @@ def section(name: str, lab: Lab) -> Iterator[str]:
     else:
         yield f"{recorded['device']}, {recorded['date']}."
         yield f"```text\n{lab.tables(recorded['values'])}\n```"
+        profile = ROOT / "kernels" / lab.topic / "profile.json"
+        if profile.exists():
+            yield from _profile(json.loads(profile.read_text(encoding="utf-8")))
     yield f"### Counters\n\n{_counters(name)}"
     yield "### Pictures"
     for cell in _pictures(name):
@@ -147,6 +150,17 @@ def section(name: str, lab: Lab) -> Iterator[str]:
     if name in TRIED:
         yield "### Tried as a newcomer"
         yield _table(["what did not work", "what was changed"], TRIED[name])
+
+
+def _profile(recorded: dict[str, Any]) -> Iterator[str]:
+    """What Nsight Compute says of the kernels at work, from a topic's profile.json."""
+    yield f"Under Nsight Compute ({recorded['device']}, {recorded['date']}; {recorded['launches']}):"
+    metrics = recorded["metrics"]
+    yield _table(
+        ["kernel", *metrics], [[row["name"], *(f"{row[key]:.3g}" for key in metrics)] for row in recorded["rows"]]
+    )
+    names = "; ".join(f"{key}: `{name}`" for key, name in metrics.items())
+    yield f"`{recorded['command']}`. {names}."
 
 
 def _table(heads: list[str], rows: Any) -> str:
