@@ -41,7 +41,8 @@ from warplab.grading.stand_ins import Notebook
 from warplab.grading.verdicts import BrokenCell, Verdict
 
 SEED_VARIABLE = "WARPLAB_GRADING_SEED"
-_RESPONSE_SECONDS = 5.0  # that an interrupted kernel has to show that it is there
+_RESPONSE_SECONDS = 5.0  # that a kernel whose time is over has to show that it is there
+_FLOOD_SECONDS = 30.0  # the same for one that was interrupted over its output, of which much is still under way
 _REASONS = {
     "ended": "The process of the notebook ended by itself. What it had defined was lost to the tests that came after.",
     "silent": "The process of the notebook did not stop when its time was over, and was ended.",
@@ -251,7 +252,7 @@ class TrustedExecute(Execute):
         finally:
             self.child_seconds += time.monotonic() - began
         stopped = self.ended is None and (self._timed_out or self._interrupted)
-        if stopped and not self._agent().responds(_RESPONSE_SECONDS):
+        if stopped and not self._agent().responds(_RESPONSE_SECONDS if self._timed_out else _FLOOD_SECONDS):
             self._end("timeout", "silent")
         cell.execution_count = self.code_cells_executed
         kept = [outputs.cleaned(output, self.code_cells_executed) for output in cell.outputs]
