@@ -14,11 +14,12 @@ _MEETING = (
 MEETING = Difference("shared_load_wavefronts", 0.004, _MEETING), Difference("shared_load_conflicts", 1, _MEETING)
 PREDICATED = Difference(
     "shared_copy",
-    math.inf,
+    0.5,
     "ptxas makes the copies within the loop depend on a predicate instead of a branch, and ncu counts those whose "
     "predicate is false, too, with as many passes as they have lanes or fewer: the copies that the last tiles along k "
     "do without.",
 )
+PREDICATED_LARGE = PREDICATED._replace(counters="shared_copy_wavefronts", within=0.9)  # of large tiles, few along k
 EDGES = Difference(
     "shared_copy_wavefronts",
     0.1,

@@ -8,7 +8,7 @@ import functools
 
 import numpy as np
 
-from kernels.copy_differences import EDGES, MEETING, NOT_COUNTED, PREDICATED
+from kernels.copy_differences import EDGES, MEETING, NOT_COUNTED, PREDICATED, PREDICATED_LARGE
 from kernels.tensor_core.steps import STEPS, StagesStep
 from kernels.tensor_core.tiles import DEPTH, Stages
 from warplab.ncu import Launch
@@ -59,7 +59,7 @@ def _of_sizes(step: StagesStep, sizes: Stages, what: str, dtype: str, arguments:
         arguments,
         sizes.shared_bytes,
         SECTION,
-        (NOT_COUNTED, PREDICATED, *MEETING),
+        (NOT_COUNTED, PREDICATED_LARGE, PREDICATED, *MEETING),
     )
 
 

@@ -124,7 +124,8 @@ def ladder(
     rounds: int = 8,
     runs: int = 3,
 ) -> dict[str, Any]:
-    """Steps at side³ with results of `dtype`, beside the libraries and the peaks of the tensor cores, all in turns.
+    """Steps at side³ with results of `dtype`, beside the libraries and the peaks of the tensor cores: in turns, but
+    for step 1.
 
     `peaks_tflops`: of wgmma and mma.sync on data at hand; empty on GPUs without wgmma.
     """
