@@ -43,19 +43,19 @@ record: setup ## the same, written to the recordings that notebooks show where n
 	@for lab in $(LABS); do $(BIN)/python -m kernels.$$lab.benchmark --record || exit $$?; done
 
 compare-ncu: setup ## the simulator's counters against Nsight Compute's (needs an NVIDIA GPU and ncu)
-	$(BIN)/python -m warplab.ncu
+	$(BIN)/python -m tools.ncu
 
 differential: setup ## 2,400 random kernels in the simulator against results recorded on an H100
 	$(BIN)/python -m tests.differential.compare
 
 bench-simulator: setup ## the simulator's speed against Numba's own
-	$(BIN)/python -m warplab.simulator_speed
+	$(BIN)/python -m tools.simulator_speed
 
 bench-grading: setup ## the grading of a class of 300, and its speed against nbgrader's own
-	$(BIN)/python -m tests.grading_speed
+	$(BIN)/python -m tools.grading_speed
 
 exercises: setup ## generate exercises/ from solutions/, as nbgrader does
-	$(BIN)/python -m warplab.checks.release
+	$(BIN)/python -m warplab.exercises.release
 
 notebooks: setup ## execute the notebooks and write their outputs
 	$(BIN)/python tools/execute_notebooks.py
