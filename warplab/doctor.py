@@ -362,7 +362,9 @@ def add_one_kernel(cuda):
 def run_numba_kernel() -> int:
     import numpy as np
 
-    from warplab import cuda
+    from warplab.dropin import choice
+
+    cuda = choice.load("cuda")
 
     x = cuda.to_device(np.arange(100, dtype=np.float32))
     cuda.jit(add_one_kernel(cuda))[4, 32](x)
@@ -372,7 +374,9 @@ def run_numba_kernel() -> int:
 def run_cuda_kernel() -> int:
     import numpy as np
 
-    from warplab import cp
+    from warplab.dropin import choice
+
+    cp = choice.load("cp")
 
     x = cp.asarray(np.arange(100, dtype=np.float32))
     kernel = cp.RawModule(code=CUDA_SOURCE).get_function("add_one")

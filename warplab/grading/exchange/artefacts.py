@@ -229,15 +229,13 @@ class _Decoder:
     def _g(self, parts: list, depth: int) -> Any:
         if len(parts) != 2 or type(parts[1]) is not list or parts[1][:1] != ["a"]:
             raise ArtefactError("an array of a device of unknown form")
+        from warplab.dropin import choice
+
         array = self._a(parts[1][1:], depth)
         if parts[0] == "cuda":
-            from warplab import cuda
-
-            return cuda.to_device(array)
+            return choice.load("cuda").to_device(array)
         if parts[0] == "cp":
-            from warplab import cp
-
-            return cp.asarray(array)
+            return choice.load("cp").asarray(array)
         raise ArtefactError("an array of an unknown device")
 
     def _numbers(self, dtype: Any, shape: tuple[int, ...], order: str, data: Any) -> np.ndarray:

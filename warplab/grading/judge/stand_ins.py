@@ -304,9 +304,9 @@ for _operation in _OPERATIONS.split():
 
 def _module(name: str) -> Any:
     if name in ("warplab.cuda", "warplab.cp"):
-        import warplab
+        from warplab.dropin import choice
 
-        return getattr(warplab, name.removeprefix("warplab."))
+        return choice.load(name.removeprefix("warplab."))
     return importlib.import_module(name)
 
 

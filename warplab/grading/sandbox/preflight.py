@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warplab.grading.sandbox.limits import Limits
+from warplab.paths import COURSE
 
 PROBE_LIMITS = Limits(
     wall_seconds=30, cpu_seconds=20, memory_bytes=1 << 30, processes=40, file_bytes=1 << 20, disk_bytes=8 << 20
@@ -56,7 +57,6 @@ def preflight(sandbox=None) -> list[Finding]:
     Under limits alone most of the findings do not hold; that is what they are for.
     """
     from warplab.grading.sandbox.isolation import Zygote, find
-    from warplab.paths import COURSE
 
     sandbox = sandbox or find()
     with contextlib.ExitStack() as stack:
@@ -154,10 +154,9 @@ def _files(header: dict) -> tuple[bool, str]:
 
 
 def _writes(header: dict) -> tuple[bool, str]:
-    import warplab
 
     folders = ["/", "/usr", "/etc", "/dev", "/var/tmp", "/run", "/proc/sys/kernel", header["folder"]]
-    folders += [sys.prefix, os.path.dirname(os.__file__), os.path.dirname(warplab.__file__)]
+    folders += [sys.prefix, os.path.dirname(os.__file__), str(COURSE / "warplab")]
     written = []
     for folder in folders:
         path = os.path.join(folder, f"warplab-probe-{os.getpid()}")

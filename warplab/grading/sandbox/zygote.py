@@ -376,7 +376,9 @@ def _warm_outputs() -> None:
 def _warm_compilers() -> None:
     import numpy as np
 
-    from warplab import cp, cuda
+    from warplab.dropin import choice
+
+    cp, cuda = choice.load("cp"), choice.load("cuda")
 
     @cuda.jit
     def add_one(x, y, n):

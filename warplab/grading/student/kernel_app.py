@@ -86,8 +86,8 @@ def run(header: dict, channels: list[int], ready: Callable[[], None]) -> None:
 
 def _integrate(shell) -> None:
     """What some modules do when a notebook imports them first: the zygote did, and had no notebook."""
-    import warplab
+    from warplab.dropin import magic
 
-    warplab.load_ipython_extension(shell)
+    magic.register(shell)
     if "matplotlib_inline.backend_inline" in sys.modules:
         sys.modules["matplotlib_inline.backend_inline"]._enable_matplotlib_integration()
