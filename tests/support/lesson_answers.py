@@ -226,10 +226,10 @@ ANSWERS = {
             },
         ),
         "your-turn-shift": Answers(
-            "sectors_a_request = 5",
+            "sectors_per_request = 5",
             {
-                "sectors_a_request = 4": "4: the profile says something else",
-                "sectors_a_request = 33": "33: the profile says something else",
+                "sectors_per_request = 4": "4: the profile says something else",
+                "sectors_per_request = 33": "33: the profile says something else",
             },
         ),
     },
