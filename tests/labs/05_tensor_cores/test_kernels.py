@@ -18,7 +18,7 @@ from tests.support.matrix_products import guarded
 from tests.support.tensor_products import operands, within
 from warplab import cp, profile
 from warplab.bench.recordings import Measurement, MissingRecording
-from warplab.compile import compilers
+from warplab.compile import headers
 from warplab.hardware import backend
 from warplab.launch import resources
 from warplab.launch.kernel_source import CudaSource
@@ -216,7 +216,7 @@ def test_copies_past_the_l1_cache_to_padded_rows_take_more_passes():
     a, b = (cp.asarray(x) for x in operands(*WHOLE))
     source = STEPS["wmma_shared"].source.replace("cp.async.ca", "cp.async.cg")
     entry = "tensor_core_wmma_shared<float>"
-    folders = (f"-I{folder}" for folder in compilers.include_folders())
+    folders = (f"-I{folder}" for folder in headers.include_folders())
     module = cp.RawModule(code=source, options=("-std=c++17", *folders), name_expressions=(entry,))
     step = STEPS["wmma_shared"]
     with profile() as p:
@@ -440,7 +440,7 @@ class TestRecordings:
             assert quoted in text, quoted
         for table in (whole, small, other):
             (last,) = (row for row in table["rows"] if row["name"] == "wgmma_persistent")
-            assert abs(last["ratio_to_library"] - 1) < 0.02, "within the one or two percent by which runs differ"
+            assert abs(last["ratio_to_library"] - 1) < 0.02, "within the one or two per cent by which runs differ"
 
     def test_the_headers_give_the_profile(self):
         profile = json.loads((hopper.FOLDER / "profile.json").read_text(encoding="utf-8"))
