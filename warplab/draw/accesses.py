@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from warplab.launch.reading import one_launch
-from warplab.simulator.count.counters import SECTOR_BYTES, WARP_SIZE, Access, LaunchProfile
+from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
+from warplab.simulator.count.counters import Access, LaunchProfile
 from warplab.text.tables import count
 
 USED, UNUSED = "#DCE9F5", "#F7DCA8"

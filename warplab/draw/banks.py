@@ -12,7 +12,8 @@ from matplotlib.patches import Patch, Rectangle
 
 from warplab.draw.accesses import FONT
 from warplab.launch.reading import one_launch
-from warplab.simulator.count.counters import WARP_SIZE, LaunchProfile
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.count.counters import LaunchProfile
 
 BANKS, WORD_BYTES = 32, 4
 GRID, PLAIN = "#E4E4E4", "#0072B2"

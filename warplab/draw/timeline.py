@@ -15,7 +15,8 @@ from matplotlib.ticker import MaxNLocator
 
 from warplab.draw.accesses import FONT
 from warplab.launch.reading import one_launch, shorten, source_lines
-from warplab.simulator.count.counters import WARP_SIZE, LaunchProfile
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.count.warp_steps import Step
 from warplab.simulator.errors import SimulatorError
 from warplab.text.tables import count, percent

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
+
 if TYPE_CHECKING:
     from warplab.simulator.count.warp_steps import StepTrace
 
 Place = tuple[str, int]  # file and line
-
-WARP_SIZE = 32
-SECTOR_BYTES = 32
 
 
 class Counter(NamedTuple):
