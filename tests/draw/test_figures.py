@@ -16,7 +16,7 @@ from nbclient import NotebookClient
 
 from tests.support.synthetic_profiles import FILE, Session, access, launch_of, sectors_of, vector_multiply
 from warplab import simulator
-from warplab.compile import compilers
+from warplab.compile import nvrtc
 from warplab.draw.accesses import OP_COLOURS, UNUSED, USED, draw_accesses
 from warplab.draw.grid import draw_grid
 from warplab.draw.heat_map import heat_map
@@ -45,7 +45,7 @@ extern "C" __global__ void vectors(const float4 *a, const float4 *b, float4 *out
 
 @pytest.fixture(scope="module")
 def program():
-    return simulator.load(compilers.compile_cuda(CODE, name="test.cu"), {"test.cu": CODE})
+    return simulator.load(nvrtc.compile_cuda(CODE, name="test.cu"), {"test.cu": CODE})
 
 
 def simulated(program, kernel: str, n: int, grid: int, block: int):

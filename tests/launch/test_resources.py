@@ -5,12 +5,12 @@ import pytest
 from numba import float32
 from numba import types as numba_types
 
-from warplab.compile.compilers import CompileError
-from warplab.compile.errors import ArgumentError
+from warplab.compile.errors import CompileError
 from warplab.dropin import numba_cuda as cuda
 from warplab.hardware import cards, occupancy
 from warplab.hardware.cards import CARDS
 from warplab.launch import resources
+from warplab.launch.errors import ArgumentError
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.report import profile_report

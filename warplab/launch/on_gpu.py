@@ -14,11 +14,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warplab.compile.compilers import CompileError
-from warplab.compile.errors import ArgumentError
+from warplab.compile.errors import CompileError
 from warplab.launch import profiling
 from warplab.launch import simulate as _kernel
 from warplab.launch.dimensions import dimensions
+from warplab.launch.errors import ArgumentError
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.stream_delay import hold_stream
 from warplab.simulator import InstructionLimit, LaunchProfile, UnsupportedInstruction

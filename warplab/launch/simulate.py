@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from warplab import simulator
-from warplab.compile.errors import short_traceback
+from warplab.compile.short_traceback import short_traceback
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.dimensions import dimensions
 from warplab.launch.kernel_source import Assemble, Source, source_of

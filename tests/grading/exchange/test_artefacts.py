@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from warplab import checks
-from warplab.compile.compilers import compile_cuda
+from warplab.compile.nvrtc import compile_cuda
 from warplab.grading.exchange import artefacts, numba_types
-from warplab.grading.exchange.artefacts import ArtefactError, Limits
+from warplab.grading.exchange.artefacts import ArtefactError, ArtefactLimits
 from warplab.grading.judge import stand_ins
 from warplab.grading.student import agent
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_handed_over(value, message):
 
 
 def test_limits_hold_on_both_sides():
-    small = Limits(bytes=1000, items=50, depth=3, text=4000)
+    small = ArtefactLimits(bytes=1000, items=50, depth=3, text=4000)
     deep = [[[[[]]]]]
     for value in (np.zeros(1001, np.int8), "x" * 1001, [0] * 51, deep, [b"1" * 600, b"2" * 600]):
         with pytest.raises(ArtefactError):

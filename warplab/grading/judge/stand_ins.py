@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 from warplab import simulator
 from warplab.checks.errors import CheckFailed
 from warplab.compile import cuda_signature
-from warplab.compile.errors import ArgumentError
 from warplab.grading.exchange import artefacts, numba_types
 from warplab.grading.exchange.artefacts import ArtefactError, clean_text
 from warplab.grading.student.agent import MAX_MESSAGE, PUBLIC_MODULES
 from warplab.launch import profiling
 from warplab.launch.dimensions import dimensions
+from warplab.launch.errors import ArgumentError
 from warplab.launch.kernel_source import Bound, bind_cuda, bind_numba, numba_signature
 from warplab.launch.numba_arguments import short_type
 from warplab.launch.simulate import simulate
