@@ -16,10 +16,7 @@ from warplab.compile.source_files import label_files, shared_array_names
 from warplab.launch import cuda_arguments, numba_arguments
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.errors import ArgumentError
-
-# Translates to machine code for an architecture: the assembler's report and the kernel's name in it.
-Assemble = Callable[[int], tuple[str, str]]
-
+from warplab.launch.launch_record import Assemble
 
 # What `bind` gives: entry, bytes of each parameter, `assemble`.
 Bound = tuple[simulator.Entry, list[bytes], Assemble]
