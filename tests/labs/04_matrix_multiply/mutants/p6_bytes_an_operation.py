@@ -1,6 +1,6 @@
 # problem: roof
 # loses: roof-intensity
-# reason: the error differs|returns a wrong value
+# reason: the error differs|returns the wrong value
 
 import math
 

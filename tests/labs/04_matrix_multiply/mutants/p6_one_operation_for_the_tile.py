@@ -1,6 +1,6 @@
 # problem: roof
 # loses: roof-tile
-# reason: returns a wrong value
+# reason: returns the wrong value
 
 import math
 

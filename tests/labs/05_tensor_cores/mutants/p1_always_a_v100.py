@@ -1,6 +1,6 @@
 # problem: peaks
 # loses: peaks-tflops
-# reason: returns a wrong value(.|\n)*expected  1.0
+# reason: returns the wrong value(.|\n)*expected  1.0
 
 
 def peak(sms, cores, fmas, mhz):

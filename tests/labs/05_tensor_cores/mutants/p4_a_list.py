@@ -1,6 +1,6 @@
 # problem: sums
 # loses: sums-half, sums-float
-# reason: is no dict
+# reason: is not a dict
 
 import math
 

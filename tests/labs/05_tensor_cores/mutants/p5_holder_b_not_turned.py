@@ -1,6 +1,6 @@
 # problem: holder
 # loses: holder-ab
-# reason: place returns a wrong value(.|\n)*operand='B'
+# reason: place returns the wrong value(.|\n)*operand='B'
 
 
 def place(operand, lane, i):

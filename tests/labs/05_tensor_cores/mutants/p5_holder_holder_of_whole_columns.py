@@ -1,6 +1,6 @@
 # problem: holder
 # loses: holder-lane
-# reason: holder returns a wrong value
+# reason: holder returns the wrong value
 
 
 def place(operand, lane, i):
