@@ -322,7 +322,7 @@ def test_a_table_of_examples_is_one_request():
     double = talk.fetch("double")
     checks.examples(double, [({"x": float(k)}, 2.0 * k) for k in range(50)])
     assert talk.requests == 2
-    with pytest.raises(checks.CheckFailed, match="returns a wrong value") as caught:
+    with pytest.raises(checks.CheckFailed, match="returns the wrong value") as caught:
         checks.function(double, lambda x: 3 * x, lambda rng: {"x": float(rng.uniform(1, 2))})
     assert caught.value.kind == "wrong result"
 
