@@ -55,7 +55,7 @@ bench-grading: setup ## the grading of a class of 300, and its speed against nbg
 	$(BIN)/python -m tools.grading_speed
 
 exercises: setup ## generate exercises/ from solutions/, as nbgrader does
-	$(BIN)/python -m warplab.exercises.release
+	$(BIN)/python -m tools.release_exercises
 
 notebooks: setup ## execute the notebooks and write their outputs
 	$(BIN)/python tools/execute_notebooks.py
