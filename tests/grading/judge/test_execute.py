@@ -248,7 +248,7 @@ def test_partial_credit_and_output(zygotes):
 def test_a_wrong_magic_says_what_is_wrong(zygotes):
     graded = Cells().student("%%cuda\nwhat is this").student("%%cude\nint x;").run(zygotes)
     no_kernel, unknown = (str(cell.outputs) for cell in graded.notebook.cells[1:])
-    assert "the cell has no kernel: write extern" in no_kernel
+    assert "the cell has no kernel; write extern" in no_kernel
     assert "%%cude` not found" in unknown
     assert "showtraceback" not in graded.everything()
 
