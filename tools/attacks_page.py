@@ -32,7 +32,7 @@ from tests.support.attack_harness import (  # noqa: E402
     Listener,
     Target,
     attacks,
-    autograde_as_it_comes,
+    autograde_by_stock_nbgrader,
     grade,
     left_behind,
     seen,
@@ -116,7 +116,7 @@ def attempt() -> dict[str, Any]:
         chosen = [attack for attack in every if attack.stock is not None]
         target = Target(Path(folder), without_kernel=True)
         target.hand_in_all(chosen)
-        autograde_as_it_comes(target)
+        autograde_by_stock_nbgrader(target)
         found["stock"] = {attack.name: _plain(stock_seen(target, attack)) for attack in chosen}
     return found
 

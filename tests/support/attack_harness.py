@@ -1,20 +1,21 @@
-"""The attacks of tests/grading/attacks: an assignment to attack, a class of hostile and honest students, and what they got.
+"""The attacks of tests/grading/attacks: an assignment to attack, a class of hostile and honest students, the results.
 
-Each file of tests/grading/attacks/GROUP is a submission. Header lines say what it tries and what must come of it:
+Each file of tests/grading/attacks/GROUP is a submission. Its header says what it tries and what must come of it:
 
     # tries: one sentence
     # expects: STATUS and points of the four tests
-    # word: a regex that is found in the reason or the notes (default: anything)
-    # stock: points of the first three tests under nbgrader as it comes; "none" where it has no score, "got" where the
-    #        attack gets what it is after, "shown" where hidden arguments stand in its outputs. Without: not run there.
-    # limits: as "expects", for the grader without bubblewrap, where that differs; "got" as above
-    # tight: less memory, processes and output than usual, so that the attack is quick: "yes"; if its verdict is about
-    #        time, less of that, too: "cell 2" or "notebook 4", seconds. An answer before that needs a wide limit.
+    # word: a regex found in the reason or the notes (default: anything)
+    # stock: points of the first three tests under stock nbgrader; "none" if it has no score, "got" if the attack gets
+    #        what it is after, "shown" if its outputs contain hidden arguments. Without this line it is not run there.
+    # limits: as "expects", for root without bubblewrap, if that differs; "got" as above
+    # tight: "yes" gives less memory, processes and output than usual, so that the attack is quick. If its verdict is
+    #        about time, "cell 4" or "notebook 8" also gives less time, in seconds. Honest cells must fit into it.
     # edit: a function of edits.py
 
-Then cells, in percent format: the text before the first mark answers "double", others say which cell they answer, or
-are the student's "own" at the end. An attack on something else than points prints GOT and what it got, or TRIED.
-@COURSE@, @PORT@, @NAME@ are the grading machine's folder of the course, a port it listens on, and the assignment.
+Cells follow in percent format. The text before the first mark answers "double"; a mark names the cell that the text
+answers, or "own" for a cell of the student's at the end. An attack on something other than points prints GOT and what
+it got, or TRIED. @COURSE@, @PORT@, @NAME@ stand for the grading machine's folder of the course, a port that it listens
+on, and the assignment.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ import secrets
 import shutil
 import socket
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,6 +42,7 @@ from nbgrader.converters.base import NbGraderException
 from tests.grading.attacks import edits
 from tests.support.class_harness import hand_in, scores, tiny_cell
 from tests.support.exercise_harness import cells_by_id, is_grade
+from tests.support.waiting import HANG, until
 from warplab.exercises import release
 from warplab.grading.course import feedback
 from warplab.grading.course.coordinator import Grading
@@ -68,7 +69,7 @@ RIGHT = {
 
 @dataclass(frozen=True)
 class Expected:
-    """`scores`: of the tests; None where there is none. `flags`: "got", "shown"."""
+    """The outcome of an attack. `scores`: of the tests, None if there is none. `flags`: "got", "shown"."""
 
     status: str
     scores: tuple[float, ...] | None
@@ -103,6 +104,7 @@ class Attack:
 
     @property
     def prints(self) -> bool:
+        """Return whether it says that it ran."""
         return any("TRIED" in text for text in self.cells.values())
 
 
@@ -139,8 +141,10 @@ def _read(path: Path) -> Attack:
 
 @dataclass
 class Target:
-    """A course under attack. `canary` stands in hidden tests only, `argument` is given to a function by one, `seed` is
-    the course's secret. `without_kernel`: as stock nbgrader grades it, whose kernels need not import the course.
+    """A course under attack.
+
+    `canary`: text that is in hidden tests only. `argument`: what a hidden test passes to a function. `seed`: the
+    course's secret. `without_kernel`: leave out the kernel, for stock nbgrader, whose kernels need not import the course.
     """
 
     root: Path
@@ -217,7 +221,7 @@ class Target:
         return tuple(name for name in RIGHT if name in cells_by_id(self.release))
 
     def hand_in(self, student: str, answers: dict[str, str], edit: str = "") -> None:
-        """A submission; what `answers` does not name is answered wrong."""
+        """Hand in a submission. Cells that `answers` does not name are answered wrong."""
         notebook = nbformat.from_dict(self.release)
         cells = cells_by_id(notebook)
         for name in self.given:
@@ -236,7 +240,7 @@ class Target:
         return text.replace("@COURSE@", str(self.root)).replace("@PORT@", str(self.port)).replace("@NAME@", NAME)
 
     def hand_in_all(self, chosen: Iterable[Attack]) -> None:
-        """The attacks, and three honest students: one right, and two wrong, of whom one is an attacker's friend."""
+        """Hand in the attacks and three honest submissions: one right, two wrong, one of these an attacker's friend."""
         for attack in chosen:
             self.hand_in(attack.student, attack.cells, attack.edit)
         self.hand_in("honest-right", RIGHT)
@@ -254,7 +258,7 @@ class Target:
         return {student: tuple(values) for student, values in scores(self.root, NAME).items()}
 
     def outputs(self, student: str, tests: bool = True) -> str:
-        """All text that the student's cells put out, and the tests if they count."""
+        """Return the text of all outputs of the student's cells, and of the tests if wanted."""
         path = self.root / "grading" / "autograded" / student / NAME / f"{NAME}.ipynb"
         if not path.exists():
             return ""
@@ -262,7 +266,7 @@ class Target:
         return "\n".join(_texts(cell.get("outputs", [])) for cell in cells if tests or not is_grade(cell))
 
     def shown(self, student: str) -> bytes:
-        """Every byte of what is returned to the student."""
+        """Return every byte that the student gets back."""
         folder = self.root / "grading" / "feedback" / student
         return b"\n".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
@@ -278,7 +282,7 @@ def _texts(value: Any) -> str:
 
 
 class Tightened:
-    """An executor whose jobs of some students have tight limits."""
+    """An executor that gives some students' jobs tight limits."""
 
     def __init__(self, executor: Executor, chosen: Iterable[Attack]) -> None:
         self._executor = executor
@@ -297,7 +301,7 @@ class Tightened:
 
 
 def grade(target: Target, chosen: Iterable[Attack], executor: Executor) -> dict[str, dict[str, Any]]:
-    """Grade the class and make its feedback. Returns what the ledger says of each student."""
+    """Grade the class and make its feedback. Return student -> result in the ledger."""
     course = Course(target.root)
     assignment = course.assignment(NAME)
     with _environment("WARPLAB_GRADING_SEED", target.seed), Ledger(course.grading / "ledger") as ledger:
@@ -327,7 +331,7 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 @dataclass
 class Listener:
-    """A port of this machine and an abstract socket; `heard`: what was sent there."""
+    """A port of this machine and an abstract socket. `heard`: what was sent to them."""
 
     port: int = 0
     heard: list[bytes] = field(default_factory=list)
@@ -355,7 +359,7 @@ class Listener:
 
 
 def left_behind() -> list[int]:
-    """Processes that call themselves an attack's."""
+    """Return processes whose name says that an attack started them."""
     found = []
     for path in Path("/proc").glob("[0-9]*/comm"):
         with contextlib.suppress(OSError):
@@ -365,7 +369,7 @@ def left_behind() -> list[int]:
 
 
 def seen(target: Target, attack: Attack, record: dict[str, Any]) -> Expected:
-    """What came of one attack that the grader graded."""
+    """Return what came of an attack that the grader graded."""
     flags = set()
     if re.search(r"^GOT", target.outputs(attack.student), re.MULTILINE):
         flags.add("got")
@@ -378,30 +382,29 @@ def told(record: dict[str, Any]) -> str:
     return json.dumps([record["reason"], *record["notes"]])
 
 
-# -- nbgrader as it comes ----------------------------------------------------------------------------------------
+# -- stock nbgrader ----------------------------------------------------------------------------------------------
 
 
-def autograde_as_it_comes(target: Target) -> None:
-    """`nbgrader autograde` with nbgrader's own preprocessors, then time for what was left behind."""
+def autograde_by_stock_nbgrader(target: Target) -> None:
+    """Run `nbgrader autograde` with nbgrader's own preprocessors, then give processes left behind time to act."""
     course = Course(target.root)
     course.config.pop("Autograde")
-    course.config.Execute.timeout = 30
+    course.config.Execute.timeout = int(HANG)
     course.directory.assignment_id = NAME
     with _environment("WARPLAB_GRADING_SEED", target.seed):
         GenerateAssignment(coursedir=course.directory, config=course.config).start()
-        # Some submissions give it no score, and then it fails after the others are done.
+        # It gives some submissions no score, and then fails after the others are done.
         with contextlib.suppress(NbGraderException):
             Autograde(coursedir=course.directory, config=course.config).start()
-    deadline = time.monotonic() + 30
-    while target.scores()["honest-friend"] == (0.0, 0.0, 0.0) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    if (target.root / "grading" / "submitted" / "tamper-gradebook").exists():
+        until(lambda: target.scores()["honest-friend"] != (0.0, 0.0, 0.0), "the attack on the gradebook")
 
 
 def stock_seen(target: Target, attack: Attack) -> Expected:
-    """What came of one attack under nbgrader as it comes."""
+    """Return what came of an attack under stock nbgrader."""
     outputs = target.outputs(attack.student)
     flags = {"got"} if re.search(r"^GOT", outputs, re.MULTILINE) else set()
-    if target.argument in target.outputs(attack.student, tests=False):  # its feedback shows that
+    if target.argument in target.outputs(attack.student, tests=False):  # which its feedback shows
         flags.add("shown")
     given = target.scores().get(attack.student)
     return Expected("graded", None if given is None or None in given else given, frozenset(flags))

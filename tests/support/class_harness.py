@@ -24,7 +24,7 @@ CANARY = "hidden_canary_7411"
 
 
 def tiny_cell(name: str, source: str, points: int | None = None, **kind: bool) -> NotebookNode:
-    """A cell of the exercise; `kind`: grade, solution, locked."""
+    """Return a cell of the exercise. `kind`: grade, solution, locked."""
     metadata = {
         "grade_id": name,
         "schema_version": 3,
@@ -40,7 +40,7 @@ def tiny_cell(name: str, source: str, points: int | None = None, **kind: bool) -
 
 
 def tiny_source() -> NotebookNode:
-    """The instructor's notebook: 3 points for two tests, both with a hidden part."""
+    """Return the instructor's notebook: 3 points for two tests, both with a hidden part."""
     hidden = "### BEGIN HIDDEN TESTS\n{}\n### END HIDDEN TESTS"
     first = "assert double(2) == 4\n" + hidden.format(f"{CANARY} = 21\nassert double({CANARY}) == 42")
     # It uses a name of the setup cell and one of the first test.
@@ -60,7 +60,7 @@ def tiny_source() -> NotebookNode:
 
 
 def tiny_course(root: Path, *settings: str) -> Path:
-    """A course with the tiny assignment; `settings`: more lines of nbgrader_config.py."""
+    """Make a course with the tiny assignment. `settings`: more lines of nbgrader_config.py."""
     folder = root / "solutions" / TINY
     folder.mkdir(parents=True)
     nbformat.write(tiny_source(), folder / f"{TINY}.ipynb")
@@ -70,12 +70,12 @@ def tiny_course(root: Path, *settings: str) -> Path:
 
 
 def tiny_release(root: Path) -> NotebookNode:
-    """What a student of the tiny course starts from."""
+    """Return what a student of the tiny course starts from."""
     return nbformat.reads(release.release_text(root / "solutions" / TINY / f"{TINY}.ipynb"), as_version=4)
 
 
 def hand_in(root: Path, student: str, notebook: NotebookNode | bytes, assignment: str = TINY, when: str = "") -> Path:
-    """Put a submission where nbgrader collects it. `when`: for timestamp.txt."""
+    """Put a submission where nbgrader's collect puts it. `when`: for timestamp.txt."""
     folder = root / "grading" / "submitted" / student / assignment
     folder.mkdir(parents=True, exist_ok=True)
     content = notebook if isinstance(notebook, bytes) else nbformat.writes(notebook).encode()
@@ -86,7 +86,7 @@ def hand_in(root: Path, student: str, notebook: NotebookNode | bytes, assignment
 
 
 def answered(root: Path, answer: str, edit: Callable[[NotebookNode], None] | None = None) -> NotebookNode:
-    """The tiny release with an answer in it, changed by `edit`."""
+    """Return the tiny release with an answer in it, changed by `edit`."""
     notebook = tiny_release(root)
     cells_by_id(notebook)["double"].source = answer
     if edit is not None:
@@ -95,7 +95,7 @@ def answered(root: Path, answer: str, edit: Callable[[NotebookNode], None] | Non
 
 
 def gradebook(root: Path) -> dict[str, Any]:
-    """All that the gradebook says of submissions, without the ids that nbgrader draws."""
+    """Return the gradebook's data on submissions, without the ids that nbgrader draws."""
     path = root / "grading" / "gradebook.db"
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
         submissions = database.execute(
@@ -119,7 +119,7 @@ def gradebook(root: Path) -> dict[str, Any]:
 
 
 def scores(root: Path, assignment: str = TINY) -> dict[str, list[float | None]]:
-    """Student -> automatic score of each test cell, in order of their names."""
+    """Return student -> automatic score of each test cell, in order of their names."""
     return {
         name.partition("/")[2]: [grade[1] for grade in grades]
         for name, (_, _, grades, _) in gradebook(root).items()
@@ -129,8 +129,10 @@ def scores(root: Path, assignment: str = TINY) -> dict[str, list[float | None]]:
 
 @dataclass(frozen=True)
 class Student:
-    """A generated student of exercise 01. `answers`: answer cell -> what stands in it: "solution", "blank", or the name
-    of a mutant. `expected`: test cell -> points. `hostile`: what was done beyond answering, of HOSTILE, or "".
+    """A generated student of exercise 01.
+
+    `answers`: answer cell -> "solution", "blank", or the name of a mutant. `expected`: test cell -> points. `hostile`:
+    the attack, one of HOSTILE, or "".
     """
 
     name: str
@@ -140,8 +142,8 @@ class Student:
     status: str
 
 
-# Attacks without a wait: name -> (a cell of the student's own, is it the first cell?, status). None changes a point:
-# what is tested before a process ends counts. tests/grading/attacks has those that are after one test, or take their time.
+# Attacks without a wait: name -> (a cell of the student's own, is it the first cell?, status). None changes a point,
+# because what is tested before a process ends counts. tests/grading/attacks has the others.
 HOSTILE = {
     "patches": (
         "import numpy.testing, warplab.checks\n"
@@ -179,8 +181,8 @@ def generated_class(
 ) -> list[Student]:
     """Make `root` a course in which `count` students have handed in `topic`, with the score that each must get.
 
-    Of the answers about half are the solution, a tenth blank, the others wrong answers of tests/mutants/. The part
-    `hostile` of the students attacks, too, in all ways of HOSTILE in turn.
+    About half of the answers are the solution, a tenth are blank, the others are the topic's mutants. The fraction
+    `hostile` of the students also attacks, in all ways of HOSTILE in turn.
     """
     rng = random.Random(seed)
     root.mkdir(parents=True, exist_ok=True)
@@ -217,7 +219,7 @@ def generated_class(
 
 
 def _attack(notebook: NotebookNode, name: str) -> str:
-    """Add an attack of HOSTILE to a submission. Returns the status that it must get."""
+    """Add an attack of HOSTILE to a submission. Return the status that it must get."""
     text, first, status = HOSTILE[name]
     if text:
         notebook.cells.insert(0 if first else len(notebook.cells), nbformat.v4.new_code_cell(text))

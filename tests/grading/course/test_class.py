@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 import nbformat
 import pytest
+from distributed import Client
 from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde
 
@@ -33,10 +33,12 @@ from tests.support.class_harness import (
     tiny_release,
 )
 from tests.support.exercise_harness import cells_by_id
+from tests.support.waiting import HANG, until
 from warplab.grading.course import grade_command
 from warplab.grading.course.ledger import records
 from warplab.grading.course.nbgrader_course import Course
 from warplab.grading.course.workers import DaskWorkers, NoJudge
+from warplab.grading.sandbox.processes import descendants, is_running, processes
 from warplab.paths import COURSE
 
 WRONG = "def double(x):\n    return x"
@@ -78,7 +80,7 @@ EXPECTED = {
 
 
 def all_kinds(root: Path) -> Path:
-    """A tiny course in which each kind of submission was handed in."""
+    """Make a tiny course in which each kind of submission was handed in."""
     course = tiny_course(root)
 
     def submit(student, answer=RIGHT, edit=None):
@@ -139,7 +141,7 @@ FEW = ("edited-wrong", "exits", "half", "missing", "moved", "right", "wrong")
 
 
 def some_kinds(root: Path, students: tuple[str, ...] = SOME) -> Path:
-    """The same with fewer students, for tests whose subject is not the submissions."""
+    """Make the same course with fewer students, for tests that are not about the submissions."""
     course = all_kinds(root)
     for folder in (course / "grading" / "submitted").iterdir():
         if folder.name not in students:
@@ -198,7 +200,7 @@ def test_every_kind_of_submission_gets_its_score_and_a_reason(tmp_path, capsys):
 
 @contextmanager
 def grading(course: Path, *arguments: str) -> Iterator[subprocess.Popen]:
-    """The command in a process of its own; none of its processes is left afterwards."""
+    """Run the command in a process of its own, of which nothing is left afterwards."""
     command = [sys.executable, "-m", "warplab", "grade", TINY, "--course", str(course), "--no-feedback", *arguments]
     process = subprocess.Popen(command, cwd=COURSE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
@@ -210,45 +212,26 @@ def grading(course: Path, *arguments: str) -> Iterator[subprocess.Popen]:
 
 
 def wait_for_results(course: Path, count: int, process: subprocess.Popen) -> None:
-    """Until the ledger holds that many results by judges."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        there = (course / "grading" / "ledger" / "ledger.jsonl").exists()
-        if there and sum(record["sandbox"] != "" for record in results(course).values()) >= count:
-            return
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.02)
-    raise AssertionError("no results")
+    """Wait until the ledger holds that many results by judges."""
 
-
-def below(pid: int) -> set[int]:
-    """Processes that a process started, and theirs."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except (OSError, IndexError):
-                continue
-    found, size = {pid}, 0
-    while size != len(found):
-        size = len(found)
-        found |= {child for child, parent in parents.items() if parent in found}
-    return found - {pid}
-
-
-def assert_all_end(pids: set[int]) -> None:
-    deadline = time.monotonic() + 15
-    while left := {pid for pid in pids if alive(pid)}:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.05)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
+    def there() -> bool:
+        ended = process.poll() is not None
+        begun = (course / "grading" / "ledger" / "ledger.jsonl").exists()
+        if begun and sum(record["sandbox"] != "" for record in results(course).values()) >= count:
+            return True
+        assert not ended, process.communicate()[0]
         return False
+
+    until(there, f"{count} results")
+
+
+def below(pid: int) -> list[int]:
+    """Return the processes that a process started, and theirs."""
+    return descendants(pid, processes())
+
+
+def wait_until_all_end(pids: list[int]) -> None:
+    until(lambda: not any(is_running(pid) for pid in pids), f"the end of {pids}")
 
 
 def test_a_killed_grading_goes_on_and_leaves_no_process(tmp_path):
@@ -259,20 +242,25 @@ def test_a_killed_grading_goes_on_and_leaves_no_process(tmp_path):
         assert len(started) >= 4  # two judges, and below each a sandbox
         process.kill()
         process.wait()
-        assert_all_end(started)
+        wait_until_all_end(started)
     before = results(course)
     assert 3 <= len(before) < len(handed_in(course))
-    with grading(course, "--workers", "2") as process:
-        output, _ = process.communicate(timeout=200)
+    grade_the_rest(course, before)
+
+
+def grade_the_rest(course: Path, before: dict[str, dict]) -> None:
+    """Grade again with one judge; `before`: results in the ledger, which must not be graded twice."""
+    with grading(course, "--workers", "1") as process:
+        output, _ = process.communicate(timeout=HANG)
         assert process.returncode == 0, output
     assert_as_expected(course)
     again = [record["number"] for record in results(course).values() if record["student"] in before]
-    assert sorted(again) == sorted(record["number"] for record in before.values())  # not graded twice
+    assert sorted(again) == sorted(record["number"] for record in before.values())
 
 
 @contextmanager
 def cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.Popen]]]:
-    """Address of a dask scheduler, and the processes: the scheduler's, then the workers'."""
+    """Start a dask cluster. Yields the scheduler's address and the processes, the scheduler first."""
     file = folder / "scheduler.json"
     options = ["--scheduler-file", str(file)]
     local = ["--host", "127.0.0.1", "--no-dashboard"]
@@ -286,11 +274,11 @@ def cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.P
         for name, *rest in commands
     ]
     try:
-        deadline = time.monotonic() + 60
-        while not file.exists() or not file.read_text().endswith("}"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        yield json.loads(file.read_text())["address"], parts
+        until(lambda: file.exists() and file.read_text().endswith("}"), "the scheduler")
+        address = json.loads(file.read_text())["address"]
+        with Client(address, timeout=HANG, set_as_default=False) as client:
+            client.wait_for_workers(workers, timeout=HANG)
+        yield address, parts
     finally:
         for part in parts:
             part.kill()
@@ -306,8 +294,8 @@ def test_a_cluster_gives_the_same_scores_though_a_worker_is_killed(tmp_path):
         judges = below(victim.pid)
         victim.kill()
         victim.wait()
-        assert_all_end(judges)
-        output, _ = process.communicate(timeout=200)
+        wait_until_all_end(judges)
+        output, _ = process.communicate(timeout=HANG)
         assert process.returncode == 0, output
     assert_as_expected(course)
 
@@ -319,19 +307,14 @@ def test_a_grading_whose_scheduler_ends_says_so_and_goes_on_from_the_ledger(tmp_
             wait_for_results(course, 2, process)
             judges = below(parts[1].pid)
             parts[0].kill()
-            output, _ = process.communicate(timeout=100)
+            output, _ = process.communicate(timeout=HANG)
         assert process.returncode == 2, output
         said = [line for line in output.splitlines() if not re.match(rf"{TINY}: |\d+/\d+ graded", line)]
         assert said == [f"error: the scheduler at {address} was lost; restart it and run the same command again"]
         before = results(course)
         assert 2 <= len(before) < len(handed_in(course))
-    assert_all_end(judges)
-    with grading(course, "--workers", "2") as process:
-        output, _ = process.communicate(timeout=200)
-        assert process.returncode == 0, output
-    assert_as_expected(course)
-    again = [record["number"] for record in results(course).values() if record["student"] in before]
-    assert sorted(again) == sorted(record["number"] for record in before.values())  # not graded twice
+    wait_until_all_end(judges)
+    grade_the_rest(course, before)
 
 
 def test_a_scheduler_that_is_not_there_is_named(tmp_path):

@@ -1,26 +1,26 @@
-"""Judges that end, hang, grow or do not start: stand-ins for them, so that this is quick."""
+"""Judges that end, hang, grow or do not start. Stand-ins play them, which is quick."""
 
 from __future__ import annotations
 
 import dataclasses
 import sys
-import time
-from pathlib import Path
 
 import distributed
 import nbformat
 import pytest
 
 from tests.support.class_harness import TINY, tiny_source
+from tests.support.waiting import HANG
 from warplab.grading.course import workers
 from warplab.grading.course.workers import DaskWorkers, JudgeProcess, LocalWorkers, NoJudge
 from warplab.grading.judge.execute import TrustedExecute
 from warplab.grading.judge.jobs import Job, Key, Result
 from warplab.grading.judge.judge import Judge
 from warplab.grading.sandbox.limits import SubmissionLimits
+from warplab.grading.sandbox.processes import is_running
 from warplab.simulator import SimulatorFailure
 
-# A judge without nbgrader: it says that it is ready, and answers each job after `act` with full marks.
+# A judge without nbgrader. It does BEFORE, says that it is ready, and answers each job with full marks after ACT.
 JUDGE = """
 import json, os, subprocess, sys, time
 
@@ -28,6 +28,7 @@ def send(message):
     body = json.dumps(message).encode()
     os.write(1, len(body).to_bytes(8, "big") + body)
 
+BEFORE
 send({"ready": True, "sandbox": "none"})
 while head := sys.stdin.buffer.read(8):
     job = json.loads(sys.stdin.buffer.read(int.from_bytes(head, "big")))
@@ -38,10 +39,13 @@ while head := sys.stdin.buffer.read(8):
 
 @pytest.fixture
 def acting(monkeypatch):
-    """Make every judge do this before it answers."""
+    """Make every judge do this before it answers, or before it is ready."""
+    monkeypatch.setattr(workers, "START_SECONDS", HANG)
+    monkeypatch.setattr(workers, "SPARE_SECONDS", HANG)
 
-    def become(act: str) -> None:
-        monkeypatch.setattr(JudgeProcess, "command", (sys.executable, "-c", JUDGE.replace("ACT", act)))
+    def become(act: str, before: str = "") -> None:
+        script = JUDGE.replace("ACT", act).replace("BEFORE", before)
+        monkeypatch.setattr(JudgeProcess, "command", (sys.executable, "-c", script))
 
     return become
 
@@ -57,8 +61,10 @@ def results(*jobs: Job, count: int = 1) -> dict[str, Result]:
     return {result.key.student: result for result in LocalWorkers(count).run(jobs)}
 
 
-def test_jobs_are_shared_and_every_one_is_answered(acting):
-    acting("time.sleep(0.02); job['key'][3] = str(os.getpid())")
+def test_jobs_are_shared_and_every_one_is_answered(acting, tmp_path):
+    """The first job of each judge takes until both judges have one."""
+    wait = f"while len(os.listdir({str(tmp_path)!r})) < 2: time.sleep(0.01)"
+    acting(f"open(f'{tmp_path}/{{os.getpid()}}', 'w'); job['key'][3] = str(os.getpid())\n    {wait}")
     found = results(*(job(f"student{number}") for number in range(20)), count=2)
     assert len(found) == 20
     assert all(result.scores == {"test-one": (1, 1)} for result in found.values())
@@ -81,12 +87,13 @@ def test_a_job_that_ends_every_judge_is_the_graders_failure_and_costs_nobody_els
 
 
 def test_a_judge_that_hangs_is_killed_with_all_that_it_started(acting, tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "SPARE_SECONDS", 0.3)
     marks = tmp_path / "pids"
     acting(
+        "time.sleep(1000)",
         "child = subprocess.Popen(['sleep', '1000'], start_new_session=True);"
-        f"open({str(marks)!r}, 'a').write(f'{{child.pid}} {{os.getpid()}} '); time.sleep(1000)"
+        f"open({str(marks)!r}, 'a').write(f'{{child.pid}} {{os.getpid()}} ')",
     )
+    monkeypatch.setattr(workers, "SPARE_SECONDS", 0.3)
     late = job(wall_seconds=0.2)
     assert late.longest_seconds == pytest.approx(2.2)  # and one second for each of the two tests
     result = results(late)["ada"]
@@ -94,14 +101,7 @@ def test_a_judge_that_hangs_is_killed_with_all_that_it_started(acting, tmp_path,
     assert "gave no answer within 2 s" in result.reason
     pids = marks.read_text().split()
     assert len(pids) == 4
-    assert not any(running(int(pid)) for pid in pids)
-
-
-def running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    assert not any(is_running(int(pid)) for pid in pids)
 
 
 def test_a_submission_that_takes_all_memory_gets_no_points_and_a_reason(acting, monkeypatch):
@@ -134,13 +134,14 @@ def test_what_fails_in_the_grader_itself_is_no_score(monkeypatch):
     assert "the course's simulator failed on scale: KeyError: 'warp 7'" in result.reason
 
 
-def test_stopping_early_ends_the_judges(acting):
-    acting("time.sleep(job['key'][1] != 'ada' and 1000)")
-    started = time.monotonic()
+def test_stopping_early_ends_the_judges(acting, tmp_path):
+    """One of them works for the 1000 seconds that none of them may live to see."""
+    marks = tmp_path / "pids"
+    acting("time.sleep(job['key'][1] != 'ada' and 1000)", f"open({str(marks)!r}, 'a').write(f'{{os.getpid()}} ')")
     found = LocalWorkers(2).run([job("ada"), job("bob"), job("eve")])
     assert next(found).key.student == "ada"
     found.close()
-    assert time.monotonic() - started < 20
+    assert not any(is_running(int(pid)) for pid in marks.read_text().split())
 
 
 class Cluster:

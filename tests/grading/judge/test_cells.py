@@ -9,20 +9,12 @@ import pytest
 from nbformat.v4 import new_notebook
 
 from tests.support.grading_harness import Cells
+from tests.support.waiting import HANG
 from warplab.grading.exchange.artefacts import clean_text
 from warplab.grading.judge import verdicts
 from warplab.grading.judge.cells import CellRunner, OutOfTime, TrustedCell
 from warplab.grading.judge.execute import TrustedExecute
-from warplab.grading.sandbox.isolation import find
-from warplab.grading.sandbox.kernel_manager import Zygotes
 from warplab.simulator import default_device
-
-
-@pytest.fixture(scope="module")
-def zygotes():
-    with Zygotes(find()) as zygotes:
-        yield zygotes
-
 
 # -- parts -----------------------------------------------------------------------------------------------------------
 
@@ -72,19 +64,19 @@ def test_hidden_lines():
 
 def test_a_bench_forgets_what_it_was_lent():
     bench = CellRunner(1000, 1 << 30)
-    outcome = bench.run(TrustedCell("a", "y = x + 1\nprint(y)\ny"), {"x": 1}, 5)
+    outcome = bench.run(TrustedCell("a", "y = x + 1\nprint(y)\ny"), {"x": 1}, HANG)
     assert (outcome.printed, outcome.result, outcome.error) == ("2\n", 2, None)
     assert "x" not in bench.namespace
-    assert bench.run(TrustedCell("b", "y = 7"), {"y": 100}, 5).error is None
+    assert bench.run(TrustedCell("b", "y = 7"), {"y": 100}, HANG).error is None
     assert bench.namespace["y"] == 7
-    assert isinstance(bench.run(TrustedCell("c", "x"), {}, 5).error, NameError)
+    assert isinstance(bench.run(TrustedCell("c", "x"), {}, HANG).error, NameError)
 
 
 def test_magics_of_trusted_cells():
     bench = CellRunner(1000, 1 << 30)
-    assert bench.run(TrustedCell("a", "%matplotlib inline\nx = 1"), {}, 5).error is None
+    assert bench.run(TrustedCell("a", "%matplotlib inline\nx = 1"), {}, HANG).error is None
     for source in ("%timeit 1", "!ls", "%%bash\nls", "files = !ls"):
-        error = bench.run(TrustedCell("b", source), {}, 5).error
+        error = bench.run(TrustedCell("b", source), {}, HANG).error
         assert isinstance(error, RuntimeError)
         assert "a cell of the tests cannot" in str(error)
 
@@ -93,7 +85,7 @@ def test_time_limit_of_a_cell():
     endless = "while True:\n    try:\n        pass\n    except Exception:\n        pass"
     outcome = CellRunner(10, 1 << 30).run(TrustedCell("a", endless), {}, 0.3)
     assert isinstance(outcome.error, OutOfTime)
-    assert CellRunner(10, 1 << 30).run(TrustedCell("b", "import time\ntime.sleep(0.4)"), {}, 5).error is None
+    assert CellRunner(10, 1 << 30).run(TrustedCell("b", "import time\ntime.sleep(0.4)"), {}, HANG).error is None
 
 
 def test_grading_leaves_the_default_device_alone(zygotes):
@@ -116,7 +108,7 @@ def test_what_a_cell_makes_of_an_answer_is_limited():
     before = resource.getrlimit(resource.RLIMIT_AS)
     bench = CellRunner(1000, 1 << 28)
     cell = TrustedCell("a", "small = answer * 10\nassert answer * 10_000_000 == 0")
-    outcome = bench.run(cell, {"answer": "x" * 100}, 5)
+    outcome = bench.run(cell, {"answer": "x" * 100}, HANG)
     assert isinstance(outcome.error, MemoryError)
     assert bench.namespace["small"] == "x" * 1000
     assert verdicts.verdict(outcome, cell.source).kind == "memory"

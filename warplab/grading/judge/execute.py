@@ -181,7 +181,7 @@ class TrustedExecute(Execute):
             cell.outputs.append(new_output("error", ename=verdict.ename, evalue=evalue, traceback=lines))
 
     def _run_test(self, cell: NotebookNode, trusted: TrustedCell, visible: str) -> Verdict:
-        seconds = float(self.timeout or self.limits.wall_seconds)
+        seconds = float(super()._get_timeout(cell) or self.limits.wall_seconds)
         self._deadline = time.monotonic() + seconds
         self._begin(trusted)
         self._unheard = False

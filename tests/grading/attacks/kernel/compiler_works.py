@@ -1,6 +1,6 @@
 # tries: keeps the compiler of CUDA C++ busy without end
 # expects: timeout 0 0 0 0
-# tight: notebook 4
+# tight: notebook 6
 
 
 # %% scale

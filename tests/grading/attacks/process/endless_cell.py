@@ -1,6 +1,6 @@
 # tries: a loop without end in a cell
 # expects: timeout 0 0 1 0
-# tight: cell 2
+# tight: cell 5
 # word: endless loop
 while True:
     pass

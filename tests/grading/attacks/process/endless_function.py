@@ -1,9 +1,12 @@
 # tries: a loop without end in a function, only when it is called by a hidden test
 # expects: graded 1 0 1 0
-# tight: cell 2
+# tight: cell 5
+import time
+
+
 def double(x):
     while isinstance(x, str):
-        pass
+        time.sleep(0.01)
     return 2 * x
 
 

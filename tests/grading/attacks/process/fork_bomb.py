@@ -1,10 +1,11 @@
 # tries: a fork bomb
 # expects: timeout 0 0 0 0
-# tight: notebook 4
+# tight: notebook 8
 import os
+import time
 
 while True:
     try:
         os.fork()
     except OSError:
-        pass
+        time.sleep(0.02)  # this one is to fill the process table, not the processors

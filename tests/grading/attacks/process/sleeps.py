@@ -1,12 +1,12 @@
 # tries: takes the time of the whole notebook in small pieces
 # expects: timeout 0 0 0 0
-# tight: notebook 4
+# tight: notebook 8
 import time
 
-time.sleep(1.5)
+time.sleep(3)
 # %% answer
-time.sleep(1.5)
+time.sleep(3)
 # %% scale
-time.sleep(1.5)
+time.sleep(3)
 # %% own
-time.sleep(1.5)
+time.sleep(3)
