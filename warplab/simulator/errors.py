@@ -155,7 +155,7 @@ class refusing:
 
     def __exit__(self, kind: type | None, error: BaseException | None, traceback) -> None:
         if isinstance(error, _MALFORMED) and not isinstance(error, SimulatorError):
-            raise UnsupportedInstruction(f"{self.what} ({kind.__name__}: {str(error)[:200]})") from error
+            raise UnsupportedInstruction(f"{self.what} ({type(error).__name__}: {str(error)[:200]})") from error
 
 
 class InvalidLaunch(SimulatorError, ValueError):

@@ -6,9 +6,8 @@ one launch (`Options.observers`). An event that no observer overrides costs one 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +31,11 @@ class Observer:
     """
 
     chunk: Any = None
+    events: ClassVar[tuple[str, ...]] = ()  # that the class overrides
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.events = tuple(event for event in EVENTS if getattr(cls, event) is not getattr(Observer, event))
 
     def watch(self, chunk) -> Observer:
         """`chunk` is about to run. Returns the observer for its events, this one unless overridden."""
@@ -141,14 +145,11 @@ class Observers:
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         for observer in observers:
-            for event in _events_of(type(observer)):
+            for event in observer.events:
                 setattr(self, event, (*getattr(self, event), getattr(observer, event)))
 
     def __getattr__(self, event: str) -> tuple[Callable[..., None], ...]:
-        if event not in EVENTS:
-            raise AttributeError(f"no event of a launch is called {event}")
-        setattr(self, event, ())
-        return ()
+        raise AttributeError(f"no event of a launch is called {event}")
 
     @property
     def see_accesses(self) -> bool:
@@ -156,7 +157,5 @@ class Observers:
         return bool(self.load or self.store or self.atomic)
 
 
-@functools.cache
-def _events_of(kind: type[Observer]) -> tuple[str, ...]:
-    """The events that a class of observers overrides."""
-    return tuple(event for event in EVENTS if getattr(kind, event) is not getattr(Observer, event))
+for _event in EVENTS:
+    setattr(Observers, _event, ())  # where nobody is interested

@@ -213,6 +213,7 @@ class Checks(Observer):
                 )
         else:
             allocation = self.memory.find(at)
+            assert allocation is not None  # `_bounds` has found it
             name = allocation.name
             place, index = of_array(allocation, at, site.item)
             reason = "Fill the array before the kernel reads it; `empty` and `device_array` leave it as it was."

@@ -168,9 +168,10 @@ class Races(Observer):
             return
         if not self.written & {space, "generic"}:
             return
-        record, event = self._event(site, space, addresses, lanes)
-        if record is None:
+        followed = self._event(site, space, addresses, lanes)
+        if followed is None:
             return
+        record, event = followed
         record.pending.append(event)
         self.pending_lanes += event.lanes
         if self.pending_lanes > _PENDING_LANES:
@@ -188,9 +189,10 @@ class Races(Observer):
         if site.op == "store" and self._synchronises(site, space):
             self._in_step(site, space, addresses, lanes, values)
             return
-        record, event = self._event(site, space, addresses, lanes)
-        if record is None:
+        followed = self._event(site, space, addresses, lanes)
+        if followed is None:
             return
+        record, event = followed
         record.stored = True
         self._flush(record, space)
         self.epoch_stored |= space == "shared"
@@ -217,11 +219,14 @@ class Races(Observer):
         """A volatile load, or a store of `values`: do lanes count on lock step?"""
         if self.lockstep is None or space != "shared" or ".volatile" not in site.text:
             return
-        record, event = self._event(site, space, addresses, lanes)
+        followed = self._event(site, space, addresses, lanes)
+        if followed is None:
+            return
+        record, event = followed
         for k in range(self._words(site, space)):
             word = event.word + k
             if values is not None:
-                self.lockstep.store(event, word, self._unchanged(site, space, addresses, values))
+                self.lockstep.store(event, word, np.asarray(self._unchanged(site, space, addresses, values)))
                 continue
             race = self.lockstep.load(event, word)
             if race.any():
@@ -231,18 +236,19 @@ class Races(Observer):
     def _words(self, site, space: str) -> int:
         return max(1, site.width // self.word[space])
 
-    def _event(self, site, space: str, addresses: Addresses, lanes) -> tuple[Record | None, Event | None]:
+    def _event(self, site, space: str, addresses: Addresses, lanes) -> tuple[Record, Event] | None:
+        """The access, and the record that it concerns; None if it is not followed."""
         size, start = self.word[space], 0
         if space == "shared":
             record = self.shared
         else:
             allocation = self.chunk.access.allocation(site, addresses)
             if allocation is None:  # the lanes' addresses lie in several allocations: not followed
-                return None, None
+                return None
             start = allocation.address
-            record = self.allocations.get(start)
-            if record is None:
-                record = self.allocations[start] = Record(-(-allocation.nbytes // size), self.sites, allocation)
+            if start not in self.allocations:
+                self.allocations[start] = Record(-(-allocation.nbytes // size), self.sites, allocation)
+            record = self.allocations[start]
         who, item = self._who(lanes), site.item
         count = self.chunk.lanes if lanes is None else lanes.shape[0]
         now = 0 if self.clocks is None else self.clocks.now
@@ -293,14 +299,16 @@ class Races(Observer):
                 race &= ~((block == event.who.block) & (record.write_epoch[word] < event.who.epoch))
                 race &= ~((warp == event.who.warp) & (record.write_time[word] < event.who.time))
             if self.clocks is not None and race.any():
-                race &= ~self._knows(event, writer, block, record.written_at[word])
+                race &= ~self._knows(self.clocks, event, writer, block, record.written_at[word])
         return race
 
-    def _knows(self, event: Event, others: np.ndarray, blocks: np.ndarray, time: np.ndarray) -> np.ndarray:
+    def _knows(
+        self, clocks: Clocks, event: Event, others: np.ndarray, blocks: np.ndarray, time: np.ndarray
+    ) -> np.ndarray:
         """Lanes that know what threads `others` of `blocks` did at `time`."""
         first = self.numbers.first_thread
         same = blocks == event.who.block
-        return same & self.clocks.knows(event.who.thread - first, np.where(same, others - first, 0), time)
+        return same & clocks.knows(event.who.thread - first, np.where(same, others - first, 0), time)
 
     def _published(self, record: Record, word: np.ndarray) -> np.ndarray:
         """Words whose writer has passed a fence since, or after a barrier a thread of its block has; or that an atomic
@@ -403,7 +411,7 @@ class Races(Observer):
                 race &= ~((record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch))
                 race &= ~((record.reader_warp[word] == event.who.warp) & (record.read_time[word] < event.who.time))
             if self.clocks is not None and race.any():
-                race &= ~self._knows_readers(record, event, word, reader)
+                race &= ~self._knows_readers(self.clocks, record, event, word, reader)
             if space == "global" and self.fences is not None:
                 race[:] = False
             race &= ~self._unchanged(event.site, space, addresses, values)
@@ -412,17 +420,19 @@ class Races(Observer):
         if reader.any():  # what warp and block read it no longer counts then
             record.reader[word] = _NONE
 
-    def _knows_readers(self, record: Record, event: Event, word: np.ndarray, reader: np.ndarray) -> np.ndarray:
+    def _knows_readers(
+        self, clocks: Clocks, record: Record, event: Event, word: np.ndarray, reader: np.ndarray
+    ) -> np.ndarray:
         """Lanes that know of all reads of their word."""
         blocks = record.reader_block[word]
         lanes, time = event.who.thread - self.numbers.first_thread, record.read_at[word]
-        several = self.clocks.knows_warps(lanes, record.read_by[word], record.first_read_at[word])
-        one = self._knows(event, reader, np.where(reader > 0, blocks, 0), time)
+        several = clocks.knows_warps(lanes, record.read_by[word], record.first_read_at[word])
+        one = self._knows(clocks, event, reader, np.where(reader > 0, blocks, 0), time)
         own_warp = record.reader_warp[word] == event.who.warp
-        own_warp &= time < self.clocks.met[self.chunk.warp_of[lanes]]
+        own_warp &= time < clocks.met[self.chunk.warp_of[lanes]]
         return own_warp | ((blocks == event.who.block) & np.where(reader == _SEVERAL, several, one))
 
-    def _unchanged(self, site, space: str, addresses: Addresses, values) -> np.ndarray | bool:
+    def _unchanged(self, site, space: str, addresses: Addresses, values) -> np.ndarray | np.bool:
         """Lanes that write what is there already: harmless."""
         if values is None:
             return np.False_

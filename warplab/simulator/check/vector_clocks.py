@@ -59,12 +59,13 @@ class Clocks:
     def release(self, places: np.ndarray, lanes: np.ndarray, *, later: bool = False, fenced: bool = False) -> None:
         """The lanes leave what they know. `later`: it is there after `over`; `fenced`: up to their latest fence."""
         chunk = self.chunk
-        stamp, whole = self.now + 1, self.synced[chunk.warp_of[lanes]]
         if fenced:
             stamp, whole = self.fenced[lanes], self.fenced_whole[lanes]
             if not stamp.any():
                 return
-        places, stamp = np.broadcast_to(places, lanes.shape), np.broadcast_to(stamp, lanes.shape)
+        else:
+            stamp, whole = np.full(lanes.shape, self.now + 1), self.synced[chunk.warp_of[lanes]]
+        places = np.broadcast_to(places, lanes.shape)
         order = np.argsort(places, kind="stable")
         places, lanes, stamp, whole = places[order], lanes[order], stamp[order], whole[order]
         starts = _starts(places)

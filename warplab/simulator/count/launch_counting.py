@@ -140,10 +140,10 @@ class Counting(Observer):
                     if amount:
                         mix[kind] = mix.get(kind, 0) + issued_warps * amount
             if block.end == BRANCH and number not in heads and not exits(translation.blocks, block):
-                line(block.last.where).branches += issued_warps
-                line(block.last.where).divergent_branches += self.divergent[number]
+                line(block.terminator.where).branches += issued_warps
+                line(block.terminator.where).divergent_branches += self.divergent[number]
             elif block.end == BARRIER:
-                line(block.last.where).barriers += self.block_warps[number]
+                line(block.terminator.where).barriers += self.block_warps[number]
         for (index, space), (requests, addresses, sectors, wavefronts, needed) in self.accesses.items():
             site = self.translation.sites[index]
             counts = line(site.where)

@@ -144,7 +144,7 @@ class DeviceMemory:
         position = bisect.bisect_right(self._starts, address)
         near = self._allocations[max(position - 1, 0) : position + 1]
         distance = {a: max(a.address - address, address - a.end) for a in near}
-        best = min(distance, key=distance.get, default=None)
+        best = min(distance, key=lambda allocation: distance[allocation], default=None)
         return best if best is not None and distance[best] < GAP else None
 
     def inside(self, addresses: np.ndarray, width: int) -> np.ndarray:

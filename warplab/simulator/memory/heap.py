@@ -26,8 +26,10 @@ class Heap:
             return 0
         address = self.memory.allocate(nbytes, name, _GAP)
         self.used_bytes += room
-        block = self.blocks[address] = self.memory.find(address)
+        block = self.memory.find(address)
+        assert block is not None
         block.of_heap = True
+        self.blocks[address] = block
         return address
 
     def free(self, address: int) -> None:

@@ -36,10 +36,15 @@ class Addresses:
         self.base = base
         self._warps = warps if base.shape[0] > 1 and warps >= FEWEST else 0
         self._pattern: Pattern | None = None
-        self._low = self._high = self._bits = self._relative = self._ordered = self._distinct = None
+        self._low: int | None = None
+        self._high: int | None = None
+        self._bits: int | None = None
+        self._relative: tuple[int, int] | None = None
+        self._ordered: np.ndarray | None = None
+        self._distinct: int | None = None
         self._indices: dict[int, np.ndarray] = {}
         self._sectors: dict[int, int] = {}
-        self._wavefronts: dict[tuple[int, int, str], tuple[int, int] | None] = {}
+        self._wavefronts: dict[tuple[int, int, str], tuple[int, int]] = {}
 
     @property
     def pattern(self) -> Pattern | None:
@@ -156,12 +161,14 @@ class Addresses:
         Moving all lanes by whole words changes nothing.
         """
         key = (offset & 3, width, op)
-        if key not in self._wavefronts and self.pattern is not None:
-            self._wavefronts[key] = self.pattern.wavefronts(offset & 3, width, op)
-        if self._wavefronts.get(key) is None:
+        found = self._wavefronts.get(key)
+        if found is None and self.pattern is not None:
+            found = self.pattern.wavefronts(offset & 3, width, op)
+        if found is None:
             words = self.at(offset & 3).view(np.int64) >> 2
-            self._wavefronts[key] = group.bank_passes(words, -(-width // 4), op)
-        return self._wavefronts[key]
+            found = group.bank_passes(words, -(-width // 4), op)
+        self._wavefronts[key] = found
+        return found
 
 
 class Accessor:
@@ -277,7 +284,7 @@ class _Arrays:
         self.nbytes = nbytes
         kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "V16")
         self.views = {kind: data.view(kind) for kind in kinds}
-        self._written = None
+        self._written: dict[int, np.ndarray] | None = None
         self.complete = False
 
     def forget(self) -> None:

@@ -20,7 +20,9 @@ class Group:
     def __init__(self, chunk, lanes: np.ndarray | None) -> None:
         self.chunk, self.lanes = chunk, lanes
         self.count = chunk.lanes if lanes is None else lanes.shape[0]
-        self._warps = self._breaks = self._active = None
+        self._warps: int | None = None
+        self._breaks: np.ndarray | None = None
+        self._active: np.ndarray | None = None
 
     @property
     def all_lanes(self) -> np.ndarray:
@@ -202,7 +204,8 @@ class KnownPasses:
         """`group.count_bank_passes(words, width, op)`; `words` must not change afterwards."""
         if words.shape[0] != group.count:
             return group.count_bank_passes(words, width, op)
-        return self.find((width, op), words, group.lanes, lambda: group.count_bank_passes(words, width, op))
+        passes, needed = self.find((width, op), words, group.lanes, lambda: group.count_bank_passes(words, width, op))
+        return passes, needed
 
     def find(self, key: tuple[int, str], words: np.ndarray, lanes: np.ndarray | None, count) -> tuple[int, ...]:
         """`count()`, or what it gave before for the same `key`, `words` and `lanes`."""

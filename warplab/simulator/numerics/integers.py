@@ -76,12 +76,10 @@ def mul24(a, b, high: bool):
     """Product of the low 24 bits: its low 32 bits, or bits 16 to 47."""
     if a.dtype.kind == "i":
         a, b = ((x << 8 >> 8).astype(np.int64) for x in (a, b))
-        dtype = np.int32
     else:
         a, b = ((x & 0xFFFFFF).astype(np.uint64) for x in (a, b))
-        dtype = np.uint32
     product = a * b
-    return (product >> 16 if high else product).astype(dtype)
+    return (product >> 16 if high else product).astype(f"{product.dtype.kind}4")
 
 
 def add_saturated(a, b, sign: int = 1):

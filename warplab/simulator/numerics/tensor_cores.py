@@ -27,7 +27,7 @@ from warplab.simulator.numerics import fma_f32, fma_f64
 
 FRACTION_BITS = 25  # kept of each addend, below the largest exponent
 _WARPS_AT_A_TIME = 128  # so that a step's arrays stay in the processor's cache
-_NAN = {"f16": np.uint16(0x7FFF), "f32": np.uint32(0x7FFFFFFF)}
+_NAN = {"f16": 0x7FFF, "f32": 0x7FFFFFFF}
 _LEAST = {  # the exponent of subnormal numbers; 8-bit factors are f16 by then
     **dict.fromkeys(("bf16", "tf32", "f32"), 2.0**-126),
     **dict.fromkeys(("f16", "e5m2", "e4m3"), 2.0**-14),
@@ -69,8 +69,8 @@ def encode(values: np.ndarray, kind: str) -> np.ndarray:
     if kind == "f64":
         return values.view(np.uint64)
     values = values.astype({"f16": np.float16, "f32": np.float32}[kind])
-    bits = values.view(f"u{values.itemsize}")
-    return np.where(np.isnan(values), _NAN[kind], bits)
+    bits: np.ndarray = values.view(f"u{values.itemsize}")
+    return np.where(np.isnan(values), bits.dtype.type(_NAN[kind]), bits)
 
 
 def cut_to_f32(values: np.ndarray) -> np.ndarray:

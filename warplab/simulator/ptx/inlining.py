@@ -20,10 +20,14 @@ from warplab.simulator.ptx.program import (
     Immediate,
     Instruction,
     Negated,
+    Operand,
     Register,
     Symbol,
     Vector,
     Where,
+    as_address,
+    items_of,
+    name_of,
     symbols,
 )
 
@@ -172,9 +176,9 @@ class _Inliner:
 
     def _call(self, frame: _Frame, instruction: Instruction) -> None:
         operands = list(frame.instruction(instruction).operands)
-        returns = operands.pop(0).items if isinstance(operands[0], Vector) else ()
+        returns = items_of(operands.pop(0)) if isinstance(operands[0], Vector) else ()
         target = operands.pop(0)
-        arguments = operands.pop(0).items if operands and isinstance(operands[0], Vector) else ()
+        arguments = items_of(operands.pop(0)) if operands and isinstance(operands[0], Vector) else ()
         if not all(isinstance(item, Symbol) for item in (*returns, *arguments)):
             raise self._unsupported(instruction, "an argument that is no .param variable")
         after = self._label()
@@ -183,12 +187,12 @@ class _Inliner:
             self._emit(
                 "bra", (), (Symbol(after),), like=instruction, guard=guard, negated=not instruction.guard_negated
             )
-        names = [item.name for item in returns], [item.name for item in arguments]
+        names = [name_of(item) for item in returns], [name_of(item) for item in arguments]
         if isinstance(target, Register):
             self._through_pointer(frame, instruction, target, names, after)
         else:
             self._emit("inlined", like=instruction)
-            self._body(frame, instruction, target.name, names, after)
+            self._body(frame, instruction, name_of(target), names, after)
         self._here(after)
 
     def _body(self, frame: _Frame, instruction: Instruction, name: str, names, after: str) -> None:
@@ -222,7 +226,7 @@ class _Inliner:
     def _builtin(self, instruction: Instruction, name: str, names) -> None:
         opcode, result, kinds = BUILTINS[name]
         (returned, given), number = names, self._number()
-        operands = []
+        operands: list[Operand] = []
         for k, (kind, argument) in enumerate(zip(kinds, given, strict=True)):
             operands.append(self._register(f"%{k}@{number}", kind))
             self._emit("ld", ("param", kind), (operands[-1], Address(Symbol(argument), 0)), like=instruction)
@@ -315,8 +319,8 @@ def _resolve_params(entry: Entry) -> None:
     for instruction in entry.instructions:
         for name in symbols(instruction.operands):
             if name in uses:
-                accesses = _accesses(instruction)
-                uses[name] = None if accesses is None or uses[name] is None else uses[name] + accesses
+                accesses, before = _accesses(instruction), uses[name]
+                uses[name] = None if accesses is None or before is None else before + accesses
     cells = {name: None if found is None else _cells(found) for name, found in uses.items()}
     for name, parts in cells.items():
         if parts is None:
@@ -364,7 +368,8 @@ def _rewritten(instruction: Instruction, cells: dict[str, dict[int, int] | None]
         return replace(instruction, modifiers=modifiers)
     is_store = instruction.opcode == "st"
     address, value = instruction.operands if is_store else instruction.operands[::-1]
-    parts = [Register(f"%{address.base.name}+{a.offset}") for a in _accesses(instruction)]
+    name = name_of(as_address(address).base)
+    parts = [Register(f"%{name}+{access.offset}") for access in _accesses(instruction) or ()]
     values = value if isinstance(value, Vector) else Vector((value,))
     operands = (Vector(tuple(parts)), values) if is_store else (values, Vector(tuple(parts)))
     return replace(instruction, opcode="argument", modifiers=instruction.modifiers[-1:], operands=operands)

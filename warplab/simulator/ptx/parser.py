@@ -148,7 +148,7 @@ class _Parser:
         match = _VARIABLE.match(statement)
         words = match["qualifiers"].split() if match is not None else []
         space = next((word[1:] for word in words if word[1:] in SPACES), None)
-        if space is None or match["type"] not in TYPE_BYTES:
+        if match is None or space is None or match["type"] not in TYPE_BYTES:
             raise UnsupportedInstruction(f"cannot read this PTX declaration: {statement[:120]!r}")
         align = _alignment(words, TYPE_BYTES[match["type"]])
         dims = re.findall(r"\[\s*(\d*)\s*\]", match["dims"])
@@ -158,10 +158,11 @@ class _Parser:
         size = count * TYPE_BYTES[match["type"]]
         if size > MAX_VARIABLE_BYTES:
             raise UnsupportedInstruction(f"variable {match['name'][:120]} has more than {MAX_VARIABLE_BYTES:,} bytes")
-        initial, pointers = None, ()
+        initial: bytes | None = None
+        pointers: tuple[tuple[int, str], ...] = ()
         if match["initial"] is not None:
             initial, pointers = self._initial(match["initial"], match["type"])
-            if len(initial) > size:
+            if initial is not None and len(initial) > size:
                 raise UnsupportedInstruction(f"variable {match['name'][:120]} is smaller than its initial value")
         return Variable(match["name"], space, size, align, initial, size == 0, pointers)
 
@@ -201,7 +202,8 @@ class _Parser:
         while self._skip_space() and self.text[self.at] not in "{;":
             directive = self._take(r"\.\w+[^\n{;]*")
             if match := re.match(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", directive):
-                entry.max_threads = tuple(int(d or 1) for d in match.groups())
+                x, y, z = (int(d or 1) for d in match.groups())
+                entry.max_threads = x, y, z
             if match := re.match(r"\.reqnctapercluster\s+([\d\s,]+)", directive):
                 entry.cluster_blocks = math.prod(int(d) for d in match[1].split(","))
         is_body = self.text[self.at] == "{"
@@ -390,11 +392,18 @@ def _address(text: str) -> Address:
     match = _ADDRESS.match(text)
     if match is None:
         raise UnsupportedInstruction(f"cannot read this PTX address: [{text[:120]}]")
-    base, offset = match.groups()
-    offset = 0 if offset is None else _literal(offset)
+    base, distance = match.groups()
+    offset = 0 if distance is None else _integer(distance)
     if base is None or base[0].isdigit():
-        return Address(None, (_literal(base) if base else 0) + offset)
+        return Address(None, (_integer(base) if base else 0) + offset)
     return Address(Register(base) if base[0] == "%" else Symbol(base), offset)
+
+
+def _integer(text: str) -> int:
+    value = _literal(text)
+    if not isinstance(value, int):
+        raise ValueError(f"{text[:120]!r} is no integer")
+    return value
 
 
 def _literal(text: str) -> int | float | None:

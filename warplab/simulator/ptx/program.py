@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Register(NamedTuple):
@@ -34,7 +34,7 @@ class Address(NamedTuple):
 class Vector(NamedTuple):
     """`{a, b, c, d}`"""
 
-    items: tuple
+    items: tuple[Operand, ...]
 
 
 class Negated(NamedTuple):
@@ -44,6 +44,34 @@ class Negated(NamedTuple):
 
 
 Operand = Register | Negated | Immediate | Symbol | Address | Vector
+
+
+# What an instruction expects of an operand. Malformed PTX has others: each raises ValueError then.
+
+
+def items_of(operand: Operand) -> tuple[Operand, ...]:
+    """The parts of a vector; any other operand alone."""
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def as_address(operand: Operand) -> Address:
+    if not isinstance(operand, Address):
+        raise ValueError(f"{operand} is no address")
+    return operand
+
+
+def name_of(operand: Operand | None) -> str:
+    """The name of a register or symbol."""
+    if not isinstance(operand, Register | Symbol):
+        raise ValueError(f"{operand} has no name")
+    return operand.name
+
+
+def integer(operand: Operand) -> int:
+    """The value of an integer literal."""
+    if not isinstance(operand, Immediate) or isinstance(operand.value, float):
+        raise ValueError(f"{operand} is no integer")
+    return operand.value
 
 
 class Where(NamedTuple):
@@ -122,7 +150,7 @@ class Entry:
     source_names: dict[str, str] = field(default_factory=dict)
     max_threads: tuple[int, int, int] | None = None
     cluster_blocks: int = 1  # blocks of the cluster that it asks for (__cluster_dims__)
-    translated: object = None  # blocks and their functions, made at the first launch
+    translated: Any = None  # the `Translation`, made at the first launch
 
     @functools.cached_property
     def inlined(self) -> Entry:

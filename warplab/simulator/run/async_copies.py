@@ -14,12 +14,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from warplab.simulator.errors import MisalignedAddress, SimulatorError
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import part
+from warplab.simulator.translate.block_writer import Site
 
 _BULK_BYTES = 16  # addresses and sizes of cp.async.bulk are multiples
 
@@ -31,7 +33,7 @@ class _Copy:
     `group`: number of the lane's cp.async group; -1 for bulk copies. `number`: of the copy, in order of issue.
     """
 
-    site: object
+    site: Site
     lanes: np.ndarray
     group: np.ndarray
     address: np.ndarray
@@ -44,7 +46,7 @@ class _Copy:
         steps = self.address[1:] > self.address[:-1]
         return bool(steps.all()) or np.unique(self.address).shape[0] == self.address.shape[0]
 
-    def some(self, chosen: np.ndarray) -> _Copy:
+    def some(self, chosen: np.ndarray) -> Self:
         values = [value[chosen] for value in self.values]
         return replace(
             self, lanes=self.lanes[chosen], group=self.group[chosen], address=self.address[chosen], values=values
@@ -58,12 +60,14 @@ class _OutCopy(_Copy):
     `source`, `origin`: site and addresses of what it reads; `is_read`: it has been.
     """
 
-    source: object
+    source: Site
     origin: np.ndarray
     is_read: bool = False
 
-    def some(self, chosen: np.ndarray) -> _OutCopy:
-        return replace(super().some(chosen), origin=self.origin[chosen])
+    def some(self, chosen: np.ndarray) -> Self:
+        part = super().some(chosen)
+        part.origin = self.origin[chosen]
+        return part
 
 
 class AsynchronousCopies:
@@ -163,12 +167,9 @@ class AsynchronousCopies:
         owner = np.repeat(np.arange(every.shape[0]), pieces)
         first = np.repeat(np.cumsum(pieces) - pieces, pieces)
         offset = (_BULK_BYTES * (np.arange(owner.shape[0]) - first)).astype(np.uint64)
-        origin, target = (
-            Addresses(np.broadcast_to(x.base, every.shape)[owner] + offset) if owner.size else None
-            for x in (origin, target)
-        )
         copier = every[owner]
         if owner.size:
+            origin, target = (Addresses(np.broadcast_to(x.base, every.shape)[owner] + offset) for x in (origin, target))
             values = self._fetch(source, origin, copier)
             if mbarrier is None:
                 group = self.committed_bulk[copier]

@@ -109,7 +109,7 @@ class Atomics:
 
     @staticmethod
     def packed(low: np.ndarray | None, high: np.ndarray | None) -> np.ndarray | None:
-        return None if low is None else np.stack((low, high), axis=-1).reshape(-1).view(np.uint32)
+        return None if low is None or high is None else np.stack((low, high), axis=-1).reshape(-1).view(np.uint32)
 
 
 def apply(view: np.ndarray, index: np.ndarray, operation: str, operands, count: int, wanted: bool):

@@ -14,7 +14,8 @@ import numpy as np
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import DivergentBarrier, SimulatorError
 from warplab.simulator.memory.lane_groups import Group
-from warplab.simulator.ptx.program import Immediate, Instruction, Negated, Operand
+from warplab.simulator.ptx.program import Immediate, Instruction, Negated, Operand, name_of
+from warplab.simulator.translate.basic_blocks import Block
 
 
 class _Form(NamedTuple):
@@ -45,7 +46,7 @@ class _State:
         self.arrived = np.zeros(blocks, np.int64)
         self.expected = np.full(blocks, threads, np.int64)
         self.true = np.zeros(blocks, np.int64)  # predicates of .red that hold
-        self.waiting: list[tuple[object, np.ndarray]] = []  # block of code and lanes
+        self.waiting: list[tuple[Block, np.ndarray]] = []  # block of code and lanes
 
     def missing(self, owner: int) -> str:
         """Who waits for whom in thread block `owner`."""
@@ -62,7 +63,7 @@ class _ClusterState:
     def __init__(self, chunk) -> None:
         self.phase = np.zeros(chunk.blocks, np.int64)
         self.arrived = np.full(chunk.lanes, _NOT_ARRIVED, np.int64)  # in which phase, until the lane has waited
-        self.waiting: list[tuple[object, np.ndarray]] = []
+        self.waiting: list[tuple[Block, np.ndarray]] = []
 
     def missing(self, owner: int) -> str:
         return "a thread waits for others of its cluster, which have not arrived and have"
@@ -72,7 +73,7 @@ class _GridState:
     """The barrier of all blocks of a cooperative launch."""
 
     def __init__(self) -> None:
-        self.waiting: list[tuple[object, np.ndarray]] = []
+        self.waiting: list[tuple[Block, np.ndarray]] = []
 
     def missing(self, owner: int) -> str:
         return "a thread waits for others of the grid, which have"
@@ -182,7 +183,7 @@ class Barriers:
     def _give_result(self, block, state: _State, lanes: np.ndarray) -> None:
         """What .red leaves in its register: how many predicates held, or whether all or any did."""
         what = form(block.last)
-        slot = self.chunk.translation.slots.get(what.result.name) if what.result is not None else None
+        slot = self.chunk.translation.slots.get(name_of(what.result)) if what.result is not None else None
         if slot is None:
             return
         owner = self.chunk.block_of[lanes]
@@ -196,7 +197,7 @@ class Barriers:
             return np.array([operand.value])
         if isinstance(operand, Negated):
             return ~self._values(operand.register, group)
-        values = self.chunk.registers[self.chunk.translation.slots[operand.name]]
+        values = self.chunk.registers[self.chunk.translation.slots[name_of(operand)]]
         return values if group.lanes is None else self.chunk.at(values, group.lanes)
 
     def _check_whole_warps(self, block, group: Group) -> None:
@@ -228,9 +229,8 @@ class Barriers:
     # -- barrier.cluster -------------------------------------------------------------------------------------------
 
     def _cluster(self, block, group: Group) -> tuple[int, Group | None]:
-        if self.cluster is None:
-            self.cluster = _ClusterState(self.chunk)
-        chunk, state, lanes = self.chunk, self.cluster, group.all_lanes
+        chunk, lanes = self.chunk, group.all_lanes
+        state = self.cluster = self.cluster or _ClusterState(chunk)
         if "aligned" in block.last.modifiers:
             self._check_whole_warps(block, group)
         arrives = "arrive" in block.last.modifiers
@@ -245,25 +245,25 @@ class Barriers:
             state.arrived[lanes] = state.phase[chunk.block_of[lanes]]
             for notify in chunk.observers.arrive:
                 notify(self._places(_CLUSTER, chunk.block_of[lanes]), lanes)
-            self._release_clusters()
+            self._release_clusters(state)
             return block.index + 1, group
         ready = state.arrived[lanes] < state.phase[chunk.block_of[lanes]]
         if not ready.all():
             state.waiting.append((block, lanes[~ready]))
-        self._leave_cluster(block, lanes[ready])
+        self._leave_cluster(state, block, lanes[ready])
         return block.index, None
 
-    def _leave_cluster(self, block, lanes: np.ndarray) -> None:
+    def _leave_cluster(self, state: _ClusterState, block: Block, lanes: np.ndarray) -> None:
         """These lanes have waited long enough."""
         if lanes.size:
-            self.cluster.arrived[lanes] = _NOT_ARRIVED
+            state.arrived[lanes] = _NOT_ARRIVED
             self.scheduler.put(block.index + 1, lanes)
             for notify in self.chunk.observers.wait_over:
                 notify(self._places(_CLUSTER, self.chunk.block_of[lanes]), lanes)
 
-    def _release_clusters(self) -> bool:
+    def _release_clusters(self, state: _ClusterState) -> bool:
         """End the phases for which all threads that have not ended have arrived. True if lanes were let go."""
-        chunk, state = self.chunk, self.cluster
+        chunk = self.chunk
         alive = (self.scheduler.alive[chunk.warp_of] >> chunk.lane_of & 1).astype(bool)
         here = state.arrived == state.phase[chunk.block_of]
         missing = np.bincount(chunk.block_of[alive & ~here], minlength=chunk.blocks)
@@ -276,14 +276,14 @@ class Barriers:
         waiting, state.waiting = state.waiting, []
         for block, lanes in waiting:
             ready = complete[chunk.block_of[lanes]]
-            self._leave_cluster(block, lanes[ready])
+            self._leave_cluster(state, block, lanes[ready])
             if not ready.all():
                 state.waiting.append((block, lanes[~ready]))
         return bool(waiting)
 
     def wake(self) -> bool:
         """Nothing else can run: threads may have ended meanwhile, and are then not waited for by clusters."""
-        return self.cluster is not None and bool(self.cluster.waiting) and self._release_clusters()
+        return self.cluster is not None and bool(self.cluster.waiting) and self._release_clusters(self.cluster)
 
     # -- errors ----------------------------------------------------------------------------------------------------
 

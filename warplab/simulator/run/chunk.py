@@ -36,6 +36,7 @@ class Chunk:
 
     window_shared = WINDOW_SHARED
     window_local = WINDOW_LOCAL
+    observers = Observers(())
     waits_in_vain = False  # the lanes waited for others (mbarrier, lock, nanosleep): a good time for these to run
 
     def __init__(
@@ -61,7 +62,6 @@ class Chunk:
         self.lane_of = geometry.lane_of
         self.warps = self.warp_sizes.shape[0]
         self.options, self.checked, self.passes = options, options.checks, passes
-        self.observers = Observers(())
         self.full_warps = 0
         self.warp, self.matrix = WarpOperations(self), MatrixOperations(self)
         self.everyone = Group(self, None)

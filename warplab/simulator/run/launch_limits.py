@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from warplab.simulator.errors import Index3, InvalidLaunch
@@ -40,11 +41,10 @@ def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_byte
             f"a GPU runs at most {MAX_THREADS:,}",
             reason="Use smaller blocks and a larger grid.",
         )
-    limit = entry.max_threads
-    if limit is not None and threads > limit[0] * limit[1] * limit[2]:
+    most = MAX_THREADS if entry.max_threads is None else math.prod(entry.max_threads)
+    if threads > most:
         raise InvalidLaunch(
-            f"{threads:,} threads a block; the kernel was compiled for at most {limit[0] * limit[1] * limit[2]:,} "
-            "(__launch_bounds__)"
+            f"{threads:,} threads a block; the kernel was compiled for at most {most:,} (__launch_bounds__)"
         )
     if shared_bytes < 0 or entry.shared_bytes + shared_bytes > MAX_SHARED_BYTES:
         raise InvalidLaunch(

@@ -81,7 +81,8 @@ class MatrixOperations:
             result = tensor_cores.multiply_add(a, b, c, instruction.kinds, instruction.arithmetic)
             result = result.reshape(8, 8, n, warps).transpose(2, 0, 1, 3).reshape(d.rows, d.columns, warps)
         else:
-            result = tensor_cores.multiply_add(*matrices, instruction.kinds, instruction.arithmetic)
+            a, b, c = matrices
+            result = tensor_cores.multiply_add(a, b, c, instruction.kinds, instruction.arithmetic)
         elements = result.reshape(-1, warps)[instruction.scatter].T
         return self._registers(elements, WARP_SIZE * warps)
 
@@ -168,11 +169,11 @@ class MatrixOperations:
         if who.shape[0] < WARP_SIZE:
             every = chunk.all_lanes if lanes is None else lanes
             some = every.reshape(-1, WARP_SIZE)[:, who].reshape(-1)
-        addresses = _Rows(addresses) if by_tiles else Addresses(addresses)
+        bases = _Rows(addresses) if by_tiles else Addresses(addresses)
         with part(chunk, some):
             if values is None:
-                return chunk.load_vector(site, addresses, some)
-            return chunk.store_vector(site, addresses, tuple(values), some)
+                return chunk.load_vector(site, bases, some)
+            return chunk.store_vector(site, bases, tuple(values), some)
 
     # -- ldmatrix and stmatrix -------------------------------------------------------------------------------------
 

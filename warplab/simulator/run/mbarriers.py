@@ -51,7 +51,7 @@ def _pack(words: _Words) -> np.ndarray:
 class _Later(NamedTuple):
     """Arrivals or bytes that come when copies are done: one entry a lane."""
 
-    index: np.ndarray  # of the mbarrier's word
+    word: np.ndarray  # number of the mbarrier's word
     lanes: np.ndarray
     before: int  # the copies issued before this number
     bytes: np.ndarray | None  # None: an arrival
@@ -265,7 +265,7 @@ class MBarriers:
             return
         places, left = np.unique(index), []
         for later in self.later:
-            due = np.isin(later.index, places)
+            due = np.isin(later.word, places)
             if not due.any():
                 left.append(later)
                 continue
@@ -276,24 +276,24 @@ class MBarriers:
         self.later = left
 
     def _come(self, later: _Later) -> None:
-        copies, places = self.chunk.copies, np.unique(later.index)
+        copies, places = self.chunk.copies, np.unique(later.word)
         self.in_vain = 0
         if later.bytes is None:
             copies.complete_of(later.lanes, later.before)
-            self._arrived(later.index, later.lanes)
+            self._arrived(later.word, later.lanes)
             words = _unpack(self._view[places])
-            arrivals = np.bincount(np.searchsorted(places, later.index), minlength=places.shape[0])
+            arrivals = np.bincount(np.searchsorted(places, later.word), minlength=places.shape[0])
             self._view[places] = _pack(words._replace(pending=np.maximum(words.pending - arrivals, 0)))
         else:
             copies.complete_bulk(later.copy, later.lanes)
-            self._arrived(later.index, later.lanes)
-            self._add_bytes(later.index, -later.bytes)
+            self._arrived(later.word, later.lanes)
+            self._add_bytes(later.word, -later.bytes)
         self._advance(places)
 
 
 def _entries(later: _Later, chosen: np.ndarray) -> dict:
     return {
-        "index": later.index[chosen],
+        "word": later.word[chosen],
         "lanes": later.lanes[chosen],
         "bytes": None if later.bytes is None else later.bytes[chosen],
     }

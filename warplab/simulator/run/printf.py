@@ -77,12 +77,12 @@ class Call(NamedTuple):
 
     parts: list[bytes | Spec]
     columns: list[list]
-    count: int
+    threads: int
 
     def lines(self) -> Iterator[bytes]:
         """The text of each thread."""
         if not self.columns:
-            yield from itertools.repeat(b"".join(p for p in self.parts if isinstance(p, bytes)), self.count)
+            yield from itertools.repeat(b"".join(p for p in self.parts if isinstance(p, bytes)), self.threads)
         for values in zip(*self.columns, strict=True):
             yield self._line(values)
 
@@ -101,8 +101,8 @@ def _format(spec: Spec, values: tuple) -> bytes:
     """ISO C 7.21.6.1: sign and prefix, digits, then the padding."""
     *stars, value = values
     flags, kind = spec.flags, spec.kind
-    width = stars.pop(0) if spec.width == "*" else spec.width or 0
-    precision = stars.pop(0) if spec.precision == "*" else spec.precision
+    width = stars.pop(0) if isinstance(spec.width, str) else spec.width or 0
+    precision = stars.pop(0) if isinstance(spec.precision, str) else spec.precision
     if width < 0:
         flags, width = flags + "-", -width
     width = min(width, MAX_WIDTH)
@@ -205,11 +205,11 @@ class Printed:
     def _drop(self, call: Call) -> None:
         """Overwrite the oldest call, or as many of its threads as must go."""
         size = _HEADER_BYTES + sum(max(4, int(d[1:])) for p in call.parts if isinstance(p, Spec) for d in p.dtypes)
-        gone = min(call.count, -(-(self._bytes - BUFFER_BYTES) // size))
+        gone = min(call.threads, -(-(self._bytes - BUFFER_BYTES) // size))
         self._bytes -= gone * size
         self._lost += gone
-        if gone < call.count:
-            self._calls.appendleft(Call(call.parts, [c[gone:] for c in call.columns], call.count - gone))
+        if gone < call.threads:
+            self._calls.appendleft(Call(call.parts, [c[gone:] for c in call.columns], call.threads - gone))
 
     def take(self) -> str:
         """What was printed since the last call; the buffer is empty again."""

@@ -174,10 +174,10 @@ class Scheduler:
         if count == taken.shape[0]:
             return block.target, group
         if group.lanes is None:
-            there, here = np.flatnonzero(taken), np.flatnonzero(~taken)
+            to_target, onward = np.flatnonzero(taken), np.flatnonzero(~taken)
         else:
-            there, here = group.lanes[taken], group.lanes[~taken]
-        there, here = Group(self.chunk, there), Group(self.chunk, here)
+            to_target, onward = group.lanes[taken], group.lanes[~taken]
+        there, here = Group(self.chunk, to_target), Group(self.chunk, onward)
         for notify in self.chunk.observers.diverge:
             notify(block, group, there, here)
         blocks = self.chunk.translation.blocks
@@ -187,7 +187,7 @@ class Scheduler:
             self._exit(here)
             return block.target, there
         else:
-            self.put(block.target, there.lanes)
+            self.put(block.target, to_target)
         return following, here
 
     def _gathered(self, block, group: Group) -> Group | None:

@@ -166,8 +166,8 @@ class System:
 
     def _string(self, address: int, lanes, where: Where) -> bytes:
         """The bytes up to the first zero."""
-        view, start = self._place(np.array([address], np.uint64))
-        start = int(start[0])
+        view, places = self._place(np.array([address], np.uint64))
+        start = int(places[0])
         if view is self.chunk.access.views["global"]:
             allocation = self.chunk.device.memory.find(address)
             if allocation is None:

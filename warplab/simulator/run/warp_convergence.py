@@ -15,7 +15,7 @@ import numpy as np
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import DivergentWarp
 from warplab.simulator.memory.lane_groups import Group
-from warplab.simulator.ptx.program import Immediate
+from warplab.simulator.ptx.program import Immediate, integer
 from warplab.simulator.run.matrix_operations import NEEDS_WHOLE_WARP
 from warplab.simulator.translate.basic_blocks import WARP_SYNC
 from warplab.simulator.translate.waiting_loops import reached
@@ -105,7 +105,7 @@ class WarpConvergence:
         if instruction.opcode in _WITHOUT_MASK or operand is None:
             return np.array([FULL_MASK], np.uint32)
         if isinstance(operand, Immediate):
-            return np.array([operand.value & FULL_MASK], np.uint32)
+            return np.array([integer(operand) & FULL_MASK], np.uint32)
         values = self.chunk.registers[self.chunk.translation.slots[operand.name]]
         return values if group.lanes is None else self.chunk.at(values, group.lanes)
 

@@ -9,7 +9,17 @@ together across variables, too.
 
 from __future__ import annotations
 
-from warplab.simulator.ptx.program import Address, Entry, Immediate, Instruction, Operand, Register, Symbol, Variable
+from warplab.simulator.ptx.program import (
+    Address,
+    Entry,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Variable,
+    as_address,
+)
 from warplab.simulator.translate.basic_blocks import Block, destinations
 
 WIDEST = 16  # bytes
@@ -52,12 +62,12 @@ def _runs(block: Block, known: _Known):
         if i.opcode in ("ld", "st") and modifiers.isdisjoint(("global", "param", "const", "local")):
             item = _ITEMS.get(i.modifiers[-1])
             mergeable = item and "shared" in modifiers and modifiers.isdisjoint(("v2", "v4", "volatile"))
-            base, distance = known.place(i.operands[0 if i.opcode == "st" else 1])
+            base, distance = known.place(as_address(i.operands[0 if i.opcode == "st" else 1]))
             key = (i.opcode, base, item) if mergeable else None
             # A store may change what the loads read, and other words than another base's stores seem to.
             others = [k for k in open_runs if k != key and (k[0] == "st" or i.opcode == "st")]
             yield from close(others)
-            if mergeable:
+            if key is not None:
                 open_runs.setdefault(key, {})[distance] = i
         elif i.opcode in _FLUSH:
             yield from close(open_runs)

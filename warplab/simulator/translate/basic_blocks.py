@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from warplab.simulator.errors import UnsupportedInstruction
-from warplab.simulator.ptx.program import Address, Entry, Instruction, Negated, Register, Vector
+from warplab.simulator.ptx.program import Address, Entry, Instruction, Negated, Register, Vector, items_of, name_of
 from warplab.simulator.translate.block_order import convergent_order
 
 MAX_LIVENESS = 1 << 24  # blocks × registers, of which each block notes those that live on
@@ -58,6 +58,12 @@ class Block:
     live_out: frozenset[str] = frozenset()
 
     @property
+    def terminator(self) -> Instruction:
+        """The instruction that ends the block, where it does not fall through."""
+        assert self.last is not None
+        return self.last
+
+    @property
     def counted(self) -> list[Instruction]:
         """The instructions that the hardware would issue for this block."""
         return self.body if self.end in (FALL, GUARD) or self.last is None else [*self.body, self.last]
@@ -80,8 +86,7 @@ def destinations(instruction: Instruction) -> list[str]:
     """Names of the registers that an instruction writes."""
     written = [CARRY] if "cc" in instruction.modifiers else []
     for operand in instruction.operands[: _destinations(instruction)]:
-        items = operand.items if isinstance(operand, Vector) else (operand,)
-        written += [r.name for r in items if isinstance(r, Register)]
+        written += [r.name for r in items_of(operand) if isinstance(r, Register)]
     return written
 
 
@@ -119,7 +124,8 @@ def cut(entry: Entry) -> list[Block]:
     """The basic blocks of a kernel, in an order in which lanes meet again, with liveness."""
     leaders = set(entry.labels.values())
     blocks = [Block(0)]
-    start_of = {}  # instruction number → block
+    start_of: dict[int, int] = {}  # instruction number → block
+    labels: dict[int, str] = {}  # block → where it jumps
 
     def new_block() -> Block:
         blocks.append(Block(len(blocks)))
@@ -162,13 +168,12 @@ def cut(entry: Entry) -> list[Block]:
             if instruction.guard is not None:
                 block.end = BRANCH
                 block.condition, block.negated = instruction.guard, instruction.guard_negated
-            block.target = instruction.operands[0].name  # a label, resolved below
+            labels[block.index] = name_of(instruction.operands[0])
     if blocks[-1].end not in (EXIT, JUMP, TRAP) or any(b.target == len(blocks) for b in blocks):
         end = new_block()
         end.end = EXIT
-    for block in blocks:
-        if isinstance(block.target, str):
-            block.target = start_of.get(entry.labels[block.target], len(blocks) - 1)
+    for number, label in labels.items():
+        blocks[number].target = start_of.get(entry.labels[label], len(blocks) - 1)
     if len(blocks) * len(entry.registers) > MAX_LIVENESS:
         raise UnsupportedInstruction(
             f"kernel {entry.name} is too large: {len(blocks):,} basic blocks and {len(entry.registers):,} registers"
@@ -205,16 +210,17 @@ def _reordered(blocks: list[Block]) -> list[Block]:
 def _find_live_registers(blocks: list[Block]) -> None:
     reads, writes, read_at_end = [], [], []
     for block in blocks:
-        read, written = set(), set()
+        read: set[str] = set()
+        written: set[str] = set()
         for instruction in block.body:
             read.update(name for name in sources(instruction) if name not in written)
             written.update(destinations(instruction))
-        at_end = set(_barrier_sources(block.last)) if block.end in (BARRIER, WARP_SYNC) else set()
+        at_end = set(_barrier_sources(block.terminator)) if block.end in (BARRIER, WARP_SYNC) else set()
         read |= at_end - written
         if block.condition is not None and block.condition.name not in written:
             read.add(block.condition.name)
-        if block.end == BARRIER and "red" in block.last.modifiers:
-            written.update(_registers(block.last.operands[0]))
+        if block.end == BARRIER and "red" in block.terminator.modifiers:
+            written.update(_registers(block.terminator.operands[0]))
         read_at_end.append(at_end)
         reads.append(read)
         writes.append(written)
@@ -222,7 +228,7 @@ def _find_live_registers(blocks: list[Block]) -> None:
     while changed:
         changed = False
         for block in reversed(blocks):
-            out = frozenset().union(*(blocks[s].live_in for s in block.successors()))
+            out = frozenset[str]().union(*(blocks[s].live_in for s in block.successors()))
             before = frozenset(reads[block.index] | (out - writes[block.index]))
             if out != block.live_out or before != block.live_in:
                 block.live_out, block.live_in, changed = out, before, True

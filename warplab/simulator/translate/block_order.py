@@ -90,7 +90,7 @@ def _components(blocks: list[int], successors: list[tuple[int, ...]]) -> list[li
                 if way:
                     lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[block])
                 if lowest[block] == found[block]:
-                    component = []
+                    component: list[int] = []
                     while not component or component[-1] != block:
                         component.append(open_.popitem()[0])
                     components.append(sorted(component))

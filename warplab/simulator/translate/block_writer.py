@@ -9,7 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from warplab.simulator.errors import UnsupportedInstruction
-from warplab.simulator.ptx.program import Address, Immediate, Instruction, Negated, Operand, Register, Symbol, Where
+from warplab.simulator.ptx.program import (
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Symbol,
+    Where,
+    as_address,
+)
 from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block
 from warplab.simulator.translate.special_registers import REGISTERS, SPECIAL
 
@@ -85,6 +94,8 @@ class Site:
 class BlockWriter:
     """Writes one block's function. The emitters in `operations` call `value`, `define` and `line`."""
 
+    now: Instruction  # for which code is being written
+
     def __init__(self, translator, block: Block) -> None:
         self.translator, self.block = translator, block
         self.lines: list[str] = []
@@ -92,7 +103,6 @@ class BlockWriter:
         self.current: dict[str, Local] = {}
         self.views: dict[tuple[str, str], str] = {}
         self.counter = 0
-        self.now: Instruction | None = None
 
     # -- for emitters --------------------------------------------------------------------------------------
 
@@ -254,8 +264,9 @@ class BlockWriter:
         self.translator.sites.append(site)
         return f"S{site.index}"
 
-    def addresses(self, address: Address) -> tuple[str, int]:
+    def addresses(self, operand: Operand) -> tuple[str, int]:
         """A Python variable that holds the `Addresses` of a base, and the offset from it. One for each base value."""
+        address = as_address(operand)
         base = address.base
         if isinstance(base, Register):
             local = self.local(base.name)
@@ -284,7 +295,8 @@ class BlockWriter:
         block = self.block
         result = "None"
         if block.end in (BRANCH, GUARD):
-            self.now = block.last
+            self.now = block.terminator
+            assert block.condition is not None
             result = self.value(block.condition, "b1")
             if block.negated:
                 result = f"~{result}"

@@ -15,6 +15,7 @@ from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.fragments import BITS, Fragment, mma_fragment, wmma_fragment
 from warplab.simulator.ptx.program import Where
+from warplab.simulator.translate.block_writer import Site
 
 
 @dataclass(eq=False)
@@ -23,7 +24,7 @@ class Product:
 
     name: str
     kinds: tuple[str, str, str, str]
-    fragments: tuple[Fragment, Fragment, Fragment, Fragment]
+    fragments: tuple[Fragment, ...]  # four
     arithmetic: Callable
     where: Where
     text: str
@@ -92,7 +93,7 @@ class Transfer:
     other elements follow along the layout's direction. `site`: width and kind of one access; `by_tiles`: like ldmatrix.
     """
 
-    site: object
+    site: Site
     fragment: Fragment
     by_column: bool
     item: int

@@ -47,7 +47,9 @@ def machine_instructions(blocks: list[Block]) -> dict[int, int]:
     its first access to global memory is for that.
     """
     result: dict[int, int] = {}
-    parameters, pointers, fused = set(), set(), _fused(blocks)
+    parameters: set[str] = set()
+    pointers: set[str] = set()
+    fused = _fused(blocks)
     more, touched = 1, False
     for block in blocks:
         for i in block.counted:

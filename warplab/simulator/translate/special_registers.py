@@ -1,5 +1,7 @@
 """Special registers of PTX: the type of each, and what it holds. To add one, add a row to `REGISTERS`."""
 
+from collections.abc import Callable
+
 NUMBER_OF_SMS = 132  # of an H100 SXM
 
 # Registers whose values stay the same while a chunk runs: dtype. `run.geometry` computes them.
@@ -9,10 +11,15 @@ SPECIAL = {
     **dict.fromkeys(("%laneid", "%warpid", "%nwarpid"), "u4"),
 }
 
+
+def _of_geometry(name: str) -> Callable:
+    return lambda chunk: chunk.geometry.special[name]
+
+
 # Special registers that are read where they stand, in an instruction: dtype, value for a chunk.
 # The clocks count the PTX instructions that the chunk of blocks has gone through (a thread sees its own and those of
 # the threads that ran before it); %globaltimer goes on from launch to launch. Neither is a time of a GPU.
-REGISTERS = {
+REGISTERS: dict[str, tuple[str, Callable]] = {
     "%clock": ("u4", lambda chunk: chunk.system.clock & 0xFFFFFFFF),
     "%clock_hi": ("u4", lambda chunk: chunk.system.clock >> 32),
     "%clock64": ("u8", lambda chunk: chunk.system.clock),
@@ -30,8 +37,8 @@ REGISTERS = {
     "%cluster_nctarank": ("u4", lambda chunk: 1),
     **{f"%cluster_ctaid.{axis}": ("u4", lambda chunk: 0) for axis in "xyz"},
     **{f"%cluster_nctaid.{axis}": ("u4", lambda chunk: 1) for axis in "xyz"},
-    **{f"%clusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%ctaid.{a}"]) for axis in "xyz"},
-    **{f"%nclusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%nctaid.{a}"]) for axis in "xyz"},
+    **{f"%clusterid.{axis}": ("u4", _of_geometry(f"%ctaid.{axis}")) for axis in "xyz"},
+    **{f"%nclusterid.{axis}": ("u4", _of_geometry(f"%nctaid.{axis}")) for axis in "xyz"},
     **{f"%envreg{k}": ("u4", lambda chunk: 0) for k in range(32)},
     "%envreg1": ("u4", lambda chunk: (chunk.device.workspace or 0) >> 32),
     "%envreg2": ("u4", lambda chunk: (chunk.device.workspace or 0) & 0xFFFFFFFF),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from warplab.simulator.ptx.program import Instruction, Operand, Register, Vector, Where
+from warplab.simulator.ptx.program import Instruction, Operand, Register, Vector, Where, items_of
 from warplab.simulator.translate.basic_blocks import BARRIER, Block, destinations, sources
 from warplab.simulator.translate.block_writer import BlockWriter
 
@@ -50,8 +50,8 @@ def doubtful(blocks: list[Block], registers) -> frozenset[str]:
         before = found
         found |= {d for i in moves if not found.isdisjoint(sources(i)) for d in destinations(i)}
     for block in blocks:
-        if block.end == BARRIER and "red" in block.last.modifiers:  # the scheduler writes its result, and no flag
-            found -= set(_names(block.last.operands[0]))
+        if block.end == BARRIER and "red" in block.terminator.modifiers:  # the scheduler writes its result, and no flag
+            found -= set(_names(block.terminator.operands[0]))
     if not any(found.intersection(_names(o)) for i in instructions for o, _, _ in _checked(i)):
         return frozenset()
     for block in blocks:
@@ -107,15 +107,14 @@ def _checked(i: Instruction) -> list[tuple[Operand, str, str]]:
 
 
 def _names(operand: Operand) -> list[str]:
-    items = operand.items if isinstance(operand, Vector) else (operand,)
-    return [item.name for item in items if isinstance(item, Register)]
+    return [item.name for item in items_of(operand) if isinstance(item, Register)]
 
 
 def _origins(i: Instruction) -> list[tuple[str, list[str]]]:
     """For each register that `i` writes, the registers whose bits it moves there; none if it moves a constant or
     computes. A part of a vector that was written makes the whole count as written."""
     if i.opcode == "argument":
-        pairs = zip(i.operands[0].items, i.operands[1].items, strict=True)
+        pairs = zip(items_of(i.operands[0]), items_of(i.operands[1]), strict=True)
         return [(d.name, _names(source)) for d, source in pairs if isinstance(d, Register)]
     moved = _names(i.operands[1]) if i.opcode == "mov" else []
     if i.opcode == "mov" and isinstance(i.operands[1], Vector) and len(moved) < len(i.operands[1].items):

@@ -10,7 +10,18 @@ from __future__ import annotations
 
 from collections import Counter
 
-from warplab.simulator.ptx.program import Address, Entry, Immediate, Instruction, Operand, Register, Symbol, Vector
+from warplab.simulator.ptx.program import (
+    Address,
+    Entry,
+    Immediate,
+    Instruction,
+    Operand,
+    Register,
+    Symbol,
+    Vector,
+    as_address,
+    items_of,
+)
 from warplab.simulator.translate.basic_blocks import destinations
 
 _SAME = frozenset(("mov", "cvta"))
@@ -53,7 +64,7 @@ class ValueNumbering:
         if i.guard is not None:
             return
         if i.opcode == "argument":
-            for destination, source in zip(i.operands[0].items, i.operands[1].items, strict=True):
+            for destination, source in zip(items_of(i.operands[0]), items_of(i.operands[1]), strict=True):
                 self._set(destination, self._value(source))
         elif i.opcode in _SAME and not isinstance(i.operands[1], Vector):
             self._set(i.operands[0], self._value(i.operands[1]))
@@ -63,9 +74,9 @@ class ValueNumbering:
         elif i.opcode in _PURE and "cc" not in i.modifiers:
             operands = tuple(self._value(operand) for operand in i.operands[1:])
             self._set(i.operands[0], (self._number((i.opcode, i.modifiers, operands)), 0))
-        elif i.opcode == "ld" and "param" in i.modifiers and isinstance(i.operands[1].base, Symbol):
+        elif i.opcode == "ld" and "param" in i.modifiers and isinstance(as_address(i.operands[1]).base, Symbol):
             self._set(i.operands[0], (self._number(i.operands[1]), 0))
-        elif i.opcode in ("ld", "st") and (place := self.location(i))[0] in self._local:
+        elif i.opcode in ("ld", "st") and (place := self.location(i)) is not None and place[0] in self._local:
             if i.opcode == "st":
                 self._stack[place] = self._value(i.operands[1])
             elif place in self._stack:

@@ -162,8 +162,9 @@ def _float(w: BlockWriter, i: Instruction) -> None:
     nearest, directed = FLOATS[opcode, dtype]
     if rounding and not directed:
         raise w.unsupported(f"modifier .{rounding}")
-    result = (directed if rounding else nearest).format(*operands, r=rounding)
-    if "ftz" in modifiers and dtype == "f4" and opcode in _MAY_ROUND_UP:
+    template = directed if rounding and directed else nearest
+    result = template.format(*operands, r=rounding)
+    if directed and "ftz" in modifiers and dtype == "f4" and opcode in _MAY_ROUND_UP:
         scaled = [f"{o} * np.float32(2**24)" if k != 1 else o for k, o in enumerate(operands)]
         again = directed.format(*scaled, r=rounding or "rn")
         result = f"flush_tiny({result}, lambda: {again})"

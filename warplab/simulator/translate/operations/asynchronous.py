@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warplab.simulator.ptx.program import Address, Immediate, Instruction, Register
+from warplab.simulator.ptx.program import Immediate, Instruction, Operand, Register, integer
 from warplab.simulator.translate.block_writer import BlockWriter
 from warplab.simulator.translate.operations.arithmetic import allow
 
@@ -27,15 +27,15 @@ def _copy_async(w: BlockWriter, i: Instruction) -> None:
         raise w.unsupported()
     allow(w, (m for m in modifiers if not m.startswith(_HINTS)), {*_SHARED, "global"})
     target, source, nbytes, *rest = i.operands
-    dtype, count = {4: ("u4", 1), 8: ("u8", 1), 16: ("u8", 2)}[nbytes.value]
+    dtype, count = {4: ("u4", 1), 8: ("u8", 1), 16: ("u8", 2)}[integer(nbytes)]
     size = "None"
     hinted = any(m == "L2::cache_hint" for m in modifiers)
     if len(rest) > hinted:  # the size of the source, or a predicate that ignores it
-        size = rest[0]
-        if isinstance(size, Register) and w.translator.dtypes[size.name] == "b1":
-            size = f"np.where({w.value(size, 'b1')}, u4.type(0), u4.type({nbytes.value}))"
+        given = rest[0]
+        if isinstance(given, Register) and w.translator.dtypes[given.name] == "b1":
+            size = f"np.where({w.value(given, 'b1')}, u4.type(0), u4.type({integer(nbytes)}))"
         else:
-            size = w.array(size, "u4")
+            size = w.array(given, "u4")
     origin, offset = w.addresses(source)
     load = w.site("load", "global", dtype, count, offset)
     destination, offset = w.addresses(target)
@@ -50,7 +50,7 @@ def _commit(w: BlockWriter, i: Instruction) -> None:
 
 
 def _wait(w: BlockWriter, i: Instruction) -> None:
-    most = i.operands[0].value if i.modifiers[1] == "wait_group" else None
+    most = integer(i.operands[0]) if i.modifiers[1] == "wait_group" else None
     w.line(f"m.copies.wait({most}, L)")
 
 
@@ -63,7 +63,7 @@ def _bulk(w: BlockWriter, i: Instruction) -> None:
     if modifiers[0] == "commit_group":
         return w.line("m.copies.commit_bulk(L)")
     if modifiers[0] == "wait_group":
-        return w.line(f"m.copies.wait_bulk({i.operands[0].value}, {'read' in modifiers}, L)")
+        return w.line(f"m.copies.wait_bulk({integer(i.operands[0])}, {'read' in modifiers}, L)")
     to, come, *rest = modifiers
     if "multicast::cluster" in rest or "cp_mask" in rest:
         raise w.unsupported()
@@ -82,7 +82,7 @@ def _bulk(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.copies.bulk({load}, {store}, {origin}, {destination}, {w.array(size, 'u4')}, {mbarrier}, L)")
 
 
-def _mbarrier_site(w: BlockWriter, address: Address, space: str = "shared", op: str = "atomic") -> tuple[str, str]:
+def _mbarrier_site(w: BlockWriter, address: Operand, space: str = "shared", op: str = "atomic") -> tuple[str, str]:
     base, offset = w.addresses(address)
     return w.site(op, space, "u8", 1, offset), base
 
@@ -140,8 +140,8 @@ def _test(w: BlockWriter, i: Instruction) -> None:
     result, address, state = i.operands[:3]  # try_wait may name a time limit
     parity = "parity" in i.modifiers
     site, base = _mbarrier_site(w, address, _space(i))
-    state = w.array(state, "u4" if parity else "u8")
-    w.define(result, f"m.mbarriers.test({site}, {base}, {state}, {parity}, L)", "b1")
+    phase = w.array(state, "u4" if parity else "u8")
+    w.define(result, f"m.mbarriers.test({site}, {base}, {phase}, {parity}, L)", "b1")
 
 
 _MBARRIER = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warplab.simulator.ptx.program import Immediate, Instruction, Register, Symbol, Vector
+from warplab.simulator.ptx.program import Immediate, Instruction, Operand, Register, Symbol, items_of
 from warplab.simulator.translate.basic_blocks import destinations, sources
 from warplab.simulator.translate.block_writer import BlockWriter
 from warplab.simulator.translate.operations.arithmetic import allow
@@ -57,14 +57,14 @@ def _atomic(w: BlockWriter, i: Instruction) -> None:
     if operation == "cas":
         operands = f"(({', '.join(w.array(v, dtype) for v in values)}),)"
     elif packed == 2:
-        operands = " + ".join(f"m.atomics.halves({w.array(v, 'u4')}, {dtype})" for v in _items(values[0]))
+        operands = " + ".join(f"m.atomics.halves({w.array(v, 'u4')}, {dtype})" for v in items_of(values[0]))
     else:
-        operands = f"({', '.join(w.array(v, dtype) for v in _items(values[0]))},)"
+        operands = f"({', '.join(w.array(v, dtype) for v in items_of(values[0]))},)"
     found = w.fresh()
     w.line(f"{found} = m.atomics.run({site}, {base}, {operation!r}, {operands}, L, {wanted})")
     if not wanted:
         return
-    for k, register in enumerate(_items(destination)):
+    for k, register in enumerate(items_of(destination)):
         if packed == 2:
             w.define(register, f"m.atomics.packed({found}[{2 * k}], {found}[{2 * k + 1}])", "u4")
         else:
@@ -73,13 +73,9 @@ def _atomic(w: BlockWriter, i: Instruction) -> None:
             w.define(register, name, dtype)
 
 
-def _items(operand) -> tuple:
-    return operand.items if isinstance(operand, Vector) else (operand,)
-
-
-def _is_read(w: BlockWriter, i: Instruction, destination) -> bool:
+def _is_read(w: BlockWriter, i: Instruction, destination: Operand) -> bool:
     """Is the old value used? Without it ptxas makes `red` of `atom`, and sums need no order of their own."""
-    names = {item.name for item in _items(destination) if isinstance(item, Register)}
+    names = {item.name for item in items_of(destination) if isinstance(item, Register)}
     body = w.block.body
     after = next(k for k, other in enumerate(body) if other is i) + 1
     for other in body[after:]:

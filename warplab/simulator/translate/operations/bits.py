@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warplab.simulator.ptx.program import Immediate, Instruction
+from warplab.simulator.ptx.program import Immediate, Instruction, integer
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, item_bytes
 from warplab.simulator.translate.operations.arithmetic import allow
 
@@ -68,7 +68,7 @@ def _logic3(w: BlockWriter, i: Instruction) -> None:
     if i.modifiers != ("b32",):
         raise w.unsupported()
     a, b, c = (w.array(o, "u4") for o in i.operands[1:4])
-    w.define(i.operands[0], lop3(i.operands[4].value & 0xFF).format(a, b, c), "u4")
+    w.define(i.operands[0], lop3(integer(i.operands[4]) & 0xFF).format(a, b, c), "u4")
 
 
 def _find(w: BlockWriter, i: Instruction) -> None:
@@ -125,8 +125,7 @@ def _mask(w: BlockWriter, i: Instruction) -> None:
 def _find_nth(w: BlockWriter, i: Instruction) -> None:
     if i.modifiers != ("b32",):
         raise w.unsupported()
-    mask, base, offset = i.operands[1:]
-    mask, base, offset = w.array(mask, "u4"), w.array(base, "u4"), w.array(offset, "i4")
+    mask, base, offset = (w.array(o, dtype) for o, dtype in zip(i.operands[1:], ("u4", "u4", "i4"), strict=True))
     w.define(i.operands[0], f"find_nth({mask}, {base}, {offset})", "u4")
 
 

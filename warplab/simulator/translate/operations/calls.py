@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from warplab.simulator.ptx.program import Immediate, Instruction
+from warplab.simulator.ptx.program import Immediate, Instruction, items_of
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
 from warplab.simulator.translate.operations.memory import space_of
 
@@ -16,7 +16,7 @@ def _nothing(w: BlockWriter, i: Instruction) -> None:
 def _argument(w: BlockWriter, i: Instruction) -> None:
     """Into and out of the registers that hold the parameters of a call."""
     dtype = DTYPES[i.modifiers[-1]]
-    for destination, source in zip(i.operands[0].items, i.operands[1].items, strict=True):
+    for destination, source in zip(items_of(i.operands[0]), items_of(i.operands[1]), strict=True):
         w.define(destination, w.array(source, dtype), dtype, alias_of=source)
 
 

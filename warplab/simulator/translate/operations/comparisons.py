@@ -65,7 +65,7 @@ def _set_predicate(w: BlockWriter, i: Instruction) -> None:
     second = i.operands[1]
     two = isinstance(second, Register) and w.translator.dtypes.get(second.name) == "b1"
     destinations, operands = i.operands[: 1 + two], i.operands[1 + two :]
-    other = w.value(operands[2], "b1") if combine else None
+    other = w.value(operands[2], "b1") if combine else ""
     if kind in ("f16x2", "bf16x2"):
         results = _of_both_halves(w, comparison, kind[:-2], modifiers, operands[:2])
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warplab.simulator.ptx.fragments import BITS, wmma_fragment
-from warplab.simulator.ptx.program import Address, Immediate, Instruction, Vector
+from warplab.simulator.ptx.program import Immediate, Instruction, Operand, items_of
 from warplab.simulator.translate import matrix_instructions
 from warplab.simulator.translate.block_writer import BlockWriter
 from warplab.simulator.translate.operations.arithmetic import allow
@@ -16,13 +16,12 @@ def _space(i: Instruction) -> str:
     return next((_SPACES[m] for m in i.modifiers if m in _SPACES), "generic")
 
 
-def _registers(w: BlockWriter, operand, dtype: str) -> str:
-    items = operand.items if isinstance(operand, Vector) else (operand,)
-    return "(" + "".join(f"{w.array(item, dtype)}, " for item in items) + ")"
+def _registers(w: BlockWriter, operand: Operand, dtype: str) -> str:
+    return "(" + "".join(f"{w.array(item, dtype)}, " for item in items_of(operand)) + ")"
 
 
-def _define(w: BlockWriter, operand, call: str, dtype: str) -> None:
-    items = operand.items if isinstance(operand, Vector) else (operand,)
+def _define(w: BlockWriter, operand: Operand, call: str, dtype: str) -> None:
+    items = items_of(operand)
     names = [w.fresh() for _ in items]
     w.line(f"{', '.join(names)}, = {call}")
     for item, name in zip(items, names, strict=True):
@@ -38,7 +37,7 @@ def _product(w: BlockWriter, i: Instruction, product: matrix_instructions.Produc
     for operand, kind, fragment in zip(
         i.operands, (d, a, b, c), (product.fragments[k] for k in (3, 0, 1, 2)), strict=False
     ):
-        held = len(operand.items) if isinstance(operand, Vector) else 1
+        held = len(items_of(operand))
         if held != max(1, fragment.row.shape[1] * BITS[kind] // (8 * int(_dtype(kind)[1]))):
             raise w.unsupported(f"{held} registers for a fragment of {fragment.row.shape[1]} elements of .{kind}")
     groups = [_registers(w, o, _dtype(kind)) for o, kind in zip(i.operands[1:4], (a, b, c), strict=True)]
@@ -75,7 +74,7 @@ def _wmma_mma(w: BlockWriter, i: Instruction) -> None:
     _product(w, i, matrix_instructions.wmma(shape, (a, b, c, d), "satfinite" in options, w.now.where, w.now.text))
 
 
-def _transfer(w: BlockWriter, i: Instruction, address: Address, stride) -> tuple[str, str]:
+def _transfer(w: BlockWriter, i: Instruction, address: Operand, stride) -> tuple[str, str]:
     """The `Transfer` of a wmma.load or wmma.store, and the arguments that both take."""
     operation, operand, _, _, layout, shape, *_, kind = i.modifiers
     if layout not in _LAYOUTS:
@@ -107,7 +106,7 @@ def _wmma_store(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.matrix.store({transfer}, {arguments}, {registers}, L)")
 
 
-def _rows(w: BlockWriter, i: Instruction, op: str, address: Address) -> tuple[str, str, int, bool]:
+def _rows(w: BlockWriter, i: Instruction, op: str, address: Operand) -> tuple[str, str, int, bool]:
     """Site, base addresses, number of matrices and transposition of an ldmatrix or stmatrix."""
     allow(w, i.modifiers, {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "b16", *_SPACES})
     count = next(int(m[1]) for m in i.modifiers if m in ("x1", "x2", "x4"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warplab.simulator.ptx.program import Instruction, Symbol, Vector
+from warplab.simulator.ptx.program import Instruction, Symbol, as_address, items_of
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, item_bytes
 from warplab.simulator.translate.operations.arithmetic import allow
 
@@ -31,13 +31,12 @@ def space_of(i: Instruction) -> str | None:
 
 def _load(w: BlockWriter, i: Instruction) -> None:
     space, dtype, count = _memory(w, i)
-    destination, address = i.operands[:2]
+    destination, address = i.operands[0], as_address(i.operands[1])
     if space == "param":
         if not isinstance(address.base, Symbol):  # through a pointer to a parameter
             return _load_from(w, i, "const", dtype, count)
         offset = w.translator.params[address.base.name].offset + address.offset
-        items = destination.items if isinstance(destination, Vector) else (destination,)
-        for k, item in enumerate(items):
+        for k, item in enumerate(items_of(destination)):
             w.define(item, f"m.param({offset + k * item_bytes(dtype)}, {dtype})", dtype)
         return
     return _load_from(w, i, space, dtype, count)
@@ -57,7 +56,7 @@ def _load_from(w: BlockWriter, i: Instruction, space: str, dtype: str, count: in
         return
     names = [w.fresh() for _ in range(count)]
     w.line(f"{', '.join(names)} = m.load_vector({site}, {base}, L)")
-    for item, name in zip(destination.items, names, strict=True):
+    for item, name in zip(items_of(destination), names, strict=True):
         w.define(item, name, dtype)
 
 
@@ -75,7 +74,7 @@ def _store(w: BlockWriter, i: Instruction) -> None:
     if count == 1:
         w.line(f"m.store({site}, {base}, {w.array(source, dtype)}, L)")
     else:
-        items = ", ".join(w.array(item, dtype) for item in source.items)
+        items = ", ".join(w.array(item, dtype) for item in items_of(source))
         w.line(f"m.store_vector({site}, {base}, ({items}), L)")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warplab.simulator.ptx.program import Instruction, Register, Vector
+from warplab.simulator.ptx.program import Instruction, Operand, Register, Vector, items_of
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, item_bytes
 from warplab.simulator.translate.operations.memory import space_of
 
@@ -18,7 +18,7 @@ def _move(w: BlockWriter, i: Instruction) -> None:
     w.define(destination, w.array(source, dtype), dtype, alias_of=source)
 
 
-def _repack(w: BlockWriter, destination, source, dtype: str) -> None:
+def _repack(w: BlockWriter, destination: Operand, source: Operand, dtype: str) -> None:
     """mov between a wide register and a vector of narrow ones."""
     if isinstance(destination, Vector):
         n = len(destination.items)
@@ -28,8 +28,8 @@ def _repack(w: BlockWriter, destination, source, dtype: str) -> None:
         for k, item in enumerate(destination.items):
             w.define(item, f"{parts}[:, {k}].copy()", part)
     else:
-        part = f"u{item_bytes(dtype) // len(source.items)}"
-        items = ", ".join(w.array(item, part) for item in source.items)
+        part = f"u{item_bytes(dtype) // len(items_of(source))}"
+        items = ", ".join(w.array(item, part) for item in items_of(source))
         w.define(destination, f"pack({dtype}, {items})", dtype)
 
 
