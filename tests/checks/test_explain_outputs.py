@@ -31,7 +31,7 @@ def turning(body: str) -> CudaSource:
         ("if (x < columns && y < rows) t[x * rows + y] = a[y * columns + x];", "", ""),
         (
             "if (x < columns - 1 && y < rows) t[x * rows + y] = a[y * columns + x];",
-            r"t: 33 of 1320 elements were never written, the first at \[39, 0\] \(40 × 33 elements\)\.",
+            r"in t, 33 of 1320 elements were never written, the first at \[39, 0\] \(40 × 33 elements\)\.",
             r"should write \[39, 0\] to \[39, 32\]: how do they find their row and column",
         ),
         (

@@ -1,6 +1,7 @@
-"""Tests of an exercise: its release, its solution, and the wrong answers that its test cells must reject.
+"""What the tests of an exercise share: its cells, its wrong answers, and a shell that runs answers and test cells.
 
-`ExerciseTests` holds them for one exercise; `Session` runs an answer and the test cells of its problem in this process.
+`ExerciseTests` is the base class of a lab's own tests. `Session` runs an answer and the test cells of its problem in
+this process.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import warplab
 from warplab.hardware import backend
 from warplab.paths import COURSE
 
-# A cell's nbgrader metadata, read here so that the tests run on a GPU machine without nbgrader.
+# A cell's nbgrader metadata are read here, so that the tests run on a GPU machine without nbgrader.
 
 
 def cell_id(cell: NotebookNode) -> str | None:
@@ -43,7 +44,7 @@ def source_notebook(topic: str) -> NotebookNode:
 
 
 def git(*arguments: str) -> bytes | None:
-    """What a git command on the course prints; None where it fails, as without git or outside a checkout."""
+    """Return what a git command on the course prints; None if it fails, as it does without git or a checkout."""
     if not shutil.which("git"):
         return None
     done = subprocess.run(["git", *arguments], cwd=COURSE, capture_output=True)
@@ -51,7 +52,7 @@ def git(*arguments: str) -> bytes | None:
 
 
 def committed(path: str) -> bytes:
-    """A file of the course as committed: a learner may have written into it. From disk where there is no commit."""
+    """Return a file as committed, since a learner may have written into it; from disk if there is no commit."""
     content = git("show", f"HEAD:{path}")
     return (COURSE / path).read_bytes() if content is None else content
 
@@ -61,7 +62,7 @@ def cells_by_id(notebook: NotebookNode) -> dict[str, NotebookNode]:
 
 
 def answers_and_tests(notebook: NotebookNode) -> dict[str, list[str]]:
-    """Id of each answer cell -> ids of the test cells that follow it."""
+    """Map the id of each answer cell to the ids of the test cells that follow it."""
     found: dict[str, list[str]] = {}
     answer = ""
     for cell in notebook.cells:
@@ -75,7 +76,7 @@ def answers_and_tests(notebook: NotebookNode) -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A wrong answer. `loses`: the test cells that must fail, no other; `reason`: regex of the first message."""
+    """A wrong answer. `loses`: the test cells that must fail, and no others; `reason`: regex for the first message."""
 
     path: Path
     problem: str
@@ -85,7 +86,7 @@ class Mutant:
 
 
 def mutants(topic: str) -> list[Mutant]:
-    """The files of tests/mutants/<topic>: three header lines, then the source of the answer cell."""
+    """Read the wrong answers of an exercise: files of three header lines, then the source of the answer cell."""
     found = []
     for path in sorted((COURSE / "tests" / "labs" / topic / "mutants").iterdir()):
         if path.suffix not in (".py", ".cu"):
@@ -99,7 +100,7 @@ def mutants(topic: str) -> list[Mutant]:
 
 
 class Session:
-    """One IPython shell. Before each answer its names are those that the given cells leave, and no others."""
+    """An IPython shell for one exercise. Every answer starts with the names that the given cells define, no others."""
 
     def __init__(self, topic: str) -> None:
         self.notebook = source_notebook(topic)
@@ -107,27 +108,27 @@ class Session:
         config = Config()
         config.HistoryManager.enabled = False
         self.shell = InteractiveShell.instance(config=config, colors="nocolor")
-        warplab.load_ipython_extension(self.shell)  # in a notebook the import does this
+        warplab.load_ipython_extension(self.shell)  # in a notebook, the import does this
         self.given: dict[str, object] | None = None
 
     def run(self, source: str) -> str:
-        """Run one cell; "" or "ErrorClass: message"."""
+        """Run one cell; return "" or "ErrorClass: message"."""
         result = self.shell.run_cell(source, store_history=False)
         error = result.error_before_exec or result.error_in_exec
         return "" if error is None else f"{type(error).__name__}: {error}"
 
     def failures(self, problem: str, answer: str) -> dict[str, str]:
-        """Message of each failed test cell of a problem, when `answer` stands in its answer cell."""
+        """Return the message of each test cell of a problem that fails when `answer` stands in its answer cell."""
         self._start()
         self.run(answer)
         replaced = self._replaced()
-        assert not replaced, f"the answer replaces {replaced}: given kernels, compiled before, would not notice"
+        assert not replaced, f"the answer replaces {replaced}, which given kernels compiled before would not notice"
         messages = {test: self.run(self.cells[test].source) for test in self.tests[problem]}
         assert messages
         return {test: message for test, message in messages.items() if message}
 
     def _start(self) -> None:
-        """Run the given cells, once: what they compile is used again."""
+        """Restore the names that the given cells define. They run once, and what they compile is used again."""
         if self.given is not None:
             self.shell.user_ns.clear()
             self.shell.user_ns.update(self.given)
@@ -141,17 +142,18 @@ class Session:
         self.given = dict(self.shell.user_ns)
 
     def _replaced(self) -> list[str]:
-        """Names of the given cells that stand for something else since."""
+        """List the names of the given cells that now stand for something else."""
         now = {name: self.shell.user_ns.get(name) for name in self.given}
         changed = [name for name, value in self.given.items() if now[name] is not value]
         return [name for name in changed if not isinstance(now[name], int) or now[name] != self.given[name]]
 
 
 class ExerciseTests:
-    """Derive from it in test_exercise_NN.py.
+    """The tests of one exercise; a lab derives from it in tests/labs/NN_topic/test_exercise.py.
 
-    `topic`: name of the exercise. `points`: id of each answer cell -> points of its test cells, in order. `gaps`: how
-    many marked regions the answer cells have. `least_mutants`: that there must be in all; of each problem, five.
+    `topic`: name of the exercise. `points`: maps the id of each answer cell to the points of its test cells, in order.
+    `gaps`: the number of marked regions in the answer cells. `least_mutants`: how many wrong answers there must be, in
+    all; each problem must have five.
     """
 
     topic: ClassVar[str]
@@ -171,13 +173,13 @@ class ExerciseTests:
 
     @pytest.fixture
     def release(self):
-        """The module that generates the release; it needs nbgrader."""
+        """The module that generates releases; it needs nbgrader."""
         from warplab.exercises import release
 
         return release
 
     def test_release_is_generated_from_source(self, release):
-        """On disk, where an author has yet to commit it, or as committed, where a learner has written into it."""
+        """On disk, if an author has yet to commit it, or as committed, if a learner has written into it."""
         folder, wanted = f"exercises/{self.topic}", release.release_files(self.topic)
         stale = [
             path
@@ -190,7 +192,7 @@ class ExerciseTests:
             assert set(tracked.decode().split()) <= {f"{folder}/{path.as_posix()}" for path in wanted}
 
     def test_solving_only_fills_the_marked_gaps(self, release):
-        """Release and source have the same cells, and differ inside the marked regions only."""
+        """Release and source have the same cells and differ only inside the marked regions."""
         source, given = source_notebook(self.topic).cells, release.release_notebook(self.topic).cells
         assert [cell.id for cell in source] == [cell.id for cell in given]
         gaps = 0
@@ -238,11 +240,12 @@ class ExerciseTests:
         count = Counter(mutant.problem for mutant in found)
         assert count.keys() == session.tests.keys()
         assert min(count.values()) >= 5
+        assert [mutant.path.name for mutant in found if re.search(mutant.reason, "")] == []  # which any message matches
         assert len(found) == len({(m.problem, m.cell.strip()) for m in found}) >= self.least_mutants
 
     @pytest.mark.gpu
     def test_a_gpu_changes_no_grade(self, session):
-        """With the real numba.cuda and cupy the same answers win and lose the same points."""
+        """With the real numba.cuda and cupy, the same answers win and lose the same points."""
         assert backend.name() == "gpu"
         for problem in session.tests:
             assert session.failures(problem, session.cells[problem].source) == {}

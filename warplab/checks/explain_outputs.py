@@ -47,23 +47,26 @@ def _unwritten_elements(written: np.ndarray, blocks: int, threads_per_block: int
             f"{missing} of {n} elements were never written, the first at index {first}",
             f"the index of each thread: together the threads leave gaps, the first at {gap}",
         )
-    if first == n - 1 and first > 0:
+    if first == n - 1 > 0:
         look_at = "the condition that ends the work"
         return (
             f"the last of {n} elements was never written",
             f"{look_at}, or {TAIL}" if first % 4 == 0 else f"{look_at}: does it let the last element in?",
         )
-    what = f"only the first {first} of {n} elements were written"
-    if first < 2:
-        what = f"only the first of {n} elements was written" if first else f"none of its {n} elements was written"
+    if first == 0:
+        return (f"none of its {n} elements was written", "the store to it: is there one, and does any thread reach it?")
+    what = f"only the first {f'{first} of {n} elements were' if first > 1 else f'of {n} elements was'} written"
     if first == threads_per_block and blocks > 1:
-        return (f"{what}, as many as one block has threads", "the index: threads of different blocks compute the same")
+        return (
+            f"{what}, as many as one block has threads",
+            "the index: threads of different blocks compute the same one",
+        )
     if first == blocks * threads_per_block:
         return (
             f"{what}, as many as the launch has threads",
             "what a thread does after its first element: there are fewer threads than elements",
         )
-    if n - first < 4 and first % 4 == 0 and first:
+    if n - first < 4 and first % 4 == 0:
         return (what, TAIL)
     return (
         what,

@@ -46,7 +46,7 @@ def _check_output(run: KernelRun, name: str, got: np.ndarray, expected: np.ndarr
             at = np.flatnonzero(~written)[0]
             what, look_at = explain_outputs.unwritten(written, run.blocks, run.threads_per_block)
             raise run.failed(
-                f"{run.name}: {name}: {what}.",
+                f"{run.name}: in {name}, {what}.",
                 expected=f"{name}{explain_outputs.place(at, got.shape)} = {wanted[at]}",
                 got="what was in memory before the launch",
                 look_at=look_at,

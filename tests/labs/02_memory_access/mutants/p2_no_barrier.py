@@ -1,6 +1,6 @@
 # problem: grey
 # loses: grey-right, grey-sectors, grey-traffic
-# reason: grey: (out is wrong|has a data race|is stopped)
+# reason: grey: out is wrong|grey has a data race|grey was stopped
 
 from numba import float32
 

@@ -1,6 +1,6 @@
 // problem: turn
 // loses: turn-right, turn-sectors, turn-banks
-// reason: t is wrong|t: |reaches past|never written
+// reason: t is wrong|in t, |reaches past|never written
 extern "C" __global__ void turn(const float* a, float* t, int rows, int columns)
 {
     __shared__ float tile[16][66];

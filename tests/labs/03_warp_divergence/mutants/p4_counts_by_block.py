@@ -1,6 +1,6 @@
 # problem: pack
 # loses: pack-right, pack-once, pack-budget
-# reason: counts is wrong|counts: |race
+# reason: counts is wrong|in counts, |race
 
 from warplab import cuda
 

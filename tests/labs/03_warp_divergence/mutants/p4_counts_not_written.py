@@ -1,6 +1,6 @@
 # problem: pack
 # loses: pack-right, pack-once, pack-budget
-# reason: counts: none of its|counts:
+# reason: in counts, none of its
 
 from warplab import cuda
 

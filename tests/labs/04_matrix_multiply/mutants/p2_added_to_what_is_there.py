@@ -1,6 +1,6 @@
 # problem: distances
 # loses: distances-right, distances-sectors, distances-banks
-# reason: NaN comes out
+# reason: the result is NaN
 
 from numba import float32
 

@@ -1,6 +1,6 @@
 // problem: update
 // loses: update-beta
-// reason: NaN comes out
+// reason: the result is NaN
 constexpr int TILE = 16;
 
 extern "C" __global__ void update(const float* a, const float* b, float* c, int m, int n, int k,
