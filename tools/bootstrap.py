@@ -1,4 +1,4 @@
-"""Find a Python that the course runs on and let it prepare .venv (tools/environment.py).
+"""Find a Python that the course runs on and let it prepare .venv (tools/environment.py, which gets the arguments).
 
 Any Python from 2.7 on must be able to run this file, so that an old one says what is needed.
 PYTHON=NAME in the environment names the interpreter to use; otherwise the first that fits is taken.
@@ -91,7 +91,7 @@ def main():
         return 1
     script = os.path.join(ROOT, "tools", "environment.py")
     sys.stdout.flush()
-    os.execv(path, [path, script] + (["--this-python"] if named else []))
+    os.execv(path, [path, script] + sys.argv[1:] + (["--this-python"] if named else []))
 
 
 if __name__ == "__main__":
