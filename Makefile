@@ -16,7 +16,7 @@ SETUP = set_up() { for python in $${PYTHON:-python3} python3.13 python3.12 pytho
 	echo "error: no Python found. Warp Lab needs Python 3.11, 3.12 or 3.13." \
 		"On Debian or Ubuntu: sudo apt install python3 python3-venv" >&2; exit 1; }; set_up
 # From the default index alone: the pins must not depend on wheels that lie on one machine.
-PINS = UV_INDEX= UV_FIND_LINKS= $(BIN)/python tools/run_uv.py pip compile pyproject.toml --quiet \
+PINS = UV_INDEX= UV_FIND_LINKS= $(BIN)/python -m tools.run_uv pip compile pyproject.toml --quiet \
 	--python-version 3.11 --python-platform x86_64-manylinux_2_28 --custom-compile-command "make pins" $(PINS_ARGS)
 LABS ?= $(patsubst kernels/%/benchmark.py,%,$(sort $(wildcard kernels/*/benchmark.py)))
 
@@ -51,19 +51,19 @@ record: setup ## the same, written to the recordings that notebooks show where n
 	@for lab in $(LABS); do $(BIN)/python -m kernels.$$lab.benchmark --record || exit $$?; done
 
 compare-ncu: setup ## the simulator's counters against Nsight Compute's (needs an NVIDIA GPU and ncu)
-	$(BIN)/python -m warplab.ncu
+	$(BIN)/python -m tools.ncu
 
 differential: setup ## 2,400 random kernels in the simulator against results recorded on an H100
 	$(BIN)/python -m tests.differential.compare
 
 bench-simulator: setup ## the simulator's speed against Numba's own
-	$(BIN)/python -m warplab.simulator_speed
+	$(BIN)/python -m tools.simulator_speed
 
 bench-grading: setup-dev ## the grading of a class of 300, and its speed against nbgrader's own
-	$(BIN)/python -m tests.grading_speed
+	$(BIN)/python -m tools.grading_speed
 
 exercises: setup ## generate exercises/ from solutions/, as nbgrader does
-	$(BIN)/python -m warplab.checks.release
+	$(BIN)/python -m warplab.exercises.release
 
 notebooks: setup ## execute the notebooks and write their outputs
 	$(BIN)/python tools/execute_notebooks.py

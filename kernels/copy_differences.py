@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from warplab.ncu import Difference
+from warplab.bench.compared_launches import Difference
 
 NOT_COUNTED = Difference("global_load_bytes", math.inf, "The metric leaves out what cp.async copies to shared memory.")
 _MEETING = (

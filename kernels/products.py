@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from warplab import benchmark
-from warplab.benchmark import Timing
-from warplab.recordings import Recordings
+from warplab.bench import timing as benchmark
+from warplab.bench.recordings import Recordings
+from warplab.bench.timing import Timing
 
 NAMES = {"cublas": "cuBLAS", "cublaslt": "cuBLASLt"}  # of libraries, as tables and pictures show them
 

@@ -10,7 +10,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import pytest
 from hypothesis import settings
 
-from warplab import backend
+from warplab.hardware import backend
 
 # The first example of a test may compile a kernel, which takes longer than hypothesis' limit of 200 ms.
 settings.register_profile("warplab", deadline=None, print_blob=True)

@@ -7,13 +7,13 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from warplab import backend, doctor, driver
+from warplab import doctor
+from warplab.hardware import backend, driver
+from warplab.paths import COURSE
 
-ROOT = Path(__file__).resolve().parent.parent
 H100 = driver.Gpu("NVIDIA H100 80GB HBM3", 80 * 2**30, (9, 0))
 V100 = driver.Gpu("Tesla V100-SXM2-16GB", 16 * 2**30, (7, 0))
 GOOD = driver.Driver("580.95.05", (13, 0), (H100,))
@@ -105,7 +105,7 @@ def test_choosing_loads_neither_cupy_nor_numba_where_there_is_no_driver():
         "import sys; from warplab import backend; backend.name(); print(sorted({'cupy', 'numba'} & set(sys.modules)))"
     )
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""} | {"WARPLAB_BACKEND": ""}
-    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    process = subprocess.run([sys.executable, "-c", code], cwd=COURSE, env=environment, capture_output=True, text=True)
     assert process.stdout == "[]\n", process.stderr
 
 
@@ -297,7 +297,7 @@ def test_packages_that_overwrite_each_other_are_a_problem(pair):
 
 @pytest.mark.parametrize(("version", "words"), [((3, 10, 1), "too old"), ((3, 14, 0), "too new")])
 def test_python_out_of_range_is_a_problem(version, words):
-    (line,) = texts(doctor.python_findings(version, str(ROOT / ".venv")), "problem")
+    (line,) = texts(doctor.python_findings(version, str(COURSE / ".venv")), "problem")
     assert words in line
     assert "PYTHON=python3.12" in line
 
@@ -309,9 +309,9 @@ def test_kernels_run_on_this_machine():
 
 
 def test_the_graders_sandbox_is_named_and_no_learners_problem(monkeypatch):
-    from warplab.grading import sandbox
+    from warplab.grading.sandbox import isolation
 
-    monkeypatch.setattr(sandbox, "find", lambda: sandbox.LimitsOnly("bubblewrap is not installed"))
+    monkeypatch.setattr(isolation, "find", lambda: isolation.LimitsOnly("bubblewrap is not installed"))
     monkeypatch.setattr(shutil, "which", lambda name: None)
     (line,) = texts(doctor.grading_findings(), "note")
     assert "bubblewrap is not installed" in line
@@ -320,7 +320,7 @@ def test_the_graders_sandbox_is_named_and_no_learners_problem(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/bwrap")
     (line,) = texts(doctor.grading_findings(), "note")
     assert "user namespaces" in line
-    monkeypatch.setattr(sandbox, "find", lambda: sandbox.Bubblewrap("/usr/bin/bwrap"))
+    monkeypatch.setattr(isolation, "find", lambda: isolation.Bubblewrap("/usr/bin/bwrap"))
     (line,) = texts(doctor.grading_findings(), "ok")
     assert "bubblewrap works" in line
 
@@ -349,9 +349,9 @@ def test_problem_decides_the_exit_code(monkeypatch, capsys):
 
 def test_machine_with_nothing(tmp_path):
     """The clone and a Python without a single package, no .venv: the report is whole and true."""
-    shutil.copytree(ROOT / "warplab", tmp_path / "warplab", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(COURSE / "warplab", tmp_path / "warplab", ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("requirements.txt", "requirements-gpu.txt"):
-        shutil.copy(ROOT / file, tmp_path)
+        shutil.copy(COURSE / file, tmp_path)
     base = getattr(sys, "_base_executable", sys.executable)
     process = subprocess.run(
         [base, "-S", "-m", "warplab", "doctor"],
@@ -376,6 +376,6 @@ def test_machine_with_nothing(tmp_path):
     ],
 )
 def test_command_line(arguments, code, words):
-    process = subprocess.run([sys.executable, "-m", "warplab", *arguments], cwd=ROOT, capture_output=True, text=True)
+    process = subprocess.run([sys.executable, "-m", "warplab", *arguments], cwd=COURSE, capture_output=True, text=True)
     assert process.returncode == code
     assert words in process.stdout + process.stderr

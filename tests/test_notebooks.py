@@ -4,14 +4,14 @@ import copy
 import importlib.util
 import os
 import re
-from pathlib import Path
 from statistics import median
 
 import nbformat
 import pytest
-from lesson_answers import ANSWERS
 
-ROOT = Path(__file__).parent.parent
+from tests.support.lesson_answers import ANSWERS
+from warplab.paths import COURSE
+
 CODE_CELLS = {
     "00_start_here": 14,
     "01_vector_multiply": 57,
@@ -32,7 +32,7 @@ MOST_BYTES = 400_000
 
 
 def _load_tool():
-    spec = importlib.util.spec_from_file_location("execute_notebooks", ROOT / "tools" / "execute_notebooks.py")
+    spec = importlib.util.spec_from_file_location("execute_notebooks", COURSE / "tools" / "execute_notebooks.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -42,7 +42,7 @@ tool = _load_tool()
 
 
 def read(name):
-    return nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+    return nbformat.read(COURSE / "notebooks" / f"{name}.ipynb", as_version=4)
 
 
 def text_of(cell):
@@ -67,7 +67,7 @@ def pictures(notebook):
 
 
 def test_every_lesson_is_tested():
-    assert {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")} == set(CODE_CELLS)
+    assert {path.stem for path in (COURSE / "notebooks").glob("*.ipynb")} == set(CODE_CELLS)
     assert set(ANSWERS) == set(CODE_CELLS)
 
 
@@ -176,7 +176,7 @@ def test_links_to_files_lead_somewhere(committed):
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
     assert links
-    assert not [link for link in links if not (ROOT / "notebooks" / link).exists()]
+    assert not [link for link in links if not (COURSE / "notebooks" / link).exists()]
 
 
 def test_committed_outputs_are_those_of_one_clean_run(committed):
@@ -213,7 +213,7 @@ def test_committed_outputs_show_no_path_of_a_machine(committed):
 
 def test_committed_lessons_are_small(committed):
     name, _ = committed
-    assert os.path.getsize(ROOT / "notebooks" / f"{name}.ipynb") < MOST_BYTES
+    assert os.path.getsize(COURSE / "notebooks" / f"{name}.ipynb") < MOST_BYTES
 
 
 def notebook_of(tmp_path, *sources):
@@ -243,7 +243,7 @@ def test_the_tool_only_checks_when_asked(tmp_path):
 
 
 def test_the_tool_cuts_the_path_of_the_checkout(tmp_path):
-    path = notebook_of(tmp_path, f"print({str(ROOT / 'kernels' / 'x.cu')!r})")
+    path = notebook_of(tmp_path, f"print({str(COURSE / 'kernels' / 'x.cu')!r})")
     assert tool.main([str(path)]) == 0
     assert nbformat.read(path, as_version=4).cells[0].outputs[0].text == "kernels/x.cu\n"
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from warplab.paths import COURSE
 
-TEXT = (ROOT / "README.md").read_text()
+TEXT = (COURSE / "README.md").read_text()
 
 
 def test_the_example_prints_what_the_readme_shows(tmp_path, capsys, monkeypatch):
@@ -25,4 +24,4 @@ def test_the_example_prints_what_the_readme_shows(tmp_path, capsys, monkeypatch)
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)]+)\)", re.sub(r"```.*?```", "", TEXT, flags=re.S)))))
 def test_links(link):
-    assert (ROOT / link).exists()
+    assert (COURSE / link).exists()

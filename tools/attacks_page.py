@@ -3,7 +3,7 @@
     python tools/attacks_page.py          write the page; what was seen is as last tried
     python tools/attacks_page.py --try    grade the attacks first: in the sandbox, under limits alone, by stock nbgrader
 
-The attacks and what is expected of each are in tests/attacks; tests/test_attacks.py grades them, too.
+The attacks and what is expected of each are in tests/grading/attacks; tests/grading/test_attacks.py grades them, too.
 """
 
 from __future__ import annotations
@@ -21,13 +21,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "attacks.md"
-SEEN = ROOT / "docs" / "attacks.json"
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+from warplab.paths import COURSE
+
 sys.modules.setdefault("rfc3987_syntax", None)  # see warplab/grading/__init__.py
 
-from attack_harness import (  # noqa: E402
+from tests.support.attack_harness import (  # noqa: E402
     POINTS,
     Attack,
     Expected,
@@ -40,9 +38,11 @@ from attack_harness import (  # noqa: E402
     seen,
     stock_seen,
 )
+from warplab.grading.course.workers import LocalWorkers  # noqa: E402
+from warplab.grading.sandbox import isolation  # noqa: E402
 
-from warplab.grading import sandbox  # noqa: E402
-from warplab.grading.workers import LocalWorkers  # noqa: E402
+PAGE = COURSE / "docs" / "attacks.md"
+SEEN = COURSE / "docs" / "attacks.json"
 
 GROUPS = {
     "tamper": "Tampering: with what decides about points",
@@ -56,7 +56,7 @@ HEAD = """# Attacks on the grading
 
 <!-- Written by tools/attacks_page.py; do not edit. -->
 
-Each row is a submission in `tests/attacks/`, handed in to one class together with three honest ones. Points are of
+Each row is a submission in `tests/grading/attacks/`, handed in to one class together with three honest ones. Points are of
 {possible}. An attack "gets it" if it got hold of what it was after, other than points; "shown" are hidden inputs on the
 student's page. What is *expected* holds for the sandbox (bubblewrap); "limits" is the grader without bubblewrap, which
 warns; "stock" is nbgrader {nbgrader} with its own preprocessors, where it was tried (no kernel there: {stock} points).
@@ -99,7 +99,7 @@ def main() -> None:
 def attempt() -> dict[str, Any]:
     """What came of each attack, in each of the three ways. Raises AssertionError where an honest student lost."""
     every = attacks()
-    if sandbox.find().kind != "bubblewrap":
+    if isolation.find().kind != "bubblewrap":
         raise SystemExit("error: the page tells what the sandbox holds, and bubblewrap does not work here")
     harmless = [attack for attack in every if os.geteuid() == 0 or attack.name != "process/kills_others"]
     found = {

@@ -89,9 +89,8 @@ def main():
     if problem:
         print("error: %s\nThen repeat, or name another: PYTHON=/path/to/python3.12 make lab" % problem, file=sys.stderr)
         return 1
-    script = os.path.join(ROOT, "tools", "environment.py")
-    sys.stdout.flush()
-    os.execv(path, [path, script] + sys.argv[1:] + (["--this-python"] if named else []))
+    os.chdir(ROOT)
+    os.execv(path, [path, "-m", "tools.environment"] + sys.argv[1:] + (["--this-python"] if named else []))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import venv
 from pathlib import Path
 from typing import NamedTuple
 
-import run_uv
+from tools import run_uv
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -276,7 +276,7 @@ def run(command: list[str], environment: dict[str, str]) -> int:
             if not line.startswith((" + ", " - ", " ~ ")):  # one line per package, 170 of them
                 print(line, end="", flush=True)
             if line.startswith("Installed "):
-                say("Compiling their modules: about 20 s on two cores")
+                say("Compiling the packages' modules ...")
     return process.returncode
 
 

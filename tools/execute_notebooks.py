@@ -27,8 +27,9 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat.notebooknode import NotebookNode
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = ROOT / "notebooks"
+from warplab.paths import COURSE
+
+NOTEBOOKS = COURSE / "notebooks"
 TIMEOUT = 300  # seconds a cell
 COLOURS = 64  # of a picture's palette: a third of the bytes, and no difference to be seen in a diagram
 ABSOLUTE_PATH = re.compile(r"(?<![\w./:-])/(?:home|root|tmp|usr|opt|var|mnt|srv|work|workspace|data|Users)/[\w./-]+")
@@ -55,7 +56,7 @@ def execute(notebook: NotebookNode, timeout: int = TIMEOUT) -> NotebookNode:
         extra_arguments=["--log-level=ERROR"],  # no warning about sockets on this machine
         resources={"metadata": {"path": str(NOTEBOOKS)}},
     )
-    search_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    search_path = os.pathsep.join(filter(None, [str(COURSE), os.environ.get("PYTHONPATH")]))
     # A backend chosen outside would keep pictures out of the notebook.
     environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
     try:
@@ -89,7 +90,7 @@ def texts(output: NotebookNode) -> dict[str, str]:
 def _clean(output: NotebookNode) -> None:
     """Cuts the path of this checkout, so that files are named as the reader finds them."""
     for kind, text in texts(output).items():
-        shorter = text.replace(f"{ROOT}{os.sep}", "")
+        shorter = text.replace(f"{COURSE}{os.sep}", "")
         if output.output_type == "stream":
             output.text = shorter
         elif output.output_type != "error":
@@ -121,10 +122,11 @@ def _shrink(output: NotebookNode) -> None:
 
 def device() -> dict[str, str]:
     """Backend, device and date, as kept in a notebook's metadata."""
-    from warplab import backend, benchmark
+    from warplab.bench import timing
+    from warplab.hardware import backend
 
     if backend.name() == "gpu":
-        about = benchmark.machine()
+        about = timing.machine()
         return {"backend": "gpu", "device": about["device"], "date": about["date"]}
     return {"backend": "simulator", "device": "simulator", "date": datetime.date.today().isoformat()}
 
@@ -178,5 +180,5 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
+    sys.path.insert(0, str(COURSE))
     raise SystemExit(main())

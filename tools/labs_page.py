@@ -20,27 +20,25 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "labs.md"
-PICTURES = ROOT / "docs" / "labs"
-TIMES = ROOT / "docs" / "labs_times.json"
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tools")]
+import nbformat
+from nbformat.notebooknode import NotebookNode
 
-import nbformat  # noqa: E402
-from exercise_harness import answers_and_tests, cells_by_id, mutants, source_notebook  # noqa: E402
-from labs_tried import TRIED  # noqa: E402
-from nbformat.notebooknode import NotebookNode  # noqa: E402
+from kernels.matmul import benchmark as matmul
+from kernels.memory_access import benchmark as memory_access
+from kernels.tensor_core import benchmark as tensor_core
+from kernels.vector_multiply import benchmark as vector_multiply
+from kernels.warp_divergence import benchmark as warp_divergence
+from tests.support.exercise_harness import answers_and_tests, cells_by_id, mutants, source_notebook
+from tools.labs_tried import TRIED
+from warplab.bench.recordings import MissingRecording, Recordings
+from warplab.bench.timing import host
+from warplab.paths import COURSE
 
-from kernels.matmul import benchmark as matmul  # noqa: E402
-from kernels.memory_access import benchmark as memory_access  # noqa: E402
-from kernels.tensor_core import benchmark as tensor_core  # noqa: E402
-from kernels.vector_multiply import benchmark as vector_multiply  # noqa: E402
-from kernels.warp_divergence import benchmark as warp_divergence  # noqa: E402
-from warplab.benchmark import host  # noqa: E402
-from warplab.recordings import MissingRecording, Recordings  # noqa: E402
+PAGE = COURSE / "docs" / "labs.md"
+PICTURES = COURSE / "docs" / "labs"
+TIMES = COURSE / "docs" / "labs_times.json"
 
 HEAD = """# The labs: what was measured, counted and tried
 
@@ -135,7 +133,7 @@ def section(name: str, lab: Lab) -> Iterator[str]:
     else:
         yield f"{recorded['device']}, {recorded['date']}."
         yield f"```text\n{lab.tables(recorded['values'])}\n```"
-        profile = ROOT / "kernels" / lab.topic / "profile.json"
+        profile = COURSE / "kernels" / lab.topic / "profile.json"
         if profile.exists():
             yield from _profile(json.loads(profile.read_text(encoding="utf-8")))
     yield f"### Counters\n\n{_counters(name)}"
@@ -169,7 +167,7 @@ def _table(heads: list[str], rows: Any) -> str:
 
 
 def _lesson(name: str) -> NotebookNode:
-    return nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
+    return nbformat.read(COURSE / "notebooks" / f"{name}.ipynb", as_version=4)
 
 
 def _verdict(lesson: NotebookNode) -> str:
@@ -204,7 +202,7 @@ def pictures() -> dict[str, bytes]:
 
 def _counters(name: str) -> str:
     """How many counters of the lab's launches are equal, from its table in docs/counters.md."""
-    text = (ROOT / "docs" / "counters.md").read_text()
+    text = (COURSE / "docs" / "counters.md").read_text()
     title = re.search(rf"^## (.+ \(lab {name[:2]}\))$", text, flags=re.MULTILINE)
     if not title:
         return NOT_COUNTED
@@ -271,7 +269,7 @@ def measure() -> None:
     for name in LABS:
         for what, command in commands.items():
             wall, processor = time.perf_counter(), _processor_seconds()
-            subprocess.run([sys.executable, *command(name)], cwd=ROOT, env=environment, check=True)
+            subprocess.run([sys.executable, *command(name)], cwd=COURSE, env=environment, check=True)
             seconds[name][what] = {
                 "wall": round(time.perf_counter() - wall, 1),
                 "processor": round(_processor_seconds() - processor, 1),

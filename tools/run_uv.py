@@ -1,4 +1,4 @@
-"""Run the uv of .venv with the settings that pip has on this machine: `python tools/run_uv.py pip compile ...`.
+"""Run the uv of .venv with the settings that pip has on this machine: `python -m tools.run_uv pip compile ...`.
 
 uv reads neither pip.conf nor PIP_* variables, and a classroom's mirror or proxy usually stands there. UV_* variables
 that are set already, even to nothing, win.

@@ -3,8 +3,8 @@
     python tools/simulator_page.py            write the page from the code; speeds as they were last measured
     python tools/simulator_page.py --measure  measure the speeds first (make bench-simulator; some minutes)
 
-The checks' messages come from running the kernels of tests/defects.py, the instructions from the simulator's tables and
-from the cases of tests/instruction_cases.py, whose results on a GPU the simulator repeats bit for bit.
+The checks' messages come from running the kernels of tests/support/defects.py, the instructions from the simulator's tables and
+from the cases of tests/support/instruction_cases.py, whose results on a GPU the simulator repeats bit for bit.
 """
 
 from __future__ import annotations
@@ -15,22 +15,20 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "simulator.md"
-SPEED = ROOT / "docs" / "simulator_speed.json"
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tools")]
+from tests.support import defects_numba
+from tests.support.defects import DEFECTS
+from tests.support.instruction_cases import cases
+from tests.support.matrix_cases import cases as matrix_cases
+from tools import simulator_speed
+from tools.simulator_first_steps import first_steps
+from warplab import simulator
+from warplab.paths import COURSE
+from warplab.simulator.translate import operations
+from warplab.simulator.translate.operations import atomics, comparisons
 
-import defects_numba  # noqa: E402
-from defects import DEFECTS  # noqa: E402
-from instruction_cases import cases  # noqa: E402
-from matrix_cases import cases as matrix_cases  # noqa: E402
-from simulator_first_steps import first_steps  # noqa: E402
-
-from warplab import simulator, simulator_speed  # noqa: E402
-from warplab.simulator import operations  # noqa: E402
-from warplab.simulator.operations import atomics, comparisons  # noqa: E402
+PAGE = COURSE / "docs" / "simulator.md"
+SPEED = COURSE / "docs" / "simulator_speed.json"
 
 TYPE = re.compile(r"pred|(?:[bsu]|f|bf|tf|e)\d+(?:x\d|m\d)*(?:x\d)?")
 # What the simulator makes of calls and parameters.
@@ -161,9 +159,9 @@ def page() -> str:
         "tile of FP16 loaded from global memory is one warp instruction and four requests. Tensor operations are not "
         "compared there.",
         "## What is caught",
-        "Kernels of `tests/defects.py`, each with the first line of what it is told; more lines give the place and a "
+        "Kernels of `tests/support/defects.py`, each with the first line of what it is told; more lines give the place and a "
         "likely cause. Each has a mended twin that runs silently, and most are tried in Numba too "
-        "(`tests/test_simulator_defects.py`).",
+        "(`tests/simulator/check/test_defects.py`).",
         _table(["mistake", "error", "first line of the message", "in Numba"], _defects()),
         RACES,
         "## Speed",
@@ -171,7 +169,7 @@ def page() -> str:
         "## PTX instructions",
         f"PTX writes the types and modifiers of an instruction behind its name, as in `add.rn.f32`. The last column "
         f"says how many such combinations are compared, on edge cases and random values, with results recorded on an "
-        f"{_recorded_on()} (`tests/test_simulator_instructions.py`, `tests/test_simulator_matrix.py`); types and "
+        f"{_recorded_on()} (`tests/simulator/run/test_instructions.py`, `tests/simulator/run/test_matrix.py`); types and "
         "modifiers are those of these combinations and of the simulator's tables.",
         *_supported(),
         "### Refused by name",
@@ -225,7 +223,9 @@ def _defects() -> Iterator[list[str]]:
 
 
 def _recorded_on() -> str:
-    device = json.loads((ROOT / "tests" / "recorded" / "instructions.json").read_text())["device"]
+    device = json.loads((COURSE / "tests" / "simulator" / "run" / "recorded" / "instructions.json").read_text())[
+        "device"
+    ]
     return device.removeprefix("NVIDIA ")
 
 
@@ -297,8 +297,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--measure", action="store_true", help="measure the speeds first")
     if parser.parse_args().measure:
-        command = [sys.executable, "-m", "warplab.simulator_speed"]
-        ran = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-m", "tools.simulator_speed"]
+        ran = subprocess.run(command, cwd=COURSE, stdout=subprocess.PIPE, text=True)
         print(ran.stdout)
         SPEED.write_text(json.dumps(json.loads(ran.stdout.splitlines()[-1]), indent=1, ensure_ascii=False) + "\n")
     PAGE.write_text(page(), encoding="utf-8")

@@ -12,35 +12,38 @@ import sys as _sys
 
 # name -> module that defines it (the module itself where the two are the same)
 _NAMES = {
-    "CompileError": "compilers",
-    "CudaSource": "kernel",
-    "Profile": "profiling",
+    "CompileError": "compile.compilers",
+    "CudaSource": "launch.kernel_source",
+    "Profile": "report.profile",
     "SimulatorError": "simulator",
-    "cards": "cards",
+    "attempt": "bench.lesson",
+    "backend": "hardware.backend",
+    "cards": "hardware.cards",
     "checks": "checks",
-    "draw_accesses": "figures",
-    "draw_banks": "figures",
-    "draw_grid": "figures",
-    "draw_roofline": "figures",
-    "draw_timeline": "figures",
-    "heat_map": "figures",
-    "predict": "roofline",
-    "predict_all": "roofline",
-    "profile": "profiling",
-    "resources": "resources",
-    "simulate": "kernel",
+    "draw_accesses": "draw.accesses",
+    "draw_banks": "draw.banks",
+    "draw_grid": "draw.grid",
+    "draw_roofline": "draw.roofline",
+    "draw_timeline": "draw.timeline",
+    "heat_map": "draw.heat_map",
+    "occupancy": "hardware.occupancy",
+    "predict": "estimate.roofline",
+    "predict_all": "estimate.roofline",
+    "profile": "report.profile",
+    "resources": "launch.resources",
+    "simulate": "launch.simulate",
 }
-_BACKEND_NAMES = {"cuda": ("numba.cuda", "warplab.dropin.cuda"), "cp": ("cupy", "warplab.dropin.cp")}
+_BACKEND_NAMES = ("cuda", "cp")
 
 __all__ = [*_BACKEND_NAMES, *_NAMES]
 
 
 def __getattr__(name: str):
     if name in _BACKEND_NAMES:
-        value = _load_backend(*_BACKEND_NAMES[name])
+        value = _importlib.import_module(f"{__name__}.dropin.choice").load(name)
     elif name in _NAMES:
         module = _importlib.import_module(f"{__name__}.{_NAMES[name]}")
-        value = module if _NAMES[name] == name else getattr(module, name)
+        value = getattr(module, name, module)
     else:
         raise AttributeError(f"module 'warplab' has no attribute {name!r}")
     globals()[name] = value
@@ -51,23 +54,9 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-def _load_backend(on_gpu: str, on_simulator: str):
-    from warplab import backend
-
-    backend.announce()
-    if backend.name() == "gpu":
-        from warplab import gpu
-
-        gpu.install()
-        return _importlib.import_module(on_gpu)
-    module = _importlib.import_module(on_simulator)
-    getattr(module, "install", lambda: None)()
-    return module
-
-
 def load_ipython_extension(shell) -> None:
     """`%load_ext warplab`; importing warplab in a notebook does the same."""
-    from warplab import magic
+    from warplab.dropin import magic
 
     magic.register(shell)
 

@@ -38,15 +38,15 @@ def main(arguments):
 
 
 def _check(arguments):
-    return _with_packages("warplab.checks.cli", arguments)
+    return _with_packages("warplab.exercises.check_command", arguments)
 
 
 def _grade(arguments):
-    return _with_packages("warplab.grading.cli", arguments)
+    return _with_packages("warplab.grading.course.grade_command", arguments)
 
 
 def _similar(arguments):
-    return _with_packages("warplab.grading.similar", arguments)
+    return _with_packages("warplab.grading.course.similar_command", arguments)
 
 
 def _with_packages(module, arguments):

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from warplab import backend
-from warplab import driver as nvidia
+from warplab.hardware import backend
+from warplab.hardware import driver as nvidia
+from warplab.paths import COURSE
 
-ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)  # requires-python in pyproject.toml
 GB = 10**9
 
@@ -145,7 +145,7 @@ def machine_findings() -> Iterator[Finding]:
     if sys.platform != "linux":
         yield problem("the packages of CUDA's compilers are for Linux", "On Windows use WSL 2.")
     yield ok(f"{processor()}, {len(os.sched_getaffinity(0))} cores, {memory_bytes() / 2**30:.1f} GiB of memory")
-    yield ok(f"{shutil.disk_usage(ROOT).free / GB:.1f} GB free on the disk of this folder")
+    yield ok(f"{shutil.disk_usage(COURSE).free / GB:.1f} GB free on the disk of this folder")
 
 
 def distribution() -> str:
@@ -200,7 +200,7 @@ def python_findings(version: tuple[int, int, int], prefix: str) -> Iterator[Find
         yield problem(f"Python {number} is too new: TensorFlow has no package for it", "PYTHON=python3.12 make setup")
     else:
         yield ok(f"Python {number}")
-    if (ROOT / ".venv").exists() and Path(prefix).resolve() != (ROOT / ".venv").resolve():
+    if (COURSE / ".venv").exists() and Path(prefix).resolve() != (COURSE / ".venv").resolve():
         yield note("this is not the course's own Python", "Use .venv/bin/python -m warplab doctor, or make doctor.")
 
 
@@ -224,7 +224,7 @@ def pinned_set(installed: dict[str, str]) -> str:
 
 def pinned_packages(file: str) -> dict[str, str]:
     """Version that the pinned set asks for, by name."""
-    pins = re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / file).read_text(), re.MULTILINE)
+    pins = re.findall(r"^([\w.-]+)==([^\s;]+)", (COURSE / file).read_text(), re.MULTILINE)
     return {normalised(name): version for name, version in pins}
 
 
@@ -267,7 +267,7 @@ def compiler_findings(driver: nvidia.Driver) -> Iterator[Finding]:
 
 
 def compile_cuda() -> str:
-    from warplab import compilers
+    from warplab.compile import compilers
 
     return compilers.compile_cuda(CUDA_SOURCE)
 
@@ -276,7 +276,7 @@ def compile_numba() -> str:
     import numba
     from numba import cuda
 
-    from warplab import compilers
+    from warplab.compile import compilers
 
     return compilers.compile_numba(add_one_kernel(cuda), (numba.float32[:],))[0]
 
@@ -362,7 +362,9 @@ def add_one_kernel(cuda):
 def run_numba_kernel() -> int:
     import numpy as np
 
-    from warplab import cuda
+    from warplab.dropin import choice
+
+    cuda = choice.load("cuda")
 
     x = cuda.to_device(np.arange(100, dtype=np.float32))
     cuda.jit(add_one_kernel(cuda))[4, 32](x)
@@ -372,7 +374,9 @@ def run_numba_kernel() -> int:
 def run_cuda_kernel() -> int:
     import numpy as np
 
-    from warplab import cp
+    from warplab.dropin import choice
+
+    cp = choice.load("cp")
 
     x = cp.asarray(np.arange(100, dtype=np.float32))
     kernel = cp.RawModule(code=CUDA_SOURCE).get_function("add_one")
@@ -387,9 +391,9 @@ def grading_findings() -> Iterator[Finding]:
     """What `python -m warplab grade` would run students' code in. Learners can do without."""
     if sys.platform != "linux":
         return
-    from warplab.grading import sandbox
+    from warplab.grading.sandbox import isolation
 
-    found = sandbox.find()
+    found = isolation.find()
     if found.kind == "bubblewrap":
         yield ok("bubblewrap works: `python -m warplab grade` runs students' code in a sandbox")
         return

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.counters import numba_kernels
 from warplab import cp
-from warplab.ncu import Difference, Launch
+from warplab.bench.compared_launches import Difference, Launch
 
 FOLDER = Path(__file__).parent
 # Element types of CUDA C++ by the bytes of an access, and the NumPy dtype and items that stand for one.

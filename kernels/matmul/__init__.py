@@ -6,7 +6,7 @@ that the last one is compiled for; `recordings` holds what was measured on an H1
 
 from kernels.matmul.multiply import matmul
 from kernels.matmul.steps import STEPS, step
-from warplab.recordings import Recordings
+from warplab.bench.recordings import Recordings
 
 recordings = Recordings("matmul")
 

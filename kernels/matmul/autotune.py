@@ -20,8 +20,8 @@ from kernels.matmul import tiles
 from kernels.matmul.measurements import SHAPES, cublas, operands
 from kernels.matmul.steps import launch_tuned, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles
-from warplab import benchmark
-from warplab.benchmark import Candidate, time_gpu, time_together
+from warplab.bench import timing
+from warplab.bench.timing import Candidate, time_gpu, time_together
 
 FINALISTS = 5
 MAX_BLOCKS = 20_000  # candidates with more for a shape are too small for it
@@ -103,20 +103,20 @@ def _compile(sizes: Tiles) -> None:
 
 def main() -> None:
     """Ends with a line of JSON."""
-    benchmark.require_gpu("The autotuner")
+    timing.require_gpu("The autotuner")
     found = candidates()
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:
         list(pool.map(_compile, found))
     print(f"{len(found)} candidates compiled", flush=True)
     rows = []
     for shape in MEASURED:
-        rows.append(benchmark.rounded(best(shape, found)))
+        rows.append(timing.rounded(best(shape, found)))
         print(rows[-1], flush=True)
-    about = benchmark.machine()
+    about = timing.machine()
     head = {"device": about["device"], "date": about["date"], "candidates": len(found)}
     lines = ",\n  ".join(json.dumps(row) for row in rows)
     tiles.PATH.write_text(f'{json.dumps(head)[:-1]}, "shapes": [\n  {lines}\n]}}\n')
-    print(benchmark.last_line("matmul-autotune", {"shapes": rows}, about))
+    print(timing.last_line("matmul-autotune", {"shapes": rows}, about))
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import numpy as np
 
 from kernels.matmul.steps import step, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles, chosen
-from warplab.kernel import simulate
-from warplab.simulator.counters import Counts, LaunchProfile
+from warplab.launch.simulate import simulate
+from warplab.simulator.count.counters import Counts, LaunchProfile
 
 WARP = 32
 SIDE, DEPTH = 128, 64  # a tile of C for the largest blocks; several tiles along k

@@ -16,9 +16,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from warplab.cards import Card
-from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, finish
-from warplab.recordings import Measurement
+from warplab.bench.recordings import Measurement
+from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, finish
+from warplab.hardware.cards import Card
 
 SECTOR = 32  # bytes
 WARP = 32

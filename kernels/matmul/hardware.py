@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from warplab.ncu import ROOT
+from warplab.paths import COURSE
 
 MARKER = "next_shape"  # a kernel between the shapes
 METRICS = {
@@ -78,7 +78,7 @@ def _under_ncu(arguments: list[str], metrics: dict[str, str]) -> list[dict[str, 
         command = ["ncu", "--clock-control", "none", "--profile-from-start", "off", "--csv", "--page", "raw"]
         command += ["--print-units", "base", "--log-file", str(log), "--metrics", ",".join(metrics.values())]
         command += [sys.executable, "-m", "kernels.matmul.hardware", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        done = subprocess.run(command, capture_output=True, text=True, cwd=COURSE)
         output = log.read_text() if log.exists() else ""
     if done.returncode:
         raise RuntimeError(f"ncu ended with code {done.returncode}:\n{output[-2000:]}\n{done.stdout}\n{done.stderr}")

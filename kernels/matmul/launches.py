@@ -1,4 +1,4 @@
-"""Launches of lab 04's kernels whose counters are compared with Nsight Compute's (`python -m warplab.ncu`)."""
+"""Launches of lab 04's kernels whose counters are compared with Nsight Compute's (`python -m tools.ncu`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from kernels.copy_differences import MEETING, NOT_COUNTED, PREDICATED
 from kernels.matmul.steps import STEPS, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles
-from warplab.ncu import Difference, Launch
+from warplab.bench.compared_launches import Difference, Launch
 
 SECTION = "Matrix multiply (lab 04)"
 SHAPES = ((128, 128, 32), (130, 132, 20), (65, 131, 37))  # whole tiles; tails; rows at any address

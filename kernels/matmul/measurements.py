@@ -16,9 +16,10 @@ import numpy as np
 from kernels.matmul import hardware, recordings
 from kernels.matmul.steps import STEPS, Step
 from kernels.products import rates_of
-from warplab import backend, benchmark, cards
-from warplab.benchmark import Candidate, time_together
-from warplab.recordings import Measurement
+from warplab.bench import timing as benchmark
+from warplab.bench.recordings import Measurement
+from warplab.bench.timing import Candidate, time_together
+from warplab.hardware import backend, cards
 
 SIDE, LARGE_SIDE = 4096, 8192
 FAST = ("register_tile_2d", "vectorised", "warp_tile", "async_copies", "tuned")

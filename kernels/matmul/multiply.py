@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.matmul.steps import Step, step
 from warplab import cp
-from warplab.device_arguments import check_factors, check_product
+from warplab.bench.device_arguments import check_factors, check_product
 
 MAX_GRID_Y = 65535
 MAX_DEPTH = 2**24  # step 9 holds offsets within a tile in 32 bits

@@ -8,9 +8,9 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from warplab.charts import BLUE, DPI, FONT, GREY, ORANGE, closed
-from warplab.report import one_launch, source_lines
-from warplab.simulator.counters import LaunchProfile
+from warplab.draw.style import BLUE, DPI, FONT, GREY, ORANGE, closed
+from warplab.launch.reading import one_launch, source_lines
+from warplab.simulator.count.counters import LaunchProfile
 
 KINDS = ("order", "commit", "come", "barrier", "use")
 

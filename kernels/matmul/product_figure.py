@@ -11,9 +11,9 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from warplab.charts import BLUE, DPI, FONT, ORANGE, closed
-from warplab.report import one_launch
-from warplab.simulator.counters import WARP_SIZE, Access
+from warplab.draw.style import BLUE, DPI, FONT, ORANGE, closed
+from warplab.launch.reading import one_launch
+from warplab.simulator.count.counters import WARP_SIZE, Access
 
 WORD_BYTES = 4
 LOADED = ("#EFEFEF", "#B9D7EA", BLUE)  # by nobody; by the block; by warp 0 at first

@@ -10,7 +10,7 @@ from typing import Any
 
 from kernels.memory_access import library, recordings
 from kernels.memory_access.measurements import MEASUREMENTS
-from warplab import benchmark
+from warplab.bench import timing
 
 TABLES = ("transpose_table", "transpose_shapes", "sum_table", "scan_table", "layout_table")
 
@@ -28,12 +28,11 @@ def text(values: dict[str, Any]) -> str:
     return "\n\n".join(
         (
             f"transpose of {transposes['rows']} × {transposes['columns']} float32\n" + _kernels(transposes),
-            "the fastest transpose, by shape\n"
-            + benchmark.table(("shape", "kernel", "GB/s", "of copy", "right"), shapes),
+            "the fastest transpose, by shape\n" + timing.table(("shape", "kernel", "GB/s", "of copy", "right"), shapes),
             f"sum of {sums['n']:,} float32; cuda-cccl {sums['cub']}\n" + _kernels(sums),
             f"prefix sum of {scans['n']:,} float32; cuda-cccl {scans['cub']}\n" + _kernels(scans),
             f"{layouts['n']:,} points of four float32; GB/s of the bytes that the task needs\n"
-            + benchmark.table(("kernel", "fields", "µs", "GB/s", "right"), needed),
+            + timing.table(("kernel", "fields", "µs", "GB/s", "right"), needed),
         )
     )
 
@@ -51,7 +50,7 @@ def _kernels(table: dict[str, Any]) -> str:
         )
         for row in table["kernels"]
     ]
-    return benchmark.table(("kernel", "µs", "GB/s", *(ratios[key] for key in shown), "right"), rows)
+    return timing.table(("kernel", "µs", "GB/s", *(ratios[key] for key in shown), "right"), rows)
 
 
 def figures(values: dict[str, Any]) -> dict[str, Any]:
@@ -80,12 +79,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m kernels.memory_access.benchmark", description=__doc__)
     parser.add_argument("--record", action="store_true", help="measure everything and write recordings.json")
     arguments = parser.parse_args()
-    benchmark.require_gpu()
+    timing.require_gpu()
     values = recordings.record(MEASUREMENTS) if arguments.record else {name: MEASUREMENTS[name]() for name in TABLES}
     print(text(values))
     if library.cub_version() is None:
         print(library.HINT)
-    print(benchmark.last_line("memory_access", figures(values)))
+    print(timing.last_line("memory_access", figures(values)))
     return 0 if correct(values) else 1
 
 

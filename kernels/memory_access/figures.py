@@ -13,7 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from warplab.charts import (
+from warplab.bench.recordings import Measurement
+from warplab.draw.style import (
     BLUE,
     DPI,
     FONT,
@@ -27,8 +28,7 @@ from warplab.charts import (
     duration_axis,
     finish,
 )
-from warplab.recordings import Measurement
-from warplab.tables import count, duration, quantity
+from warplab.text.tables import count, duration, quantity
 
 LANGUAGES = {"library": GREY, "Numba": GREEN, "CUDA C++": BLUE}
 

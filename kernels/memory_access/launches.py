@@ -1,4 +1,4 @@
-"""Launches of lab 02's kernels whose counters are compared with Nsight Compute's (`python -m warplab.ncu`).
+"""Launches of lab 02's kernels whose counters are compared with Nsight Compute's (`python -m tools.ncu`).
 
 Sizes that leave warps and tiles partly empty, beside sizes that fill them. The prefix sum with look-back has one tile:
 with more, the loads of a block that waits depend on how long it waits.
@@ -16,7 +16,8 @@ from kernels.memory_access.patterns import HEAT_BLOCK, LAYOUTS, STRIDED
 from kernels.memory_access.scanning import SCANS, TILE
 from kernels.memory_access.summing import SUMS
 from kernels.memory_access.transposing import TRANSPOSES
-from warplab.ncu import EFFICIENCY, Difference, Launch
+from tools.ncu import EFFICIENCY
+from warplab.bench.compared_launches import Difference, Launch
 
 _SECTION = "Memory access (lab 02)"
 _ESTIMATED = (

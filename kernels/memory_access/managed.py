@@ -13,12 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from warplab import benchmark
+from warplab.bench import timing
+from warplab.paths import COURSE
 
-_ROOT = Path(__file__).resolve().parents[2]  # where `kernels` and `warplab` are
 _ELEMENTS = 2**25
 _RUNS = 7
 _LIMIT = 90  # seconds
@@ -32,9 +31,9 @@ def unified_memory() -> dict[str, Any]:
     `move_seconds`: the copy or the prefetch; `kernel_seconds`: the kernel after it. `host_read_seconds`: NumPy's sum
     of the array on the host after the kernel, so with pages that migrate back. Attributes of the device by name.
     """
-    benchmark.require_gpu("This measurement")
+    timing.require_gpu("This measurement")
     command = [sys.executable, "-m", "kernels.memory_access.managed"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, cwd=_ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT, cwd=COURSE)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:
         raise RuntimeError(f"the measurement ended with code {done.returncode} and said nothing:\n{done.stderr}")

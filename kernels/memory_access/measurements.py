@@ -24,8 +24,8 @@ from kernels.memory_access.tables import (
     transpose_shapes,
     transpose_table,
 )
-from warplab import benchmark
-from warplab.benchmark import Candidate, time_gpu, time_together
+from warplab.bench import timing as benchmark
+from warplab.bench.timing import Candidate, time_gpu, time_together
 
 STRIDES = (*range(1, 9), 10, 12, 14, 16, 20, 24, 28, 32)
 OFFSETS = (*range(17), 24, 31, 32)

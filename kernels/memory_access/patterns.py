@@ -10,7 +10,7 @@ import numpy as np
 
 from kernels.memory_access.host import BLOCK, FLOAT4_BYTES, RADII, Kernel, choose, cuda_function, dimensions, in_flight
 from warplab import cp
-from warplab.device_arguments import check_apart, check_array
+from warplab.bench.device_arguments import check_apart, check_array
 
 HEAT_BLOCK = (32, 8)
 MAX_STRIDE = 33  # of read_banks, by the words that it has

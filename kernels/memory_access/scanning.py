@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.memory_access.host import BLOCK, FLOAT4_BYTES, Kernel, choose, cuda_function
 from warplab import cp
-from warplab.device_arguments import check_apart, check_array
+from warplab.bench.device_arguments import check_apart, check_array
 
 TILE = 256 * 8 * 4  # elements that a block of scan_look_back takes
 

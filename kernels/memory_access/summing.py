@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.memory_access.host import BLOCK, FLOAT4_BYTES, Kernel, choose
 from warplab import cp
-from warplab.device_arguments import check_array
+from warplab.bench.device_arguments import check_array
 
 WIDE = 512  # threads a block of sum_float4
 WIDE_TILE = WIDE * 8 * 4  # elements that its blocks take at a time

@@ -16,8 +16,8 @@ from kernels.memory_access.patterns import LAYOUTS
 from kernels.memory_access.scanning import SCANS
 from kernels.memory_access.summing import SUMS, Sum
 from kernels.memory_access.transposing import TRANSPOSES, fastest
-from warplab import benchmark
-from warplab.benchmark import Candidate, Timing, time_together
+from warplab.bench import timing as benchmark
+from warplab.bench.timing import Candidate, Timing, time_together
 
 SIDE = 2**14  # of the matrix: 1 GiB
 AWKWARD = ((16380, 20004), (16381, 20011))  # multiples of 4 whose rows start inside a sector, and two primes

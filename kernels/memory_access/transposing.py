@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernels.memory_access.host import FLOAT4_BYTES, Kernel, choose, dimensions
-from warplab.device_arguments import check_apart, check_array
+from warplab.bench.device_arguments import check_apart, check_array
 
 MAX_GRID_Y = 65535
 

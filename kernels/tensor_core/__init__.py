@@ -7,7 +7,7 @@ H200. `recordings` holds what was measured on one, where somebody has recorded i
 
 from kernels.tensor_core.product import multiply
 from kernels.tensor_core.steps import STEPS, step
-from warplab.recordings import Recordings
+from warplab.bench.recordings import Recordings
 
 recordings = Recordings("tensor_core")
 

@@ -22,8 +22,8 @@ from kernels.tensor_core import tiles
 from kernels.tensor_core.measurements import SIDE, checked, names, operands
 from kernels.tensor_core.steps import STEPS
 from kernels.tensor_core.tiles import Persistent, Stages
-from warplab import benchmark
-from warplab.benchmark import Candidate, time_gpu, time_together
+from warplab.bench import timing
+from warplab.bench.timing import Candidate, time_gpu, time_together
 
 FINALISTS = 5
 TUNED = ("mma_stages", "wgmma_persistent")
@@ -92,24 +92,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m kernels.tensor_core.autotune", description=__doc__)
     parser.add_argument("steps", nargs="*", help=f"of {', '.join(TUNED)} (default: all that the GPU can run)")
     chosen = parser.parse_args().steps or TUNED
-    benchmark.require_gpu("The autotuner")
+    timing.require_gpu("The autotuner")
     found = candidates()
     if unknown := set(chosen) - set(found):
         parser.error(f"there is nothing to tune in {', '.join(unknown)}; choose of {', '.join(found)}")
     if "mma_stages" in chosen:
         with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:
             list(pool.map(_compile, found["mma_stages"]))
-    about = benchmark.machine()
+    about = timing.machine()
     before = tiles.table() or {}
     rows = {name: before[name] for name in TUNED if name in before and before["device"] == about["device"]}
     for name in chosen:
         if name in names():
-            rows[name] = benchmark.rounded(best(name, found[name]))
+            rows[name] = timing.rounded(best(name, found[name]))
             print(name, *rows[name]["tried"], f"best: {rows[name]['sizes']}", sep="\n  ", flush=True)
     head = {"device": about["device"], "date": about["date"]}
     lines = ",\n ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in {**head, **rows}.items())
     tiles.PATH.write_text(f"{{\n {lines}\n}}\n")
-    print(benchmark.last_line("tensor_core-autotune", rows, about))
+    print(timing.last_line("tensor_core-autotune", rows, about))
 
 
 if __name__ == "__main__":

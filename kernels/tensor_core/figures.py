@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from kernels.products import NAMES
-from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, closed, finish
-from warplab.recordings import Measurement
+from warplab.bench.recordings import Measurement
+from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, closed, finish
 
 COLOURS = {"mma_stages": GREEN, "wgmma_persistent": BLUE}
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from warplab import backend, compilers, cp
+from warplab import cp
+from warplab.compile import compilers
+from warplab.hardware import backend
 
 FOLDER = Path(__file__).parent
 ARCHITECTURE = "sm_90a"  # Hopper with wgmma and setmaxnreg

@@ -1,4 +1,4 @@
-"""Launches of lab 05's kernels whose counters are compared with Nsight Compute's (`python -m warplab.ncu`): steps 1 to
+"""Launches of lab 05's kernels whose counters are compared with Nsight Compute's (`python -m tools.ncu`): steps 1 to
 4, which the simulator runs.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from kernels.copy_differences import EDGES, MEETING, NOT_COUNTED, PREDICATED, PREDICATED_LARGE
 from kernels.tensor_core.steps import STEPS, StagesStep
 from kernels.tensor_core.tiles import DEPTH, Stages
-from warplab.ncu import Launch
+from warplab.bench.compared_launches import Launch
 
 SECTION = "Tensor cores (lab 05)"
 # Whole tiles; tails of whole fragments; tails within them. With the types of the result.

@@ -19,8 +19,8 @@ from kernels.tensor_core import hopper, tiles
 from kernels.tensor_core.library import Product
 from kernels.tensor_core.product import multiply
 from kernels.tensor_core.steps import STEPS
-from warplab import benchmark
-from warplab.benchmark import Candidate, time_together
+from warplab.bench import timing as benchmark
+from warplab.bench.timing import Candidate, time_together
 
 SIDE, SMALL_SIDE = 8192, 4096
 LIBRARIES = ("cublas", "cublaslt")

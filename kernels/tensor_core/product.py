@@ -10,7 +10,7 @@ from kernels.tensor_core import hopper
 from kernels.tensor_core.steps import Step
 from kernels.tensor_core.steps import step as step_of
 from warplab import cp
-from warplab.device_arguments import check_array, check_factors, check_product
+from warplab.bench.device_arguments import check_array, check_factors, check_product
 
 MAX_GRID_Y = 65535
 RESULTS = (np.dtype(np.float32), np.dtype(np.float16))

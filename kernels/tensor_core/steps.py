@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from kernels.tensor_core import hopper, tiles
-from warplab import compilers, cp
+from warplab import cp
+from warplab.compile import compilers
 
 FOLDER = Path(__file__).parent
 TYPES = {"float16": "half", "float32": "float"}  # of C, in CUDA C++

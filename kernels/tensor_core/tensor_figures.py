@@ -17,9 +17,9 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from kernels.tensor_core import recordings
-from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, closed, finish
-from warplab.recordings import Measurement, MissingRecording
-from warplab.tables import count
+from warplab.bench.recordings import Measurement, MissingRecording
+from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, closed, finish
+from warplab.text.tables import count
 
 CURVES = ((BLUE, "o-"), (ORANGE, "s-"), (GREEN, "^-"), (PINK, "D-"), (GREY, "v-"))
 ROWS_OF_LANES = ("#FFFFFF", "#E3EEF6")  # lanes 4g to 4g + 3 have one colour; neighbouring g differ

@@ -4,7 +4,7 @@
 """
 
 from kernels.vector_multiply.host import KERNELS, multiply
-from warplab.recordings import Recordings
+from warplab.bench.recordings import Recordings
 
 recordings = Recordings("vector_multiply")
 

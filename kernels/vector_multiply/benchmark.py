@@ -10,7 +10,7 @@ from typing import Any
 
 from kernels.vector_multiply import recordings
 from kernels.vector_multiply.measurements import MEASUREMENTS, kernel_table
-from warplab import benchmark
+from warplab.bench import timing
 
 HEADERS = ("kernel", "µs", "GB/s", "ratio to copy", "ratio to cupy.multiply", "equal to NumPy")
 
@@ -28,7 +28,7 @@ def text(result: dict[str, Any]) -> str:
         )
         for row in result["rows"]
     ]
-    return benchmark.table(HEADERS, rows)
+    return timing.table(HEADERS, rows)
 
 
 def figures(result: dict[str, Any]) -> dict[str, Any]:
@@ -50,12 +50,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m kernels.vector_multiply.benchmark", description=__doc__)
     parser.add_argument("--record", action="store_true", help="measure everything and write recordings.json")
     arguments = parser.parse_args()
-    benchmark.require_gpu()
+    timing.require_gpu()
     result = recordings.record(MEASUREMENTS)["kernel_table"] if arguments.record else kernel_table()
     print(f"vector multiply, n = {result['n']:,} float32")
     print("bytes: a copy's are those read and written, a multiplication's 12 an element")
     print(text(result))
-    print(benchmark.last_line("vector_multiply", figures(result)))
+    print(timing.last_line("vector_multiply", figures(result)))
     return 0 if all(row["correct"] for row in result["rows"]) else 1
 
 

@@ -12,8 +12,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from warplab.cards import CARDS
-from warplab.charts import (
+from warplab.bench.recordings import Measurement
+from warplab.draw.style import (
     BLUE,
     DPI,
     FONT,
@@ -27,8 +27,8 @@ from warplab.charts import (
     duration_axis,
     finish,
 )
-from warplab.recordings import Measurement
-from warplab.tables import TIMES, count, duration, quantity
+from warplab.hardware.cards import CARDS
+from warplab.text.tables import TIMES, count, duration, quantity
 
 
 def draw_least_times(nbytes: float, claimed: float) -> Figure:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from warplab import cp
-from warplab.device_arguments import check_array
+from warplab.bench.device_arguments import check_array
 
 SOURCE = Path(__file__).with_name("vector_multiply.cu")
 BLOCK = 256  # threads a block

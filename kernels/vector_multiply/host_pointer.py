@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-from warplab import benchmark
+from warplab.bench import timing
+from warplab.paths import COURSE
 
-_ROOT = Path(__file__).resolve().parents[2]  # where `kernels` and `warplab` are
 _ELEMENTS = 1024
 # Values of enum cudaDeviceAttr in CUDA's driver_types.h.
 _PAGEABLE_MEMORY_ACCESS = 88
@@ -27,9 +26,9 @@ def host_pointer() -> dict[str, Any]:
 
     `outcome`: "error" (with `message`), "right" (it worked) or "wrong" (it ran and gave wrong numbers).
     """
-    benchmark.require_gpu("This measurement")
+    timing.require_gpu("This measurement")
     command = [sys.executable, "-m", "kernels.vector_multiply.host_pointer"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=_ROOT)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=COURSE)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not lines:
         raise RuntimeError(f"the attempt ended with code {done.returncode} and said nothing:\n{done.stderr}")

@@ -1,4 +1,4 @@
-"""Launches of lab 01's kernels whose counters are compared with Nsight Compute's (`python -m warplab.ncu`).
+"""Launches of lab 01's kernels whose counters are compared with Nsight Compute's (`python -m tools.ncu`).
 
 Two shapes: blocks of 256, where warps start on a sector, with three elements left over for the tail; and
 blocks of 100, where a block's last warp has four threads and most warps start inside a sector. The grid-stride
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernels.vector_multiply.host import KERNELS, Kernel
-from warplab.ncu import Launch
+from warplab.bench.compared_launches import Launch
 
 
 def _launch(kernel: Kernel, n: int, block: int, few_blocks: int) -> Launch:

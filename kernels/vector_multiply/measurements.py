@@ -16,8 +16,8 @@ import numpy as np
 from kernels.vector_multiply import prediction
 from kernels.vector_multiply.host import BLOCK, KERNELS, Kernel
 from kernels.vector_multiply.host_pointer import host_pointer
-from warplab import benchmark
-from warplab.benchmark import Candidate, time_gpu, time_host, time_together
+from warplab.bench import timing as benchmark
+from warplab.bench.timing import Candidate, time_gpu, time_host, time_together
 
 N = 2**28
 BYTES_AN_ELEMENT = 12  # two float32 read, one written

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from kernels.vector_multiply.host import BLOCK, KERNELS
-from warplab import benchmark
-from warplab.benchmark import time_host
+from warplab.bench import timing
+from warplab.bench.timing import time_host
 
 STAGES = ("in", "kernel", "out")
 
@@ -75,7 +75,7 @@ def multiply_by_size(smallest: int = 2**10, largest: int = 2**26) -> dict[str, A
     NumPy multiplies on one core, into an array that exists before. Every run has the same host arrays, so small ones
     are in the processor's caches, for the copies and for NumPy alike.
     """
-    benchmark.require_gpu("This measurement")
+    timing.require_gpu("This measurement")
     import cupy
     import cupyx
 
@@ -117,7 +117,7 @@ def multiply_by_size(smallest: int = 2**10, largest: int = 2**26) -> dict[str, A
             }
         )
         n *= 4
-    return {"numpy_threads": 1, "host": benchmark.host(), "rows": rows}
+    return {"numpy_threads": 1, "host": timing.host(), "rows": rows}
 
 
 def dense_layer_by_size(
@@ -128,7 +128,7 @@ def dense_layer_by_size(
     Libraries do the work on both sides: cuBLAS through CuPy, NumPy's BLAS with as many threads as it chooses.
     `error`: norm of the difference to float64, relative, of the first 64 rows. Times as in multiply_by_size.
     """
-    benchmark.require_gpu("This measurement")
+    timing.require_gpu("This measurement")
     import cupy
     import cupyx
 
@@ -169,7 +169,7 @@ def dense_layer_by_size(
                     "numpy_seconds": numpy_seconds,
                 }
             )
-    return {"host": benchmark.host(), "rows": rows}
+    return {"host": timing.host(), "rows": rows}
 
 
 def _check_equal(got: np.ndarray, expected: np.ndarray) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kernels.warp_divergence import recordings
 from kernels.warp_divergence.measurements import MEASUREMENTS
-from warplab import benchmark
+from warplab.bench import timing
 
 HEADERS = ("µs", "GB/s", "of the copy", "ratio to CUB", "ratio to CuPy", "equal to NumPy")
 BEST = {"histogram_table": "cuda_histogram_columns", "selection_table": "cuda_pipelined"}
@@ -31,7 +31,7 @@ def library_table(result: dict[str, Any], by: str) -> str:
         )
         for row in result["rows"]
     ]
-    return benchmark.table(("kernel", by, *HEADERS), rows)
+    return timing.table(("kernel", by, *HEADERS), rows)
 
 
 def paths_table(result: dict[str, Any]) -> str:
@@ -41,13 +41,13 @@ def paths_table(result: dict[str, Any]) -> str:
         (row["ways"], *(x for by in ("lane", "warp") for x in _time_and_efficiency(row, f"by_{by}_")))
         for row in result["rows"]
     ]
-    return benchmark.table(headers, rows)
+    return timing.table(headers, rows)
 
 
 def tasks_table(rows: list[dict[str, Any]]) -> str:
     """Tasks of unlike length and their cures as text."""
     headers = ("tasks", "how", "µs", "efficiency", "right")
-    return benchmark.table(
+    return timing.table(
         headers, [(row["group"], row["name"], *_time_and_efficiency(row), row["correct"]) for row in rows]
     )
 
@@ -104,13 +104,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m kernels.warp_divergence.benchmark", description=__doc__)
     parser.add_argument("--record", action="store_true", help="measure everything and write recordings.json")
     arguments = parser.parse_args()
-    benchmark.require_gpu()
+    timing.require_gpu()
     if arguments.record:
         values = recordings.record(MEASUREMENTS)
     else:
-        values = {key: benchmark.rounded(function()) for key, function in MEASUREMENTS.items()}
+        values = {key: timing.rounded(function()) for key, function in MEASUREMENTS.items()}
     print(text(values))
-    print(benchmark.last_line("warp_divergence", figures(values)))
+    print(timing.last_line("warp_divergence", figures(values)))
     return 0 if correct(values) else 1
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence.host import BLOCK, STEPS, WAYS, blocks, kernel
-from warplab.device_arguments import check_array
+from warplab.bench.device_arguments import check_array
 
 SHIFTS = {"lane": 0, "warp": 5}
 

@@ -17,12 +17,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from kernels.warp_divergence.order import LETTERS
-from warplab import timeline_figure
-from warplab.charts import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, duration_axis, finish
-from warplab.recordings import Measurement
-from warplab.tables import count
+from warplab.bench.recordings import Measurement
+from warplab.draw import timeline
+from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, duration_axis, finish
+from warplab.text.tables import count
 
-COLOURS = dict(zip(LETTERS, timeline_figure.COLOURS, strict=False))  # those of the letters in the lesson's timelines
+COLOURS = dict(zip(LETTERS, timeline.COLOURS, strict=False))  # those of the letters in the lesson's timelines
 WARP = 32
 
 

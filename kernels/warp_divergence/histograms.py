@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.warp_divergence.host import BLOCK, blocks, kernel, resident_blocks
 from warplab import cuda
-from warplab.device_arguments import check_array
+from warplab.bench.device_arguments import check_array
 
 BINS = 256
 STEPS = ("global", "matched", "partition", "shared", "vector", "columns")

@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from warplab import backend, compilers, cp
+from warplab import cp
+from warplab.compile import compilers
+from warplab.hardware import backend
 
 FOLDER = Path(__file__).parent
 BLOCK = 256  # threads a block, where nothing asks for another number

@@ -1,4 +1,4 @@
-"""Launches of lab 03's kernels whose counters are compared with Nsight Compute's (`python -m warplab.ncu`).
+"""Launches of lab 03's kernels whose counters are compared with Nsight Compute's (`python -m tools.ncu`).
 
 The kernels of order.cu last for a time, not for a number of instructions, and are not among them. Queues and appending
 run with one warp and select_pipelined with one block: with more it depends on the moment who takes or waits for what.
@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.warp_divergence import divergence, selection, tasks
 from kernels.warp_divergence.host import BLOCK, KERNELS, PIPELINED_ITEMS, blocks, kernel
-from warplab.ncu import Difference, Launch
+from warplab.bench.compared_launches import Difference, Launch
 
 SECTION = "Warp divergence (lab 03)"
 N = 5003  # no multiple of a warp

@@ -16,8 +16,8 @@ import tempfile
 from pathlib import Path
 
 from kernels.warp_divergence.host import FOLDER, KERNELS, kernel, options
-from warplab import compilers
-from warplab.kernel import CudaSource
+from warplab.compile import compilers
+from warplab.launch.kernel_source import CudaSource
 
 ARCH = 90
 PATH = FOLDER / "machine_code.json"

@@ -15,9 +15,9 @@ import numpy as np
 
 from kernels.warp_divergence import cub_reference, divergence, histograms, order, selection, tasks
 from kernels.warp_divergence.host import BLOCK, KERNELS, WAYS, blocks, kernel
-from warplab import benchmark
-from warplab.benchmark import Candidate, time_gpu, time_together
-from warplab.kernel import simulate
+from warplab.bench import timing as benchmark
+from warplab.bench.timing import Candidate, time_gpu, time_together
+from warplab.launch.simulate import simulate
 
 N = 2**28
 PATHS_N, PATHS_STEPS, SAMPLE = 2**22, 256, 16

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence.host import BLOCK, WARP, blocks, check_block, kernel
-from warplab.device_arguments import check_array
+from warplab.bench.device_arguments import check_array
 
 
 def warp_sums(x: Any, out: Any, name: str = "cuda_warp_sums", *, block: int = BLOCK) -> Any:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence.host import BLOCK, PIPELINED_ITEMS, TYPES, blocks, kernel, resident_blocks
-from warplab import backend, cp, cuda
-from warplab.device_arguments import check_array
+from warplab import cp, cuda
+from warplab.bench.device_arguments import check_array
+from warplab.hardware import backend
 
 # Steps by name, and whether they keep the order.
 APPENDING = ("append", "append_ballot", "append_coalesced")

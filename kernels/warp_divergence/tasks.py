@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence.host import BLOCK, MAX_BLOCK, WARP, blocks, kernel, resident_blocks
-from warplab import backend, cp
-from warplab.device_arguments import check_array
+from warplab import cp
+from warplab.bench.device_arguments import check_array
+from warplab.hardware import backend
 
 CHUNK = 32  # tasks that a warp takes from the queue at a time; the fastest of 32, 64, 256 and 1024 on an H100
 QUEUE_BLOCKS = 4  # a multiprocessor, for queues: the fastest of 2, 4 and 8 on an H100

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .choices import Choices
+from tests.differential.choices import Choices
 
 
 @dataclass(frozen=True)

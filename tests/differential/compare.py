@@ -19,10 +19,9 @@ import sys
 
 import numpy as np
 
+from tests.differential import execution, record
+from tests.differential.generator import BATCH, Kernel, kernel, options_of, seeds_of
 from warplab import simulator
-
-from . import execution, record
-from .generator import BATCH, Kernel, kernel, options_of, seeds_of
 
 recorded = functools.cache(record.load)
 

@@ -7,9 +7,9 @@ import re
 
 import numpy as np
 
-from warplab import compilers, simulator
-
-from .generator import TRIPS, Kernel, inputs, options_of, source_of
+from tests.differential.generator import TRIPS, Kernel, inputs, options_of, source_of
+from warplab import simulator
+from warplab.compile import compilers
 
 
 def ptx_of(batch: int) -> str:

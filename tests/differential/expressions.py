@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .choices import Choices
+from tests.differential.choices import Choices
 
 C_TYPES = {
     "s8": "signed char",

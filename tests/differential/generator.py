@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import approximate
-from .choices import Choices
-from .expressions import C_TYPES, HALVES, INTEGERS, PRELUDE, Expressions
-from .statements import ACCUMULATORS, Statements
+from tests.differential import approximate
+from tests.differential.choices import Choices
+from tests.differential.expressions import C_TYPES, HALVES, INTEGERS, PRELUDE, Expressions
+from tests.differential.statements import ACCUMULATORS, Statements
 
 BATCH = 50
 # Compiler options and target of a batch, by its number. With -G nothing is optimised: functions are called, and

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from . import execution
-from .generator import BATCH, kernel, seeds_of, source_of
+from tests.differential import execution
+from tests.differential.generator import BATCH, kernel, seeds_of, source_of
 
 RECORDED = Path(__file__).parent / "recorded"
 BATCHES = 48

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .choices import Choices
-from .expressions import C_TYPES, EDGES, FLOAT_CONSTANTS, INTEGERS, Expressions, bits
+from tests.differential.choices import Choices
+from tests.differential.expressions import C_TYPES, EDGES, FLOAT_CONSTANTS, INTEGERS, Expressions, bits
 
 # Accumulators: unsigned words before the launch. One operation each.
 ACCUMULATORS = [0, 7, 0xFFFFFFFF, 0, 0x12345678, 0xFFFFFFFF, 0, 0, 0x7FFFFFFF, 0x80000000, 1, 0]

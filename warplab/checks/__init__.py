@@ -5,12 +5,12 @@ Each returns None and prints one line, or raises `CheckFailed`, whose message sa
 which input, and where to look.
 """
 
-from .arrays import array
-from .cases import DEFAULT_SIZES, Case, cover, cover_tiles, distinct, elementwise, summable
-from .errors import CheckFailed
-from .functions import examples, function
-from .kernels import kernel
-from .predictions import predictions
+from warplab.checks.arrays import array
+from warplab.checks.cases import DEFAULT_SIZES, Case, cover, cover_tiles, distinct, elementwise, summable
+from warplab.checks.errors import CheckFailed
+from warplab.checks.functions import examples, function
+from warplab.checks.kernels import kernel
+from warplab.checks.predictions import predictions
 
 __all__ = [
     "DEFAULT_SIZES",

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..kernel import host_array
-from .errors import CheckFailed
+from warplab.checks.errors import CheckFailed
+from warplab.launch.array_placement import host_array
 
 
 def array(got: Any, expected: np.ndarray, *, rtol: float = 0.0, atol: float = 0.0, name: str = "the result") -> None:

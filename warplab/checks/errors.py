@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ..simulator import errors as simulated
+from warplab.simulator import errors as simulated
 
 # Kinds of failure: what a student is told of a hidden test, whose message would show its input.
 Kind = Literal[

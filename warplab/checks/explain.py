@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ..simulator.counters import WARP_SIZE, Access, Counts, LaunchProfile
+from warplab.simulator.count.counters import WARP_SIZE, Access, Counts, LaunchProfile
 
 _SUMS = frozenset(field.name for field in fields(Counts))  # counters to which each line adds
 READS = "the expression that computes an element, and which elements of the inputs it reads"

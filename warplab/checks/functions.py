@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..kernel import is_empty
-from .errors import CheckFailed
-from .session import fresh_seed
+from warplab.checks.errors import CheckFailed
+from warplab.checks.session import fresh_seed
+from warplab.launch.kernel_source import is_empty
 
 # Ratios of a wrong to a right answer that have a usual cause.
 _UNIT_RATIOS = (

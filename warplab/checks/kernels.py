@@ -15,12 +15,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..simulator.counters import COUNTERS, Counts, LaunchProfile
-from ..simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError, SimulatorFailure
-from . import explain, fragments
-from .cases import DEFAULT_SIZES, POISON_BYTE, Case, Dimensions, Launch, MakeCase, Size, cover, poisoned, same_bits
-from .errors import CheckFailed, kind_of, line_of
-from .session import device, fresh_seed
+from warplab.checks import explain, fragments
+from warplab.checks.cases import (
+    DEFAULT_SIZES,
+    POISON_BYTE,
+    Case,
+    Dimensions,
+    Launch,
+    MakeCase,
+    Size,
+    cover,
+    poisoned,
+    same_bits,
+)
+from warplab.checks.errors import CheckFailed, kind_of, line_of
+from warplab.checks.session import device, fresh_seed
+from warplab.simulator.count.counters import COUNTERS, Counts, LaunchProfile
+from warplab.simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError, SimulatorFailure
 
 Limit = float | Callable[[Size], float]
 Language = Literal["Numba", "CUDA C++"]
@@ -128,7 +139,7 @@ def _dimensions(value: Dimensions, what: str) -> str:
 
 
 def _name(kernel: Any, language: Language | None) -> str:
-    from ..kernel import source_of
+    from warplab.launch.kernel_source import source_of
 
     if isinstance(kernel, FunctionType) or getattr(kernel, "_warplab_on_the_host", False):
         raise CheckFailed(
@@ -222,7 +233,7 @@ def _kind(error: SimulatorError) -> dict[str, str]:
 
 
 def _simulate(run: _Run, arguments: tuple, **options: int | bool) -> LaunchProfile:
-    from ..kernel import simulate
+    from warplab.launch.simulate import simulate
 
     elements = max(np.size(value) for value in arguments)
     # The trace is for pictures. A shared array made volatile is a wrong answer to a missing barrier.
@@ -352,7 +363,7 @@ class _Guarded:
     """
 
     def __init__(self, values: np.ndarray, threads: int, pattern: int) -> None:
-        from ..dropin.memory import Buffer, DeviceArray
+        from warplab.launch.device_memory import Buffer, DeviceArray
 
         self.size, self.itemsize = values.size, values.itemsize
         elements = max(2 * threads, 2 * values.size, BAND_ELEMENTS)

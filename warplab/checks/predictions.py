@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .errors import CheckFailed
+from warplab.checks.errors import CheckFailed
 
 
 def predictions(given: Any, right: Mapping[str, float], *, name: str = "prediction", rtol: float = 1e-9) -> None:

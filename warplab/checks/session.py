@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..simulator import Device
+    from warplab.simulator import Device
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,6 @@ def device() -> Device:
 
 @functools.cache
 def _own_device() -> Device:
-    from ..simulator import Device
+    from warplab.simulator import Device
 
     return Device()

@@ -7,11 +7,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from warplab import occupancy, simulator
-from warplab.cards import card
-from warplab.compilers import DEFAULT_ARCH
-from warplab.simulator.counters import WARP_SIZE
-from warplab.simulator.device import MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS
+from warplab import simulator
+from warplab.compile.compilers import DEFAULT_ARCH
+from warplab.hardware import occupancy
+from warplab.hardware.cards import card
+from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.run.device import MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS
 
 NAME = "PTX simulator"
 COMPUTE_CAPABILITY = divmod(DEFAULT_ARCH, 10)

@@ -38,9 +38,8 @@ The whole machine:
     profile = device.launch(program.entries["kernel"], (4, 1, 1), (256, 1, 1), [a.to_bytes(8, "little")])
 """
 
-from .counters import COUNTERS, Access, Counter, Counts, LaunchProfile
-from .device import Device, Options, default_device, using_device
-from .errors import (
+from warplab.simulator.count.counters import COUNTERS, Access, Counter, Counts, LaunchProfile
+from warplab.simulator.errors import (
     AssertFailed,
     DataRace,
     DivergentBarrier,
@@ -55,8 +54,9 @@ from .errors import (
     UninitializedRead,
     UnsupportedInstruction,
 )
-from .memory import Allocation
-from .program import Entry, Param, Program, load
+from warplab.simulator.memory.device_memory import Allocation
+from warplab.simulator.ptx.program import Entry, Param, Program, load
+from warplab.simulator.run.device import Device, Options, default_device, using_device
 
 __all__ = [
     "COUNTERS",

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .counters import LaunchProfile
+    from warplab.simulator.count.counters import LaunchProfile
 
 Index3 = tuple[int, int, int]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .integers import shift_left, shift_right
+from warplab.simulator.numerics.integers import shift_left, shift_right
 
 __all__ = [
     "bit_mask",

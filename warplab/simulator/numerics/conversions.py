@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .rounding import canonical, narrow, to_odd
+from warplab.simulator.numerics.rounding import canonical, narrow, to_odd
 
 __all__ = [
     "float_to_int",

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from .rounding import (
+from warplab.simulator.numerics.rounding import (
     NAN_F32,
     canonical,
     exact_error,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .halves import half_from_f32
+from warplab.simulator.numerics.halves import half_from_f32
 
 __all__ = ["fp8_pack", "fp8_to_halves"]
 

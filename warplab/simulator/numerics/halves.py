@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .rounding import (
+from warplab.simulator.numerics.rounding import (
     canonical,
     flush_f32,
     maximum,

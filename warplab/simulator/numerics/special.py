@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .rounding import canonical, flush_f32, narrow_f32
+from warplab.simulator.numerics.rounding import canonical, flush_f32, narrow_f32
 
 __all__ = [
     "cos_approx",

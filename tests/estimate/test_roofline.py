@@ -1,0 +1,168 @@
+"""The table of cards against arithmetic, and the roofline predictions against numbers worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields, replace
+
+import pytest
+
+from tests.support.synthetic_profiles import Session, vector_multiply
+from warplab.estimate.roofline import footprint, predict, predict_all
+from warplab.hardware.cards import CARDS, card
+from warplab.paths import COURSE
+from warplab.simulator.count.counters import Counts
+
+NAMES = ("P100", "V100", "T4", "A100", "H100", "H200")
+# FP16 multiply-adds a clock that one SM's tensor cores do: white papers of Volta, Turing, Ampere and Hopper.
+TENSOR_FMA = {"V100": 512, "T4": 512, "A100": 1024, "H100": 2048, "H200": 2048}
+# Bits of the memory interface and its clock in MHz as the driver reports it; two transfers a clock.
+MEMORY = {
+    "P100": (4096, 715),
+    "V100": (4096, 877.5),
+    "T4": (256, 5001),
+    "A100": (5120, 1215),
+    "H100": (5120, 2619),
+    "H200": (6144, 3201),
+}
+
+
+def test_the_six_cards_are_there():
+    assert tuple(CARDS) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_peaks_follow_from_cores_and_clock(name):
+    c = CARDS[name]
+    hertz = c.clock_mhz * 1e6
+    assert c.sms * c.fp32_cores * 2 * hertz == pytest.approx(c.fp32_tflops * 1e12, rel=0.01)
+    assert c.sms * c.fp64_cores * 2 * hertz == pytest.approx(c.fp64_tflops * 1e12, rel=0.02)
+    packed = 4 if name == "A100" else 2
+    assert c.sms * c.fp32_cores * packed * 2 * hertz == pytest.approx(c.fp16_tflops * 1e12, rel=0.01)
+    if c.tensor_tflops is None:
+        assert name not in TENSOR_FMA
+    else:
+        flop = c.sms * TENSOR_FMA[name] * 2 * c.tensor_clock_mhz * 1e6
+        assert flop == pytest.approx(c.tensor_tflops * 1e12, rel=0.01)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bandwidth_follows_from_interface_and_memory_clock(name):
+    bits, mhz = MEMORY[name]
+    # The data sheet of the H200 rounds 4.92 TB/s down to 4.8.
+    assert bits / 8 * 2 * mhz * 1e6 == pytest.approx(CARDS[name].bandwidth_gbs * 1e9, rel=0.025)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_has_a_source(name):
+    c = CARDS[name]
+    assert set(c.sources) <= {""} | {f.name for f in fields(c)}
+    for f in fields(c):
+        if isinstance(getattr(c, f.name), int | float):
+            assert re.search(r"NVIDIA, .*20\d\d|the driver reports|measured on an .*20\d\d-", c.source(f.name))
+
+
+def test_card_is_found_in_any_case_and_an_unknown_one_lists_the_names():
+    assert card(" h100 ") is CARDS["H100"]
+    assert card(CARDS["T4"]) is CARDS["T4"]
+    with pytest.raises(ValueError, match=r"no card named 'RTX 4090'.*P100, V100, T4, A100, H100, H200"):
+        card("RTX 4090")
+
+
+def test_vector_multiply_is_limited_by_memory():
+    launch = vector_multiply(blocks=1 << 20)
+    n = 1 << 28
+    p = predict(launch)
+    assert p.limit == "memory"
+    assert p.seconds == pytest.approx(12 * n / 3.35e12)
+    assert {t.name: t.seconds for t in p.terms}["FP32"] == pytest.approx(n / 66.9e12)
+    assert {t.name: t.seconds for t in p.terms}["instructions"] == pytest.approx(14 * n / 32 / (132 * 4 * 1.98e9))
+    twice = replace(CARDS["H100"], bandwidth_gbs=6700)
+    assert predict(launch, twice).seconds == pytest.approx(p.seconds / 2)
+
+
+@pytest.mark.parametrize(
+    ("counts", "limit"),
+    [
+        (Counts(warp_instructions=1, flops_f32=10**12), "FP32"),
+        (Counts(warp_instructions=1, flops_f64=10**12), "FP64"),
+        (Counts(warp_instructions=1, flops_f16=10**12), "FP16"),
+        (Counts(warp_instructions=10**9), "instructions"),
+    ],
+)
+def test_the_largest_term_names_the_limit(counts, limit):
+    assert predict(vector_multiply(counts=counts)).limit == limit
+
+
+def test_a_single_block_gets_one_sm():
+    counts = Counts(warp_instructions=10**6, flops_f32=10**9)
+    one = predict(vector_multiply(counts=counts, grid=(1, 1, 1), footprint={}), "V100")
+    many = predict(vector_multiply(counts=counts, grid=(80, 1, 1), footprint={}), "V100")
+    assert one.seconds == pytest.approx(80 * many.seconds)
+
+
+def test_notes_say_when_the_bound_is_weak():
+    big, small = vector_multiply(blocks=1 << 20), vector_multiply(blocks=2, threads=64)
+    assert predict(big).notes == ()
+    text = predict(small).text()
+    assert "fit in the L2" in text
+    assert "4 warps for 528 warp schedulers" in text
+    assert "launch overhead (1.88 microseconds)" in text
+    assert "not measured for this card" in predict(small, "V100").text()
+    with_overhead = replace(CARDS["V100"], launch_overhead_us=2.5)
+    assert "2.5 microseconds" in predict(small, with_overhead).text()
+
+
+def test_launch_overheads_are_measured_or_absent():
+    """The H100's is the one that `make record` wrote, give or take how much it scatters."""
+    known = {name: c.launch_overhead_us for name, c in CARDS.items() if c.launch_overhead_us is not None}
+    assert list(known) == ["H100"]
+    recorded = json.loads((COURSE / "kernels" / "vector_multiply" / "recordings.json").read_text())
+    assert "H100" in recorded["device"]
+    assert known["H100"] == pytest.approx(1e6 * recorded["values"]["launch_overhead"]["gpu_seconds"], rel=0.2)
+    assert "recordings.json" in CARDS["H100"].source("launch_overhead_us")
+
+
+def test_it_is_labelled_a_prediction():
+    p = predict(vector_multiply(gpu_seconds=1.0, gpu_name="NVIDIA H100 80GB HBM3"))
+    for shown in (p.text(), str(p), p.html(), p._repr_html_(), predict_all(vector_multiply()).text()):
+        assert "lower bound by arithmetic, no measurement" in shown
+    assert "at least 3.76 \N{MICRO SIGN}s, limited by memory" in p.text()
+
+
+def test_names_are_escaped_in_html():
+    p = predict(vector_multiply(kernel="mul<float>&"))
+    assert "mul&lt;float&gt;&amp;" in p.html()
+    assert "mul<float>" not in p.html()
+
+
+def test_all_cards_and_all_launches():
+    session = Session([vector_multiply(blocks=1 << 20), vector_multiply(blocks=2, threads=64, kernel="small")])
+    table = predict_all(session)
+    assert [row[0].card.name for row in table.rows] == list(NAMES)
+    seconds = {row[0].card.name: row[0].seconds for row in table.rows}
+    assert seconds["H200"] < seconds["H100"] < seconds["A100"] < seconds["V100"] < seconds["P100"] < seconds["T4"]
+    for shown in (table.text(), table.html()):
+        assert all(CARDS[name].full_name in shown for name in NAMES)
+        assert "does not fill P100, V100, T4, A100, H100, H200" in shown
+        assert shown.count("does not fill") == 1
+
+
+def test_footprint_is_loads_and_stores():
+    assert footprint(vector_multiply()) == 12 * 4096 * 256
+
+
+def test_what_cannot_be_predicted_is_refused():
+    with pytest.raises(ValueError, match=r"has 2: pass one, as in predict\(p.launches\[0\]\), or use predict_all"):
+        predict(Session([vector_multiply(), vector_multiply()]))
+    with pytest.raises(ValueError, match="has 0"):
+        predict(Session([]))
+    with pytest.raises(ValueError, match="no launch"):
+        predict_all(Session([]))
+    with pytest.raises(ValueError, match="vector_multiply holds no counts"):
+        predict(vector_multiply(counts=Counts()))
+    with pytest.raises(ValueError, match="no memory footprint"):
+        predict(vector_multiply(footprint={}))
+    with pytest.raises(ValueError, match="no card named"):
+        predict(vector_multiply(), "K80")

@@ -1,0 +1,185 @@
+"""`python -m warplab check`: points, messages and exit codes for right, wrong, damaged and foreign notebooks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import nbformat
+import pytest
+from warplab.paths import COURSE
+from tests.support.exercise_harness import cells_by_id, mutants, source_notebook
+
+from warplab.exercises import check_command, score, release
+
+TOPIC = "01_vector_multiply"
+
+
+def answer(name: str) -> str:
+    return next(mutant.cell for mutant in mutants(TOPIC) if mutant.path.stem == name)
+
+
+def write(tmp_path, notebook, name=f"{TOPIC}.ipynb"):
+    nbformat.write(notebook, tmp_path / name)
+    return str(tmp_path / name)
+
+
+def check(path: str, capsys, *options: str) -> tuple[int, dict]:
+    """Exit code, and by problem's number what --json says."""
+    code = check_command.main([path, "--json", *options])
+    result = json.loads(capsys.readouterr().out)
+    assert result["exercise"] == TOPIC
+    assert result["points"] == sum(problem["points"] for problem in result["problems"])
+    assert result["possible"] == 25
+    assert [problem["possible"] for problem in result["problems"]] == [4, 4, 4, 5, 4, 4]
+    return code, {number: problem for number, problem in enumerate(result["problems"], 1)}
+
+
+def test_blank_scores_nothing_and_the_table_says_why(tmp_path, capsys):
+    folder = tmp_path / TOPIC
+    folder.mkdir()
+    write(folder, release.release_notebook(TOPIC))
+    assert check_command.main([str(folder)]) == 1
+    out = capsys.readouterr().out
+    assert "total                         0 / 25" in out
+    assert out.count("Not written yet: the answer cell") == 6
+
+
+def test_solution_scores_everything_as_a_command(tmp_path):
+    # Away from the course, from a renamed download.
+    path = write(tmp_path, source_notebook(TOPIC), "solution (1).ipynb")
+    command = [sys.executable, "-m", "warplab", "check", path]
+    done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "total                         25 / 25" in done.stdout
+
+
+def test_damaged_notebook(tmp_path, capsys):
+    """Edited, deleted and duplicated cells, answers that fail: each costs only its own points, with its reason."""
+    notebook = source_notebook(TOPIC)
+    cells = cells_by_id(notebook)
+    cells["multiply"].source = answer("p1_no_guard")
+    cells["multiply-guard"].source = "pass"  # an edited test
+    notebook.cells.remove(cells["any-grid-right"])  # a deleted test
+    notebook.cells.append(nbformat.v4.new_code_cell("pass", metadata=cells["any-grid-frugal"].metadata))  # duplicated
+    notebook.cells.remove(cells["multiply-cuda"])  # a deleted answer
+    cells["multiply-float4"].source = "%%cuda\nthis is no C++"
+    cells["multiply-reversed"].source = "while True:\n    pass"
+    code, problems = check(write(tmp_path, notebook), capsys, "--timeout", "8")
+    assert code == 1
+    assert [problem["points"] for problem in problems.values()] == [2, 4, 0, 0, 0, 4]
+    assert "past the end" in problems[1]["message"]
+    assert problems[2]["message"] == ""
+    assert "answer cell 'multiply-cuda' is missing from the notebook" in problems[3]["message"]
+    assert "There is no multiply_cuda: the tests call it by this name" in problems[3]["message"]
+    assert problems[4]["message"].startswith("The answer cell 'multiply-float4' fails.\n")
+    assert "The cell did not end in time" in problems[5]["message"]
+
+
+def test_a_notebook_that_kills_its_process_keeps_what_came_before(tmp_path, capsys):
+    notebook = source_notebook(TOPIC)
+    cells_by_id(notebook)["multiply-any-grid"].source = "import os\n\nos._exit(1)"
+    code, problems = check(write(tmp_path, notebook), capsys)
+    assert code == 1
+    assert [problem["points"] for problem in problems.values()] == [4, 0, 0, 0, 0, 0]
+    assert "process of the notebook ended" in problems[2]["message"]
+
+
+def test_answers_written_into_the_only_copy(tmp_path, capsys, monkeypatch):
+    """Without solutions/ the release is the learner's own notebook: an answer in it is not "as it was given"."""
+    notebook = release.release_notebook(TOPIC)
+    cells = cells_by_id(notebook)
+    cells["multiply"].source = answer("p1_no_guard")
+    cells["cuda-fits"].source += "\n# edited"
+    path = write(tmp_path, notebook)
+    monkeypatch.setattr(release, "topics", lambda: [TOPIC])
+    monkeypatch.setattr(release, "release_notebook", lambda topic: nbformat.read(path, as_version=4))
+    assert check_command.main([path, "--json"]) == 1
+    said = capsys.readouterr()
+    first, second = json.loads(said.out)["problems"][:2]
+    assert "past the end" in first["message"]
+    assert "Not written yet: the answer cell" in second["message"]
+    assert "the course's own cells cuda-fits were edited" in said.err
+
+
+def test_locked_cells_come_from_the_release():
+    given = release.release_notebook(TOPIC)
+    locked = [cell.source for cell in given.cells if score.is_locked(cell)]
+    submitted = release.release_notebook(TOPIC)
+    del submitted.cells[:8]
+    for cell in submitted.cells:
+        cell.source = "edited"
+    submitted.cells.insert(3, nbformat.v4.new_code_cell("mine"))
+    assembled = score.assemble(submitted, given)
+    assert [cell.source for cell in assembled.cells if score.is_locked(cell)] == locked
+    assert len(locked) == 14
+    assert sum(cell.source == "mine" for cell in assembled.cells) == 1
+    assert submitted.cells[0].source == "edited"  # the argument is left alone
+
+
+def test_release_stands_in_for_a_missing_source(tmp_path):
+    folder = tmp_path / "exercises" / TOPIC
+    folder.mkdir(parents=True)
+    source = COURSE / "solutions" / TOPIC / f"{TOPIC}.ipynb"
+    (folder / source.name).write_text(release.release_text(source))
+    assert release.topics(tmp_path) == [TOPIC]
+    assert release.release_notebook(TOPIC, tmp_path) == release.release_notebook(TOPIC)
+
+
+def test_release_writes_and_compares(tmp_path):
+    source = tmp_path / "solutions" / TOPIC
+    source.mkdir(parents=True)
+    nbformat.write(source_notebook(TOPIC), source / f"{TOPIC}.ipynb")
+    (source / "data.csv").write_text("1,2\n")
+    assert release.out_of_date(TOPIC, tmp_path) == [f"{TOPIC}/{TOPIC}.ipynb: missing", f"{TOPIC}/data.csv: missing"]
+    release.write(TOPIC, tmp_path)
+    assert release.out_of_date(TOPIC, tmp_path) == []
+    written = tmp_path / "exercises" / TOPIC
+    (written / "data.csv").write_text("3\n")
+    (written / "old.txt").write_text("")
+    assert release.out_of_date(TOPIC, tmp_path) == [f"{TOPIC}/old.txt: not in solutions/", f"{TOPIC}/data.csv: differs"]
+    release.write(TOPIC, tmp_path)
+    assert release.out_of_date(TOPIC, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("gone.ipynb", None, "there is no"),
+        ("notes.txt", "text", "its name does not end in .ipynb"),
+        ("empty.ipynb", "", "is not a Jupyter notebook"),
+        ("text.ipynb", "This is text.", "is not a Jupyter notebook"),
+        ("list.ipynb", "[1, 2]", "is not a Jupyter notebook"),
+        ("object.ipynb", '{"a": 1}', "is not a Jupyter notebook"),
+        ("binary.ipynb", b"\x80\x81\x82", "is not a Jupyter notebook"),
+        ("plain.ipynb", nbformat.writes(nbformat.v4.new_notebook()), "has no graded cells"),
+    ],
+)
+def test_bad_input(tmp_path, capsys, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert check_command.main([str(tmp_path / name)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_folder_without_a_notebook_or_with_two(tmp_path, capsys):
+    assert check_command.main([str(tmp_path)]) == 2
+    assert "should hold one notebook, found: none" in capsys.readouterr().err
+    for name in ("a.ipynb", "b.ipynb"):
+        write(tmp_path, nbformat.v4.new_notebook(), name)
+    assert check_command.main([str(tmp_path)]) == 2
+    assert "found: a.ipynb, b.ipynb" in capsys.readouterr().err
+
+
+def test_notebook_of_another_course(tmp_path, capsys):
+    notebook = source_notebook(TOPIC)
+    for cell in notebook.cells:
+        if score.cell_id(cell):
+            cell.metadata.nbgrader.grade_id = f"other-{cell.id}"
+    assert check_command.main([write(tmp_path, notebook)]) == 2
+    assert f"is not an exercise of this course ({', '.join(release.topics())})" in capsys.readouterr().err

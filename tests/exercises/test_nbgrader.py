@@ -1,0 +1,167 @@
+"""nbgrader's own commands on the course's files: release, grade, return; then our own. In a copy of the course."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+from warplab.paths import COURSE
+from tests.support.exercise_harness import Mutant, cells_by_id, committed, mutants, source_notebook
+from nbgrader.api import Gradebook
+from nbgrader.utils import is_grade
+
+from warplab.exercises import release
+from warplab.grading.judge.hidden import marked_lines
+
+TOPIC = "01_vector_multiply"
+LOOKS = "from pathlib import Path\nprint('found', [str(path) for path in Path().rglob('*')])"
+WRONG = ("p1_no_guard", "p3_local_index")  # one costs some points of its problem, the other all of them
+
+
+def nbgrader(course: Path, command: str) -> str:
+    return run(course, "nbgrader", command)
+
+
+def run(course: Path, module: str, command: str) -> str:
+    """Run a command in `course`; the environment does not help it to find warplab. Returns what it prints."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-m", module, *command.split()],
+        cwd=course,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_a_class_is_released_graded_and_returned(tmp_path):
+    """One test, since pytest-xdist would have each of its workers grade the class again for a shared fixture."""
+    course = released_course(tmp_path)
+    generate_assignment_wrote_the_release_in_the_course(course)
+    nbgrader(course, f"autograde {TOPIC} --student wrong")
+    nbgrader(course, f"generate_feedback {TOPIC} --student wrong")
+    wrong_answers_lose_their_own_points_only(course)
+    hidden_tests_are_not_where_the_submission_runs(course)
+    feedback_says_what_is_wrong(course, ["wrong"])
+    nothing_else_was_written(course)
+
+    by_nbgrader = points(course, "wrong")
+    shutil.move(course / "grading" / "gradebook.db", course / "nbgrader.db")
+    for folder in ("autograded", "feedback"):
+        shutil.rmtree(course / "grading" / folder)
+    summary = run(course, "warplab", f"grade {TOPIC} --workers 2")
+    assert f"{TOPIC}: 3 submissions\n  3 graded\n" in summary
+    assert points(course, "wrong") == by_nbgrader
+    assert version(course / "grading" / "gradebook.db") == version(course / "nbgrader.db")
+    solution_scores_everything(course)
+    blank_scores_nothing(course)
+    feedback_says_what_is_wrong(course, ["solution", "blank", "wrong"])
+
+
+def released_course(course: Path) -> Path:
+    """A copy of the course in which an assignment is released and three students have handed in."""
+    shutil.copy(COURSE / "nbgrader_config.py", course)
+    shutil.copytree(COURSE / "solutions", course / "solutions")
+    shutil.copytree(COURSE / "warplab", course / "warplab", ignore=shutil.ignore_patterns("__pycache__"))
+    nbgrader(course, f"generate_assignment {TOPIC}")
+
+    submit(course, "solution", source_notebook(TOPIC))
+    submit(course, "blank", release.release_notebook(TOPIC))
+    wrong = source_notebook(TOPIC)
+    for mutant in chosen_mutants():
+        cells_by_id(wrong)[mutant.problem].source = mutant.cell
+    wrong.cells.insert(0, nbformat.v4.new_code_cell(LOOKS))
+    submit(course, "wrong", wrong)
+    return course
+
+
+def chosen_mutants() -> list[Mutant]:
+    chosen = [mutant for mutant in mutants(TOPIC) if mutant.path.stem in WRONG]
+    assert len(chosen) == len(WRONG)
+    return chosen
+
+
+def submit(course: Path, student: str, notebook) -> None:
+    folder = course / "grading" / "submitted" / student / TOPIC
+    folder.mkdir(parents=True)
+    nbformat.write(notebook, folder / f"{TOPIC}.ipynb")
+
+
+def points(course: Path, student: str) -> dict[str, tuple[float, float]]:
+    """(score, possible) by test cell, from the gradebook."""
+    with Gradebook(f"sqlite:///{course}/grading/gradebook.db") as gradebook:
+        notebook = gradebook.find_submission_notebook(TOPIC, TOPIC, student)
+        assert not notebook.needs_manual_grade
+        return {grade.name: (grade.score, grade.max_score) for grade in notebook.grades}
+
+
+def generate_assignment_wrote_the_release_in_the_course(course):
+    path = f"exercises/{TOPIC}/{TOPIC}.ipynb"
+    assert (course / path).read_bytes() in (committed(path), (COURSE / path).read_bytes())
+
+
+def solution_scores_everything(course):
+    grades = points(course, "solution")
+    assert len(grades) == sum(is_grade(cell) for cell in source_notebook(TOPIC).cells)
+    assert all(score == possible for score, possible in grades.values()), grades
+    assert sum(possible for _, possible in grades.values()) == 25
+
+
+def blank_scores_nothing(course):
+    assert [score for score, _ in points(course, "blank").values()] == [0] * 13
+
+
+def wrong_answers_lose_their_own_points_only(course):
+    lost = {test for test, (score, possible) in points(course, "wrong").items() if score != possible}
+    assert lost == frozenset.union(*(mutant.loses for mutant in chosen_mutants()))
+    assert 0 < len(lost) < 13
+
+
+def hidden_tests_are_not_where_the_submission_runs(course):
+    """nbgrader writes them into the folder in which it would run."""
+    notebook = (course / "grading" / "autograded" / "wrong" / TOPIC / f"{TOPIC}.ipynb").read_text()
+    assert "BEGIN HIDDEN TESTS" in notebook
+    looked = nbformat.reads(notebook, as_version=4).cells[0]
+    assert looked.source == LOOKS
+    assert [output.text for output in looked.outputs] == ["found []\n"]
+
+
+def feedback_says_what_is_wrong(course, students):
+    """And shows no line of a hidden test."""
+    lines = {}
+    for cell in source_notebook(TOPIC).cells:
+        for line, hidden in marked_lines(cell.source):
+            lines.setdefault(line.strip(), []).append(hidden)
+    secret = {line for line, hidden in lines.items() if all(hidden) and len(line) > 10}
+    assert len(secret) > 30
+    reasons = {"solution": None, "blank": "not written yet", "wrong": "past the end"}
+    for student in students:
+        page = (course / "grading" / "feedback" / student / TOPIC / f"{TOPIC}.html").read_text()
+        text = html.unescape(re.sub("<[^>]*>", "", page))
+        assert "Score:" in text
+        assert ("CheckFailed" in text) == (reasons[student] is not None)
+        assert reasons[student] is None or reasons[student] in text
+        assert "checks.kernel(multiply, product" in text
+        assert [line for line in secret if line in text] == []
+
+
+def version(gradebook: Path) -> str:
+    """The version of nbgrader's tables, of which `nbgrader db upgrade` starts."""
+    with sqlite3.connect(gradebook) as database:
+        return database.execute("select version_num from alembic_version").fetchone()[0]
+
+
+def nothing_else_was_written(course):
+    expected = {"nbgrader_config.py", "solutions", "warplab", "exercises", "grading"}
+    assert {path.name for path in course.iterdir()} - {".nbgrader.log"} == expected

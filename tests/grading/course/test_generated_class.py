@@ -1,0 +1,59 @@
+"""The generated classes of exercise 01, and the functions of grading_speed, on a class small enough for a test."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.support.class_harness import HOSTILE, generated_class
+from tools import grading_speed
+from warplab.grading.course.nbgrader_course import Course
+from warplab.grading.sandbox import isolation
+
+boxed = pytest.mark.skipif(isolation.find().kind != "bubblewrap", reason="needs bubblewrap")
+
+
+@boxed
+def test_a_hostile_class_has_every_attack_and_gets_its_scores(tmp_path, capsys):
+    students = generated_class(tmp_path, 9, seed=3, hostile=1.0)
+    assert Counter(student.hostile for student in students).keys() == HOSTILE.keys()
+    grading_speed.timed([*grading_speed.GRADE, "--workers", "2", "--no-feedback"], tmp_path)
+    assert grading_speed.wrong_scores(tmp_path, students) == []
+    assert grading_speed.wrong_statuses(tmp_path, students) == []
+    # The checks would notice: another score, another status.
+    first = dataclasses.replace(students[0], expected={**students[0].expected, "multiply-fits": 99.0}, status="limit")
+    (score,) = grading_speed.wrong_scores(tmp_path, [first, *students[1:]])
+    assert score.startswith(f"{first.name} ({first.hostile or 'honest'}): ")
+    assert grading_speed.wrong_statuses(tmp_path, [first, *students[1:]]) == [
+        f"{first.name} ({first.hostile or 'honest'}): {students[0].status}, expected limit"
+    ]
+
+
+def test_classes_of_one_seed_are_the_same(tmp_path):
+    classes = [generated_class(tmp_path / name, 12, seed=3, hostile=0.5) for name in ("one", "two")]
+    assert classes[0] == classes[1]
+    assert 0 < sum(student.hostile != "" for student in classes[0]) < 12
+    names = {name for student in classes[0] for name in student.answers.values()}
+    assert {"solution", "blank"} < names
+    assert classes[0] != generated_class(tmp_path / "three", 12, seed=4, hostile=0.5)
+
+
+def test_nbgrader_as_it_comes_has_nothing_of_ours(tmp_path):
+    generated_class(tmp_path, 1)
+    assert "Autograde" in Course(tmp_path).config
+    grading_speed.as_it_comes(tmp_path)
+    assert not {"Autograde", "GenerateFeedback"} & Course(tmp_path).config.keys()
+
+
+def test_a_command_that_fails_ends_the_measurement_with_what_it_said(tmp_path):
+    assert grading_speed.timed([sys.executable, "-c", "import warplab"], tmp_path) > 0
+    with pytest.raises(SystemExit, match="ended with status 3:\nno good"):
+        grading_speed.timed([sys.executable, "-c", "print('no good'); raise SystemExit(3)"], tmp_path)
+
+
+def test_the_table_of_seconds():
+    text = grading_speed.table(("what", "s", "a minute"), [("ours", 30.0), ("theirs", 120.0)], 60)
+    assert text.splitlines()[2:] == ["| `ours` | 30 | 120 |", "| `theirs` | 120 | 30 |"]

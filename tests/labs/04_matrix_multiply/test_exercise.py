@@ -1,0 +1,19 @@
+"""Exercise 04: the release, the solution, and the wrong answers that its tests must reject."""
+
+from typing import ClassVar
+
+from tests.support.exercise_harness import ExerciseTests
+
+
+class TestMatrixMultiply(ExerciseTests):
+    topic = "04_matrix_multiply"
+    points: ClassVar = {
+        "strides": [1, 2],
+        "distances": [2, 2, 1],
+        "update": [2, 2, 1],
+        "linear": [2, 3, 1],
+        "turned": [2, 2, 1],
+        "roof": [1, 1, 1, 1],
+    }
+    gaps = 11
+    least_mutants = 100

@@ -1,0 +1,111 @@
+"""What lab 04's text says of code that learners write, and the picture that its section 8 draws."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from kernels.matmul.counting import counted, per_multiply_add
+from kernels.matmul.pipeline_figure import draw_pipeline, tile_events
+from tests.support.lesson_answers import ANSWERS, INNER, four_rows
+from warplab import simulate
+from warplab.launch.kernel_source import CudaSource
+
+USED = {"__syncthreads": "barrier", "sum[r][s] +=": "use"}
+LINES = {
+    "warp_tile": {"(from) : v": "order", "of_a.x": "come", "of_a.z": "come", "(&b_tile[b_k]": "come", **USED},
+    "async_copies": {
+        "cp.async.ca": "order",
+        "cp.async.cg": "order",
+        "commit_group": "commit",
+        "wait_group": "come",
+        **USED,
+    },
+}
+ROW_AFTER_ROW = "\n        ".join(
+    f"for i in range(32): sum{r} += a_tile[y + {8 * r}, i] * b_tile[i, x]" for r in range(4)
+)
+WIDE = """
+extern "C" __global__ void f(const int* starts, float* out)
+{
+    __shared__ float4 words[1024];
+    for (int i = threadIdx.x; i < 1024; i += 32) words[i] = make_float4(i, i, i, i);
+    __syncthreads();
+    const float4 four = words[starts[threadIdx.x] / 4];
+    out[threadIdx.x] = four.x + four.y + four.z + four.w;
+}
+"""
+
+
+def counts_of(source, tmp_path):
+    """The counts of a `four_rows` for 64 × 64 × 32, which must be right."""
+    path = tmp_path / "answer.py"
+    path.write_text(f"from numba import float32\n\nfrom warplab import cuda\n\n\n{source}\n")
+    spec = importlib.util.spec_from_file_location("answer", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((64, 32), (32, 64)))
+    c = np.zeros((64, 64), np.float32)
+    launch = simulate(module.four_rows, (2, 2), (32, 8), (a, b, c))
+    np.testing.assert_array_equal(c, a @ b)
+    return launch.counts
+
+
+def test_four_sums_in_one_loop_take_more_passes_than_one_loop_after_another(tmp_path):
+    loop = f"for i in range(32): {INNER}"
+    assert loop in four_rows()
+    together = per_multiply_add(counts_of(four_rows(), tmp_path))
+    after = per_multiply_add(counts_of(four_rows().replace(loop, ROW_AFTER_ROW), tmp_path))
+    assert (together["passes"], after["passes"]) == (1.3125, 0.8125)
+
+
+def test_passes_of_a_sum_in_float64_are_not_given(tmp_path):
+    counts = counts_of(four_rows().replace("= float32(0)", "= 0"), tmp_path)
+    with pytest.raises(ValueError, match="start its sums with float32"):
+        per_multiply_add(counts)
+
+
+PATTERNS = {
+    "side by side": lambda i: 4 * i,
+    "two apart": lambda i: 8 * i,
+    "all in one group": lambda i: 32 * i,
+    "padded rows": lambda i: 36 * i,
+    "a group a quarter": lambda i: 4 * (i // 8) + 32 * i,
+    "one quarter worse": lambda i: 4 * (i % 8) + 1024 * (i // 8) if i > 7 else 64 * i,
+    "shuffled": lambda i: 4 * (i * 11 % 32),
+}
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_the_passes_of_16_byte_loads_are_those_that_the_task_asks_for(name):
+    starts = [PATTERNS[name](lane) for lane in range(32)]
+    scope = {}
+    exec(ANSWERS["04_matrix_multiply"]["your-turn-wide"].right, scope)
+    out = np.zeros(32, np.float32)
+    launch = simulate(CudaSource(WIDE, "f"), 1, 32, (np.array(starts, np.int32), out))
+    np.testing.assert_array_equal(out, starts)
+    assert launch.counts.shared_load_requests == 1
+    assert launch.counts.shared_load_wavefronts == scope["wide_passes"](starts)
+
+
+def test_tiles_are_on_the_way_while_others_are_used_from_step_8_on():
+    for name, ahead in (("warp_tile", 0), ("async_copies", 1)):
+        launch = counted(name)
+        events = tile_events(launch, LINES[name])
+        at = {event: place for place, event in enumerate(events)}
+        for tile in range(8):
+            assert at[("order", tile)] < at[("come", tile)] < at[("use", tile)], name
+        for tile in range(7):
+            overlaps = at[("order", tile + 1)] < at[("use", tile)] < at[("come", tile + 1)]
+            assert overlaps == bool(ahead), (name, tile)
+        assert isinstance(draw_pipeline(launch, LINES[name]), Figure)
+
+
+def test_the_picture_of_tiles_needs_lines_that_were_run():
+    launch = counted("warp_tile")
+    with pytest.raises(ValueError, match="there is no kind arrive; choose among order"):
+        draw_pipeline(launch, {"of_a.x": "arrive"})
+    with pytest.raises(ValueError, match="holds no line of the kind come"):
+        draw_pipeline(launch, {"(from) : v": "order", "sum[r][s] +=": "use", "cp.async": "come"})

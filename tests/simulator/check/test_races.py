@@ -1,0 +1,295 @@
+"""Data races are found whatever order the simulator happens to use; the mended kernels stay silent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import cuda, float32
+
+from warplab import simulator
+from warplab.launch.kernel_source import CudaSource
+from warplab.launch.simulate import simulate
+
+SOURCE = """
+#ifndef SYNC
+#define SYNC __syncthreads()
+#endif
+KERNEL reverse(int* a) {
+    __shared__ int s[128];
+    int t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
+    s[t] = a[i];
+    SYNC;
+    a[i] = s[blockDim.x - 1 - t];
+}
+KERNEL two_tiles(const int* a, int* c, int n) {
+    __shared__ int s[64];
+    int t = threadIdx.x, sum = 0;
+    for (int k = 0; k < n; k++) {
+        s[t] = a[k * 64 + t];
+        __syncthreads();
+        sum += s[63 - t];
+        SYNC;
+    }
+    c[t] = sum;
+}
+KERNEL warp_reverse(int* a) {
+    __shared__ int s[32];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    SYNC;
+    a[t] = s[31 - t];
+}
+KERNEL warp_tree(int* a) {
+    __shared__ int s[64];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    s[t + 32] = a[t + 32];
+    SYNC;
+    for (int k = 32; k; k /= 2) {
+        int v = s[t] + (t < k ? s[t + k] : 0);
+        SYNC;
+        s[t] = v;
+        SYNC;
+    }
+    if (t == 0) a[0] = s[0];
+}
+KERNEL warp_volatile(int* a) {
+    __shared__ volatile int s[32];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    SYNC;
+    a[t] = s[31 - t];
+}
+KERNEL last_warp(int* a) {  // as reductions ended before 2017
+    __shared__ int s[128];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    __syncthreads();
+    if (t < 64) s[t] += s[t + 64];
+    __syncthreads();
+    if (t < 32) {
+        volatile int* v = s;
+        int sum = v[t] + v[t + 32];
+        SYNC;
+        v[t] = sum; SYNC;
+        for (int k = 16; k; k /= 2) { sum += v[t + k]; SYNC; v[t] = sum; SYNC; }
+    }
+    if (t == 0) a[0] = s[0];
+}
+KERNEL two_warps(int* a) {
+    __shared__ volatile int s[64];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    a[t] = s[63 - t];
+}
+KERNEL handshake(int* out) {
+    __shared__ volatile int ready, result;
+    int t = threadIdx.x;
+    if (t == 0) ready = 0;
+    __syncwarp();
+    if (t == 0) {
+        result = 42;
+        __threadfence_block();
+        ready = 1;
+    } else {
+        while (!ready) {}
+    }
+    out[t] = result;
+}
+KERNEL warp_butterfly(int* a) {  // a word's reader of one step writes it in the next
+    __shared__ int s[32];
+    int t = threadIdx.x;
+    s[t] = a[t];
+    SYNC;
+    for (int k = 16; k; k /= 2) {
+        if (!(t & k)) {
+            int v = s[t];
+            s[t] = v + s[t ^ k];
+            s[t ^ k] = v - s[t ^ k];
+        }
+        SYNC;
+    }
+    a[t] = s[t];
+}
+KERNEL shift_in_place(int* a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i + 1 < n) a[i] = a[i + 1];
+}
+KERNEL shift(const int* a, int* c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i + 1 < n) c[i] = a[i + 1];
+}
+KERNEL histogram(const int* a, int* bins) { bins[a[threadIdx.x]] += 1; }
+KERNEL flag(const int* a, int* found) { if (a[threadIdx.x] == 3) *found = 1; }
+KERNEL flag4(int k, int4* found) { *found = make_int4(1, 2, 3, 4 + k * threadIdx.x); }
+KERNEL last(const int* a, int* c) { *c = threadIdx.x; }
+KERNEL neighbours(char* c, int* out) {
+    __shared__ char s[64];
+    s[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    c[threadIdx.x] = s[63 - threadIdx.x];
+}
+KERNEL within_block(int* a) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.x * blockDim.x + blockDim.x - 1 - threadIdx.x;
+    a[i] = i;
+    __syncthreads();
+    int v = a[j];
+    __syncthreads();
+    a[i] = v;
+}
+KERNEL across_blocks(int* a) {
+    a[blockIdx.x] = 1;
+    __syncthreads();
+    if (blockIdx.x) a[blockIdx.x] = a[blockIdx.x - 1];
+}
+KERNEL read_then_overwrite(int* a, int* out, int victim) {  // elements 6, 9, 12, … by every third thread
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i % 3 == 1) out[i] = a[i + 5];
+    if (i == gridDim.x * blockDim.x - 1) a[victim] = 7;
+}
+""".replace("KERNEL", 'extern "C" __global__ void')
+NOTHING = ("-DSYNC=;",)
+
+
+def run(name, grid, block, *args, options=(), **how):
+    return simulate(CudaSource(SOURCE, name, options), grid, block, args, **how)
+
+
+def line_of(text: str) -> int:
+    return 1 + next(k for k, line in enumerate(SOURCE.splitlines()) if text in line)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_missing_barrier_between_store_and_load(blocks):
+    a = np.arange(128 * blocks, dtype=np.int32)
+    run("reverse", blocks, 128, a)
+    assert a.tolist() == np.arange(128 * blocks).reshape(blocks, 128)[:, ::-1].ravel().tolist()
+    with pytest.raises(simulator.DataRace) as caught:
+        run("reverse", blocks, 128, a, options=NOTHING)
+    error = caught.value
+    assert (error.line, error.other_line) == (line_of("a[i] = s[blockDim.x"), line_of("s[t] = a[i];"))
+    block, thread = error.other_thread
+    assert block == error.block
+    assert thread[0] == 127 - error.thread[0]
+    assert str(error).startswith(
+        "race: thread (0, 0, 0) of block (0, 0, 0) reads byte 508 of shared memory (element 127 of `s`), which"
+    )
+    assert "__syncthreads() missing" in str(error)
+
+
+def test_missing_barrier_before_the_next_tile():
+    a, c = np.arange(256, dtype=np.int32), np.zeros(64, np.int32)
+    run("two_tiles", 1, 64, a, c, np.int32(4))
+    with pytest.raises(simulator.DataRace) as caught:
+        run("two_tiles", 1, 64, a, c, np.int32(4), options=NOTHING)
+    assert (caught.value.line, caught.value.other_line) == (line_of("s[t] = a[k * 64"), line_of("sum += s[63 - t]"))
+
+
+@pytest.mark.parametrize("kernel", ["warp_reverse", "warp_tree", "warp_butterfly"])
+def test_lock_step_orders_nothing_but_syncwarp_does(kernel):
+    a = np.arange(64, dtype=np.int32)
+    for sync in ("__syncthreads()", "__syncwarp()"):
+        run(kernel, 1, 32, a, options=(f"-DSYNC={sync}",))
+    with pytest.raises(simulator.DataRace, match="shared memory"):
+        run(kernel, 1, 32, a, options=NOTHING)
+
+
+@pytest.mark.parametrize(("kernel", "threads"), [("warp_volatile", 32), ("last_warp", 128)])
+def test_volatile_in_place_of_syncwarp(kernel, threads):
+    a = np.arange(threads, dtype=np.int32)
+    for volatile_orders in (True, False):
+        with pytest.raises(simulator.DataRace, match="shared memory") as caught:
+            run(kernel, 1, threads, a, options=NOTHING, volatile_orders=volatile_orders)
+        assert ("`volatile` does not let the lanes" in str(caught.value)) == volatile_orders
+        run(kernel, 1, threads, a, options=("-DSYNC=__syncwarp()",), volatile_orders=volatile_orders)
+
+
+def test_volatile_is_taken_for_a_flag_between_warps_and_in_kernels_that_wait():
+    a = np.arange(64, dtype=np.int32)
+    run("two_warps", 1, 64, a)
+    with pytest.raises(simulator.DataRace, match="shared memory"):
+        run("two_warps", 1, 64, a, volatile_orders=False)
+    out = np.zeros(32, np.int32)
+    run("handshake", 1, 32, out)
+    assert (out == 42).all()
+
+
+def test_syncwarp_does_not_order_two_warps():
+    a = np.arange(128, dtype=np.int32)
+    with pytest.raises(simulator.DataRace):
+        run("reverse", 1, 64, a, options=("-DSYNC=__syncwarp()",))
+
+
+def test_global_memory_between_threads():
+    a = np.arange(300, dtype=np.int32)
+    run("shift", 3, 128, a, np.zeros(300, np.int32), np.int32(300))
+    for chunk in (1 << 15, 128):  # blocks together, and one after the other
+        with pytest.raises(simulator.DataRace, match="of array `a`") as caught:
+            run("shift_in_place", 3, 128, a.copy(), np.int32(300), chunk_lanes=chunk)
+        assert caught.value.array == "a"
+
+
+@pytest.mark.parametrize("chunk", [1 << 15, 64])
+@pytest.mark.parametrize("victim", [6, 12, 93, 240, 309])
+def test_reads_of_earlier_chunks_are_remembered(victim, chunk):
+    a, out = np.arange(400, dtype=np.int32), np.zeros(320, np.int32)
+    with pytest.raises(simulator.DataRace, match=rf"writes byte {4 * victim} of array `a`") as caught:
+        run("read_then_overwrite", 5, 64, a, out, np.int32(victim), chunk_lanes=chunk)
+    reader = victim - 5
+    assert caught.value.other_thread == ((reader // 64, 0, 0), (reader % 64, 0, 0))
+    run("read_then_overwrite", 5, 64, a, out, np.int32(victim + 1), chunk_lanes=chunk)
+
+
+def test_lost_update():
+    a, bins = np.zeros(64, np.int32), np.zeros(4, np.int32)
+    with pytest.raises(simulator.DataRace, match="array `bins`") as caught:
+        run("histogram", 1, 64, a, bins)
+    assert "__syncthreads() missing" in caught.value.reason  # the threads are of one block
+    assert "That needs an atomic" in caught.value.reason
+    with pytest.raises(simulator.DataRace, match="different blocks cannot wait"):
+        run("histogram", 2, 32, a, bins)
+
+
+def test_threads_that_write_the_same_value_are_no_race():
+    found = np.zeros(4, np.int32)
+    run("flag", 1, 64, np.full(64, 3, np.int32), found)
+    assert found[0] == 1
+    run("flag4", 1, 64, np.int32(0), found)
+    assert found.tolist() == [1, 2, 3, 4]
+    with pytest.raises(simulator.DataRace, match="writes"):
+        run("flag4", 1, 64, np.int32(1), found)
+    with pytest.raises(simulator.DataRace, match="writes"):
+        run("last", 1, 64, np.zeros(1, np.int32), found)
+
+
+def test_neighbouring_bytes_are_not_one_word():
+    c = np.zeros(64, np.int8)
+    run("neighbours", 1, 64, c, np.zeros(1, np.int32))
+    assert c.tolist() == list(range(63, -1, -1))
+
+
+def test_a_barrier_orders_its_block_only():
+    a = np.zeros(256, np.int32)
+    run("within_block", 4, 64, a)
+    assert a.tolist() == np.arange(256).reshape(4, 64)[:, ::-1].ravel().tolist()
+    with pytest.raises(simulator.DataRace, match="different blocks cannot wait"):
+        run("across_blocks", 4, 1, a)
+
+
+def test_races_can_be_switched_off():
+    a = np.arange(128, dtype=np.int32)
+    run("reverse", 1, 128, a, options=NOTHING, races=False)
+
+
+def test_numba_kernel_names_its_lines():
+    @cuda.jit
+    def blur(a, c):
+        s = cuda.shared.array(64, float32)
+        t = cuda.threadIdx.x
+        s[t] = a[t]  # store
+        c[t] = s[(t + 1) % 64]  # load
+
+    with pytest.raises(simulator.DataRace) as caught:
+        simulate(blur, 1, 64, (np.zeros(64, np.float32), np.zeros(64, np.float32)))
+    assert caught.value.line == caught.value.other_line + 1
+    assert caught.value.source.endswith("# load")

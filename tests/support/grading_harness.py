@@ -1,0 +1,78 @@
+"""Notebooks with test cells, made and graded cell by cell in the sandbox."""
+
+from __future__ import annotations
+
+import json
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.utils import determine_grade, is_grade
+
+from warplab.grading.judge.execute import TrustedExecute
+from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
+from warplab.grading.sandbox.limits import Limits
+
+CANARY = "canary_5f1c"  # in hidden tests only
+SETUP = "import numpy as np\nfrom warplab import checks, cp, cuda"
+
+
+class Cells:
+    """A notebook in the making."""
+
+    def __init__(self) -> None:
+        self.notebook, self.tests, self.setup = new_notebook(), {}, {}
+        self.locked("setup", SETUP)
+
+    def locked(self, name: str, source: str) -> Cells:
+        self.setup[name] = source
+        return self._add(source, {"grade_id": name, "grade": False, "solution": False, "locked": True})
+
+    def student(self, source: str) -> Cells:
+        return self._add(source, None)
+
+    def test(self, name: str, source: str, points: float = 2) -> Cells:
+        self.tests[name] = source
+        about = {"grade_id": name, "grade": True, "solution": False, "locked": True, "points": points}
+        return self._add(source, about)
+
+    def hidden(self, name: str, visible: str, hidden: str) -> Cells:
+        return self.test(name, f"{visible}\n### BEGIN HIDDEN TESTS\n{hidden}\n### END HIDDEN TESTS")
+
+    def _add(self, source: str, about: dict | None) -> Cells:
+        self.notebook.cells.append(new_code_cell(source, metadata={"nbgrader": about} if about else {}))
+        return self
+
+    def run(self, zygotes: Zygotes, limits: Limits | None = None, **options) -> Graded:
+        limits = limits or Limits()
+        settings = {"seed": b"secret", "assignment": "a", "timeout": 20} | options
+        execute = TrustedExecute(tests=self.tests, setup=self.setup, limits=limits, **settings)
+        with SandboxedKernelManager(zygotes, {"data.txt": b"the student's"}, limits) as manager:
+            execute.preprocess(self.notebook, {"metadata": {"path": "."}}, km=manager)
+        nbformat.validate(self.notebook)
+        json.dumps(self.notebook).encode()
+        return Graded(execute, self.notebook)
+
+
+class Graded:
+    """A notebook that was run. `failed`: messages of the test cells that lost points."""
+
+    def __init__(self, execute: TrustedExecute, notebook: NotebookNode) -> None:
+        self.execute, self.notebook = execute, notebook
+        self.verdicts, self.ended = execute.verdicts, execute.ended
+        self.failed = {name: verdict.message for name, verdict in self.verdicts.items() if verdict.kind}
+        self.points = {c.metadata.nbgrader.grade_id: determine_grade(c)[0] for c in notebook.cells if is_grade(c)}
+        for name, points in self.points.items():
+            assert points == 0 or name not in self.failed
+            assert points > 0 or name in self.failed
+
+    def text(self, number: int) -> str:
+        """What a cell printed, its results and errors."""
+        parts = []
+        for output in self.notebook.cells[number].outputs:
+            parts.append(output.get("text", "") + str(output.get("data", "")) + output.get("evalue", ""))
+        return "".join(parts)
+
+    def everything(self) -> str:
+        """All that a student can get to see: outputs of all cells, and the text of those that are not hidden."""
+        return json.dumps([[cell.outputs, cell.source if not is_grade(cell) else ""] for cell in self.notebook.cells])

@@ -1,0 +1,66 @@
+"""docs/attacks.md says what was tried; docs/instructors.md names commands and statuses that there are."""
+
+import json
+import re
+import subprocess
+import sys
+
+from tests.support.attack_harness import attacks
+from tools import attacks_page
+from warplab.grading.course.jobs import STATUSES
+from warplab.grading.sandbox.limits import Limits
+from warplab.paths import COURSE
+
+INSTRUCTORS = (COURSE / "docs" / "instructors.md").read_text(encoding="utf-8")
+
+
+def test_the_page_is_up_to_date():
+    written = attacks_page.PAGE.read_text(encoding="utf-8")
+    assert written == attacks_page.page(), "run: python tools/attacks_page.py"
+
+
+def test_what_was_seen_is_what_is_expected():
+    found = json.loads(attacks_page.SEEN.read_text())
+    every = {attack.name: attack for attack in attacks()}
+    assert every.keys() == found["sandbox"].keys(), "run: python tools/attacks_page.py --try"
+    for name, attack in every.items():
+        assert found["sandbox"][name] == attacks_page._plain(attack.expects), name
+        if name in found["limits"]:
+            assert found["limits"][name] == attacks_page._plain(attack.limits), name
+        if attack.stock is not None:
+            assert found["stock"][name] == attacks_page._plain(attack.stock), name
+
+
+def test_commands_of_the_instructors_page_exist():
+    own = set(re.findall(r"python -m warplab (\w+)", INSTRUCTORS))
+    assert own == {"grade", "similar"}
+    usage = subprocess.run([sys.executable, "-m", "warplab"], cwd=COURSE, capture_output=True, text=True).stdout
+    assert all(f"  {command} ASSIGNMENT" in usage for command in own)
+    from nbgrader.apps.nbgraderapp import NbGraderApp
+
+    theirs = set(re.findall(r"nbgrader (\w+)(?= 01_|`)", INSTRUCTORS)) | {"release_feedback"}
+    assert {"generate_assignment", "collect", "autograde", "formgrader"} <= theirs
+    assert theirs - {"formgrader"} <= NbGraderApp.subcommands.keys()
+    ours = re.sub(r"`nbgrader [^`]*`", "", INSTRUCTORS)
+    for option in set(re.findall(r"(?<![-|])--[a-z][\w-]+", ours)) - {
+        "--host",
+        "--port",
+        "--nworkers",
+        "--nthreads",
+    }:
+        help_ = (COURSE / "warplab" / "grading" / "cli.py").read_text()
+        assert f'"{option}"' in help_ or option == "--no-dashboard", option
+
+
+def test_statuses_and_limits_of_the_instructors_page_are_those_of_the_grader():
+    assert tuple(re.findall(r"^\| `(\w+)` \|", INSTRUCTORS, re.MULTILINE)) == STATUSES
+    limits = Limits()
+    text = " ".join(INSTRUCTORS.split())
+    assert (
+        f"{limits.wall_seconds / 60:.0f} minutes in all and {limits.cpu_seconds / 60:.0f} of processor time, "
+        f"{limits.memory_bytes >> 30} GiB of memory, {limits.processes} processes and threads, "
+        f"{limits.disk_bytes >> 20} MiB of disk in files of at most {limits.file_bytes >> 20} MiB, "
+        f"{limits.output_bytes_cell >> 20} MiB of output a cell and {limits.output_bytes_notebook >> 20} MiB a notebook"
+    ) in text
+    timeout = re.search(r"c\.Execute\.timeout = (\d+)", (COURSE / "nbgrader_config.py").read_text())[1]
+    assert f"`nbgrader_config.py`, {timeout} seconds" in text

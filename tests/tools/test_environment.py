@@ -1,0 +1,145 @@
+"""pyproject.toml, the two pinned sets and environment.yml say the same."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import tomllib
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from warplab import doctor
+from warplab.paths import COURSE
+
+PROJECT = tomllib.loads((COURSE / "pyproject.toml").read_text())["project"]
+CONDA = yaml.safe_load((COURSE / "environment.yml").read_text())
+SETS = {"cpu": "requirements.txt", "gpu": "requirements-gpu.txt"}
+FILES = ["pyproject.toml", "environment.yml", *SETS.values()]
+
+
+def pins(kind: str) -> dict[str, str]:
+    """{name: version} of a pinned set, each line of which must be NAME==VERSION and nothing else."""
+    found = {}
+    for line in (COURSE / SETS[kind]).read_text().splitlines():
+        if line.strip() and not line.strip().startswith("#"):
+            match = re.fullmatch(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.]+)", line)
+            assert match, f"{SETS[kind]}: {line!r} is not NAME==VERSION"
+            name = canonicalize_name(match.group(1))
+            assert name not in found, f"{SETS[kind]} holds {name} twice"
+            found[name] = match.group(2)
+    return found
+
+
+def declared(kind: str) -> list[Requirement]:
+    extras = PROJECT["optional-dependencies"]
+    return [Requirement(text) for text in [*PROJECT["dependencies"], *extras[kind], *extras["dev"]]]
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_declared_dependencies_are_pinned_within_their_range(kind):
+    pinned = pins(kind)
+    assert len(declared(kind)) > 15
+    for requirement in declared(kind):
+        version = pinned.get(canonicalize_name(requirement.name))
+        assert version, f"{SETS[kind]} lacks {requirement.name}; run make pins"
+        assert requirement.specifier.contains(version), f"{SETS[kind]}: {requirement} but {version}; run make pins"
+
+
+def test_base_set_has_what_the_course_promises():
+    names = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
+    assert names >= {"jupyterlab", "nbgrader", "ipywidgets", "matplotlib", "numba-cuda", "cupy-cuda13x", "scikit-learn"}
+    for kind in SETS:
+        assert set(pins(kind)) >= {"nvidia-cuda-nvrtc", "nvidia-nvvm", "nvidia-cuda-crt", "nvidia-cuda-cccl"}
+
+
+def test_the_sets_agree_on_what_they_share():
+    cpu, gpu = pins("cpu"), pins("gpu")
+    assert {name: cpu[name] for name in cpu.keys() & gpu.keys() if cpu[name] != gpu[name]} == {}
+    assert cpu.keys() - gpu.keys() == {"tensorflow-cpu"}
+    assert gpu.keys() - cpu.keys() >= {"tensorflow", "nvidia-cudnn-frontend"}
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_compilers_and_headers_are_of_cuda_13_0(kind):
+    """A driver for CUDA 13.0 refuses the PTX of newer compilers."""
+    pinned = pins(kind)
+    for name in ("cuda-toolkit", "nvidia-cuda-nvrtc", "nvidia-nvvm", "nvidia-nvjitlink", "nvidia-cuda-crt"):
+        assert pinned[name].startswith("13.0."), f"{name} {pinned[name]}"
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_no_two_packages_that_overwrite_each_other(kind):
+    """cuDNN and NCCL install into the same directories whichever CUDA they are built for."""
+    pinned = set(pins(kind))
+    for library in ("cudnn", "nccl"):
+        builds = {name for name in pinned if re.fullmatch(rf"nvidia-{library}(-jit)?(-cu\d+)?", name)}
+        assert len(builds) == (1 if kind == "gpu" else 0), builds
+    assert len(pinned & {"tensorflow", "tensorflow-cpu"}) == 1
+    assert all(len(pinned & set(pair)) < 2 for pair in doctor.RIVALS)
+
+
+def test_pinned_set_is_closed():
+    """Every dependency of every installed pin is pinned too, so that pip need not resolve."""
+    kind = "gpu" if "tensorflow" in doctor.installed_packages() else "cpu"
+    pinned, examined = pins(kind), 0
+    for name in pinned:
+        for text in importlib.metadata.requires(name) or []:
+            requirement = Requirement(text)
+            if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+                continue
+            version = pinned.get(canonicalize_name(requirement.name))
+            assert version, f"{name} needs {requirement}"
+            assert requirement.specifier.contains(version, prereleases=True), (
+                f"{name} needs {requirement}, not {version}"
+            )
+            examined += 1
+    assert examined > 200
+
+
+def test_conda_environment_is_the_pinned_set():
+    *packages, last = CONDA["dependencies"]
+    assert last == {"pip": [f"-r {SETS['cpu']}", "-e ."]}
+    python, pip = (Requirement(text.replace(" ", "")) for text in packages)
+    assert (python.name, pip.name) == ("python", "pip")
+    assert python.specifier == SpecifierSet(PROJECT["requires-python"])
+    assert SETS["gpu"] in (COURSE / "environment.yml").read_text()
+
+
+def test_range_of_pythons_is_the_same_everywhere():
+    namespace: dict = {"__name__": "bootstrap", "__file__": str(COURSE / "tools" / "bootstrap.py")}
+    exec((COURSE / "tools" / "bootstrap.py").read_text(), namespace)
+    assert (namespace["OLDEST"], namespace["NEWEST"]) == (doctor.OLDEST_PYTHON, doctor.NEWEST_PYTHON)
+    supported = SpecifierSet(PROJECT["requires-python"])
+    inside = [f"3.{minor}.0" for minor in range(8, 20) if supported.contains(f"3.{minor}.0")]
+    oldest, newest = (".".join(map(str, version)) + ".0" for version in (doctor.OLDEST_PYTHON, doctor.NEWEST_PYTHON))
+    assert (inside[0], inside[-1]) == (oldest, newest)
+    assert all(f"3.{minor}" in namespace["RANGE"] for minor in range(11, 14))
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_address_hash_or_machine_path(file):
+    text = (COURSE / file).read_text()
+    for sign in (
+        "://",
+        "--index",
+        "--extra-index",
+        "--find-links",
+        "--hash",
+        "sha256",
+        " @ ",
+        "/home/",
+        "/root",
+        "/tmp",
+    ):
+        assert sign not in text, f"{file} holds {sign}"
+    assert not re.search(r"\b[\w-]+\.(org|com|io|net|dev)\b", text)
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_header_names_the_command_that_compiles_it(kind):
+    assert "make pins" in (COURSE / SETS[kind]).read_text().splitlines()[1]
+    assert "\npins:" in (COURSE / "Makefile").read_text()

@@ -1,0 +1,1 @@
+"""Maintainers' commands: set-up, pages, measurements, recordings."""

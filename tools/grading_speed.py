@@ -1,0 +1,190 @@
+"""The grading's speed: a class of 300, and 30 submissions against nbgrader as it comes; every score is checked.
+
+    python -m tools.grading_speed [--students 300] [--against 30] [--workers 2]
+
+(make bench-grading) generates classes of exercise 01 from its solution, its blank release, wrong answers and hostile
+cells, grades them, feedback pages included, and prints a table. The exit status is 1 if a score is not what it must be,
+or a goal is missed. Classes lie in a new folder of the system's temporary ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from tests.support.class_harness import Student, generated_class, gradebook
+from warplab.grading.course.ledger import records
+from warplab.paths import COURSE
+
+TOPIC = "01_vector_multiply"
+GRADE = [sys.executable, "-m", "warplab", "grade", TOPIC]
+NBGRADER = [sys.executable, "-m", "nbgrader"]
+SECONDS_GOAL = 360.0  # for 300 submissions
+RATIO_GOAL = 3.0
+MEMORY_GOAL = 4 << 30  # bytes, of a judge with its sandbox
+
+
+class Peak:
+    """The most memory that one worker had: a judge's process and all below it; shared pages count once."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    @contextlib.contextmanager
+    def watch(self, process: psutil.Process) -> Iterator[None]:
+        over = threading.Event()
+        thread = threading.Thread(target=self._sample, args=(process, over))
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _sample(self, process: psutil.Process, over: threading.Event) -> None:
+        while not over.wait(2.0):
+            with contextlib.suppress(psutil.Error):
+                for judge in process.children():
+                    parts = [judge, *judge.children(recursive=True)]
+                    self.bytes = max(self.bytes, sum(_own_bytes(part) for part in parts))
+
+
+def _own_bytes(process: psutil.Process) -> int:
+    """Proportional set size: a page that several processes share counts once in all."""
+    with contextlib.suppress(psutil.Error, OSError):
+        return process.memory_full_info().pss
+    return 0
+
+
+def timed(command: list[str], folder: Path, peak: Peak | None = None) -> float:
+    """Seconds that a command took in a course's folder; its output goes to a file there."""
+    environment = {**os.environ, "PYTHONPATH": str(COURSE)}
+    start = time.perf_counter()
+    with (folder / "output.txt").open("a") as output:
+        process = psutil.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        with peak.watch(process) if peak else contextlib.nullcontext():
+            status = process.wait()
+    if status:
+        raise SystemExit(
+            f"{' '.join(command)} ended with status {status}:\n{(folder / 'output.txt').read_text()[-2000:]}"
+        )
+    return time.perf_counter() - start
+
+
+def wrong_scores(folder: Path, students: list[Student]) -> list[str]:
+    """What is not as it must be in the gradebook."""
+    found = gradebook(folder)
+    wrong = []
+    for student in students:
+        got = {grade[0]: grade[1] for grade in found[f"{TOPIC}/{student.name}"][2]}
+        if got != student.expected:
+            wrong.append(f"{student.name} ({student.hostile or 'honest'}): {got}, expected {student.expected}")
+    return wrong
+
+
+def wrong_statuses(folder: Path, students: list[Student]) -> list[str]:
+    found = {r["student"]: r["status"] for r in records(folder / "grading" / "ledger") if r["kind"] == "result"}
+    return [
+        f"{student.name} ({student.hostile or 'honest'}): {found.get(student.name)}, expected {student.status}"
+        for student in students
+        if found.get(student.name) != student.status
+    ]
+
+
+def as_it_comes(folder: Path) -> None:
+    """Take the course's preprocessors out of nbgrader's configuration."""
+    config = folder / "nbgrader_config.py"
+    config.write_text(
+        re.sub(r"c\.(Autograde|GenerateFeedback)\.\w+ = \[.*?\]\n", "", config.read_text(), flags=re.DOTALL)
+    )
+
+
+def a_class(folder: Path, count: int, workers: int) -> tuple[dict[str, float], list[str]]:
+    """Grade a class with hostile students among it. Returns its figures, and what was not as it must be."""
+    students = generated_class(folder, count, hostile=0.1)
+    peak = Peak()
+    seconds = timed([*GRADE, "--workers", str(workers), "--csv", "class.csv"], folder, peak)
+    wrong = wrong_scores(folder, students) + wrong_statuses(folder, students)
+    print(f"{count} submissions: {dict(Counter(student.hostile or 'honest' for student in students))}", flush=True)
+    return {"seconds": seconds, "bytes": peak.bytes}, wrong
+
+
+def against_nbgrader(folder: Path, count: int, workers: int) -> tuple[dict[str, float], list[str]]:
+    """The same honest submissions graded by us and by nbgrader as it comes."""
+    ours, stock = folder / "ours", folder / "nbgrader"
+    students = generated_class(ours, count)
+    generated_class(stock, count)
+    as_it_comes(stock)
+    timed([*NBGRADER, "generate_assignment", TOPIC], stock)
+    figures = {
+        "grade": timed([*GRADE, "--workers", str(workers), "--no-feedback"], ours),
+        "pages": timed([*GRADE, "--workers", str(workers)], ours),
+        "autograde": timed([*NBGRADER, "autograde", TOPIC], stock),
+        "generate_feedback": timed([*NBGRADER, "generate_feedback", TOPIC], stock),
+    }
+    return figures, wrong_scores(ours, students) + wrong_scores(stock, students)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.grading_speed", description=__doc__.splitlines()[0])
+    parser.add_argument("--students", type=int, default=300, help="size of the class")
+    parser.add_argument("--against", type=int, default=30, help="submissions that nbgrader grades, too")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    cores = len(os.sched_getaffinity(0))
+    print(
+        f"{datetime.date.today()}, {platform.machine()}, {cores} cores, {TOPIC}, {options.workers} workers", flush=True
+    )
+    wrong, missed = [], []
+    with tempfile.TemporaryDirectory(prefix="warplab-grading-speed-") as name:
+        if options.against:
+            figures, wrong = against_nbgrader(Path(name) / "against", options.against, options.workers)
+            ratio = figures["autograde"] / figures["grade"]
+            rows = [
+                ("warplab grade --no-feedback", figures["grade"]),
+                ("nbgrader autograde", figures["autograde"]),
+                ("warplab grade, feedback only", figures["pages"]),
+                ("nbgrader generate_feedback", figures["generate_feedback"]),
+            ]
+            print(table(("the same submissions", "s", "a minute"), rows, options.against))
+            print(f"nbgrader autograde takes {ratio:.2f} times as long (goal: {RATIO_GOAL:g})\n", flush=True)
+            if ratio < RATIO_GOAL:
+                missed.append("ratio to nbgrader autograde")
+        if options.students:
+            figures, more = a_class(Path(name) / "class", options.students, options.workers)
+            wrong += more
+            print(table(("a class", "s", "a minute"), [("warplab grade", figures["seconds"])], options.students))
+            print(f"most memory of a worker, its sandbox included: {figures['bytes'] / 2**30:.2f} GiB")
+            if figures["seconds"] > SECONDS_GOAL * options.students / 300:
+                missed.append("time of the class")
+            if figures["bytes"] > MEMORY_GOAL:
+                missed.append("memory of a worker")
+    for text in wrong:
+        print(f"WRONG: {text}")
+    if missed:
+        print(f"goals missed: {', '.join(missed)}")
+    return 1 if wrong or missed else 0
+
+
+def table(head: tuple[str, str, str], rows: list[tuple[str, float]], count: int) -> str:
+    """A table of seconds, and of submissions a minute."""
+    lines = ["| {} | {} | {} |".format(*head), "| --- | ---: | ---: |"]
+    return "\n".join(lines + [f"| `{name}` | {seconds:.0f} | {60 * count / seconds:.0f} |" for name, seconds in rows])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

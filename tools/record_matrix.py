@@ -1,0 +1,49 @@
+"""Runs the kernels of `matrix_cases.py` on this machine's GPU and writes `recorded/matrix_<gpu>.npz`.
+
+    python tools/record_matrix.py [--folder FOLDER]
+
+Needs CuPy and a GPU of compute capability 9.0 with a driver for CUDA 13.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from tests.support.matrix_cases import Case, cases
+from warplab.paths import COURSE
+
+RECORDED = COURSE / "tests" / "simulator" / "run" / "recorded"
+
+
+def execute(case: Case, scratch: Path) -> np.ndarray:
+    import cupy
+
+    path = scratch / f"{case.name}.ptx"
+    path.write_text(case.ptx)
+    kernel = cupy.RawModule(path=str(path)).get_function(case.name)
+    out = cupy.zeros(case.size, np.uint8)
+    kernel((case.grid,), (32,), (*(cupy.asarray(data) for data in case.inputs), out))
+    return cupy.asnumpy(out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=RECORDED)
+    folder = parser.parse_args().folder
+    import cupy
+
+    device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+    with tempfile.TemporaryDirectory() as scratch:
+        results = {case.name: execute(case, Path(scratch)) for case in cases()}
+    results["device"] = np.array(f"{device}, {datetime.date.today()}")
+    np.savez_compressed(folder / "matrix_h100.npz", **results)
+    print(f"{len(results) - 1} kernels on {results['device']}")
+
+
+if __name__ == "__main__":
+    main()

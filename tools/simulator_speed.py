@@ -1,0 +1,251 @@
+"""The simulator's speed: against Numba's own CUDA simulator in the same run, on a larger launch, and by launch size.
+
+`python -m tools.simulator_speed` (make bench-simulator) prints tables and one line of JSON. Numba's simulator runs
+each CUDA thread as a Python thread; it runs in a process of its own, since NUMBA_ENABLE_CUDASIM must be set before
+Numba is imported, and so does the large launch, for its memory.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+
+VECTOR = 1 << 14
+MATRIX, LARGE_MATRIX = 64, 512
+TILE = 16
+SIZES = tuple(1 << n for n in range(12, 21, 2))  # threads
+REPEATS = 15
+MODES = {
+    "checks off": {"checks": False, "counters": False},
+    "checks on": {"checks": True, "counters": True},
+}
+LABELS = {"checks off": "checks off", "checks on": "all checks and counters"}
+GOALS = {"checks off": 1000, "checks on": 300}  # times faster than Numba's
+LARGE_GOALS = {"checks off": 3.0, "checks on": 10.0}  # seconds
+FLAT = 1.25  # a launch may cost so much more an instruction than any smaller one: timings scatter
+MEMORY_GOAL = 2 << 30  # bytes
+NAMES = {
+    "vector": f"vector multiply, {VECTOR:,} elements",
+    "matmul": f"tiled matrix product, {MATRIX} × {MATRIX}",
+}
+
+
+cuda = None  # kernels must find it among their globals: that is where Numba's simulator puts its own module
+
+
+def kernels(module) -> tuple:
+    """Vector multiply and tiled matrix product, made with `numba.cuda` or its stand-in."""
+    global cuda
+    cuda = module
+    from numba import float32
+
+    @cuda.jit
+    def multiply(a, b, c):
+        i = cuda.grid(1)
+        if i < c.size:
+            c[i] = a[i] * b[i]
+
+    @cuda.jit
+    def matmul(A, B, C):
+        a = cuda.shared.array((TILE, TILE), float32)
+        b = cuda.shared.array((TILE, TILE), float32)
+        x, y = cuda.grid(2)
+        tx, ty = cuda.threadIdx.x, cuda.threadIdx.y
+        total = float32(0.0)
+        for t in range(cuda.gridDim.x):
+            a[ty, tx] = A[y, t * TILE + tx]
+            b[ty, tx] = B[t * TILE + ty, x]
+            cuda.syncthreads()
+            for k in range(TILE):
+                total += a[ty, k] * b[k, tx]
+            cuda.syncthreads()
+        C[y, x] = total
+
+    return multiply, matmul
+
+
+def vector(kernel, elements: int) -> SimpleNamespace:
+    """A launch of vector multiply: kernel, grid, block, inputs, the right result."""
+    rng = np.random.default_rng(1)
+    inputs = [rng.random(elements, dtype=np.float32) for _ in range(2)]
+    return SimpleNamespace(kernel=kernel, grid=elements // 128, block=128, inputs=inputs, want=inputs[0] * inputs[1])
+
+
+def product(kernel, size: int) -> SimpleNamespace:
+    """A launch of the matrix product of `size` × `size` matrices."""
+    rng = np.random.default_rng(1)
+    inputs = [rng.random((size, size), dtype=np.float32) for _ in range(2)]
+    tiles = (size // TILE, size // TILE)
+    return SimpleNamespace(kernel=kernel, grid=tiles, block=(TILE, TILE), inputs=inputs, want=inputs[0] @ inputs[1])
+
+
+def workloads(module) -> dict[str, SimpleNamespace]:
+    """The launches that both simulators run."""
+    multiply, matmul = kernels(module)
+    return {"vector": vector(multiply, VECTOR), "matmul": product(matmul, MATRIX)}
+
+
+def on_device(load: SimpleNamespace) -> tuple:
+    """Arguments of the launch: inputs and an output of NaN on the device."""
+    return *(cuda.to_device(x) for x in load.inputs), cuda.to_device(np.full_like(load.want, np.nan))
+
+
+def seconds(
+    load: SimpleNamespace, repeats: int, launch=None, typical=statistics.median, clock=time.perf_counter
+) -> float:
+    """Median time of a launch, arrays already on the device; `launch(load, args)` where that is not `load.kernel[…]`.
+
+    `typical`: what to take of the times instead, which `clock` tells. AssertionError if the result is wrong.
+    """
+    launch = launch or (lambda load, args: load.kernel[load.grid, load.block](*args))
+    arguments = on_device(load)
+    times = []
+    for _ in range(repeats):
+        start = clock()
+        launch(load, arguments)
+        cuda.synchronize()
+        times.append(clock() - start)
+    np.testing.assert_allclose(arguments[-1].copy_to_host(), load.want, rtol=1e-5)
+    return typical(times)
+
+
+def numba_seconds() -> dict[str, float]:
+    """Seconds in Numba's simulator, one launch each."""
+    return _in_a_process("--numba", NUMBA_ENABLE_CUDASIM="1")
+
+
+def warplab_seconds(mode: str) -> dict[str, float]:
+    """Seconds in this simulator; compilation and translation are done before."""
+    from warplab.dropin import numba_cuda as cuda
+
+    result = {}
+    for name, load in workloads(cuda).items():
+        seconds(load, 2, _launcher(mode))
+        result[name] = seconds(load, REPEATS, _launcher(mode))
+    return result
+
+
+def large(mode: str) -> dict[str, float]:
+    """The large product, once, after a small one that compiles and translates: seconds and the process' peak memory."""
+    from warplab.dropin import numba_cuda as cuda
+
+    _, matmul = kernels(cuda)
+    seconds(product(matmul, 2 * TILE), 1, _launcher(mode))
+    took = seconds(product(matmul, LARGE_MATRIX), 1, _launcher(mode))
+    return {"seconds": took, "peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
+
+
+def by_size(mode: str) -> dict[int, float]:
+    """Nanoseconds of processor time an executed thread instruction of vector multiply, by threads."""
+    from warplab.dropin import numba_cuda as cuda
+    from warplab.launch.simulate import simulate
+
+    multiply, _ = kernels(cuda)
+    result = {}
+    for threads in SIZES:
+        load = vector(multiply, threads)
+        executed = simulate(multiply, load.grid, load.block, on_device(load)).counts.thread_instructions
+        # Other work on the machine adds to most times, but hardly to the shortest of the processor's.
+        result[threads] = 1e9 * seconds(load, REPEATS, _launcher(mode), min, time.process_time) / executed
+    return result
+
+
+def _launcher(mode: str):
+    from warplab.launch.simulate import simulate
+
+    def launch(load: SimpleNamespace, arguments: tuple) -> None:
+        simulate(load.kernel, load.grid, load.block, arguments, **MODES[mode])
+
+    return launch
+
+
+def _in_a_process(*arguments: str, **environment: str):
+    """What this module prints as JSON when it is run anew."""
+    command = [sys.executable, "-m", "tools.simulator_speed", *arguments]
+    ran = subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True, text=True)
+    return json.loads(ran.stdout)
+
+
+def _compare() -> tuple[dict, bool]:
+    print("Numba's simulator (one Python thread a CUDA thread) …", flush=True)
+    theirs = numba_seconds()
+    ours = {mode: warplab_seconds(mode) for mode in MODES}
+    print(f"{'':38} {'Numba':>10} {'checks off':>12} {'ratio':>8} {LABELS['checks on']:>24} {'ratio':>8}")
+    ratios, good = {}, True
+    for name, label in NAMES.items():
+        row = f"{label:38} {theirs[name]:8.2f} s"
+        for mode, width in (("checks off", 10), ("checks on", 22)):
+            ratio = theirs[name] / ours[mode][name]
+            ratios[f"{name}, {mode}"] = round(ratio)
+            good &= ratio >= GOALS[mode]
+            row += f" {1e3 * ours[mode][name]:{width - 1}.2f} ms {ratio:7,.0f}×"
+        print(row)
+    print(f"goals: {GOALS['checks off']:,}× with checks off, {GOALS['checks on']}× with all on; met: {good}\n")
+    rounded = {mode: {name: _three_digits(t) for name, t in times.items()} for mode, times in ours.items()}
+    figures = {"numba_seconds": {n: _three_digits(t) for n, t in theirs.items()}, "seconds": rounded, "ratios": ratios}
+    return figures, good
+
+
+def _run_large() -> tuple[dict, bool]:
+    print(f"tiled matrix product, {LARGE_MATRIX} × {LARGE_MATRIX}: {LARGE_MATRIX**2:,} threads")
+    figures, good = {}, True
+    for mode, goal in LARGE_GOALS.items():
+        found = _in_a_process("--large", mode)
+        good &= found["seconds"] <= goal and found["peak_bytes"] <= MEMORY_GOAL
+        print(
+            f"  {LABELS[mode]:26} {found['seconds']:6.2f} s (goal {goal:g} s), "
+            f"peak memory {found['peak_bytes'] / 2**30:.2f} GiB (goal {MEMORY_GOAL >> 30} GiB)"
+        )
+        figures[mode] = {"seconds": _three_digits(found["seconds"]), "peak_bytes": found["peak_bytes"]}
+    print(f"goals met: {good}\n")
+    return figures, good
+
+
+def _run_sizes() -> tuple[dict, bool]:
+    print("nanoseconds of processor time an executed thread instruction, vector multiply")
+    print(f"  {'threads':26} " + " ".join(f"{n:>9,}" for n in SIZES))
+    figures, good = {}, True
+    for mode in MODES:
+        costs = by_size(mode)
+        falls = all(costs[n] <= FLAT * min(costs[m] for m in SIZES if m <= n) for n in SIZES)
+        good &= falls
+        print(f"  {LABELS[mode]:26} " + " ".join(f"{costs[n]:9.2f}" for n in SIZES) + f"  flat or falling: {falls}")
+        figures[mode] = {str(n): _three_digits(cost) for n, cost in costs.items()}
+    print()
+    return figures, good
+
+
+def _three_digits(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def main(arguments: list[str]) -> int:
+    if arguments == ["--numba"]:
+        from numba import cuda
+
+        print(json.dumps({name: seconds(load, 1) for name, load in workloads(cuda).items()}))
+        return 0
+    if arguments[:1] == ["--large"]:
+        print(json.dumps(large(arguments[1])))
+        return 0
+    compared, fast = _compare()
+    large_launch, large_good = _run_large()
+    sizes, flat = _run_sizes()
+    figures = {**compared, "large": large_launch, "nanoseconds_a_thread_instruction": sizes}
+    device = f"{platform.machine()}, {os.cpu_count()} cores"
+    print(json.dumps({"benchmark": "simulator speed", **figures, "device": device, "date": f"{datetime.date.today()}"}))
+    return 0 if fast and large_good and flat else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

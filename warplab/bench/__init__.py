@@ -1,0 +1,1 @@
+"""What labs share: timing, recordings, launching, lessons."""

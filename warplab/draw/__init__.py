@@ -1,0 +1,1 @@
+"""Pictures of a learner's own launches."""

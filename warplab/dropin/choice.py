@@ -1,0 +1,27 @@
+"""Which libraries `cuda` and `cp` are: numba.cuda and cupy on a GPU, their stand-ins on the simulator elsewhere."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from warplab.hardware import backend
+from warplab.launch import on_gpu
+
+# name -> (module on a GPU, module on the simulator)
+MODULES = {"cuda": ("numba.cuda", "warplab.dropin.numba_cuda"), "cp": ("cupy", "warplab.dropin.cupy")}
+
+
+def load(name: str) -> ModuleType:
+    """Return the module that `cuda` or `cp` stands for on this machine, ready to launch kernels.
+
+    Says once per process which backend runs and why.
+    """
+    backend.announce()
+    gpu_module, simulator_module = MODULES[name]
+    if backend.name() == "gpu":
+        on_gpu.install()
+        return importlib.import_module(gpu_module)
+    module = importlib.import_module(simulator_module)
+    getattr(module, "install", lambda: None)()
+    return module

@@ -1,0 +1,274 @@
+"""`ndarray`: CuPy's array on the simulator. Kernels see device memory, NumPy computes what CuPy's own kernels would.
+
+`lift` makes a function of CuPy from one of NumPy: device arrays in, device arrays out, NumPy arrays refused.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from warplab.dropin.runtime import SimulatedDevice
+from warplab.launch.device_memory import Buffer, DeviceArray
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+
+
+class MemoryPointer(NamedTuple):
+    """`array.data`: address in device memory and the memory it points into."""
+
+    mem: Buffer
+    ptr: int
+
+
+class ndarray(DeviceArray, NDArrayOperatorsMixin):
+    """An array in device memory. `get()` or `cp.asnumpy` copies it to the host; nothing else does."""
+
+    __array_priority__ = 100
+
+    def __new__(cls, shape, dtype=float, memptr: MemoryPointer | None = None, strides=None, order="C"):
+        if strides is not None:
+            raise NotImplementedError("cp.ndarray with strides is not on the simulator")
+        if memptr is None:
+            return cls._allocate(shape, dtype, order)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        offset = memptr.ptr - memptr.mem.address
+        return cls._wrap(memptr.mem, np.ndarray(shape, dtype, memptr.mem.bytes, offset, order=order))
+
+    def __init__(self, *args, **kwargs) -> None:
+        pass  # __new__ has done it
+
+    @classmethod
+    def _wrap(cls, buffer: Buffer, view: np.ndarray):
+        array = object.__new__(cls)
+        array._buffer, array._view = buffer, view
+        return array
+
+    # -- to and from the host ------------------------------------------------------------------------------
+
+    def get(self, stream=None, order: str = "C", out: np.ndarray | None = None, blocking: bool = True):
+        """A copy as a NumPy array."""
+        if out is None:
+            return self._view.copy("F" if order == "A" and self.flags.fnc else order.replace("A", "C"))
+        if out.dtype != self.dtype or out.shape != self.shape:
+            raise ValueError(f"out is {out.dtype} {out.shape}, the array {self.dtype} {self.shape}")
+        out[...] = self._view
+        return out
+
+    def set(self, arr: np.ndarray, stream=None) -> None:
+        """Overwrite with a NumPy array of the same shape and dtype."""
+        if not isinstance(arr, np.ndarray):
+            raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
+        if arr.dtype != self.dtype:
+            raise TypeError(f"{arr.dtype} array cannot be set to {self.dtype} array")
+        if arr.shape != self.shape:
+            raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {arr.shape}")
+        self._write(..., arr)
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError(
+            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy "
+            "array explicitly."
+        )
+
+    def item(self, *index):
+        return self._view.item(*index)
+
+    def tolist(self):
+        return self._view.tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        return self._view.tobytes(order)
+
+    def __bool__(self) -> bool:
+        return bool(self._view)
+
+    def __int__(self) -> int:
+        return int(self._view)
+
+    def __float__(self) -> float:
+        return float(self._view)
+
+    def __complex__(self) -> complex:
+        return complex(self._view)
+
+    def __index__(self) -> int:
+        return self._view.__index__()
+
+    def __repr__(self) -> str:
+        return repr(self._view)
+
+    def __str__(self) -> str:
+        return str(self._view)
+
+    def __format__(self, spec: str) -> str:
+        return format(self._view, spec)
+
+    # -- elements ------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key):
+        key = _index(key)
+        part = self._view[key]
+        if not isinstance(part, np.ndarray):  # one element: CuPy keeps it on the device, as an array without axes
+            part = self._view[(*(key if isinstance(key, tuple) else (key,)), ...)]
+        return _device(part, [self])
+
+    def __setitem__(self, key, value) -> None:
+        if not isinstance(value, (ndarray, *_NUMBERS)):
+            raise TypeError(f"Unsupported type {type(value)}: assign a CuPy array, made with cp.asarray(...)")
+        self._write(_index(key), _host(value))
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self)))
+
+    def fill(self, value) -> None:
+        self._write(..., _host(value))
+
+    # -- other shapes and types ----------------------------------------------------------------------------
+
+    @property
+    def T(self) -> ndarray:
+        return _device(self._view.T, [self])
+
+    @property
+    def real(self) -> ndarray:
+        return _device(self._view.real, [self])
+
+    @property
+    def imag(self) -> ndarray:
+        return _device(self._view.imag, [self])
+
+    def transpose(self, *axes) -> ndarray:
+        return _device(self._view.transpose(*axes), [self])
+
+    def reshape(self, *shape, order: str = "C") -> ndarray:
+        return _device(self._view.reshape(*shape, order=order), [self])
+
+    def astype(self, dtype, order: str = "K", casting="unsafe", subok=None, copy: bool = True) -> ndarray:
+        if not copy and self.dtype == np.dtype(dtype):
+            return self
+        return ndarray._from_host(self._view.astype(dtype, order, casting=casting))
+
+    def copy(self, order: str = "C") -> ndarray:
+        return ndarray._from_host(self._view.copy(order))
+
+    def __copy__(self) -> ndarray:
+        return self.copy()
+
+    def __deepcopy__(self, memo) -> ndarray:
+        return self.copy()
+
+    def flatten(self, order: str = "C") -> ndarray:
+        return ndarray._from_host(self._view.flatten(order))
+
+    def view(self, dtype=None) -> ndarray:
+        return _device(self._view.view(dtype) if dtype is not None else self._view.view(), [self])
+
+    def sort(self, axis: int = -1) -> None:
+        self._write(..., np.sort(self._view, axis))
+
+    # -- attributes ----------------------------------------------------------------------------------------
+
+    @property
+    def flags(self):
+        return self._view.flags
+
+    @property
+    def data(self) -> MemoryPointer:
+        return MemoryPointer(self._buffer, self._address)
+
+    @property
+    def device(self) -> SimulatedDevice:
+        return SimulatedDevice()
+
+    # -- NumPy's protocols: np.add(a, b), np.sum(a) give device arrays ----------------------------------------
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        return lift(getattr(ufunc, method), elementwise=True)(*inputs, **kwargs)
+
+    def __array_function__(self, function, types, args, kwargs):
+        from warplab.dropin import cupy as cp
+
+        return getattr(cp, function.__name__)(*args, **kwargs)
+
+
+def lift(function: Callable, elementwise: bool = False) -> Callable:
+    """`function` of NumPy on device arrays. TypeError for NumPy arrays, and for lists where `elementwise`."""
+
+    @functools.wraps(function, assigned=("__name__", "__doc__"))
+    def lifted(*args, **kwargs):
+        out = kwargs.pop("out", None)
+        outs = out if isinstance(out, tuple) else (out,)
+        if elementwise:
+            for arg in args:
+                if not isinstance(arg, (DeviceArray, *_NUMBERS)):
+                    raise TypeError(f"Unsupported type {type(arg)}")
+        inputs = [a for a in (*args, *kwargs.values()) if isinstance(a, DeviceArray)]
+        inputs += [a for arg in args if isinstance(arg, tuple | list) for a in arg if isinstance(a, DeviceArray)]
+        host_kwargs = {name: _host(value) for name, value in kwargs.items()}
+        if out is not None:
+            host_kwargs["out"] = _host(out)
+        result = function(*map(_host, args), **host_kwargs)
+        if out is not None:
+            for array in outs:
+                if array is not None:
+                    array._mark(array._view)
+            return outs[0] if len(outs) == 1 else outs
+        return _device(result, inputs)
+
+    return lifted
+
+
+def lift_method(function: Callable) -> Callable:
+    """A method of `ndarray` from a function of NumPy."""
+    lifted = lift(function)
+
+    @functools.wraps(lifted)
+    def method(self, *args, **kwargs):
+        return lifted(self, *args, **kwargs)
+
+    return method
+
+
+_METHODS = """
+    all any argmax argmin argsort clip conj cumprod cumsum diagonal dot max mean min nonzero prod ravel repeat round
+    searchsorted squeeze std sum swapaxes take trace var
+"""
+for _name in _METHODS.split():
+    setattr(ndarray, _name, lift_method(getattr(np, _name)))
+
+
+def _host(value):
+    """`value` for NumPy: a view of a device array's bytes. TypeError for NumPy arrays with axes, as in CuPy."""
+    if isinstance(value, DeviceArray):
+        return value._view
+    if isinstance(value, np.ndarray):
+        raise TypeError(f"Unsupported type {type(value)}: make it a device array with cp.asarray(...)")
+    if type(value) in (tuple, list):
+        return type(value)(map(_host, value))
+    return value
+
+
+def _index(key):
+    """A key of `[...]` for NumPy; CuPy takes index arrays of the host, too."""
+    if isinstance(key, tuple):
+        return tuple(map(_index, key))
+    return key._view if isinstance(key, DeviceArray) else key
+
+
+def _device(result, inputs: list[DeviceArray]):
+    """A result of NumPy on the device: a view of an input where it is one, else a new array."""
+    if isinstance(result, tuple | list):
+        return type(result)(_device(part, inputs) for part in result)
+    if not isinstance(result, np.ndarray | np.generic | bool | int | float | complex):
+        return result
+    array = np.asarray(result)
+    if array.size:
+        for source in inputs:
+            if np.may_share_memory(array, source._view):
+                return ndarray._wrap(source._buffer, array)
+    return ndarray._from_host(array)

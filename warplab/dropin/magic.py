@@ -1,0 +1,50 @@
+"""The `%%cuda` cell magic: CUDA C++ in a cell, its kernels as variables of the notebook.
+
+    %%cuda
+    extern "C" __global__ void scale(float* x, float factor, int n) { ... }
+
+    scale(grid, block, (x, np.float32(2), np.int32(n)))       # in the next cell, called like CuPy's kernels
+
+What follows `%%cuda` goes to the compiler: `%%cuda -DTILE=16 --use_fast_math`.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+
+def register(shell) -> None:
+    """Make `%%cuda` known to an IPython shell."""
+    shell.register_magic_function(lambda line, cell: run(shell, line, cell), "cell", "cuda")
+
+
+def run(shell, line: str, cell: str) -> None:
+    """Compile `cell` and put its kernels into the notebook's variables. CompileError shows the cell's own lines.
+
+    A kernel needs no extern "C" here. Templates compile with the cell but become no variables; instances of them
+    come from `cp.RawModule(code=..., name_expressions=["f<float>"])`.
+    """
+    from IPython.core.error import UsageError
+
+    from warplab.compile.compilers import compile_cuda_program, include_folders
+    from warplab.compile.cuda_signature import kernels
+    from warplab.compile.source_files import current_cell_name
+    from warplab.dropin import choice
+
+    # The magic's own line is line 1 of the cell.
+    code = f"// %%cuda {line}".rstrip() + f"\n{cell}"
+    names = tuple(name for name, signature in kernels(code).items() if not signature.template)
+    file, options = current_cell_name(), tuple(shlex.split(line))
+    # A cell that no longer compiles must not leave the kernels of its last version to be launched in their place.
+    shell.drop_by_id({name: shell.user_ns[name] for name in names if name in shell.user_ns})
+    if not names:
+        raise UsageError('the cell has no kernel: write extern "C" __global__ void name(...) { ... }')
+    options += tuple(f"-I{folder}" for folder in include_folders())
+    # The simulator's module asks for the same program, and gets this one.
+    warnings = compile_cuda_program(code, file, options=options, name_expressions=names).log
+    if warnings:
+        print(warnings, file=sys.stderr)
+    module = choice.load("cp").RawModule(code=code, options=options, name_expressions=names)
+    module._file = file
+    shell.push({name: module.get_function(name) for name in names}, interactive=True)

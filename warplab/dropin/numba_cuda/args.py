@@ -1,0 +1,49 @@
+"""`cuda.In(a)`, `cuda.Out(a)` and `cuda.InOut(a)` around an argument: which way an array of the host is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warplab.dropin.numba_cuda.devicearray import DeviceNDArray
+from warplab.launch.device_memory import OnDevice
+
+
+def resolve(args: tuple) -> tuple[tuple, Callable[[], None]]:
+    """The arguments without hints, and what copies the outputs back after the launch.
+
+    The class of a hint is Numba's own. An array of the device stays as it is.
+    """
+    from numba.cuda.args import ArgHint
+
+    if not any(isinstance(arg, ArgHint) for arg in args):
+        return args, _nothing
+    outputs: list[tuple[np.ndarray, DeviceNDArray]] = []
+
+    def value_of(arg):
+        return _placed(arg, outputs) if isinstance(arg, ArgHint) else arg
+
+    def copy_back() -> None:
+        for host, array in outputs:
+            host[...] = array._view
+
+    return tuple(map(value_of, args)), copy_back
+
+
+def _placed(hint, outputs: list):
+    from numba.cuda.args import In, InOut
+
+    value = hint.value
+    if isinstance(hint, InOut) or isinstance(value, OnDevice) or not isinstance(value, np.ndarray):
+        return value
+    if isinstance(hint, In):
+        return value.copy("K")  # what the kernel writes to it is not seen
+    order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    array = DeviceNDArray._allocate(value.shape, value.dtype, order)
+    outputs.append((value, array))
+    return array
+
+
+def _nothing() -> None:
+    pass

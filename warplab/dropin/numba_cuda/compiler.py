@@ -1,0 +1,44 @@
+"""numba.cuda's functions that compile and launch nothing. They need no GPU, once a device's capability is named."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+
+from warplab.compile.compilers import numba_without_gpu
+from warplab.dropin.runtime import COMPUTE_CAPABILITY
+
+
+def _without_gpu(name: str) -> Callable:
+    """Numba's function `name`; it compiles for the simulator unless it is given a capability `cc`."""
+    from numba import cuda
+
+    function = getattr(cuda, name)
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def compile_for(*args, **kwargs):
+        given = signature.bind(*args, **kwargs)
+        capability = given.arguments["cc"] = given.arguments.get("cc") or COMPUTE_CAPABILITY
+        with numba_without_gpu(capability):
+            return function(*given.args, **given.kwargs)
+
+    return compile_for
+
+
+def _for_simulator(name: str, compile: Callable) -> Callable:
+    """`compile` with the parameters of Numba's function `name`, which has no `cc`."""
+    from numba import cuda
+
+    @functools.wraps(getattr(cuda, name))
+    def compile_for_it(pyfunc, sig, **kwargs):
+        return compile(pyfunc, sig, **kwargs)
+
+    return compile_for_it
+
+
+compile = _without_gpu("compile")
+compile_ptx = _without_gpu("compile_ptx")
+compile_for_current_device = _for_simulator("compile_for_current_device", compile)
+compile_ptx_for_current_device = _for_simulator("compile_ptx_for_current_device", compile_ptx)

@@ -1,0 +1,268 @@
+"""`DeviceNDArray` and `DeviceRecord`: what numba.cuda keeps in device memory, on the simulator."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+import numpy as np
+
+from warplab import simulator
+from warplab.launch.device_memory import Buffer, DeviceArray, OnDevice, extent
+
+
+class _OfNumba(DeviceArray):
+    """What arrays and records have in common. `stream` arguments are accepted: a copy is done when it returns."""
+
+    def copy_to_host(self, ary: np.ndarray | None = None, stream=0) -> np.ndarray:
+        """A new NumPy array, or `ary`, filled with the values. TypeError or ValueError if `ary` does not fit."""
+        if any(stride < 0 for stride in self.strides):
+            raise NotImplementedError(f"D->H copy not implemented for negative strides: {self.strides}")
+        if ary is None:
+            return self._view.copy("K")
+        _check_same(self, self._view, ary)
+        ary[...] = self._view.reshape(ary.shape)
+        return ary
+
+    def copy_to_device(self, ary, stream=0) -> None:
+        """Overwrite with the values of `ary`, an array of the host or the device of the same shape and dtype."""
+        if not ary.size:
+            return
+        _check_contiguous(self._view)
+        if isinstance(ary, DeviceArray):
+            source = ary._view
+            _check_contiguous(source)
+        else:  # an array of the host is brought into this one's order first
+            order = "C" if self._view.flags.c_contiguous else "F"
+            source = np.array(_core(np.asarray(ary)), order=order, copy=None)
+        _check_same(self, _core(self._view), source)
+        self._write(..., source.reshape(self.shape))
+
+    def getitem(self, item, stream=0):
+        return self[item]
+
+    def setitem(self, key, value, stream=0) -> None:
+        self[key] = value
+
+    def bind(self, stream=0):
+        """The same array; on a GPU its copies would be queued in `stream`."""
+        return self
+
+    @property
+    def stream(self) -> int:
+        return 0
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        flags = self._view.flags
+        return {"C_CONTIGUOUS": flags.c_contiguous, "F_CONTIGUOUS": flags.f_contiguous}
+
+    @property
+    def alloc_size(self) -> int:
+        return self.nbytes
+
+    @property
+    def device_ctypes_pointer(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self._address)
+
+    def get_ipc_handle(self):
+        raise NotImplementedError("memory of the simulator belongs to one process: give the other one a copy")
+
+
+class DeviceNDArray(_OfNumba):
+    """An array in device memory. The host reads it with `copy_to_host()`; kernels take it as it is."""
+
+    def __getitem__(self, item):
+        item = _basic(item)
+        part = self._view[item]
+        if isinstance(part, np.ndarray) and part.ndim:
+            return DeviceNDArray._wrap(self._buffer, part)
+        if self.dtype.names is None:
+            return part[()]
+        return DeviceRecord._wrap(self._buffer, self._view[(*(item if isinstance(item, tuple) else (item,)), ...)])
+
+    def __setitem__(self, key, value) -> None:
+        self._write(_basic(key), _assignable(value, self._view[_basic(key)]))
+
+    def reshape(self, *shape, order: str = "C") -> DeviceNDArray:
+        """The same memory in another shape. NotImplementedError where that needs a copy."""
+        if len(shape) == 1 and isinstance(shape[0], tuple | list):
+            shape = tuple(shape[0])
+        return self._same_memory(self._view.reshape(shape, order=order))
+
+    def ravel(self, order: str = "C", stream=0) -> DeviceNDArray:
+        return self._same_memory(self._view.ravel(order))
+
+    def squeeze(self, axis=None, stream=0) -> DeviceNDArray:
+        return self._same_memory(self._view.squeeze(axis))
+
+    def view(self, dtype) -> DeviceNDArray:
+        return self._same_memory(self._view.view(dtype))
+
+    def transpose(self, axes=None) -> DeviceNDArray:
+        """The transpose of a matrix, copied, as in numba.cuda."""
+        if axes and tuple(axes) == tuple(range(self.ndim)):
+            return self
+        if self.ndim != 2:
+            raise NotImplementedError("transposing a non-2D DeviceNDArray isn't supported")
+        if axes is not None and set(axes) != {0, 1}:
+            raise ValueError(f"invalid axes list {axes!r}")
+        return DeviceNDArray._from_host(np.ascontiguousarray(self._view.T))
+
+    @property
+    def T(self) -> DeviceNDArray:
+        return self.transpose()
+
+    def split(self, section: int, stream=0):
+        """Parts of `section` elements each; the last one holds the rest."""
+        if self.ndim != 1:
+            raise ValueError("only support 1d array")
+        if self.strides[0] != self.itemsize:
+            raise ValueError("only support unit stride")
+        for i in range(math.ceil(self.size / section)):
+            yield self[i * section : (i + 1) * section]
+
+    def _same_memory(self, view: np.ndarray) -> DeviceNDArray:
+        if self.size and not np.may_share_memory(view, self._view):
+            raise NotImplementedError("operation requires copying")
+        return DeviceNDArray._wrap(self._buffer, view)
+
+    def is_c_contiguous(self) -> bool:
+        return self._view.flags.c_contiguous
+
+    def is_f_contiguous(self) -> bool:
+        return self._view.flags.f_contiguous
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        # NumPy functions may copy a device array to the host without being asked; so they do with Numba's own.
+        if copy is False:
+            raise ValueError("`copy=False` is not supported. A copy is always created.")
+        host = self.copy_to_host()
+        return host if dtype is None else host.astype(dtype)
+
+    def __repr__(self) -> str:
+        return f"<DeviceNDArray shape={self.shape} dtype={self.dtype}; copy_to_host() brings the values to the host>"
+
+
+class DeviceRecord(_OfNumba):
+    """One record in device memory, an element of a structured array: `record["field"]` copies the field to the host."""
+
+    def __getitem__(self, item: str):
+        field = self._view[item]
+        if field.dtype.names is not None and not field.ndim:
+            return DeviceRecord._wrap(self._buffer, field)
+        return DeviceNDArray._wrap(self._buffer, field) if field.ndim else field[()]
+
+    def __setitem__(self, key: str, value) -> None:
+        self._view[key] = value
+        self._mark(self._view[key])
+
+    @property
+    def _numba_type_(self):
+        from numba.cuda.np.numpy_support import from_dtype
+
+        return from_dtype(self.dtype)
+
+    def __repr__(self) -> str:
+        return f"<DeviceRecord dtype={self.dtype}; copy_to_host() brings the values to the host>"
+
+
+def is_cuda_ndarray(obj) -> bool:
+    """Whether `obj` is an array or a record of Numba's in device memory."""
+    return isinstance(obj, _OfNumba)
+
+
+def from_host(obj, copy: bool = True) -> DeviceArray | OnDevice:
+    """`obj` on the device; arrays that are there already stay as they are."""
+    if isinstance(obj, _OfNumba):
+        return obj
+    if isinstance(obj, OnDevice) and obj._address_on(simulator.default_device()) is not None:
+        return DeviceNDArray._wrap(obj._buffer, obj._view) if isinstance(obj, DeviceArray) else obj
+    if hasattr(obj, "__cuda_array_interface__"):
+        return from_interface(obj.__cuda_array_interface__, obj)
+    host = np.asarray(obj)
+    if isinstance(obj, np.void):
+        kind, core = DeviceRecord, host
+    else:
+        kind, core = DeviceNDArray, _core(host)
+        _check_contiguous(core)
+    order = "C" if core.flags.c_contiguous else "F"
+    array = kind._from_host(core) if copy else kind._allocate(core.shape, core.dtype, order)
+    if core is not host:
+        view = np.lib.stride_tricks.as_strided(array._view, host.shape, host.strides)
+        array = kind._wrap(array._buffer, view)
+    return array
+
+
+class _Borrowed(Buffer):
+    """Memory of the device that belongs to `owner`."""
+
+    def __init__(self, address: int, nbytes: int, owner) -> None:
+        self.device, self.address, self.nbytes, self.owner = simulator.default_device(), address, nbytes, owner
+        self.bytes = self.device.memory.view(address, nbytes)
+
+
+def from_interface(description: dict, owner=None) -> DeviceNDArray:
+    """A view of the array that a `__cuda_array_interface__` describes. ValueError for memory that is elsewhere."""
+    if description.get("mask") is not None:
+        raise NotImplementedError("Masked arrays are not supported")
+    dtype, (address, _) = np.dtype(description["typestr"]), description["data"]
+    strides = description.get("strides")
+    shape, nbytes, offset = extent(description["shape"], dtype, strides)
+    if not nbytes:
+        return DeviceNDArray._allocate(shape, dtype)
+    start = address - offset
+    allocation = simulator.default_device().memory.find(start)
+    if allocation is None or start + nbytes > allocation.end:
+        raise ValueError(f"the {nbytes:,} bytes at {start:#x} are not in the memory of the simulated device")
+    buffer = _Borrowed(start, nbytes, owner)
+    return DeviceNDArray._wrap(buffer, np.ndarray(shape, dtype, buffer.bytes, offset, strides))
+
+
+def _basic(key):
+    parts = key if isinstance(key, tuple) else (key,)
+    for part in parts:
+        if not isinstance(part, int | np.integer | slice) and part is not Ellipsis:
+            raise NotImplementedError(
+                f"a device array is indexed by integers and slices, not by {type(part).__name__}: "
+                "copy it to the host first"
+            )
+    return key
+
+
+def _assignable(value, target) -> np.ndarray:
+    """`value` for `array[...] = value`, where `target` is the part of the array. ValueError as in numba.cuda."""
+    values = value._view if isinstance(value, DeviceArray) else np.asarray(value)
+    if not isinstance(value, DeviceArray):
+        _check_contiguous(_core(values))
+    if values.ndim > np.ndim(target):
+        raise ValueError(f"Can't assign {values.ndim}-D array to {np.ndim(target)}-D self")
+    return values
+
+
+def _check_same(array: DeviceArray, first: np.ndarray, second) -> None:
+    # The classes of error are those of numba.cuda's check_array_compatibility.
+    if isinstance(second, OnDevice) or not isinstance(second, np.ndarray):
+        raise TypeError(f"expected an array of the host, not {type(second).__name__}")
+    if first.dtype != second.dtype:
+        raise TypeError(f"incompatible dtype: {first.dtype} vs. {second.dtype}")
+    a, b = first.squeeze(), second.squeeze()
+    if a.shape != b.shape:
+        raise ValueError(f"incompatible shape: {array.shape} vs. {second.shape}")
+    if first.size and a.strides != b.strides:
+        raise ValueError(f"incompatible strides: {first.strides} vs. {second.strides}")
+
+
+def _core(array: np.ndarray) -> np.ndarray:
+    """The array without the axes along which it repeats itself (strides of 0)."""
+    if 0 not in array.strides or not array.size:
+        return array
+    return array[tuple(0 if stride == 0 else slice(None) for stride in array.strides)]
+
+
+def _check_contiguous(array: np.ndarray) -> None:
+    if not (_core(array).flags.c_contiguous or _core(array).flags.f_contiguous):
+        raise ValueError(
+            "Array contains non-contiguous buffer and cannot be transferred as a single memory region. "
+            "Please ensure contiguous buffer with numpy.ascontiguousarray()"
+        )

@@ -1,0 +1,102 @@
+"""The names of numba.cuda that the drop-in takes from Numba as they are, and those that it refuses, with the reason."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+from numba.cuda.cudadrv import error as _error
+
+from warplab.compile.compilers import numba_cuda
+from warplab.dropin.numba_cuda import devicearray as _device_array
+
+_numba_cuda = numba_cuda()
+
+# Where numba.cuda defines what a kernel may use; its host functions would ask for a GPU.
+_KERNEL_SIDE = ("numba.cuda.stubs", "numba.cuda.intrinsics", "numba.cuda.cache_hints", "numba.cuda.vector_types")
+
+# What needs no GPU: modules for kernels and for the compiler, code to link, errors, settings.
+_AS_IT_IS = """
+    cg config errors extending libdevice types
+    CUSource PTXSource LinkableCode Archive Cubin Fatbin LTOIR Object
+    CudaSupportError KernelRuntimeError Dim3 GridGroup deferred_type optional
+    HAS_NUMBA config_default_cc implementation numba_cuda_default_ptx_cc
+    declare_device is_supported_version literal_unroll runtime
+"""
+
+_IMPORTED_ON_DEMAND = ("bf16", "fp16")  # functions of half precision for kernels
+
+_MEMORY_MANAGER = "the simulator manages its memory itself: cuda.to_device and cuda.device_array take it"
+_POINTER = "memory on the simulator is held by arrays: cuda.device_array, cuda.pinned_array, cuda.mapped_array"
+_REFUSED = {
+    "BaseCUDAMemoryManager": _MEMORY_MANAGER,
+    "GetIpcHandleMixin": _MEMORY_MANAGER,
+    "HostOnlyCUDAMemoryManager": _MEMORY_MANAGER,
+    "set_memory_manager": _MEMORY_MANAGER,
+    "compile_all": "cuda.compile_ptx gives the PTX of a function, kernel.inspect_asm() a kernel's with what it links",
+    "IpcHandle": "memory of the simulator belongs to one process: give the other one a copy",
+    "MappedMemory": _POINTER,
+    "MemoryPointer": _POINTER,
+    "PinnedMemory": _POINTER,
+    "driver": "there is no driver; cuda.current_context() and cuda.get_current_device() tell what the simulator knows",
+    "nvvm": "the compiler is called by cuda.jit and cuda.compile_ptx",
+    "simulator": "that is Numba's own simulator, one Python thread a CUDA thread; this one runs the compiled PTX",
+}
+
+
+class _Part:
+    """A module of numba.cuda, of which a program may want some names: classes of device arrays, of errors."""
+
+    def __init__(self, name: str, **values) -> None:
+        self.__name__ = name
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str):
+        here = ", ".join(n for n in self.__dict__ if not n.startswith("_"))
+        raise AttributeError(f"{self.__name__}.{name} of Numba is not on the simulator, which has {here} of it")
+
+
+_devicearray = _Part(
+    "cuda.devicearray",
+    DeviceNDArray=_device_array.DeviceNDArray,
+    DeviceRecord=_device_array.DeviceRecord,
+    is_cuda_ndarray=_device_array.is_cuda_ndarray,
+)
+_OWN = {
+    "devicearray": _devicearray,
+    "cudadrv": _Part("cuda.cudadrv", devicearray=_devicearray, error=_error),
+}
+
+
+def find(name: str):
+    """The value of `cuda.NAME`. Raises AttributeError that says why there is none."""
+    if name in _OWN:
+        return _OWN[name]
+    if name in _IMPORTED_ON_DEMAND:
+        return importlib.import_module(f"numba.cuda.{name}")
+    value = getattr(_numba_cuda, name, None)
+    if value is None or name.startswith("_"):
+        raise AttributeError(f"numba.cuda has no attribute {name!r}")
+    module = getattr(value, "__module__", None) or ""
+    if name in _AS_IT_IS.split() or module.startswith(_KERNEL_SIDE) or isinstance(value, _numba_cuda.types.Type):
+        return value
+    if name in _REFUSED:
+        reason = _REFUSED[name]
+    elif isinstance(value, ModuleType):
+        reason = f"it is a module that Numba uses itself: import {value.__name__} where you need it"
+    else:
+        reason = "Numba uses it itself"
+    raise AttributeError(f"cuda.{name} of Numba is not on the simulator: {reason}")
+
+
+def found() -> list[str]:
+    """The names of numba.cuda for which `find` has a value."""
+    return [name for name in dir(_numba_cuda) if _has(name)]
+
+
+def _has(name: str) -> bool:
+    try:
+        find(name)
+    except AttributeError:
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""`cuda.reduce` and `cuda.Reduce` on the simulator: Numba's own kernels, launched as Numba launches them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from warplab.dropin.numba_cuda.api import device_array
+from warplab.dropin.numba_cuda.dispatcher import Kernel
+from warplab.launch.kernel_source import source_of
+
+_BLOCK = 128  # threads; the kernel has room for the partial results of so many, and expects whole or single blocks
+_MOST_BLOCKS = 64
+
+
+class Reduce:
+    """A function of two values as a reduction of an array; also a decorator, `@cuda.reduce`.
+
+    The function should be associative. Numbers are combined in the order of the GPU, so that sums of floats are equal
+    to its sums.
+    """
+
+    _kernels: ClassVar[dict[tuple, Kernel]] = {}
+
+    def __init__(self, functor: Callable) -> None:
+        self._functor = functor
+
+    def __call__(self, arr, size: int | None = None, res=None, init=0, stream=0):
+        """All elements of the 1-D array `arr`, or its first `size`, combined with each other and with `init`.
+
+        Returned, or written into the first element of the device array `res`. Of no elements `init` is returned.
+        """
+        if arr.ndim != 1:
+            raise TypeError("only support 1D array")
+        arr = arr if size is None else arr[:size]
+        init = arr.dtype.type(init)
+        if arr.size == 0:
+            return init
+        kernel = self._kernel(arr.dtype)
+        whole = arr.size // _BLOCK * _BLOCK
+        rest, blocks = arr.size - whole, min(whole // _BLOCK, _MOST_BLOCKS)
+        partials = device_array(blocks + bool(rest), arr.dtype)
+        if whole:
+            kernel[blocks, _BLOCK, stream](arr[:whole], partials[:blocks], init, True)
+        if rest:
+            kernel[1, rest, stream](arr[whole:], partials[blocks:], init, not blocks)
+        if partials.size > 1:
+            kernel[1, partials.size, stream](partials, partials, init, False)
+        if res is None:
+            return partials[0]
+        res[:1].copy_to_device(partials[:1], stream)
+        return None
+
+    def _kernel(self, dtype) -> Kernel:
+        from numba.cuda.kernels import reduction
+        from numba.cuda.np.numpy_support import from_dtype
+
+        key = self._functor, dtype
+        if key not in self._kernels:
+            made = reduction._gpu_reduce_factory(self._functor, from_dtype(dtype))
+            self._kernels[key] = Kernel(source_of(made))
+        return self._kernels[key]

@@ -1,0 +1,175 @@
+"""`cuda.vectorize` and `cuda.guvectorize`: functions of elements as functions of arrays, run by the simulator.
+
+Numba's own classes resolve types and shapes and write the kernels; here they get the simulator's arrays and launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import cuda
+from numba.cuda import deviceufunc, vectorizers
+
+from warplab.dropin.numba_cuda import api
+from warplab.dropin.numba_cuda.devicearray import DeviceNDArray
+from warplab.dropin.numba_cuda.dispatcher import jit
+
+
+def vectorize(ftylist_or_function=(), target: str = "cuda", **kws) -> Callable:
+    """A function of numbers as one of arrays. `ftylist_or_function`: its signatures, such as ["float32(float32)"].
+
+    Arrays of the host are copied to the device and the result back; of device arrays the result stays there.
+    """
+    signatures = [ftylist_or_function] if isinstance(ftylist_or_function, str) else ftylist_or_function
+    if callable(signatures) or not signatures:
+        raise TypeError('cuda.vectorize needs the types: @cuda.vectorize(["float32(float32, float32)"])')
+    _check_target(target)
+
+    def wrap(func: Callable) -> UFunc:
+        identity, cache = kws.pop("identity", None), kws.pop("cache", False)
+        return _built(Vectorize(func, identity=identity, cache=cache, targetoptions=kws), signatures)
+
+    return wrap
+
+
+def guvectorize(*args, **kwargs) -> Callable:
+    """A function of small arrays as one of large ones: `guvectorize(types, layout)`, a layout such as "(n),()->(n)"."""
+    if len(args) != 2:
+        raise TypeError(
+            "cuda.guvectorize needs types and layout: "
+            '@cuda.guvectorize(["(float32[:], float32, float32[:])"], "(n),()->(n)")'
+        )
+    signatures, layout = [args[0]] if isinstance(args[0], str) else args[0], args[1]
+    _check_target(kwargs.pop("target", "cuda"))
+
+    def wrap(func: Callable) -> GeneralizedUFunc:
+        options = {name: kwargs.pop(name, default) for name, default in (("identity", None), ("cache", False))}
+        writable = kwargs.pop("writable_args", ())
+        builder = GUVectorize(func, layout, **options, targetoptions=kwargs, writable_args=writable)
+        return _built(builder, signatures)
+
+    return wrap
+
+
+def install() -> None:
+    """Let `numba.vectorize(..., target="cuda")` and `numba.guvectorize` reach the simulator."""
+    from numba.np.ufunc import decorators
+
+    for decorator, builder in ((decorators.Vectorize, Vectorize), (decorators.GUVectorize, GUVectorize)):
+        decorator.target_registry.ondemand.pop("cuda", None)
+        decorator.target_registry.pop("cuda", None)  # the registry takes a name once
+        decorator.target_registry["cuda"] = builder
+
+
+def _check_target(target: str) -> None:
+    if target != "cuda":
+        raise ValueError(f"Unsupported target: {target}")
+
+
+def _built(builder, signatures):
+    for signature in signatures:
+        builder.add(signature)
+    return builder.build_ufunc()
+
+
+class _Arrays:
+    """What both kinds of function ask about arrays."""
+
+    def is_device_array(self, obj) -> bool:
+        return api.is_cuda_array(obj)
+
+    def as_device_array(self, obj) -> DeviceNDArray:
+        return api.as_cuda_array(obj)
+
+    def to_device(self, hostary, stream=0) -> DeviceNDArray:
+        return api.to_device(np.ascontiguousarray(hostary))
+
+    def allocate_device_array(self, shape, dtype, stream=0) -> DeviceNDArray:
+        return api.device_array(shape, dtype)
+
+
+def _broadcast(array: DeviceNDArray, shape: tuple[int, ...]) -> DeviceNDArray:
+    """The array repeated along axes, in the same memory."""
+    return DeviceNDArray._wrap(array._buffer, np.broadcast_to(array._view, shape))
+
+
+class _UFuncMechanism(_Arrays, vectorizers.CUDAUFuncMechanism):
+    def _broadcast(self, arys: list) -> list:
+        axes = max(a.ndim for a in arys)
+        if any(a.ndim < axes and a.size > 1 for a in arys):
+            raise ValueError(
+                "Numba repeats the first element of an array that has fewer axes than the others, where NumPy repeats "
+                "the array: give it the missing axes, a.reshape(1, -1)"
+            )
+        return super()._broadcast(arys)
+
+    def broadcast_device(self, ary: DeviceNDArray, shape) -> DeviceNDArray:
+        return _broadcast(ary, tuple(shape))
+
+
+class UFunc(vectorizers.CUDAUFuncDispatcher):
+    """A function of `cuda.vectorize`: `f(a, b, out=None, stream=0)`, `f.reduce(a)`."""
+
+    def __call__(self, *args, **kws):
+        return _UFuncMechanism.call(self.functions, args, kws)
+
+    def reduce(self, arg, stream=0):
+        """All elements of a 1-D array combined; the function must take two arguments."""
+        if any(len(types) != 2 for types in self.functions):
+            raise TypeError("must be a binary ufunc")
+        if arg.ndim != 1:
+            raise TypeError("must use 1d array")
+        if not arg.size:
+            raise TypeError("Reduction on an empty array.")
+        array = api.to_device(np.asarray(arg))
+        while array.size > 1:
+            half = array.size // 2
+            rest = array[2 * half :]
+            array = self(array[:half], array[half : 2 * half])
+            if rest.size:
+                self(array[:1], rest, out=array[:1])
+        return array[0]
+
+
+class Vectorize(vectorizers.CUDAVectorize):
+    def _compile_core(self, sig):
+        core = jit(sig, device=True, inline="always")(self.pyfunc)
+        return core, core.overloads[sig.args].signature.return_type
+
+    def _compile_kernel(self, fnobj, sig):
+        return jit(fnobj)
+
+    def build_ufunc(self) -> UFunc:
+        return UFunc(self.kernelmap, self.pyfunc)
+
+
+class _CallSteps(_Arrays, vectorizers._CUDAGUFuncCallSteps):
+    __slots__ = ()
+
+
+class GeneralizedUFunc(vectorizers.CUDAGeneralizedUFunc):
+    """A function of `cuda.guvectorize`."""
+
+    @property
+    def _call_steps(self) -> type:
+        return _CallSteps
+
+    def _broadcast_scalar_input(self, ary: DeviceNDArray, shape: int) -> DeviceNDArray:
+        return _broadcast(ary.reshape(1), (shape,))
+
+    def _broadcast_add_axis(self, ary: DeviceNDArray, newshape) -> DeviceNDArray:
+        return _broadcast(ary, tuple(newshape))
+
+
+class GUVectorize(vectorizers.CUDAGUFuncVectorize):
+    def _compile_kernel(self, fnobj, sig):
+        return jit(sig)(fnobj)
+
+    def _get_globals(self, sig):
+        core = jit(sig, device=True)(self.pyfunc)
+        return {**self.py_func.__globals__, "__cuda__": cuda, "__core__": core}
+
+    def build_ufunc(self) -> GeneralizedUFunc:
+        engine = deviceufunc.GUFuncEngine(self.inputsig, self.outputsig)
+        return GeneralizedUFunc(kernelmap=self.kernelmap, engine=engine, pyfunc=self.pyfunc)

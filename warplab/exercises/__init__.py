@@ -1,0 +1,1 @@
+"""The tooling of exercises: release, score, the `check` command."""

@@ -1,0 +1,137 @@
+"""`python -m warplab check PATH`: a learner's own score by problem."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade, is_locked, is_solution
+
+from warplab.exercises import score, release
+
+
+class BadInput(Exception):
+    """A path that holds nothing to check; the message says why and what to do."""
+
+
+class Exercise(NamedTuple):
+    """What is checked: the learner's notebook and the course's release of the same exercise."""
+
+    topic: str
+    path: Path
+    submitted: NotebookNode
+    release: NotebookNode
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Check an exercise. Returns 0 for full marks, 1 for less, 2 where there is nothing to check."""
+    parser = argparse.ArgumentParser(
+        prog="python -m warplab check",
+        description="Run your notebook of an exercise in a fresh process and show the points by problem.",
+    )
+    parser.add_argument("path", type=Path, help="folder of an exercise, or its notebook")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="limit of one cell (default: 60)")
+    arguments = parser.parse_args(argv)
+    try:
+        exercise = find(arguments.path)
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+    edited = [score.cell_id(cell) for cell in exercise.release.cells if is_locked(cell) and not score.as_released(cell)]
+    if edited:
+        print(
+            f"warning: the course's own cells {', '.join(edited)} were edited and there is no other copy of them here. "
+            "Get the exercise anew and put your answers into it: the grading of a class uses the original cells.",
+            file=sys.stderr,
+        )
+    print(f"Running {exercise.path} ...", file=sys.stderr, flush=True)
+    notebook = score.assemble(exercise.submitted, exercise.release)
+    ended = score.run(notebook, exercise.path.parent, arguments.timeout)
+    problems = score.score(notebook, exercise.submitted, exercise.release, ended)
+    points, possible = sum(p.points for p in problems), sum(p.possible for p in problems)
+    if arguments.json:
+        print(json.dumps(as_dict(exercise.topic, problems), indent=1))
+    else:
+        print(table(exercise.topic, problems))
+    return 0 if points == possible else 1
+
+
+def find(path: Path) -> Exercise:
+    """The notebook at `path` and the release it belongs to. Raises `BadInput`."""
+    notebook = _notebook_in(path)
+    try:
+        submitted = nbformat.read(notebook, as_version=4)
+        nbformat.validate(submitted)
+    except Exception as error:  # nbformat meets malformed JSON with a dozen classes
+        reason = (str(error) or type(error).__name__).splitlines()[0][:120]
+        raise BadInput(f"{notebook} is not a Jupyter notebook ({reason}).") from error
+    graded = {score.cell_id(cell) for cell in submitted.cells if is_grade(cell) or is_solution(cell)}
+    if not graded:
+        raise BadInput(
+            f"{notebook} has no graded cells. Give the notebook of an exercise, such as exercises/01_vector_multiply."
+        )
+    releases = {topic: release.release_notebook(topic) for topic in release.topics()}
+
+    def shared(topic: str) -> int:
+        return len(graded & {score.cell_id(cell) for cell in releases[topic].cells})
+
+    # Cells decide, since downloads get renamed; the file's name settles a tie.
+    topic = max(releases, key=lambda topic: (shared(topic), topic == notebook.stem), default=None)
+    if topic is None or not shared(topic):
+        raise BadInput(f"{notebook} is not an exercise of this course ({', '.join(releases) or 'it has none'}).")
+    return Exercise(topic, notebook, submitted, releases[topic])
+
+
+def _notebook_in(path: Path) -> Path:
+    if not path.exists():
+        raise BadInput(f"there is no {path}.")
+    if path.is_file():
+        if path.suffix != ".ipynb":
+            raise BadInput(f"{path} is not a notebook: its name does not end in .ipynb.")
+        return path
+    notebooks = sorted(path.glob("*.ipynb"))
+    named = [notebook for notebook in notebooks if notebook.stem == path.resolve().name]
+    if len(named or notebooks) != 1:
+        found = ", ".join(notebook.name for notebook in notebooks) or "none"
+        raise BadInput(f"{path} should hold one notebook, found: {found}. Give the path of the notebook itself.")
+    return (named or notebooks)[0]
+
+
+def table(topic: str, problems: list[score.Problem]) -> str:
+    """The result as text: a line a problem, below it the message of its first failing check."""
+    width = max(len(problem.title) for problem in problems) + 2
+    lines = [topic, f"  {'problem':<{width}} points"]
+    for problem in problems:
+        lines.append(f"  {problem.title:<{width}} {problem.points:g} / {problem.possible:g}")
+        lines.extend(textwrap.indent(problem.message, " " * 6).splitlines())
+    points, possible = sum(p.points for p in problems), sum(p.possible for p in problems)
+    lines.append(f"  {'total':<{width}} {points:g} / {possible:g}")
+    lines.append("The grading of a class adds hidden tests: other sizes, grids and values.")
+    return "\n".join(lines)
+
+
+def as_dict(topic: str, problems: list[score.Problem]) -> dict:
+    """The result as plain data, for --json."""
+    return {
+        "exercise": topic,
+        "points": sum(problem.points for problem in problems),
+        "possible": sum(problem.possible for problem in problems),
+        "problems": [
+            {
+                "title": problem.title,
+                "points": problem.points,
+                "possible": problem.possible,
+                "message": problem.message,
+                "tests": [vars(test) for test in problem.tests],
+            }
+            for problem in problems
+        ],
+    }

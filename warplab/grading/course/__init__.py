@@ -1,0 +1,1 @@
+"""The class: submissions, ledger, gradebook, workers, feedback."""

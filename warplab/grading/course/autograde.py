@@ -1,0 +1,54 @@
+"""`nbgrader autograde`, the command and the button of the formgrader, with the student's cells in the sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from pathlib import Path
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
+from nbgrader.api import MissingEntry
+from nbgrader.preprocessors import OverwriteCells
+
+from warplab.exercises.score import cell_id
+from warplab.grading.course.submissions import read
+from warplab.grading.judge.execute import TrustedExecute
+from warplab.grading.judge.hidden import without_hidden_tests
+from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
+
+
+class SandboxedExecute(TrustedExecute):
+    """In the place of nbgrader's Execute in `Autograde.autograde_preprocessors`.
+
+    Without bubblewrap the student's cells run under limits only, and a warning in nbgrader's log says so.
+    """
+
+    def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None) -> tuple[NotebookNode, Any]:
+        # nbgrader has written the hidden tests into the notebook of this folder.
+        folder = Path(resources["metadata"]["path"])
+        files = read("", folder).files
+        files = {path: content for path, content in files.items() if not path.endswith(".ipynb")}
+        zygotes = _zygotes()
+        if zygotes.sandbox.kind != "bubblewrap":
+            self.log.warning(zygotes.sandbox.describe())
+        with SandboxedKernelManager(zygotes, files, self.limits) as manager:
+            return super().preprocess(nb, resources, manager)
+
+
+class OverwriteTests(OverwriteCells):
+    """nbgrader's, without a warning for each test whose hidden part is put back: they are for what was edited."""
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Any, cell_index: int) -> tuple[NotebookNode, Any]:
+        if cell_id(cell):
+            with contextlib.suppress(MissingEntry):  # which nbgrader reports
+                given = self.gradebook.find_source_cell(cell_id(cell), self.notebook_id, self.assignment_id)
+                if given.locked and cell.source.rstrip() == without_hidden_tests(given.source).rstrip():
+                    cell.source = given.source
+        return super().preprocess_cell(cell, resources, cell_index)
+
+
+@functools.cache
+def _zygotes() -> Zygotes:
+    """Kept while the process lives; its processes end with it."""
+    return Zygotes()

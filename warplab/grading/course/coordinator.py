@@ -1,0 +1,178 @@
+"""The one process that writes: it hands out submissions, keeps results in the ledger, and merges them.
+
+Killed at any moment, the next run goes on from the ledger: a result that is in it is not graded again, one that is not
+yet in the gradebook is merged, also if the merge was under way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import html
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+
+from warplab.grading.course.gradebook import Book, write_autograded
+from warplab.grading.course.jobs import Job, Result, outcome
+from warplab.grading.course.ledger import Key, Ledger, write_synced
+from warplab.grading.course.nbgrader_course import Assignment, Course, CourseError
+from warplab.grading.course.submissions import Submission, read, refused
+from warplab.grading.course.workers import Executor
+from warplab.grading.sandbox.limits import Limits
+
+SEED = "WARPLAB_GRADING_SEED"
+
+
+def course_secret(course: Course) -> str:
+    """The seed of hidden inputs: WARPLAB_GRADING_SEED, else grading/secret, which is drawn the first time."""
+    given = os.environ.get(SEED)
+    if given:
+        return given
+    path = course.grading / "secret"
+    if not path.exists():
+        write_synced(path, f"{secrets.token_hex(32)}\n".encode(), 0o600)
+    text = path.read_text().strip()
+    if not text:
+        raise CourseError(f"{path} is empty: remove it to have a new secret drawn, or set {SEED}.")
+    return text
+
+
+def tests_hash(assignment: Assignment, secret: str) -> str:
+    """Of all that a score depends on besides the submission: tests, instructor's files, secret."""
+    return hmac.new(secret.encode(), assignment.hash.encode(), hashlib.sha256).hexdigest()
+
+
+@dataclass
+class Grading:
+    """One assignment of one course while it is graded. `students`: whom, None for all who handed in."""
+
+    course: Course
+    assignment: Assignment
+    ledger: Ledger
+    book: Book
+    students: list[str] | None = None
+    limits: Limits = field(default_factory=Limits)
+    require_sandbox: bool = False
+    on_result: Callable[[dict[str, Any]], None] = lambda record: None
+
+    def __post_init__(self) -> None:
+        self._secret = course_secret(self.course)
+        self._tests = tests_hash(self.assignment, self._secret)
+        self._master = nbformat.writes(self.assignment.master)
+        self.records: dict[str, dict[str, Any]] = {}  # student -> the result that counts now
+        self.waiting: list[str] = []  # students to grade
+
+    def survey(self) -> None:
+        """Find the submissions; take from the ledger what is graded, merge what is not yet merged."""
+        for student in self.students or ():
+            self.course.must_have(student, self.assignment.name)
+        present = self.course.students(self.assignment.name)
+        held = self.book.holds()
+        timestamps = {}
+        for student in present if self.students is None else self.students:
+            submission = self._read(student)
+            record = self.ledger.result(self._key(submission))
+            bare = self.require_sandbox and record is not None and record["sandbox"] == "limits"
+            if record is None or bare or record["status"] == "infra_error" or not self.ledger.has(record["notebook"]):
+                self.waiting.append(student)
+                continue
+            if student not in held or self.ledger.merged(self.assignment.name, student) != record["number"]:
+                self._merge(record, submission)
+            elif not self._autograded(student).exists():
+                self._write(record, submission, self._trimmed(record))
+            self.records[student] = record
+            timestamps[student] = submission.timestamp
+        self.book.update_lateness(timestamps)
+
+    def grade(self, executor: Executor) -> None:
+        """Grade who is waiting; each result is in the ledger, then in the gradebook, before the next is looked at."""
+        jobs = self._jobs()
+        for result in self._refused():
+            self._keep(result)
+        if self.waiting:
+            for result in executor.run(jobs):
+                self._keep(result)
+
+    def _refused(self) -> Iterator[Result]:
+        """Results of submissions that no judge need see."""
+        for student in list(self.waiting):
+            submission = self._read(student)
+            if submission.unusable:
+                self.waiting.remove(student)
+                reason, status = submission.unusable
+                yield Result(
+                    self._key(submission),
+                    notes=list(submission.notes),
+                    **outcome(status, reason, refused(self.assignment.master, reason)),
+                )
+
+    def _jobs(self) -> Iterator[Job]:
+        """Made when a worker is free: a class need not fit into memory."""
+        for student in self.waiting:
+            submission = self._read(student)
+            yield Job(
+                self._key(submission),
+                self._master,
+                submission.files,
+                self.assignment.files,
+                self._secret,
+                self.limits,
+                int(self.course.config.Execute.get("timeout") or Job.cell_seconds),
+                self.require_sandbox,
+            )
+
+    def _read(self, student: str) -> Submission:
+        return read(student, self.course.submitted(student, self.assignment.name))
+
+    def _key(self, submission: Submission) -> Key:
+        return Key(self.assignment.name, submission.student, submission.hash, self._tests)
+
+    def _autograded(self, student: str) -> Path:
+        return self.course.autograded(student, self.assignment.name) / f"{self.assignment.name}.ipynb"
+
+    def _keep(self, result: Result) -> None:
+        submission = self._read(result.key.student)
+        record = {"kind": "result", **result.key._asdict()}
+        for name in ("status", "reason", "scores", "failures", "kinds", "seconds", "sandbox"):
+            record[name] = getattr(result, name)
+        record["notes"] = [*submission.notes, *(note for note in result.notes if note not in submission.notes)]
+        record["notebook"] = record["kernels"] = None
+        if result.notebook is not None:
+            record["notebook"] = self.ledger.put(result.notebook.encode())
+        if result.kernels:
+            record["kernels"] = self.ledger.put(json.dumps(result.kernels, sort_keys=True).encode())
+        record = self.ledger.append(record)
+        if record["status"] != "infra_error":
+            self._merge(record, submission)
+        self.records[result.key.student] = record
+        self.on_result(record)
+
+    def _merge(self, record: dict[str, Any], submission: Submission) -> None:
+        """Gradebook, then the autograded folder, then the note in the ledger that both are done."""
+        trimmed = self._trimmed(record)
+        graded = any(cell.get("execution_count") for cell in trimmed.cells)
+        self.book.merge(submission.student, trimmed, submission.timestamp, graded)
+        self._write(record, submission, trimmed)
+        merged = {"assignment": self.assignment.name, "student": submission.student, "result": record["number"]}
+        self.ledger.append({"kind": "merged", **merged})
+
+    def _trimmed(self, record: dict[str, Any]) -> NotebookNode:
+        """The executed notebook, with what the student should know of its grading as its first cell."""
+        executed = nbformat.reads(self.ledger.get(record["notebook"]).decode(), as_version=4)
+        notes = [note for note in (record["reason"], *record["notes"]) if note]
+        if notes:
+            lines = ["**Notes of the grader**", "", *(f"- {html.escape(note)}" for note in notes)]
+            executed.cells.insert(0, nbformat.v4.new_markdown_cell("\n".join(lines), id="notes-of-the-grader"))
+        return self.book.trimmed(executed)
+
+    def _write(self, record: dict[str, Any], submission: Submission, trimmed: NotebookNode) -> None:
+        files = submission.files if submission.hash == record["submission"] else {}
+        write_autograded(self.course, self.assignment, submission.student, trimmed, files)

@@ -1,0 +1,176 @@
+"""`python -m warplab grade TOPIC`: grade what a class handed in."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from warplab.grading.course import feedback, summary
+from warplab.grading.course.coordinator import Grading
+from warplab.grading.course.gradebook import Book
+from warplab.grading.course.ledger import Ledger, LedgerError
+from warplab.grading.course.nbgrader_course import CONFIG, Course, CourseError
+from warplab.grading.course.workers import DaskWorkers, Executor, LocalWorkers, NoJudge
+from warplab.grading.sandbox.isolation import SandboxError, find
+from warplab.grading.sandbox.preflight import preflight
+from warplab.paths import COURSE
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Grade a class. Returns 0; 1 where a submission could not be graded by the grader's fault; 2 for bad use."""
+    arguments = _parser().parse_args(argv)
+    folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE)
+    try:
+        return _grade(arguments, Course(folder))
+    except (CourseError, LedgerError, NoJudge, SandboxError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+    except SQLAlchemyError as error:
+        print(
+            f"error: the gradebook cannot be used ({str(error).splitlines()[0]}). Is it open elsewhere?",
+            file=sys.stderr,
+        )
+    except KeyboardInterrupt:
+        print("\nInterrupted. What was graded is kept; the same command goes on from there.", file=sys.stderr)
+        return 130
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m warplab grade",
+        description="Grade the submissions of an assignment: each in a sandbox, results in nbgrader's gradebook, "
+        "feedback for the students. Interrupted or killed, the same command goes on where it was.",
+    )
+    parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
+    parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"where {CONFIG} is (default: here)")
+    parser.add_argument(
+        "--workers",
+        type=_positive,
+        default=len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="processes (default: one a core)",
+    )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="grade on this dask cluster, such as tcp://host:8786")
+    parser.add_argument("--require-sandbox", action="store_true", help="refuse to grade without bubblewrap")
+    parser.add_argument("--student", action="append", metavar="ID", help="only this one; may be repeated")
+    parser.add_argument("--regrade", action="store_true", help="grade anew what is already graded")
+    parser.add_argument("--no-feedback", action="store_true", help="write no feedback pages")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="write a table of the class, too")
+    return parser
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more, got {value}")
+    return value
+
+
+def _grade(arguments: argparse.Namespace, course: Course) -> int:
+    assignment = course.assignment(course.name_of(arguments.assignment))
+    started = time.monotonic()
+    with Ledger(course.grading / "ledger") as ledger:
+        if ledger.damaged:
+            _say(f"Damaged lines of the ledger, skipped: {ledger.damaged}. What they told is done again.")
+        for student in arguments.student or ():
+            course.must_have(student, assignment.name)
+        if arguments.regrade:
+            ledger.regrade(assignment.name, arguments.student)
+        book = Book(course, assignment)
+        try:
+            chosen = None if arguments.student is None else sorted(set(arguments.student))
+            grading = Grading(course, assignment, ledger, book, chosen)
+            grading.require_sandbox = arguments.require_sandbox
+            grading.survey()
+            done, waiting = len(grading.records), len(grading.waiting)
+            if not done and not waiting:
+                raise CourseError(f"nothing is handed in: no folder {course.submitted('STUDENT', assignment.name)}.")
+            _say(f"{assignment.name}: {waiting} to grade" + (f", {done} graded before" if done else ""))
+            if waiting:
+                executor = _executor(arguments, waiting)
+                progress = Progress(waiting)
+                grading.on_result = progress
+                grading.grade(executor)
+                progress.end()
+            standings, due = book.standings(), book.due
+            if not arguments.no_feedback:
+                _write_feedback(course, grading, standings, arguments.workers)
+            not_handed_in = sorted(book.students() - standings.keys()) if arguments.student is None else []
+        finally:
+            book.close()
+        records = dict(sorted(grading.records.items()))
+        print(summary.text(assignment.name, assignment.master, records, standings, not_handed_in, due))
+        if arguments.csv:
+            summary.write_csv(arguments.csv, assignment.master, records, standings)
+    failed = [student for student, record in records.items() if record["status"] == "infra_error"]
+    _say(f"{time.monotonic() - started:.0f} s; gradebook: {course.db_url}")
+    bare = sorted(student for student, record in records.items() if record["sandbox"] == "limits")
+    if bare:
+        _say(f"*** WARNING *** graded without a sandbox, so that their code could do harm: {', '.join(bare)}")
+    if failed:
+        _say(f"The grader failed on {', '.join(failed)}: see the reasons above, and run the same command again.")
+    return 1 if failed else 0
+
+
+def _executor(arguments: argparse.Namespace, waiting: int) -> Executor:
+    """Who grades. Says how submissions are kept from doing harm; raises `CourseError` if that is not enough."""
+    if arguments.scheduler:
+        return DaskWorkers(arguments.scheduler)
+    sandbox = find()
+    leaks = [finding for finding in preflight(sandbox) if not finding.holds] if sandbox.kind == "bubblewrap" else []
+    told = "\n".join([sandbox.describe(), *map(str, leaks)])
+    if sandbox.kind != "bubblewrap" or leaks:
+        if arguments.require_sandbox:
+            raise CourseError(
+                "nothing was graded: --require-sandbox was given, and bubblewrap is missing or does not hold here "
+                f"(Debian, Ubuntu: sudo apt install bubblewrap). Without it:\n{told}"
+            )
+        told = f"\n*** WARNING ***\n{told}\n"
+    _say(told)
+    return LocalWorkers(min(arguments.workers, waiting))
+
+
+def _write_feedback(course: Course, grading: Grading, standings: dict, processes: int) -> None:
+    mine = [standings[student] for student in grading.records if student in standings]
+    made = sum(1 for _ in feedback.write_pages(course, grading.assignment, grading.ledger, mine, processes))
+    if made:
+        _say(f"{made} feedback pages written")
+
+
+class Progress:
+    """How far the grading is: on a terminal one line that changes, elsewhere a line now and then."""
+
+    EVERY = 15.0  # seconds, where the output is no terminal
+
+    def __init__(self, total: int) -> None:
+        self.total, self.done, self.failed = total, 0, 0
+        self.started = self.said = time.monotonic()
+        self.live = sys.stderr.isatty()
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        self.done += 1
+        self.failed += record["status"] == "infra_error"
+        now = time.monotonic()
+        if not self.live and now - self.said < self.EVERY and self.done < self.total:
+            return
+        self.said = now
+        left = (now - self.started) / self.done * (self.total - self.done)
+        minutes, seconds = divmod(round(left), 60)
+        remaining = f"about {minutes} min {seconds:02} s left" if self.done < self.total else "done"
+        text = f"{self.done}/{self.total} graded, {remaining}"
+        text += f", {self.failed} failed by the grader" if self.failed else ""
+        print(f"\r{text:<70}" if self.live else text, end="" if self.live else "\n", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self.live:
+            print(file=sys.stderr)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

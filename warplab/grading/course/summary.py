@@ -1,0 +1,217 @@
+"""What an instructor wants to know of a graded class: points, failures, statuses, lateness; as text and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import textwrap
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade
+
+from warplab.exercises.score import cell_id
+from warplab.grading.course.gradebook import Standing
+from warplab.grading.course.jobs import STATUSES
+from warplab.grading.judge.verdicts import SENTENCES
+
+COMMONEST = 10  # kinds of failure shown
+MOST_NAMES = 20  # of students in one line
+HANDED_IN = "%Y-%m-%d %H:%M:%S"  # UTC
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One heading of the notebook and the graded cells below it."""
+
+    title: str
+    cells: tuple[str, ...]
+
+
+def problems(master: NotebookNode) -> list[Problem]:
+    """In the order of the notebook; what stands before the first heading "## …" is named by its first cell."""
+    found: list[tuple[str, list[str]]] = []
+    title = ""
+    for cell in master.cells:
+        if cell.cell_type == "markdown":
+            heading = next((line for line in cell.source.splitlines() if line.startswith("## ")), None)
+            title = heading.removeprefix("## ").strip() if heading else title
+        if is_grade(cell):
+            if not found or found[-1][0] != title:
+                found.append((title, []))
+            found[-1][1].append(cell_id(cell))
+    return [Problem(title or cells[0], tuple(cells)) for title, cells in found]
+
+
+def text(
+    name: str,
+    master: NotebookNode,
+    records: Mapping[str, Mapping[str, Any]],
+    standings: Mapping[str, Standing],
+    not_handed_in: list[str],
+    due: datetime | None = None,
+) -> str:
+    """The summary to print. `records`: student -> what the ledger says of the grading that counts. `due`: UTC."""
+    graded = [standings[student] for student in records if student in standings]
+    lines = [f"{name}: {_count(len(records), 'submission')}"]
+    statuses = Counter(record["status"] for record in records.values())
+    lines.append("  " + ", ".join(f"{statuses[status]} {status}" for status in STATUSES if statuses[status]))
+    if graded:
+        points = [standing.points for standing in graded]
+        possible = graded[0].possible
+        lines.append(f"  points: mean {mean(points):.1f}, median {median(points):g}, of {possible:g}")
+        lines += ["", *_by_problem(master, graded)]
+        lines += _extremes(master, graded)
+        lines += _failures(master, records)
+    lines += _people(records, standings, not_handed_in, due)
+    return "\n".join(lines)
+
+
+def _by_problem(master: NotebookNode, graded: list[Standing]) -> list[str]:
+    found = problems(master)
+    width = max(len(problem.title) for problem in found)
+    lines = [f"  {'problem':<{width}}   mean   of  all points  none"]
+    for problem in found:
+        points = [sum(standing.scores[cell][0] for cell in problem.cells) for standing in graded]
+        possible = sum(graded[0].scores[cell][1] for cell in problem.cells)
+        full = sum(value >= possible for value in points)
+        none = sum(value <= 0 for value in points)
+        lines.append(
+            f"  {problem.title:<{width}}  {mean(points):5.2f}  {possible:3g}  {full / len(points):9.0%}  "
+            f"{none / len(points):4.0%}"
+        )
+    return lines
+
+
+def _extremes(master: NotebookNode, graded: list[Standing]) -> list[str]:
+    """Items that tell nobody apart."""
+    nobody, everybody = [], []
+    for problem in problems(master):
+        for cell in problem.cells:
+            full = sum(standing.scores[cell][0] >= standing.scores[cell][1] for standing in graded)
+            if full == 0:
+                nobody.append(cell)
+            elif full == len(graded):
+                everybody.append(cell)
+    lines = []
+    if len(graded) > 1:
+        lines += [f"  solved by nobody: {', '.join(nobody)}"] if nobody else []
+        lines += [f"  solved by everybody: {', '.join(everybody)}"] if everybody else []
+    return ["", *lines] if lines else []
+
+
+def _failures(master: NotebookNode, records: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Kinds of failure of each problem, those of most students first, each with the message that is commonest.
+
+    What ended a notebook, or kept it from being run, fails all tests after it: that is one failure.
+    """
+    titles = {cell: problem.title for problem in problems(master) for cell in problem.cells}
+    students: dict[tuple[str, str], set[str]] = {}
+    messages: dict[tuple[str, str], Counter[str]] = {}
+    for student, record in records.items():
+        kinds = record.get("kinds", {})
+        for cell in [cell for cell in titles if cell in record["failures"]]:
+            kind, message = kinds.get(cell, ""), record["failures"][cell]
+            group = titles[cell], SENTENCES.get(kind, message)
+            if record["status"] != "graded" and kind in ("", "process"):
+                group, message = ("the whole notebook", record["status"]), record["reason"]
+            students.setdefault(group, set()).add(student)
+            messages.setdefault(group, Counter())[message] += 1
+    groups = sorted(students, key=lambda group: -len(students[group]))
+    lines = []
+    for group in groups[:COMMONEST]:
+        title, what = group
+        example = messages[group].most_common(1)[0][0]
+        text = f"{title}: {what}" + (f" ({example})" if example != what else "")
+        lines.append(f"  {len(students[group]):>4} in {textwrap.shorten(text, 130, placeholder=' …')}")
+    if groups[COMMONEST:]:
+        most = len(students[groups[COMMONEST]])
+        lines.append(f"        and {len(groups) - COMMONEST} more, of {_count(most, 'student')} at most")
+    return ["", "  commonest failures, by students", *lines] if lines else []
+
+
+def _people(
+    records: Mapping[str, Mapping[str, Any]],
+    standings: Mapping[str, Standing],
+    not_handed_in: list[str],
+    due: datetime | None,
+) -> list[str]:
+    lines = []
+    for student, record in records.items():
+        if record["status"] != "graded" or record["notes"]:
+            what = " ".join(filter(None, [record["reason"], *record["notes"]]))
+            lines.append(f"  {student}: {record['status']}. {textwrap.shorten(what, 300)}")
+    late = [standings[student] for student in records if student in standings and standings[student].seconds_late > 0]
+    for standing in late:
+        penalty = f", penalty {standing.late_penalty:g}" if standing.late_penalty else ""
+        lines.append(f"  {standing.student}: late by {_duration(standing.seconds_late)}{penalty}")
+    undated = [student for student in records if student in standings and standings[student].timestamp is None]
+    if due is not None and undated:
+        whose = "all" if len(undated) == len(records) else _names(undated)
+        lines.append(
+            f"  due {due.strftime(HANDED_IN)} UTC; without a timestamp.txt, and so never late: {whose} "
+            "(docs/instructors.md tells how to add one)"
+        )
+    waiting = [student for student in records if student in standings and standings[student].needs_manual_grade]
+    if waiting:
+        lines.append(f"  to be graded by hand (nbgrader formgrader): {_names(waiting)}")
+    if not_handed_in:
+        lines.append(f"  nothing handed in: {_names(sorted(not_handed_in))}")
+    return ["", *lines] if lines else []
+
+
+def write_csv(
+    path: Path, master: NotebookNode, records: Mapping[str, Mapping[str, Any]], standings: Mapping[str, Standing]
+) -> None:
+    """One line a student: status, points with manual grades and penalty, lateness in seconds, whether a grade by hand
+    is awaited (yes, no), what the student's code ran under ("bubblewrap", "limits", or "" if it did not run), points of
+    each cell.
+
+    An empty field is unknown: points of a submission that the grader could not grade.
+    """
+    cells = [cell for problem in problems(master) for cell in problem.cells]
+    head = ["student", "status", "points", "possible", "late_penalty", "seconds_late", "handed_in"]
+    head += ["needs_hand_grading", "sandbox", "reason", *cells]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(head)
+        for student, record in sorted(records.items()):
+            standing = standings.get(student)
+            row: list[Any] = [_plain(student), record["status"]]
+            if standing is None:
+                row += [""] * 6
+            else:
+                handed_in = standing.timestamp.strftime(HANDED_IN) if standing.timestamp else ""
+                numbers = (standing.points, standing.possible, standing.late_penalty, standing.seconds_late)
+                row += [*(f"{number:g}" for number in numbers), handed_in]
+                row.append("yes" if standing.needs_manual_grade else "no")
+            row += [record["sandbox"], _plain(record["reason"])]
+            row += [f"{standing.scores[cell][0]:g}" if standing else "" for cell in cells]
+            writer.writerow(row)
+
+
+def _plain(value: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+
+
+def _names(students: list[str]) -> str:
+    more = len(students) - MOST_NAMES
+    return ", ".join(students[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _duration(seconds: float) -> str:
+    minutes = int(seconds // 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"

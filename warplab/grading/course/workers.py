@@ -1,0 +1,363 @@
+"""Who grades: judges on this machine, or on a `dask.distributed` cluster. Neither sees the gradebook.
+
+Both give results in the order in which they are ready. A judge that ends or hangs is killed with all that it started
+and replaced; its job is tried once more, then the result is an infra_error, which waits for a person.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import logging
+import os
+import queue
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any, Protocol
+
+import nbformat
+
+from warplab.grading.course.jobs import Job, Result, outcome, pack
+from warplab.grading.course.submissions import refused
+from warplab.paths import COURSE
+
+START_SECONDS = 180.0
+SPARE_SECONDS = 60.0  # that a judge may take beyond all limits of a job: to start a sandbox, to pack the result
+ATTEMPTS = 2
+WATCH_SECONDS = 0.2  # between looks at a judge's memory
+MAX_JOBS = 100  # of one judge; then a fresh one, so that no library's cache grows with the class
+RESTART_MEMORY = 2 * 2**30  # bytes at its peak, likewise
+# More than this at any moment, and a judge is killed: hostile PTX must not take the machine. Lab 01 needs 0.3 GiB.
+MAX_MEMORY = 6 * 2**30  # bytes
+
+
+class Executor(Protocol):
+    """Whoever turns jobs into results."""
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Result]: ...
+
+
+class JudgeFailure(Exception):
+    """A judge ended or hung; the message says which, and its last words."""
+
+
+class TooMuchMemory(JudgeFailure):
+    """A judge needed more than `MAX_MEMORY`: if a fresh one does too, the submission is the reason."""
+
+
+class NoJudge(Exception):
+    """No judge can be started here: not one submission's fault, so the grading ends. The message says why."""
+
+
+class JudgeProcess:
+    """One judge in a process of its own. Not for several threads at once."""
+
+    command = (sys.executable, "-m", "warplab.grading.judge.judge")
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen | None = None
+        self.protection = ""
+        self.closed = False
+        self._jobs = 0
+
+    def grade(self, job: Job) -> Result:
+        """The result of one job, whatever happens to the judge. Raises `NoJudge`."""
+        failure = JudgeFailure()
+        for _ in range(ATTEMPTS):
+            self.start()
+            try:
+                message = self._exchange(pack(job.as_message()), job.longest_seconds + SPARE_SECONDS)
+                result = Result.from_message(message)
+            except JudgeFailure as error:
+                failure = error
+                self.kill()
+                continue
+            self._jobs += 1
+            if self._jobs >= MAX_JOBS or result.memory > RESTART_MEMORY:
+                self.kill()
+            return result
+        if isinstance(failure, TooMuchMemory):
+            reason = f"To run the kernels of this notebook takes more than {MAX_MEMORY >> 30} GiB of memory."
+            return Result(
+                job.key, **outcome("limit", reason, refused(nbformat.reads(job.master, as_version=4), reason))
+            )
+        return Result(job.key, "infra_error", f"The grader's own process failed {ATTEMPTS} times: {failure}")
+
+    def start(self) -> None:
+        """Start the process if there is none, and wait until it is warm. Raises `NoJudge`."""
+        if self.process is not None:
+            return
+        for attempt in range(ATTEMPTS):
+            if self.closed:
+                raise NoJudge("the grading is being ended")
+            self._spawn()
+            try:
+                self.protection = self._exchange(b"", START_SECONDS)["sandbox"]
+                return
+            except JudgeFailure as error:
+                self.kill()
+                if attempt == ATTEMPTS - 1:
+                    raise NoJudge(f"the grader's own process does not start: {error}") from error
+
+    def _spawn(self) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
+        self._rest = b""
+        self._jobs = 0
+        course = str(COURSE)
+        path = os.pathsep.join(filter(None, [course, os.environ.get("PYTHONPATH", "")]))
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "PYTHONPATH": path, "WARPLAB_BACKEND": "simulator"},
+            start_new_session=True,  # Ctrl-C at the terminal is for the coordinator alone
+        )
+        os.set_blocking(self.process.stdin.fileno(), False)
+        os.set_blocking(self.process.stdout.fileno(), False)
+
+    def kill(self) -> None:
+        """End the process and everything below it."""
+        if self.process is None:
+            return
+        process, self.process = self.process, None
+        _kill_tree(process)
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+        self._errors.close()
+
+    def _exchange(self, message: bytes, seconds: float) -> dict[str, Any]:
+        """Send a message and wait for the next one. Raises `JudgeFailure`."""
+        assert self.process is not None
+        deadline = time.monotonic() + seconds
+        inlet, outlet = self.process.stdin.fileno(), self.process.stdout.fileno()
+        left = memoryview(message)
+        with selectors.DefaultSelector() as selector:
+            selector.register(outlet, selectors.EVENT_READ)
+            if left:
+                selector.register(inlet, selectors.EVENT_WRITE)
+            received = bytearray(self._rest)
+            while True:
+                if len(received) >= 8:
+                    end = 8 + int.from_bytes(received[:8], "big")
+                    if len(received) >= end:
+                        self._rest = bytes(received[end:])
+                        return json.loads(received[8:end])
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    raise JudgeFailure(f"it gave no answer within {seconds:.0f} s")
+                if _resident(self.process.pid) > MAX_MEMORY:
+                    raise TooMuchMemory(f"it needed more than {MAX_MEMORY >> 30} GiB of memory")
+                for key, _ in selector.select(min(remaining, WATCH_SECONDS)):
+                    if key.fd == outlet:
+                        piece = os.read(outlet, 1 << 20)
+                        if not piece:
+                            raise JudgeFailure(self._last_words())
+                        received += piece
+                    else:
+                        try:
+                            left = left[os.write(inlet, left[: 1 << 20]) :]
+                        except BrokenPipeError:
+                            raise JudgeFailure(self._last_words()) from None
+                        if not left:
+                            selector.unregister(inlet)
+
+    def _last_words(self) -> str:
+        assert self.process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(5)
+        code = self.process.returncode
+        how = "it closed its output" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 2000))
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        return f"it ended ({how}): {lines[-1]}" if lines else f"it ended ({how})"
+
+
+class LocalWorkers:
+    """`count` judges on this machine."""
+
+    def __init__(self, count: int) -> None:
+        if count < 1:
+            raise ValueError(f"the number of workers must be positive, got {count}")
+        self.count = count
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
+        feed, turn = iter(jobs), threading.Lock()
+        ready: queue.SimpleQueue[Result | BaseException | None] = queue.SimpleQueue()
+        stopping = threading.Event()
+        judges = [JudgeProcess() for _ in range(self.count)]
+
+        def work(judge: JudgeProcess) -> None:
+            try:
+                while not stopping.is_set():
+                    with turn:
+                        job = next(feed, None)
+                    if job is None:
+                        break
+                    ready.put(judge.grade(job))
+            except BaseException as error:  # of reading the next job: for the coordinator to tell
+                ready.put(error)
+            finally:
+                judge.kill()
+                ready.put(None)
+
+        threads = [threading.Thread(target=work, args=(judge,), daemon=True) for judge in judges]
+        for thread in threads:
+            thread.start()
+        try:
+            running = len(threads)
+            while running:
+                item = ready.get()
+                if item is None:
+                    running -= 1
+                elif isinstance(item, BaseException):
+                    raise item
+                else:
+                    yield item
+        finally:
+            stopping.set()
+            for judge in judges:
+                judge.closed = True
+                if (process := judge.process) is not None:
+                    _kill_tree(process)  # its thread sees the end
+            for thread in threads:
+                thread.join(30)
+
+
+class DaskWorkers:
+    """The workers of a `dask.distributed` cluster, one judge for each of their threads.
+
+    Their machines need this course at the same version, bubblewrap, and no files of the class. The job of a worker
+    that is lost goes to another one.
+    """
+
+    def __init__(self, address: str, wait_seconds: float = 60.0) -> None:
+        self.address, self.wait_seconds = address, wait_seconds
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
+        from distributed import Client, as_completed
+
+        # Of a lost scheduler it would say that it waited a minute for it, which it did not.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        feed, version = iter(jobs), course_version()
+        try:
+            client = Client(self.address, timeout=self.wait_seconds, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise NoJudge(f"no dask scheduler answers at {self.address} ({error})") from error
+        with client:
+            try:
+                client.wait_for_workers(1, timeout=self.wait_seconds)
+            except TimeoutError as error:
+                raise NoJudge(f"the scheduler at {self.address} has no worker: start dask workers there") from error
+            pending = as_completed(loop=client.loop)
+            keys = {}
+
+            def submit() -> bool:
+                job = next(feed, None)
+                if job is None:
+                    return False
+                future = client.submit(grade_message, job.as_message(), version, pure=False, retries=ATTEMPTS - 1)
+                keys[future.key] = job.key
+                pending.add(future)
+                return True
+
+            # As many as keep every thread busy: a whole class would lie in the scheduler's memory.
+            for _ in range(2 * max(4, sum(client.nthreads().values()))):
+                if not submit():
+                    break
+            for future in pending:
+                status = future.status  # which may change at any time
+                if status in ("lost", "pending"):  # its worker ended with the result: another one does it again
+                    pending.add(future)
+                    continue
+                key = keys.pop(future.key)
+                lost = NoJudge(f"the scheduler at {self.address} was lost; the same command goes on from here")
+                if status == "finished":
+                    try:
+                        result = Result.from_message(future.result())
+                    except (OSError, CancelledError) as error:  # it is fetched through the scheduler
+                        raise lost from error
+                elif status == "cancelled":
+                    raise lost
+                elif isinstance(error := future.exception(), NoJudge):
+                    raise error
+                else:
+                    result = Result(key, "infra_error", f"The job failed on the cluster: {error!r}"[:500])
+                future.release()
+                submit()
+                yield result
+
+
+_idle: list[JudgeProcess] = []  # of this worker process
+
+
+def grade_message(message: dict[str, Any], version: str) -> dict[str, Any]:
+    """What a worker of the cluster runs: a job's message to a result's, by a judge of its own."""
+    job = Job.from_message(message)
+    if course_version() != version:
+        where = os.uname().nodename
+        reason = f"The course on {where} is not the coordinator's: update it there and start the worker anew."
+        return Result(job.key, "infra_error", reason).as_message()
+    judge = _idle.pop() if _idle else JudgeProcess()
+    try:
+        return judge.grade(job).as_message()
+    finally:
+        _idle.append(judge)
+
+
+@functools.cache
+def course_version() -> str:
+    """Hash of the course's modules: results of another version are not comparable."""
+    folder = COURSE / "warplab"
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _resident(pid: int) -> int:
+    """Memory of a process, bytes; 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError):
+        return 0
+
+
+def _kill_tree(process: subprocess.Popen) -> None:
+    """Kill a process and everything below it."""
+    process.send_signal(signal.SIGSTOP)  # standing still it starts no other meanwhile; nothing if it has ended
+    if process.returncode is None:
+        for pid in [*_descendants(process.pid), process.pid]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _descendants(pid: int) -> list[int]:
+    """Processes below `pid`, nearest first."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                # The second field, a name in brackets, may hold anything.
+                fields = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
+                children.setdefault(int(fields[1]), []).append(int(entry))
+    found = []
+    left = [pid]
+    while left:
+        below = children.get(left.pop(0), [])
+        found += below
+        left += below
+    return found

@@ -1,0 +1,1 @@
+"""Plain data between processes that do not trust each other."""

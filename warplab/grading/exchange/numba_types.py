@@ -1,0 +1,64 @@
+"""Numba types of a kernel's arguments as plain data, and back: arrays, numbers, tuples and records, nothing else.
+
+"float32"                               a number or bool
+["array", element, ndim, layout, mutable, aligned]
+["tuple", kind, ...]
+["record", dtype]                       dtype as `artefacts` writes it
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warplab.grading.exchange import artefacts
+from warplab.grading.exchange.artefacts import ArtefactError
+
+_NUMBERS = frozenset(
+    [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+    + ["float16", "float32", "float64", "complex64", "complex128"]
+)
+_MAX_PARTS = 64
+
+
+def encode(kind) -> Any:
+    """`kind` in the form above. Raises ArtefactError for other types."""
+    from numba.cuda import types
+
+    if isinstance(kind, types.Boolean):
+        return "bool"
+    if isinstance(kind, types.Number) and str(kind) in _NUMBERS:
+        return str(kind)
+    if isinstance(kind, types.Array):
+        return ["array", encode(kind.dtype), kind.ndim, kind.layout, kind.mutable, kind.aligned]
+    if isinstance(kind, types.BaseTuple):
+        return ["tuple", *(encode(part) for part in kind)]
+    if isinstance(kind, types.Record):
+        from numba.cuda.np.numpy_support import as_dtype
+
+        return ["record", artefacts.encode_dtype(as_dtype(kind))]
+    raise ArtefactError(f"an argument of type {kind} cannot be handed over")
+
+
+def decode(data: Any, depth: int = 0):
+    """The Numba type that `data` stands for. Raises ArtefactError."""
+    from numba.cuda import types
+
+    if type(data) is str:
+        if data == "bool":
+            return types.boolean
+        if data in _NUMBERS:
+            return getattr(types, data)
+    elif type(data) is list and data and len(data) <= _MAX_PARTS and depth <= 2:
+        tag, *parts = data
+        if tag == "array" and len(parts) == 5:
+            element, ndim, layout, mutable, aligned = parts
+            if type(ndim) is int and 0 <= ndim <= 16 and layout in ("C", "F", "A"):
+                kind = decode(element, depth + 1)
+                return types.Array(kind, ndim, layout, readonly=mutable is not True, aligned=aligned is True)
+        if tag == "tuple":
+            return types.Tuple([decode(part, depth + 1) for part in parts])
+        if tag == "record" and len(parts) == 1:
+            from numba.cuda.np.numpy_support import from_dtype
+
+            return from_dtype(artefacts.decode_dtype(parts[0]))
+    raise ArtefactError("a type of an argument of unknown form")

@@ -1,0 +1,1 @@
+"""The judge: runs test cells where the student's code cannot reach."""

@@ -1,0 +1,174 @@
+"""The judge: a trusted process that grades one submission after another.
+
+    python -m warplab.grading.judge.judge      reads jobs on its standard input, writes results to its standard output
+
+It knows hidden tests and seeds, and has no gradebook. The student's cells run in a sandbox that it starts; whatever
+comes from there is data. It ends when its standard input does, and with it everything it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade, is_locked
+from traitlets.config import Config
+
+from warplab.exercises.score import cell_id
+from warplab.grading.course import submissions
+from warplab.grading.course.jobs import MAX_TEXT, Job, Result, outcome, pack, unpack
+from warplab.grading.judge.execute import TrustedExecute
+from warplab.grading.sandbox.isolation import find
+from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
+from warplab.grading.sandbox.preflight import preflight
+
+
+class Judge:
+    """Grades jobs; keeps a warm sandbox between them. Use as a context manager, on the main thread."""
+
+    def __init__(self) -> None:
+        self._sandbox = find()
+        self._zygotes: Zygotes | None = None
+        self._broken: list[str] | None = None  # promises of the sandbox that do not hold; None: not yet tried
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._zygotes is not None:
+            self._zygotes.close()
+
+    @property
+    def protection(self) -> str:
+        """Kind of the sandbox, as in `sandbox.Sandbox`."""
+        return self._sandbox.kind
+
+    def _require_sandbox(self) -> None:
+        """Raises RuntimeError unless bubblewrap is there and holds what it promises."""
+        if self.protection != "bubblewrap":
+            raise RuntimeError(f"a sandbox is required. {self._sandbox.describe()}")
+        if self._broken is None:
+            self._broken = [str(finding) for finding in preflight(self._sandbox) if not finding.holds]
+        if self._broken:
+            raise RuntimeError(f"a sandbox is required, and this one leaks: {'; '.join(self._broken)}")
+
+    def grade(self, job: Job) -> Result:
+        """The result of one submission; of a failure of the grader's own too."""
+        started = time.monotonic()
+        try:
+            fields = self._grade(job)
+        except submissions.Unusable as error:
+            master = nbformat.reads(job.master, as_version=4)
+            fields = outcome(error.status, str(error), submissions.refused(master, str(error)))
+        except Exception as error:
+            fields = {"status": "infra_error", "reason": f"{type(error).__name__}: {error}"[:MAX_TEXT]}
+        return Result(
+            job.key,
+            **fields,
+            seconds=round(time.monotonic() - started, 3),
+            sandbox=self.protection,
+            memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        )
+
+    def _grade(self, job: Job) -> dict[str, Any]:
+        if job.require_sandbox:
+            self._require_sandbox()
+        if self._zygotes is None:
+            # Warming imports Numba and compiles a kernel: seconds, which an assignment without kernels does not need.
+            self._zygotes = Zygotes(self._sandbox, warmed="warplab" in job.master)
+        master = nbformat.reads(job.master, as_version=4)
+        assembled = submissions.assemble(job.key.assignment, master, job.files)
+        notebook = assembled.notebook
+        tests, setup = trusted_cells(master)
+        with (
+            tempfile.TemporaryDirectory(prefix="warplab-judge-") as folder,
+            SandboxedKernelManager(self._zygotes, {**job.files, **job.given}, job.limits) as manager,
+        ):
+            _write_files(Path(folder), job.given)
+            execute = TrustedExecute(
+                config=Config({"Execute": {"timeout": job.cell_seconds, "kernel_name": "python3"}}),
+                tests=tests,
+                setup=setup,
+                seed=job.seed.encode(),
+                assignment=job.key.assignment,
+                submission=job.key.submission,
+                limits=job.limits,
+                folder=folder,
+            )
+            execute.preprocess(notebook, {"metadata": {"path": "."}}, km=manager)
+        status, reason = _ending(execute, notebook, job)
+        failed = {name: verdict for name, verdict in execute.verdicts.items() if verdict.kind}
+        details = {name: verdict.detail for name, verdict in failed.items()}
+        kinds = {name: verdict.kind for name, verdict in failed.items()}
+        fields = outcome(status, reason, notebook, details, kinds)
+        return {**fields, "notes": assembled.notes, "kernels": execute.kernels}
+
+
+def trusted_cells(master: NotebookNode) -> tuple[dict[str, str], dict[str, str]]:
+    """Text of the code cells that the judge runs, by id: tests, and locked cells without points."""
+    tests, setup = {}, {}
+    for cell in master.cells:
+        if cell.cell_type == "code" and is_locked(cell):
+            (tests if is_grade(cell) else setup)[cell_id(cell)] = cell.source
+    return tests, setup
+
+
+def _write_files(folder: Path, files: dict[str, bytes]) -> None:
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
+
+
+def _ending(execute: TrustedExecute, notebook: NotebookNode, job: Job) -> tuple[str, str]:
+    """Status and reason of a notebook that was executed."""
+    if execute.ended is not None:
+        return execute.ended.status, execute.ended.reason
+    theirs = [cell for cell in notebook.cells if cell.cell_type == "code" and not is_locked(cell)]
+    names = {output.get("ename") for cell in theirs for output in cell.outputs}
+    if "CellTimeoutError" in names:
+        return "timeout", f"A cell did not come to its end within {job.cell_seconds} s: an endless loop?"
+    return "graded", ""
+
+
+def main() -> None:
+    # Prints of test cells, or of libraries, must not come between the messages.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    jobs = os.fdopen(os.dup(0), "rb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the coordinator's to handle
+    waiting: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+
+    with Judge() as judge:
+        threading.Thread(target=_read, args=(jobs, waiting), daemon=True).start()
+        _write(answers, {"ready": True, "sandbox": judge.protection})
+        while True:
+            _write(answers, judge.grade(Job.from_message(waiting.get())).as_message())
+
+
+def _read(jobs: Any, waiting: queue.SimpleQueue[dict[str, Any]]) -> None:
+    """Runs beside the grading, so that the end of the coordinator is seen at any moment."""
+    with contextlib.suppress(ValueError, OSError):
+        while (message := unpack(jobs)) is not None:
+            waiting.put(message)
+    os._exit(0)  # sandboxes die with their parent
+
+
+def _write(answers: Any, message: dict[str, Any]) -> None:
+    answers.write(pack(message))
+    answers.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""What a student's cell leaves in the graded notebook: outputs of the forms that a notebook knows, not too many bytes.
+
+The kernel that sends them is not trusted, and feedback and formgrader show them in a browser: of rich outputs text,
+pictures and HTML without scripts stay.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from typing import Any
+
+from nbconvert.preprocessors.sanitize import SanitizeHTML
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_output
+
+from warplab.grading.exchange.artefacts import clean_text
+
+_PICTURES = ("image/png", "image/jpeg")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+WITHHELD = "Not shown: this comes after hidden tests that called a function of the notebook."
+UNHEARD = "Not shown: what functions of the notebook print while a test calls them."
+_MAX_LINES = 200  # of a traceback
+
+
+class Allowance:
+    """Counts what cells send. `cell`, `notebook`: most bytes to keep of one cell, and of all.
+
+    Of the present cell: `received` bytes, `lost` of them not kept.
+    """
+
+    def __init__(self, cell: int, notebook: int) -> None:
+        self._cell, self._notebook = cell, notebook
+        self._room = self.received = self.lost = 0
+
+    def begin(self) -> None:
+        """A new cell begins."""
+        self._room, self.received, self.lost = min(self._cell, self._notebook), 0, 0
+
+    def take(self, size: int, divisible: bool) -> int:
+        """How many of `size` bytes may be kept; all or none of what is not divisible."""
+        kept = size if size <= self._room else self._room if divisible else 0
+        self._room -= kept
+        self._notebook -= kept
+        self.received += size
+        self.lost += size - kept
+        return kept
+
+
+def size_of(content: Any) -> int:
+    """Bytes of a message's content, about."""
+    if isinstance(content, str):
+        return len(content)
+    if isinstance(content, dict):
+        return sum(len(str(key)) + size_of(value) for key, value in content.items())
+    if isinstance(content, list):
+        return sum(map(size_of, content))
+    return 8
+
+
+def cleaned(output: Any, count: int) -> NotebookNode | None:
+    """A valid output with the text of `output`, None where nothing of it can stay. `count`: the cell's number."""
+    kind = output.get("output_type")
+    if kind == "stream" and isinstance(output.get("text"), str):
+        name = "stderr" if output.get("name") == "stderr" else "stdout"
+        return new_output("stream", name=name, text=clean_text(output["text"]))
+    if kind == "error":
+        lines = output.get("traceback")
+        lines = [clean_text(line) for line in lines if isinstance(line, str)] if isinstance(lines, list) else []
+        ename, evalue = (clean_text(str(output.get(key, ""))) for key in ("ename", "evalue"))
+        return new_output("error", ename=ename, evalue=evalue, traceback=lines[:_MAX_LINES])
+    if kind in ("display_data", "execute_result") and isinstance(output.get("data"), dict):
+        data = _data(output["data"])
+        if data:
+            return new_output(kind, data=data, **({"execution_count": count} if kind == "execute_result" else {}))
+    return None
+
+
+def _data(bundle: dict[Any, Any]) -> dict[str, str]:
+    data = {}
+    for mime, value in bundle.items():
+        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+            value = "".join(value)
+        if not isinstance(value, str):
+            continue
+        if mime == "text/plain":
+            data[mime] = clean_text(value)
+        elif mime == "text/html":
+            data[mime] = SanitizeHTML().sanitize_html_tags(clean_text(value))
+        elif mime in _PICTURES and _BASE64.fullmatch(value):
+            data[mime] = value
+    return data
+
+
+def withheld(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """In the place of what a process put out that knows inputs of hidden tests: nothing of its choice but the name of
+    an error, if that is one of Python's own.
+    """
+    error = next((output for output in outputs if output.output_type == "error"), None)
+    if error is None:
+        return [new_output("stream", name="stdout", text=f"[{WITHHELD}]\n")] if outputs else []
+    known = getattr(builtins, error.ename, None)
+    python = isinstance(known, type) and issubclass(known, BaseException)
+    ename = error.ename if python or error.ename == "CellTimeoutError" else "Error"
+    return [new_output("error", ename=ename, evalue=WITHHELD, traceback=[f"{ename} [{WITHHELD}]"])]
+
+
+def coalesced(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Neighbouring pieces of one stream as one."""
+    joined: list[NotebookNode] = []
+    for output in outputs:
+        last = joined[-1] if joined else None
+        if last is not None and last.output_type == output.output_type == "stream" and last.name == output.name:
+            last.text += output.text
+        else:
+            joined.append(output)
+    return joined

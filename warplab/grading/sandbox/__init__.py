@@ -1,0 +1,1 @@
+"""Where a student's code runs, isolated from everything else."""

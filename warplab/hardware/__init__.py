@@ -1,0 +1,1 @@
+"""Facts about hardware: published cards, occupancy, what the driver reports, which backend runs."""

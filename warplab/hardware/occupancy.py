@@ -1,0 +1,141 @@
+"""How many thread blocks of a kernel fit on one streaming multiprocessor (SM) of a card at once.
+
+The arithmetic is that of NVIDIA's `cuda_occupancy.h` (CUDA 13.0), which the CUDA runtime's occupancy functions use,
+with shared memory set to its largest share of the L1 cache; the limits are those of the table of technical
+specifications per compute capability in NVIDIA's CUDA C++ Programming Guide 12.9. A test holds the two together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from warplab.hardware.cards import KIB, Card, card
+
+WARP_SIZE = 32
+MAX_THREADS = 1024  # a block
+MAX_REGISTERS = 255  # a thread
+REGISTERS = 65536  # of an SM, and most that one block can have; the same from 6.0 to 9.0
+REGISTER_UNIT = 256  # registers are given to warps in multiples of this
+
+
+class Limits(NamedTuple):
+    """What differs between compute capabilities, for one SM.
+
+    `partitions`: parts of the SM, each with its share of the registers. `block_shared_bytes`: most shared memory that
+    one block can have. `shared_unit`: shared memory is given in multiples of this. `reserved_shared_bytes`: of each
+    block, for the system's own use. `barriers`: of `bar.sync`, None where they limit nothing.
+    """
+
+    max_blocks: int
+    partitions: int
+    block_shared_bytes: int
+    shared_unit: int
+    reserved_shared_bytes: int
+    barriers: int | None
+
+
+LIMITS = {
+    (6, 0): Limits(32, 2, 48 * KIB, 256, 0, None),
+    (7, 0): Limits(32, 4, 96 * KIB, 256, 0, None),
+    (7, 5): Limits(16, 4, 64 * KIB, 256, 0, None),
+    (8, 0): Limits(32, 4, 163 * KIB, 128, KIB, None),
+    (9, 0): Limits(32, 4, 227 * KIB, 128, KIB, 64),
+}
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """How full an SM of `card` gets. `limits`: blocks that each resource has room for.
+
+    `blocks`, `warps`: on one SM at once; `max_warps`: that it has room for.
+    """
+
+    card: Card
+    threads: int
+    limits: dict[str, int]
+    problem: str = ""
+
+    @property
+    def blocks(self) -> int:
+        return min(self.limits.values())
+
+    @property
+    def warps(self) -> int:
+        return self.blocks * -(-self.threads // WARP_SIZE)
+
+    @property
+    def max_warps(self) -> int:
+        return self.card.max_threads // WARP_SIZE
+
+    @property
+    def fraction(self) -> float:
+        """Share of the warps that the SM has room for (0 to 1)."""
+        return self.warps / self.max_warps
+
+    @property
+    def limited_by(self) -> tuple[str, ...]:
+        """The resources that allow no further block."""
+        return tuple(name for name, blocks in self.limits.items() if blocks == self.blocks)
+
+    def __str__(self) -> str:
+        if self.problem:
+            return f"{self.card.name}: no block fits: {self.problem}"
+        return (
+            f"{self.card.name}: {self.blocks} block{'s' * (self.blocks != 1)} of {self.threads:,} threads on an SM, "
+            f"{self.warps} of {self.max_warps} warps: {100 * self.fraction:.3g} %, "
+            f"limited by {' and '.join(self.limited_by)}"
+        )
+
+
+def theoretical(
+    name: str | Card, threads: int, *, registers: int = 0, shared_bytes: int = 0, barriers: int = 0
+) -> Occupancy:
+    """Occupancy of blocks of `threads` threads on a card ("H100", or a `Card`).
+
+    `registers`: of a thread. `shared_bytes`: static and dynamic, of a block; more than 48 KiB must be dynamic and
+    asked for (cudaFuncSetAttribute). `barriers`: named barriers of a block. Raises ValueError for numbers that no
+    kernel can have; a block that fits on no SM has 0 blocks and a `problem`.
+    """
+    device = card(name)
+    limits = LIMITS.get(device.compute_capability)
+    if limits is None:
+        major, minor = device.compute_capability
+        raise ValueError(f"the limits of compute capability {major}.{minor} ({device.name}) are not known here")
+    if not 1 <= threads <= MAX_THREADS:
+        raise ValueError(f"a block has 1 to {MAX_THREADS:,} threads, not {threads:,}")
+    if not 0 <= registers <= MAX_REGISTERS:
+        raise ValueError(f"a thread has at most {MAX_REGISTERS} registers, not {registers}")
+    if shared_bytes < 0 or barriers < 0:
+        raise ValueError("shared_bytes and barriers cannot be negative")
+    warps = -(-threads // WARP_SIZE)
+    blocks = {"threads": device.max_threads // WARP_SIZE // warps, "blocks": limits.max_blocks}
+    problem = ""
+    if registers:
+        blocks["registers"] = _by_registers(registers, warps, limits.partitions)
+        # Pascal's driver refuses on the P100's SM of two partitions what later Pascal cards, with four, could not run.
+        if device.compute_capability == (6, 0) and not _by_registers(registers, warps, 4):
+            blocks["registers"] = 0
+        if not blocks["registers"]:
+            problem = f"{warps} warps of {registers} registers a thread need more than the {REGISTERS:,} of an SM"
+    shared = _round_up(shared_bytes + limits.reserved_shared_bytes, limits.shared_unit)
+    if shared_bytes > limits.block_shared_bytes:
+        blocks["shared memory"] = 0
+        problem = f"a block needs {shared_bytes:,} bytes of shared memory, it can have {limits.block_shared_bytes:,}"
+    elif shared:
+        blocks["shared memory"] = device.shared_bytes // shared
+    if barriers and limits.barriers:
+        blocks["barriers"] = limits.barriers // barriers
+    return Occupancy(device, threads, blocks, problem)
+
+
+def _by_registers(registers: int, warps: int, partitions: int) -> int:
+    """Blocks of so many warps that the registers of an SM are enough for."""
+    of_warp = _round_up(registers * WARP_SIZE, REGISTER_UNIT)
+    if of_warp * _round_up(warps, partitions) > REGISTERS:  # the hardware's test takes all partitions for equally full
+        return 0
+    return REGISTERS // partitions // of_warp * partitions // warps
+
+
+def _round_up(n: int, unit: int) -> int:
+    return -(-n // unit) * unit

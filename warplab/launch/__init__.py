@@ -1,0 +1,1 @@
+"""Launches: arguments, device memory, the simulator or the GPU, profiles."""

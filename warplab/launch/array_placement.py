@@ -1,0 +1,76 @@
+"""Where the arrays among a kernel's arguments lie on a simulated device, and copies of those that lie on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab import simulator
+from warplab.launch.device_memory import DeviceArray, OnDevice
+
+
+class ArrayPlacement:
+    """Where the arguments' arrays are on `device`. Host arrays get an allocation of their own for one launch."""
+
+    def __init__(self, device: simulator.Device) -> None:
+        self.device = device
+        self.names: dict[int, str] = {}
+        self._placed: dict[int, int] = {}
+        self._copies: list[tuple[object, np.ndarray, np.ndarray]] = []
+        self._allocated: list[int] = []
+
+    def address(self, value, name: str) -> int:
+        """Device address of the array `value`, which the kernel calls `name`."""
+        address = value._address_on(self.device) if isinstance(value, OnDevice) else None
+        if address is None:
+            if id(value) not in self._placed:
+                self._placed[id(value)] = self._copy_in(value)
+            address = self._placed[id(value)]
+        allocation = self.device.memory.find(address) or self.device.memory.find_freed(address)
+        if allocation is not None and name:
+            start = allocation.address
+            known = self.names.get(start)
+            if known is None:
+                allocation.item = getattr(getattr(value, "dtype", None), "itemsize", None)
+                allocation.origin = address - start
+            self.names[start] = name if known is None or known == name else f"{known}, {name}"
+        return address
+
+    def _copy_in(self, value) -> int:
+        host = host_array(value)
+        if not host.nbytes:
+            return 0
+        low, high = np.lib.array_utils.byte_bounds(host)
+        start = self.device.memory.allocate(high - low)
+        self._allocated.append(start)
+        offset = host.__array_interface__["data"][0] - low
+        view = np.ndarray(host.shape, host.dtype, self.device.memory.view(start, high - low), offset, host.strides)
+        view[...] = host
+        self.device.memory.mark_initialized(start, high - low)
+        self._copies.append((value, host, view))
+        return start + offset
+
+    def copy_back(self) -> None:
+        for value, host, view in self._copies:
+            if isinstance(value, DeviceArray):
+                value._write(..., view)
+            elif hasattr(value, "copy_to_device"):  # Numba's device array
+                value.copy_to_device(np.ascontiguousarray(view) if host.flags.c_contiguous else view.copy("K"))
+            elif hasattr(value, "set"):  # CuPy's array
+                value.set(view.copy("K"))
+            elif host.flags.writeable:
+                host[...] = view
+
+    def free(self) -> None:
+        for address in self._allocated:
+            self.device.memory.free(address)
+
+
+def host_array(value) -> np.ndarray:
+    """The values of an array of the host, a simulated device or (copied) the GPU."""
+    if isinstance(value, DeviceArray):
+        return value._view
+    if hasattr(value, "copy_to_host"):
+        return value.copy_to_host()
+    if hasattr(value, "get") and hasattr(value, "__cuda_array_interface__"):
+        return value.get()
+    return np.asarray(value)

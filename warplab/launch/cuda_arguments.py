@@ -1,0 +1,107 @@
+"""Arguments of a CUDA C++ kernel: checked against the declared parameters, and turned into their bytes.
+
+CuPy hands any number to the driver as it is, so that a Python float for `float x` arrives as nonsense. Here such an
+argument is refused, with the parameter as the source declares it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warplab.compile.cuda_signature import Parameter
+from warplab.compile.errors import ArgumentError
+from warplab.simulator import Param
+
+
+def is_array(value) -> bool:
+    return isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")
+
+
+def pack(what: str, param: Param, parameter: Parameter, value, address_of: Callable[[object, str], int]) -> bytes:
+    """The bytes of `value` for the PTX parameter `param`, declared as `parameter`.
+
+    `what` begins the error messages; `address_of(array, name)` places an array on the device. Raises ArgumentError.
+    """
+    if is_array(value) and not _by_value(param, parameter, value):
+        if param.size != 8 or (parameter.dtype is not None and not parameter.pointer):
+            raise ArgumentError(f"{what} is a value of {_bytes(param.size)}, but an array was given")
+        if not parameter.accepts(value.dtype):
+            raise ArgumentError(
+                f"{what} points to {parameter.dtype}, but the array holds {value.dtype}: "
+                f"convert it with .astype(np.{parameter.dtype}) or change the declaration"
+            )
+        return address_of(value, parameter.name).to_bytes(8, "little")
+    scalar = _numpy_scalar(value)
+    if scalar is None:
+        kind = type(value).__name__
+        raise ArgumentError(f"{what} cannot take a {kind}: give an array of the device or a NumPy number")
+    if parameter.pointer:
+        if scalar.dtype.kind not in "iu" or scalar.nbytes != param.size:
+            raise ArgumentError(f"{what} is a pointer, but {_shown(value)} was given")
+        return scalar.tobytes()
+    want = _declared_type(param, parameter)
+    if scalar.nbytes != param.size or (want is not None and _family(scalar.dtype) != _family(want)):
+        takes = f"is a value of {_bytes(param.size)}" if want is None else f"is {want} ({_bytes(param.size)})"
+        fix = "" if want is None else f": write np.{want}({parameter.name or '...'})"
+        raise ArgumentError(
+            f"{what} {takes}, but {_shown(value)} is passed as {scalar.dtype} ({_bytes(scalar.nbytes)}){fix}"
+        )
+    return scalar.tobytes()
+
+
+def _by_value(param: Param, parameter: Parameter, value) -> bool:
+    # CuPy passes a NumPy array of size one by value; that is how a struct is passed.
+    return (
+        isinstance(value, np.ndarray)
+        and value.size == 1
+        and value.nbytes == param.size
+        and not parameter.pointer
+        and (parameter.dtype is not None or value.dtype.kind == "V")
+    )
+
+
+def _numpy_scalar(value) -> np.generic | np.ndarray | None:
+    """`value` as CuPy passes it: Python numbers as int64, float64, complex128; None as a null pointer."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value
+    if value is None:
+        return np.uint64(0)
+    if isinstance(getattr(value, "ptr", None), int):  # cupy.cuda.MemoryPointer
+        return np.uint64(value.ptr)
+    if isinstance(value, bool):
+        return np.bool_(value)
+    if isinstance(value, int):
+        return np.uint64(value) if value >= 2**63 else np.int64(value)
+    if isinstance(value, float):
+        return np.float64(value)
+    if isinstance(value, complex):
+        return np.complex128(value)
+    return None
+
+
+def _declared_type(param: Param, parameter: Parameter) -> np.dtype | None:
+    """NumPy type of a scalar parameter: as the source says, else as far as PTX tells; None for structs."""
+    if parameter.count > 1:
+        return None
+    if parameter.dtype is not None:
+        return parameter.dtype
+    kind = {"f": "f", "s": "i", "u": "i"}.get(param.type[0])
+    return (
+        np.dtype(f"{kind}{param.size}")
+        if kind is not None and param.type == f"{param.type[0]}{8 * param.size}"
+        else None
+    )
+
+
+def _family(dtype: np.dtype) -> str:
+    return "integer" if dtype.kind in "iub" else dtype.kind
+
+
+def _shown(value) -> str:
+    return f"{value!r}" if isinstance(value, np.generic) else f"{value!r} ({type(value).__name__})"
+
+
+def _bytes(number: int) -> str:
+    return f"{number} byte{'s' * (number != 1)}"

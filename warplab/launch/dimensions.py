@@ -1,0 +1,22 @@
+"""Grids and blocks as three integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.compile.errors import ArgumentError
+
+
+def dimensions(value: int | tuple[int, ...], what: str) -> tuple[int, int, int]:
+    """(x, y, z) of a grid or block given as an int or as one to three ints."""
+    parts = tuple(value) if isinstance(value, tuple | list) else (value,)
+    if not 1 <= len(parts) <= 3:
+        raise ValueError(f"{what} must be an integer or 1 to 3 of them, not {value!r}")
+    for part in parts:
+        if not isinstance(part, int | np.integer):
+            raise ArgumentError(
+                f"{what} must be made of integers, not {part!r} ({type(part).__name__}); "
+                "for a number of blocks use integer division: (n + block - 1) // block"
+            )
+    x, y, z = (*map(int, parts), 1, 1)[:3]
+    return x, y, z

@@ -1,0 +1,122 @@
+"""Arguments of a Numba kernel: their Numba types, and their bytes in the order of the kernel's .param list.
+
+The layout is that of `numba.cuda.dispatcher._Kernel._prepare_args` (numba-cuda 0.30): an array is meminfo, parent,
+size, itemsize, data pointer, shape, strides (eight bytes each); a tuple is its elements; a complex number is two
+floats; a record is a pointer to it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import numpy as np
+
+from warplab.compile.errors import ArgumentError
+
+
+def types_of(function_name: str, names: list[str], arguments: tuple) -> tuple:
+    """Numba types of `arguments`. Raises ArgumentError that names the argument a kernel cannot take."""
+    from numba.cuda import types
+    from numba.cuda.typing.typeof import typeof
+
+    found = []
+    for position, (name, value) in enumerate(zip(names, arguments, strict=True), 1):
+        try:
+            kind = typeof(value)
+        except Exception:  # Numba raises several classes, depending on what it was given
+            kind = None
+        if kind is None or not _supported(kind, types):
+            raise ArgumentError(
+                f"argument {position} of kernel {function_name}, `{name}`, is {_what(value)}; a kernel takes arrays, "
+                "numbers and tuples of numbers: for a list write np.array(...) or cuda.to_device(np.array(...))"
+            )
+        found.append(kind)
+    return tuple(found)
+
+
+def match_signature(function_name: str, names: list[str], actual: tuple, signatures: list[tuple]) -> tuple:
+    """The first of the explicit `signatures` that takes arguments of the types `actual`; ArgumentError if none does."""
+    problems = []
+    for signature in signatures:
+        problem = _mismatch(names, actual, signature)
+        if problem is None:
+            return signature
+        problems.append(problem)
+    taken = "; ".join(f"({', '.join(map(short_type, s))})" for s in signatures)
+    raise ArgumentError(
+        f"kernel {function_name} was compiled for {taken} only: {problems[-1]}; convert the argument or leave the "
+        "signature out of @cuda.jit"
+    )
+
+
+def short_type(kind) -> str:
+    """ "float32[:, ::1]" rather than "array(float32, 2d, C)"."""
+    from numba.cuda import types
+
+    if not isinstance(kind, types.Array):
+        return str(kind)
+    axes = [":"] * kind.ndim
+    if kind.ndim and kind.layout in "CF":
+        axes[-1 if kind.layout == "C" else 0] = "::1"
+    return f"{kind.dtype}[{', '.join(axes)}]"
+
+
+def pack(kind, value, address_of: Callable[[np.ndarray], int]) -> list[bytes]:
+    """Bytes of `value` as the Numba type `kind`, one item a .param; `address_of` places an array on the device."""
+    from numba.cuda import types
+
+    if isinstance(kind, types.Array):
+        address = address_of(value)
+        words = [0, 0, value.size, value.dtype.itemsize, address, *value.shape, *value.strides]
+        return [struct.pack("<q" if word < 0 else "<Q", word) for word in words]
+    if isinstance(kind, types.Record):
+        return [struct.pack("<Q", address_of(value))]
+    if isinstance(kind, types.BaseTuple):
+        return [part for k, v in zip(kind, value, strict=True) for part in pack(k, v, address_of)]
+    if isinstance(kind, types.EnumMember):
+        return pack(kind.dtype, value.value, address_of)
+    if isinstance(kind, types.NPDatetime | types.NPTimedelta):
+        return [value.view(np.int64).tobytes()]
+    if isinstance(kind, types.Complex):
+        half = np.float32 if kind == types.complex64 else np.float64
+        return [half(value.real).tobytes(), half(value.imag).tobytes()]
+    if isinstance(kind, types.Boolean):
+        return [np.bool_(value).tobytes()]
+    return [np.dtype(str(kind)).type(value).tobytes()]
+
+
+def _supported(kind, types) -> bool:
+    if isinstance(kind, types.BaseTuple):
+        return all(_supported(part, types) for part in kind)
+    if not kind.is_precise():  # an array of Python objects
+        return False
+    numbers = types.Integer | types.Float | types.Complex | types.Boolean | types.EnumMember
+    return isinstance(kind, numbers | types.Array | types.Record | types.NPDatetime | types.NPTimedelta)
+
+
+def _mismatch(names: list[str], actual: tuple, signature: tuple) -> str | None:
+    from numba.cuda import types
+
+    if len(actual) != len(signature):
+        return f"it takes {len(signature)} arguments, {len(actual)} were given"
+    for name, have, want in zip(names, actual, signature, strict=True):
+        if isinstance(want, types.Array) and isinstance(have, types.Array):
+            layout = want.layout in ("A", have.layout) or have.ndim == 0
+            if have.dtype == want.dtype and have.ndim == want.ndim and layout and (have.mutable or not want.mutable):
+                continue
+        elif isinstance(want, types.Number | types.Boolean) and isinstance(have, types.Number | types.Boolean):
+            if not (isinstance(have, types.Complex) and not isinstance(want, types.Complex)) and not (
+                isinstance(have, types.Float) and isinstance(want, types.Integer)
+            ):
+                continue
+        elif have == want:
+            continue
+        return f"`{name}` is {short_type(have)} where it takes {short_type(want)}"
+    return None
+
+
+def _what(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"a NumPy array of {value.dtype}"
+    return "None" if value is None else f"a {type(value).__name__}"

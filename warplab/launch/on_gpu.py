@@ -1,0 +1,191 @@
+"""Profiles on a GPU: hooks by which `warplab.profile()` sees the launches of numba.cuda and of CuPy's raw kernels.
+
+Inside a profile a launch is first simulated, on copies of its arguments, for the counters (of a large launch a sample
+of its blocks); an error that the simulator finds is raised before it can harm the GPU's context. Then it runs on the
+GPU, timed with events.
+Outside a profile a launch costs one more function call.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from warplab.compile.compilers import CompileError
+from warplab.compile.errors import ArgumentError
+from warplab.launch import profiling
+from warplab.launch import simulate as _kernel
+from warplab.launch.dimensions import dimensions
+from warplab.launch.kernel_source import CudaSource
+from warplab.launch.stream_delay import hold_stream
+from warplab.simulator import InstructionLimit, LaunchProfile, UnsupportedInstruction
+
+# What the simulator counts in some seconds. Of larger launches it runs a sample of the blocks; those whose arguments
+# are larger than MAX_BYTES, all of which it copies, and those whose sample is too long get their time only.
+MAX_THREADS = 1 << 22
+MAX_INSTRUCTIONS = 1 << 31  # thread instructions
+MAX_BYTES = 1 << 31
+SAMPLES = (1 << 18, 1 << 13)  # threads; the second where the first takes too many instructions
+HOLD_SECONDS = 2e-3  # longer than the host takes to launch a kernel that is compiled but not yet loaded
+
+
+@functools.cache
+def install() -> None:
+    """Put the hooks in place, once."""
+    import cupy
+    import numba.cuda.random  # noqa: F401 - so that `cuda.random` is there, as on the simulator
+    from numba.cuda.core import config
+    from numba.cuda.dispatcher import CUDADispatcher
+
+    # The course's first launches are small on purpose; Numba would warn of each on stderr.
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
+    CUDADispatcher.call = _numba_hook(CUDADispatcher.call)
+    cupy.RawKernel, cupy.RawModule = _cupy_classes()
+
+
+def _numba_hook(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def call(self, args, launch_config):
+        if not profiling.active():
+            return original(self, args, launch_config)
+        with profiling.paused() as record:
+            record(*_profile_numba(original, self, args, launch_config))
+
+    return call
+
+
+def _profile_numba(original: Callable, dispatcher, args: tuple, launch_config) -> tuple[LaunchProfile, str | None]:
+    from numba import cuda
+
+    grid, block = launch_config.griddim, launch_config.blockdim
+    profile, note = _simulate(dispatcher, grid, block, args, launch_config.sharedmem)
+    if not dispatcher.specialized and dispatcher._can_compile:
+        dispatcher.compile(tuple(map(dispatcher.typeof_pyval, args)))  # compiling is no part of the time
+    # Arrays of the host travel before and after the timed launch; Numba would copy them within it.
+    travelling = {id(a): cuda.to_device(a) for a in args if type(a) is np.ndarray}
+    on_device = tuple(travelling.get(id(a), a) for a in args)
+    _time(profile, _cupy_stream(launch_config.stream), lambda: original(dispatcher, on_device, launch_config))
+    for array in args:
+        if id(array) in travelling and array.flags.writeable:
+            travelling[id(array)].copy_to_host(array)
+    return profile, note
+
+
+@functools.cache
+def _cupy_classes() -> tuple[type, type]:
+    """Subclasses of CuPy's RawKernel and RawModule that know their source and have the hook."""
+    import cupy
+
+    base_kernel, base_module = cupy.RawKernel, cupy.RawModule
+
+    class RawKernel(base_kernel):
+        _file = "kernel.cu"
+        _expression = None  # the name asked of a module, before C++ mangled it
+        _expressions = ()
+
+        @property
+        def _warplab_source(self) -> CudaSource:
+            return CudaSource(self.code, self._expression or self.name, self.options, self._file, self._expressions)
+
+        @property
+        def ptx(self) -> str:
+            return self._warplab_source.ptx
+
+        def __call__(self, grid, block, args, **kwargs):
+            if not profiling.active():
+                return super().__call__(grid, block, args, **kwargs)
+            with profiling.paused() as record:
+                profile, note = _simulate(self, grid, block, tuple(args), kwargs.get("shared_mem", 0))
+                self.kernel  # noqa: B018  compiles and loads, which is no part of the time
+                stream = kwargs.get("stream") or cupy.cuda.get_current_stream()
+                launch = functools.partial(super().__call__, grid, block, args, **kwargs)
+                _time(profile, stream, launch)
+                record(profile, note)
+
+    class RawModule(base_module):
+        _file = "kernel.cu"
+
+        def get_function(self, name):
+            made = super().get_function(name)
+            kernel = RawKernel.__new__(RawKernel)
+            kernel.__setstate__(made.__getstate__())  # as CuPy copies a kernel: RawKernel's fields are not writable
+            kernel._file, kernel._expression = self._file, name
+            kernel._expressions = tuple(self.name_expressions or ())
+            return kernel
+
+    RawKernel.__doc__, RawModule.__doc__ = base_kernel.__doc__, base_module.__doc__
+    return RawKernel, RawModule
+
+
+def _simulate(kernel, grid, block, args: tuple, shared_bytes: int) -> tuple[LaunchProfile, str | None]:
+    """The launch's profile from the simulator, or one without counters and a note that says why."""
+    name = _kernel.source_of(kernel).name
+    grid, block = dimensions(grid, "grid"), dimensions(block, "block")
+    blocks, of_block = math.prod(grid), math.prod(block)
+    samples = [n for n in (max(8, threads // of_block) for threads in SAMPLES) if n < blocks]
+    nbytes = sum(getattr(a, "nbytes", 0) for a in args)
+    try:
+        if nbytes > MAX_BYTES:
+            raise _NotCounted(f"{nbytes:,} bytes of arguments; up to {MAX_BYTES:,} bytes are simulated")
+        for sample in samples if blocks * of_block > MAX_THREADS else [None, *samples]:
+            try:
+                return _counted(kernel, grid, block, args, shared_bytes, sample), None
+            except InstructionLimit as error:
+                if error.one_path:
+                    raise _NotCounted(error.what) from error
+        raise _NotCounted(f"even the smallest sample of its blocks takes more than {MAX_INSTRUCTIONS:,} instructions")
+    except (_NotCounted, UnsupportedInstruction, NotImplementedError, ArgumentError, CompileError) as error:
+        reason = str(error).splitlines()[0]
+    return LaunchProfile(name, grid, block), f"{name} was timed but not counted: {reason}"
+
+
+class _NotCounted(Exception):
+    pass
+
+
+def _counted(kernel, grid, block, args: tuple, shared_bytes: int, sample_blocks: int | None) -> LaunchProfile:
+    """The launch, or a sample of its blocks, simulated on copies of the arrays."""
+    copies: dict[int, np.ndarray] = {}
+    for array in args:
+        if hasattr(array, "__cuda_array_interface__"):
+            copies[id(array)] = _kernel.host_array(array)
+        elif isinstance(array, np.ndarray):
+            copies[id(array)] = array.copy("K")
+    return _kernel.simulate(
+        kernel,
+        grid,
+        block,
+        tuple(copies.get(id(a), a) for a in args),
+        shared_bytes=shared_bytes,
+        instruction_limit=MAX_INSTRUCTIONS,
+        sample_blocks=sample_blocks,
+    )
+
+
+def _cupy_stream(stream):
+    """CuPy's object for a stream of cuda.core, which is what Numba launches into."""
+    import cupy
+
+    return cupy.cuda.Stream.from_external(stream) if int(stream.handle) else cupy.cuda.Stream.null
+
+
+def _time(profile: LaunchProfile, stream, launch: Callable[[], None]) -> None:
+    """Launch between two events and note the time between them.
+
+    The stream is kept busy while the host queues events and launch, so that the time is the GPU's alone.
+    """
+    import cupy
+
+    start, end = cupy.cuda.Event(), cupy.cuda.Event()
+    with stream:
+        hold_stream(HOLD_SECONDS)
+        start.record()
+        launch()
+        end.record()
+        end.synchronize()
+        device = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+    profile.gpu_seconds = cupy.cuda.get_elapsed_time(start, end) / 1e3
+    profile.gpu_name = device["name"].decode()

@@ -1,0 +1,90 @@
+"""Collecting launches: what each launch did goes to every collector that is open.
+
+On the simulator counters and the trace of accesses are on while a collector is open and off otherwise; checks are
+always on. On a GPU each launch runs there, timed with events, and is simulated on copies of its arguments for the
+counters (`warplab.launch.on_gpu`). Collectors may be nested: each gets the launches made while it was open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from warplab.simulator.count.counters import Counts, LaunchProfile
+
+
+@dataclass(repr=False)
+class Launches:
+    """The launches made inside `with profile():`, in order; `len(p)`, `p[i]` and iteration go over them.
+
+    `notes`: what a reader of the counters must know, for example that a launch was too large to be simulated.
+    """
+
+    launches: list[LaunchProfile] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def counts(self) -> Counts:
+        """Counters summed over the launches."""
+        return sum((launch.counts for launch in self.launches), Counts())
+
+    @property
+    def kernels(self) -> list[str]:
+        """Names of the kernels launched, each once, in the order of their first launch."""
+        return list(dict.fromkeys(launch.kernel for launch in self.launches))
+
+    def __len__(self) -> int:
+        return len(self.launches)
+
+    def __getitem__(self, index):
+        return self.launches[index]
+
+    def __iter__(self) -> Iterator[LaunchProfile]:
+        return iter(self.launches)
+
+
+_open: list[Launches] = []
+
+
+def collect(launches: Launches) -> None:
+    """Add the launches made from now on to `launches`."""
+    _open.append(launches)
+
+
+def stop(launches: Launches) -> None:
+    """Add no more launches to `launches`."""
+    _open.remove(launches)
+
+
+def active() -> bool:
+    return bool(_open)
+
+
+def launch_options() -> dict[str, bool]:
+    """Options of the simulator for a launch made now."""
+    return {"counters": active()}
+
+
+def record(launch: LaunchProfile, note: str | None = None) -> None:
+    """Add a launch, and a note on it, to the open profiles."""
+    for collected in _open:
+        collected.launches.append(launch)
+        if note is not None and note not in collected.notes:
+            collected.notes.append(note)
+
+
+@contextmanager
+def paused() -> Iterator[Callable[..., None]]:
+    """Within it launches are not recorded, but for those given to the function it yields."""
+    open_profiles = _open[:]
+    _open.clear()
+
+    def record_anyway(launch: LaunchProfile, note: str | None = None) -> None:
+        _open[:] = open_profiles
+        record(launch, note)
+
+    try:
+        yield record_anyway
+    finally:
+        _open[:] = open_profiles

@@ -1,0 +1,53 @@
+"""What reports, pictures and estimates read off a launch: its title, its sectors, its source lines."""
+
+from __future__ import annotations
+
+from warplab.simulator.count.counters import Counts, LaunchProfile
+from warplab.text.tables import TIMES, shape
+
+SOURCE_WIDTH = 64
+
+
+def launches(profile: object) -> list[LaunchProfile]:
+    """The launches of a profile; one launch, or a list of launches and profiles, will do too."""
+    if isinstance(profile, list | tuple):
+        return [launch for item in profile for launch in launches(item)]
+    return list(getattr(profile, "launches", [profile]))
+
+
+def one_launch(profile: object) -> tuple[LaunchProfile, str]:
+    """The first launch of a profile, and its name as a title ("launch 1 of 3" where there are more)."""
+    found = launches(profile)
+    if not found:
+        raise ValueError("the profile has no launch to draw")
+    more = f", launch 1 of {len(found)}" if len(found) > 1 else ""
+    return found[0], f"{found[0].kernel}, {size(found[0])}{more}"
+
+
+def size(launch: LaunchProfile) -> str:
+    """Grid and block: "4 096 x 256"."""
+    return f"{shape(launch.grid)} {TIMES} {shape(launch.block)}"
+
+
+def sectors(counts: Counts) -> int:
+    """32-byte sectors that global loads and stores touched."""
+    return counts.global_load_sectors + counts.global_store_sectors
+
+
+def sectors_per_request(counts: Counts) -> float | None:
+    """Sectors a request, over global loads and stores; None without requests."""
+    requests = counts.global_load_requests + counts.global_store_requests
+    return sectors(counts) / requests if requests else None
+
+
+def shorten(code: str, width: int = SOURCE_WIDTH) -> str:
+    """A line of source, cut to `width` characters."""
+    return code if len(code) <= width else code[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def source_lines(launch: LaunchProfile, file: str, numbers: list[int]) -> dict[int, str]:
+    """Text of the source lines `numbers` of `file`, without their common indent; "" where it is not known."""
+    every = launch.sources.get(file, "").expandtabs(4).splitlines()
+    lines = {n: every[n - 1].rstrip() if 0 < n <= len(every) else "" for n in numbers}
+    indent = min((len(t) - len(t.lstrip()) for t in lines.values() if t.strip()), default=0)
+    return {n: t[indent:] for n, t in lines.items()}

@@ -1,0 +1,1 @@
+"""What compute-sanitizer would catch."""

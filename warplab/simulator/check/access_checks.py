@@ -1,0 +1,241 @@
+"""What compute-sanitizer would catch, tested before each access: bounds, host pointers, alignment, unwritten memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.simulator.check.unwritten_fragments import RegisterRead
+from warplab.simulator.errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
+from warplab.simulator.memory.array_locations import described, element, of_array, of_shared
+from warplab.simulator.memory.device_memory import Allocation, is_host_address
+from warplab.simulator.memory.lane_access import Addresses, mark_written, written
+
+_TOO_LITTLE = "or was too little dynamic shared memory given at the launch?"
+_ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"}
+
+
+class Checks:
+    """Checks for the lanes of one chunk; a failed one raises for the lowest lane concerned."""
+
+    def __init__(self, chunk) -> None:
+        self.chunk = chunk
+        self.memory = chunk.device.memory
+        self.races = chunk.races
+        self.last: dict[int, Allocation] = {}  # where the latest access of each site lay
+
+    def load(self, site, space: str, addresses: Addresses, lanes) -> None:
+        allocation = self._bounds(site, space, addresses, lanes)
+        self._readable(site, space, addresses, lanes, allocation)
+        if self.races is not None and space in ("shared", "global"):
+            self.races.load(site, space, addresses, lanes, allocation)
+
+    def _readable(self, site, space: str, addresses: Addresses, lanes, allocation) -> None:
+        if space == "shared":
+            arrays = self.chunk.access.shared
+            if not arrays.complete:
+                if arrays.written[1].all():
+                    arrays.complete = True
+                else:
+                    self._initialized(site, space, addresses, lanes, arrays.written)
+        elif space in ("global", "const") and (allocation is None or not allocation.complete):
+            self._initialized(site, space, addresses, lanes, self.memory.written)
+
+    def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
+        allocation = self._bounds(site, space, addresses, lanes)
+        if self.races is not None and space in ("shared", "global"):
+            self.races.store(site, space, addresses, lanes, allocation, values)
+        self._note_written(site, space, addresses, allocation)
+
+    def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
+        """`reads`: the old value matters, as it does for all but an exchange whose result nobody uses."""
+        allocation = self._bounds(site, space, addresses, lanes)
+        if reads:
+            self._readable(site, space, addresses, lanes, allocation)
+        else:
+            self._note_written(site, space, addresses, allocation)
+        if self.races is not None and space in ("shared", "global"):
+            self.races.store(site, space, addresses, lanes, allocation, None)
+
+    def _note_written(self, site, space: str, addresses: Addresses, allocation) -> None:
+        if space == "shared":
+            if not self.chunk.access.shared.complete:
+                mark_written(self.chunk.access.shared.written, addresses, site)
+        elif space == "global" and (allocation is None or not allocation.complete):
+            mark_written(self.memory.written, addresses, site)
+
+    # -- bounds and alignment ------------------------------------------------------------------------------
+
+    def _bounds(self, site, space: str, addresses: Addresses, lanes):
+        if (addresses.bits | site.offset) & (site.width - 1):
+            self._misaligned(site, space, addresses, lanes)
+        if space in ("global", "const"):
+            low, high = addresses.low + site.offset, addresses.high + site.offset + site.width
+            allocation = self.last.get(site.index)
+            if allocation is None or low < allocation.address or high > allocation.end:
+                allocation = self.memory.find(low) if low >= 0 else None
+                if allocation is None or high > allocation.end:
+                    return self._scattered(site, addresses, lanes)
+                self.last[site.index] = allocation
+            return allocation
+        start, size = self.chunk.own_memory(space, lanes)
+        low, high = addresses.relative(start)
+        if low + site.offset < 0 or high + site.offset + site.width > size:
+            distance = (addresses.at(site.offset) - start).view(np.int64)
+            self._outside_own(site, space, distance, size, lanes)
+        return None
+
+    def _scattered(self, site, addresses: Addresses, lanes) -> None:
+        """The lanes' addresses lie in several allocations, or outside of any."""
+        address = addresses.at(site.offset)
+        bad = ~self.memory.inside(address, site.width)
+        if bad.any():
+            self._illegal(site, address, bad, lanes)
+
+    def _misaligned(self, site, space: str, addresses: Addresses, lanes) -> None:
+        address = addresses.at(site.offset)
+        bad = (address & np.uint64(site.width - 1)) != 0
+        if bad.any():
+            lane, at = self._first(bad, address, lanes)
+            what = f"misaligned address: {_ACCESS[site.op]} of {site.width} bytes at {at:#x}"
+            allocation = self.memory.find(at) if space == "global" else None
+            name, index = None, None
+            if allocation is not None:
+                name, index = allocation.name, element(allocation, at, site.item)
+                what += f", byte {at - allocation.address} of {described(allocation)}, element {index}"
+            elif space == "shared":
+                start, _ = self.chunk.own_memory(space, lanes)
+                place, name, index = of_shared(self.chunk, int((address - start)[bad][0]), site.item)
+                what = f"misaligned address: {_ACCESS[site.op]} of {site.width} bytes at {place}"
+            raise MisalignedAddress(
+                what,
+                reason=f"The address of an access of {site.width} bytes must be a multiple of {site.width}.",
+                address=at,
+                array=name,
+                index=index,
+                **self.chunk.where(site, lane),
+            )
+
+    def _illegal(self, site, address: np.ndarray, bad: np.ndarray, lanes) -> None:
+        lane, at = self._first(bad, address, lanes)
+        where = self.chunk.where(site, lane)
+        what = f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {at:#x}"
+        count = int(bad.sum())
+        others = f" (so do {count - 1:,} other threads)" if count > 1 else ""
+        freed, near = self.memory.find_freed(at), self.memory.nearest(at)
+        if is_host_address(at):
+            raise HostPointer(
+                f"{what}: that is host memory, which a kernel cannot reach{others}",
+                reason="Copy the data to the device first (cuda.to_device, cp.asarray) and pass that array.",
+                address=at,
+                **where,
+            )
+        if freed is not None:
+            index = element(freed, at, site.item)
+            raise IllegalAddress(
+                f"{what}: element {index} of {described(freed)}, which has been freed{others}",
+                reason="A thread gave it back (free, delete): do that after the last use, by any thread."
+                if freed.of_heap
+                else "Keep the array alive until the kernel has run.",
+                address=at,
+                array=freed.name,
+                index=index,
+                **where,
+            )
+        if near is not None:
+            index = element(near, at, site.item)
+            if at >= near.address:
+                past = at + site.width - near.end
+                what += f": {past:,} bytes past the end of {described(near)}, element {index}{others}"
+                reason = "Is a guard missing (`if i < n`), or is the index or the size wrong?"
+            else:
+                what += f": {near.address - at:,} bytes before the start of {described(near)}, element {index}{others}"
+                reason = "Is an index negative?"
+            raise IllegalAddress(what, reason=reason, address=at, array=near.name, index=index, **where)
+        reason = (
+            "A null pointer, or an index far outside its array."
+            if at < 1 << 20
+            else ("No array is there: is the index computed from the right values, or does it overflow 32 bits?")
+        )
+        raise IllegalAddress(f"{what}: outside every array{others}", reason=reason, address=at, **where)
+
+    def _outside_own(self, site, space: str, distance: np.ndarray, size: int, lanes) -> None:
+        bad = (distance < 0) | (distance + site.width > size)
+        lane, at = self._first(bad, distance, lanes)
+        owner = {"shared": "block", "local": "thread"}[space]
+        place, name, index = f"byte {at} of {space} memory", None, None
+        if space == "shared":
+            place, name, index = of_shared(self.chunk, at, site.item)
+        reason = f"Is an index of the {space} array "
+        if at < 0:
+            reason += "negative?"
+        else:
+            reason += "too large?" if space == "local" else f"too large, {_TOO_LITTLE}"
+        raise IllegalAddress(
+            f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {place}, "
+            f"of which the {owner} has {size} bytes",
+            reason=reason,
+            address=at,
+            array=name,
+            index=index,
+            **self.chunk.where(site, lane),
+        )
+
+    # -- initialisation ------------------------------------------------------------------------------------
+
+    def _initialized(self, site, space: str, addresses: Addresses, lanes, record) -> None:
+        good = written(record, addresses, site)
+        if good.all():
+            return
+        address = addresses.at(site.offset)
+        if space != "shared":  # bytes of arrays known to be complete have no record
+            complete = [getattr(self.memory.find(int(a)), "complete", False) for a in address[~good]]
+            good[~good] = complete
+            if good.all():
+                return
+        lane, at = self._first(~good, address, lanes)
+        what = "was never written"
+        if space == "shared":
+            start, _ = self.chunk.own_memory(space, lanes)
+            place, name, index = of_shared(self.chunk, int((address - start)[~good][0]), site.item)
+            reason = (
+                "Is a store to shared memory, or a barrier before this load, missing? "
+                "A barrier inside an `if` does not hold the threads that skip it."
+            )
+            copy = self.chunk.copies.under_way(at, site.width)
+            if copy is not None:
+                what = f"is still being copied (line {copy.where.line})"
+                reason = (
+                    "The copy is asynchronous: wait for it (cp.async.wait_group, __pipeline_wait_prior, consumer_wait, "
+                    "an mbarrier), and where other threads copied, pass a __syncthreads() after the wait."
+                )
+        else:
+            allocation = self.memory.find(at)
+            name = allocation.name
+            place, index = of_array(allocation, at, site.item)
+            reason = "Fill the array before the kernel reads it; `empty` and `device_array` leave it as it was."
+        raise UninitializedRead(
+            f"uninitialised read: {place} {what}",
+            reason=reason,
+            address=at,
+            array=name,
+            index=index,
+            **self.chunk.where(site, lane),
+        )
+
+    def registers(self, read: RegisterRead, flags: tuple[np.ndarray, ...], lanes) -> None:
+        """`flags`: for each register that is read, an entry a lane or one for all: was it written?"""
+        good = np.logical_and.reduce(np.broadcast_arrays(*flags))
+        if not good.all():
+            lane, _ = self._first(~good, good, lanes)
+            raise UninitializedRead(
+                f"uninitialised read: {read.what} is in registers that nothing wrote",
+                reason=read.reason,
+                **self.chunk.where(read, lane),
+            )
+
+    @staticmethod
+    def _first(bad: np.ndarray, values: np.ndarray, lanes) -> tuple[int, int]:
+        """Lane number and value of the first lane for which `bad` holds."""
+        place = int(np.argmax(bad))
+        lane = place if lanes is None else int(lanes[place if bad.shape[0] > 1 else 0])
+        return lane, int(values[place if values.shape[0] > 1 else 0])

@@ -1,0 +1,483 @@
+"""Data races: two threads touch the same word, one of them writes, and nothing orders the two.
+
+For each word (of the narrowest access in the kernel) the last writer and the readers since are recorded: thread, block,
+the block's epoch (barriers passed) and the warp's time (`__syncwarp` passed). A later access by another thread is in
+order if both are in one block and a barrier lies between, or in one warp and a `__syncwarp` lies between, or if the
+later thread knows of the access by other ways (`clocks`: mbarriers, flags in shared memory, barriers for some warps).
+The order in which the simulator happens to run the threads plays no part.
+
+Loads are only noted when they happen. They are looked at when a store to the same memory comes, or at the barrier that
+ends their epoch; an epoch without a store costs nothing.
+
+What is not seen: accesses through acquire or release loads and stores are no races themselves, nor are volatile ones,
+but for those of one warp (`lockstep`), unless `volatile_orders` is off. In global memory a write that its thread
+followed by a fence or a release counts as published to all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.simulator.check.lockstep import REASON, Lockstep, relies_on_it
+from warplab.simulator.check.race_records import Event, Numbers, Record, Smaller, Who
+from warplab.simulator.check.vector_clocks import Clocks, clocks_needed
+from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.errors import DataRace
+from warplab.simulator.memory.array_locations import element, of_shared
+from warplab.simulator.memory.device_memory import ORIGIN
+from warplab.simulator.memory.lane_access import Addresses
+
+_NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that records of zeros are empty ones
+_PENDING_LANES = 1 << 25  # loads noted at most, counted in lanes
+
+
+class Races:
+    """Race detection for one launch. Threads are numbered through the whole grid."""
+
+    def __init__(self, translation, threads: int, blocks: int, volatile_orders: bool = True) -> None:
+        self.volatile_orders = volatile_orders
+        self.translation, self.threads, self.blocks = translation, threads, blocks
+        self.warps_per_block = -(-threads // WARP_SIZE)
+        sites = translation.sites
+        self.sites = len(sites)
+        self.word = {
+            space: min((s.item for s in sites if s.space in (space, "generic")), default=4)
+            for space in ("shared", "global")
+        }
+        self.written = {s.space for s in sites if s.op != "load"}
+        self.atomics = any(s.op == "atomic" for s in sites)
+        self.needs_clocks = clocks_needed([i for block in translation.blocks for i in block.counted])
+        self.clocks: Clocks | None = None
+        self.relies_on_lockstep = volatile_orders and relies_on_it(translation)
+        self.lockstep: Lockstep | None = None
+        self.ordered = False  # by a barrier or a warp sync, so far: epochs and times are not all zero
+        self.fences: np.ndarray | None = None  # fences passed by each thread of the grid
+        self.fence_epochs = np.zeros(blocks + 1, np.int32)  # of each block, at its latest fence
+        self.allocations: dict[int, Record] = {}
+
+    def start(self, chunk) -> None:
+        """A new chunk of blocks: its shared memory is new, its blocks have passed no barrier."""
+        self.chunk = chunk
+        self.numbers = Numbers(chunk, self.warps_per_block)
+        self.latest: dict[str, tuple[object, Who]] = {}  # made since the latest barrier: for all lanes, for some
+        self.epochs = np.zeros(chunk.blocks, np.int32)
+        self.times = np.zeros(chunk.warps, np.int32)
+        self.clocks = Clocks(chunk) if self.needs_clocks else None
+        self.epoch_stored = False  # a store to shared memory since the last barrier of all blocks
+        self.shared = Record(chunk.access.shared.nbytes // self.word["shared"], self.sites)
+        self.lockstep = Lockstep(self.shared.words) if self.relies_on_lockstep else None
+        self.pending_lanes = sum(record.lanes for record in self.allocations.values())
+
+    def finish(self) -> None:
+        """The chunk has ended."""
+        self._flush_all()
+        smaller = Smaller()
+        for record in self.allocations.values():
+            record.rest(smaller)
+
+    # -- what orders accesses --------------------------------------------------------------------------------------
+
+    def barrier(self, lanes) -> None:
+        """The blocks of these lanes (None: all blocks of the chunk) have passed a barrier."""
+        self._turn()
+        if self.clocks is not None:
+            self.clocks.sync_blocks(lanes)
+        if lanes is not None:
+            self._flush(self.shared, "shared")
+            self.epochs = self.epochs.copy()  # accesses before keep those of their time
+            self.epochs[np.unique(self.chunk.block_of[lanes])] += 1
+            return
+        if self.epoch_stored:
+            self._flush(self.shared, "shared")
+            self.epoch_stored = False
+        self._forget(self.shared)
+        self.epochs = self.epochs + 1
+
+    def grid_barrier(self) -> None:
+        """All blocks of the grid, which are those of the chunk, have waited for one another."""
+        self.barrier(None)
+        self._flush_all()
+        self.allocations.clear()
+        self.pending_lanes = self.shared.lanes
+
+    def sync_warp(self, lanes) -> None:
+        """The lanes have passed a `__syncwarp`."""
+        self._turn()
+        self._flush(self.shared, "shared")
+        if self.clocks is not None:
+            self._flush_all()
+            self.clocks.sync_warps(self.chunk.all_lanes if lanes is None else lanes)
+        self.times = self.times.copy()
+        self.times[np.unique(self.chunk.warp_of if lanes is None else self.chunk.warp_of[lanes])] += 1
+
+    def _turn(self) -> None:
+        """Epochs or times are about to change."""
+        self.ordered = True
+        self.latest.clear()
+
+    def fence(self, lanes) -> None:
+        """The lanes have passed a memory fence."""
+        if self.fences is None:
+            self.fences = np.zeros(self.blocks * self.threads + 1, np.int32)
+        self.fences[self._who(lanes).thread] += 1
+        owner = self.chunk.block_of if lanes is None else self.chunk.block_of[lanes]
+        self.fence_epochs[self.chunk.first_block + 1 + owner] = self.epochs[owner]
+        if self.clocks is not None:
+            self.clocks.fence(self.chunk.all_lanes if lanes is None else lanes)
+
+    def release(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        """The lanes arrive at places (`clocks`) where others will wait until it is `over`."""
+        if self.clocks is not None:
+            self.clocks.release(places, lanes, later=True)
+
+    def over(self, places: np.ndarray) -> None:
+        """All have arrived at these places for whom others wait."""
+        if self.clocks is not None:
+            self.clocks.over(places)
+
+    def acquire(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        """The lanes have waited at these places."""
+        if self.clocks is not None:
+            self._flush_all()
+            self.clocks.acquire(places, lanes)
+
+    def exchange(self, lanes) -> None:
+        """The lanes have taken part in a shuffle, vote or the like."""
+        if self.clocks is not None:
+            self._flush_all()
+            self.clocks.exchange(self.chunk.all_lanes if lanes is None else lanes)
+
+    def _flag(self, site, space: str, addresses: Addresses, lanes) -> None:
+        """An access that is meant to synchronise."""
+        if space == "global" and site.releases:
+            self.fence(lanes)
+        if self.clocks is None or space != "shared":
+            return
+        every = self.chunk.all_lanes if lanes is None else lanes
+        places = addresses.at(site.offset).view(np.int64)
+        if site.op != "load":
+            self._flush_all()
+            if site.op == "atomic":
+                self.clocks.acquire(places, every)
+            self.clocks.release(places, every, fenced=not site.releases)
+        if site.op != "store":  # of an atomic operation each lane sees those before it, too
+            self.acquire(places, every)
+
+    # -- accesses --------------------------------------------------------------------------------------------------
+
+    def load(self, site, space: str, addresses: Addresses, lanes, allocation) -> None:
+        if site.flag:
+            self._flag(site, space, addresses, lanes)
+        if self._synchronises(site, space):
+            self._in_step(site, space, addresses, lanes)
+            return
+        if not self.written & {space, "generic"}:
+            return
+        record, event = self._event(site, space, addresses, lanes, allocation)
+        if record is None:
+            return
+        record.pending.append(event)
+        self.pending_lanes += event.lanes
+        if self.pending_lanes > _PENDING_LANES:
+            record.stored = True
+            self._flush(record, space)
+
+    def store(self, site, space: str, addresses: Addresses, lanes, allocation, values) -> None:
+        """A store or an atomic, about to happen; `values`: what a store writes."""
+        if site.flag:
+            self._flag(site, space, addresses, lanes)
+        if site.op == "store" and self._synchronises(site, space):
+            self._in_step(site, space, addresses, lanes, values)
+            return
+        record, event = self._event(site, space, addresses, lanes, allocation)
+        if record is None:
+            return
+        record.stored = True
+        self._flush(record, space)
+        self.epoch_stored |= space == "shared"
+        first = event.word
+        for k in range(self._words(site, space)):
+            self._write(record, space, event, first + k if k else first, addresses, values)
+
+    def _synchronises(self, site, space: str) -> bool:
+        """Whether an access is meant to synchronise, and so no race by itself."""
+        return site.strong and (self.volatile_orders or space != "shared" or ".volatile" not in site.text)
+
+    def _in_step(self, site, space: str, addresses: Addresses, lanes, values=None) -> None:
+        """A volatile load, or a store of `values`: do lanes count on lock step?"""
+        if self.lockstep is None or space != "shared" or ".volatile" not in site.text:
+            return
+        record, event = self._event(site, space, addresses, lanes, None)
+        for k in range(self._words(site, space)):
+            word = event.word + k
+            if values is not None:
+                self.lockstep.store(event, word, self._unchanged(site, space, addresses, values))
+                continue
+            race = self.lockstep.load(event, word)
+            if race.any():
+                written = self.lockstep.writer, self.lockstep.site
+                self._report("reads", "wrote", record, *written, space, event, word, race, REASON)
+
+    def _words(self, site, space: str) -> int:
+        return max(1, site.width // self.word[space])
+
+    def _event(self, site, space: str, addresses: Addresses, lanes, allocation) -> tuple[Record | None, Event | None]:
+        size, start = self.word[space], 0
+        if space == "shared":
+            record = self.shared
+        elif allocation is None:  # the lanes' addresses lie in several allocations: not followed
+            return None, None
+        else:
+            start = allocation.address
+            record = self.allocations.get(start)
+            if record is None:
+                record = self.allocations[start] = Record(-(-allocation.nbytes // size), self.sites, allocation)
+        who, item = self._who(lanes), site.item
+        count = self.chunk.lanes if lanes is None else lanes.shape[0]
+        now = 0 if self.clocks is None else self.clocks.now
+        if addresses.bits & (item - 1) or site.offset & (item - 1):
+            places = (addresses.at(site.offset).view(np.int64) - start) // size
+            return record, Event(site, who, count, now, places, 0, 1)
+        places, shift = addresses.items(item), (site.offset - (start & (ORIGIN - 1))) // item
+        return record, Event(site, who, count, now, places, shift, item // size)
+
+    def _who(self, lanes) -> Who:
+        key = "all" if lanes is None else "some"
+        of, who = self.latest.get(key, (None, None))
+        if who is None or of is not lanes:
+            who = Who(self.numbers, lanes, self.epochs, self.times)
+            self.latest[key] = lanes, who
+        return who
+
+    def _flush_all(self) -> None:
+        """Before threads learn of what others did."""
+        self._flush(self.shared, "shared")
+        for record in self.allocations.values():
+            self._flush(record, "global")
+
+    def _flush(self, record: Record, space: str) -> None:
+        """Compare the noted loads with the writes before them, and record them for the writes to come."""
+        if record.stored:
+            for event in record.pending:
+                first = event.word
+                for k in range(self._words(event.site, space)):
+                    self._read(record, space, event, first + k if k else first)
+            self._forget(record)
+
+    def _forget(self, record: Record) -> None:
+        self.pending_lanes -= record.lanes
+        record.forget()
+
+    # -- words -----------------------------------------------------------------------------------------------------
+
+    def _behind_writer(self, record: Record, event: Event, word: np.ndarray) -> np.ndarray:
+        """Lanes whose word another thread wrote with nothing to order the two."""
+        writer = record.writer[word]
+        race = (writer != _NONE) & (writer != event.who.thread)
+        if race.any():  # rarely: most words belong to one thread
+            block, thread = np.divmod(writer - 1, self.threads)
+            warp = block * self.warps_per_block + thread // WARP_SIZE + 1
+            block += 1
+            if self.ordered:
+                race &= ~((block == event.who.block) & (record.write_epoch[word] < event.who.epoch))
+                race &= ~((warp == event.who.warp) & (record.write_time[word] < event.who.time))
+            if self.clocks is not None and race.any():
+                race &= ~self._knows(event, writer, block, record.written_at[word])
+        return race
+
+    def _knows(self, event: Event, others: np.ndarray, blocks: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """Lanes that know what threads `others` of `blocks` did at `time`."""
+        first = self.numbers.first_thread
+        same = blocks == event.who.block
+        return same & self.clocks.knows(event.who.thread - first, np.where(same, others - first, 0), time)
+
+    def _published(self, record: Record, word: np.ndarray) -> np.ndarray:
+        """Words whose writer has passed a fence since, or after a barrier a thread of its block has; or that an atomic
+        wrote in a kernel with fences."""
+        if self.fences is None:
+            return np.zeros(word.shape, bool)
+        writer = record.writer[word]
+        block = np.where(writer > 0, (writer - 1) // self.threads + 1, 0)
+        published = self.fences[writer] > record.write_fences[word]
+        return published | (record.write_epoch[word] < self.fence_epochs[block]) | record.atomic[word]
+
+    def _read(self, record: Record, space: str, event: Event, word: np.ndarray) -> None:
+        race = self._behind_writer(record, event, word)
+        if race.any() and space == "global":
+            race &= ~self._published(record, word)
+        if race.any():
+            self._report("reads", "wrote", record, record.writer, record.write_site, space, event, word, race)
+        record.was_read = True
+        record.read_site[word] = event.site.index
+        if self.clocks is not None:
+            record.read_at[word] = event.now
+        if not self._mine(record.reader[word], event):
+            self._add_readers(record, event, word)
+        if self.ordered:
+            record.read_epoch[word], record.read_time[word] = event.who.epoch, event.who.time
+
+    @staticmethod
+    def _mine(threads: np.ndarray, event: Event) -> bool:
+        """Is each word known to its lane's own thread alone? Then lanes share none either."""
+        return bool((threads == event.who.thread).all())
+
+    def _add_readers(self, record: Record, event: Event, word: np.ndarray) -> None:
+        names = (
+            (record.reader, event.who.thread),
+            (record.reader_warp, event.who.warp),
+            (record.reader_block, event.who.block),
+        )
+        old = record.reader[word]
+        if (old == _NONE).all():
+            for record_of, mine in names:
+                record_of[word] = mine
+            self._add_reading_warps(record, event, word, None)
+            if (record.reader[word] == event.who.thread).all():
+                return  # the first to read these words, and each lane its own
+            old[:] = _NONE
+        fresh = old == _NONE
+        if self.ordered:
+            fresh |= (record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch)
+            fresh |= (record.reader_warp[word] == event.who.warp) & (record.read_time[word] < event.who.time)
+        for record_of, mine in names:
+            record_of[word] = np.where(fresh | (record_of[word] == mine), mine, _SEVERAL)
+            shared = record_of[word] != mine  # several lanes of this very access read the word
+            record_of[word[shared]] = _SEVERAL
+        if (old != _NONE).any():
+            self._add_reading_warps(record, event, word, fresh)
+
+    def _add_reading_warps(self, record: Record, event: Event, word: np.ndarray, fresh: np.ndarray | None) -> None:
+        """`fresh`: lanes whose read comes after all others of their word since its write; None: all."""
+        if self.clocks is None:
+            return
+        first = word if fresh is None else word[fresh]
+        record.first_read_at[first], record.read_by[first] = event.now, 0
+        column = (event.who.warp - 1) % self.warps_per_block
+        np.bitwise_or.at(record.read_by, word, np.uint32(1) << column.astype(np.uint32))
+
+    def _write(self, record: Record, space: str, event: Event, word: np.ndarray, addresses, values) -> None:
+        atomic = event.site.op == "atomic"
+        race = self._behind_writer(record, event, word)
+        if race.any():
+            if atomic:
+                race &= ~record.atomic[word]
+            if space == "global":
+                race &= ~self._published(record, word)
+            race &= ~self._unchanged(event.site, space, addresses, values)
+        if race.any():
+            self._report("writes", "wrote", record, record.writer, record.write_site, space, event, word, race)
+        if record.was_read:
+            self._after_readers(record, space, event, word, addresses, values)
+        record.writer[word] = event.who.thread
+        if not atomic:
+            same_word = record.writer[word] != event.who.thread
+            if same_word.any():
+                self._one_value(record, space, event, word, same_word, values)
+        if self.ordered:
+            record.write_epoch[word], record.write_time[word] = event.who.epoch, event.who.time
+        record.write_site[word] = event.site.index
+        if self.clocks is not None:
+            record.written_at[word] = event.now
+        if self.atomics:
+            record.atomic[word] = atomic
+        if self.fences is not None:
+            record.write_fences[word] = self.fences[event.who.thread]
+
+    def _after_readers(self, record: Record, space: str, event: Event, word: np.ndarray, addresses, values) -> None:
+        """Compare a write with the reads before it, which are over with it."""
+        reader = record.reader[word]
+        race = (reader != _NONE) & (reader != event.who.thread)
+        if race.any():
+            if self.ordered:
+                race &= ~((record.reader_block[word] == event.who.block) & (record.read_epoch[word] < event.who.epoch))
+                race &= ~((record.reader_warp[word] == event.who.warp) & (record.read_time[word] < event.who.time))
+            if self.clocks is not None and race.any():
+                race &= ~self._knows_readers(record, event, word, reader)
+            if space == "global" and self.fences is not None:
+                race[:] = False
+            race &= ~self._unchanged(event.site, space, addresses, values)
+        if race.any():
+            self._report("writes", "read", record, record.reader, record.read_site, space, event, word, race)
+        if reader.any():  # what warp and block read it no longer counts then
+            record.reader[word] = _NONE
+
+    def _knows_readers(self, record: Record, event: Event, word: np.ndarray, reader: np.ndarray) -> np.ndarray:
+        """Lanes that know of all reads of their word."""
+        blocks = record.reader_block[word]
+        lanes, time = event.who.thread - self.numbers.first_thread, record.read_at[word]
+        several = self.clocks.knows_warps(lanes, record.read_by[word], record.first_read_at[word])
+        one = self._knows(event, reader, np.where(reader > 0, blocks, 0), time)
+        own_warp = record.reader_warp[word] == event.who.warp
+        own_warp &= time < self.clocks.met[self.chunk.warp_of[lanes]]
+        return own_warp | ((blocks == event.who.block) & np.where(reader == _SEVERAL, several, one))
+
+    def _unchanged(self, site, space: str, addresses: Addresses, values) -> np.ndarray | bool:
+        """Lanes that write what is there already: harmless."""
+        if values is None:
+            return np.False_
+        view, index = addresses.index(self.chunk.access.views[space][site.dtype], site.item, site.offset)
+        same = view.take(index) == values[0]
+        for k in range(1, site.count):
+            same = same & (view[k:].take(index) == values[k])
+        return same
+
+    def _one_value(self, record: Record, space: str, event: Event, word, same_word, values) -> None:
+        """Lanes of one store share a word: a race unless they write the same."""
+        different = np.zeros(word.shape, bool)
+        for value in values:  # lanes that share a word of an aligned access share all its words
+            value = np.broadcast_to(value, word.shape)
+            winner = np.zeros(record.words, value.dtype)
+            winner[word] = value
+            different |= winner[word] != value
+        same_word &= different
+        if same_word.any():
+            self._report("writes", "writes", record, record.writer, None, space, event, word, same_word)
+
+    def _report(
+        self, does: str, did: str, record: Record, others, sites, space: str, event: Event, word, race, reason: str = ""
+    ) -> None:
+        place = int(np.argmax(race))
+        thread, other = int(event.who.thread[place]) - 1, int(others[word[place]]) - 1
+        at = int(word[place]) * self.word[space]
+        site = event.site
+        earlier = self.translation.sites[int(sites[word[place]])] if sites is not None else site
+        chunk = self.chunk
+        if space == "shared":
+            at -= (thread // self.threads - chunk.first_block) * chunk.shared_stride
+            what, name, index = of_shared(chunk, at, site.item)
+        else:
+            name, index = record.allocation.name, element(record.allocation, record.allocation.address + at, site.item)
+            what = f"byte {at} of array `{name}` (element {index})" if name else f"byte {at} of an array"
+        if not reason:
+            block = int(record.reader_block[word[place]]) - 1 if other < 0 else other // self.threads
+            own_block = space == "shared" or block == thread // self.threads
+            reason = _BARRIER if own_block else _NO_BARRIER
+            if own_block and other < 0 and earlier.where.line == site.where.line:
+                reason += _UPDATE
+        who = "other threads" if other < 0 else f"thread {_numbers(chunk.thread_index(other))}"
+        raise DataRace(
+            f"race: thread {_numbers(chunk.thread_index(thread))} {does} {what}, which {who} {did} "
+            f"at line {earlier.where.line}, and nothing orders the two",
+            reason=reason,
+            array=name,
+            index=index,
+            other_line=earlier.where.line,
+            other_thread=chunk.thread_index(other) if other >= 0 else None,
+            **chunk.where(site, thread - chunk.first_block * self.threads),
+        )
+
+
+_BARRIER = (
+    "Is a __syncthreads() missing between them (or a __syncwarp() within a warp)? "
+    "In Numba: cuda.syncthreads(), cuda.syncwarp()."
+)
+_UPDATE = " Do threads add to one element, `x += ...`? That needs an atomic."
+_NO_BARRIER = (
+    "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
+    "second kernel."
+)
+
+
+def _numbers(index) -> str:
+    block, thread = index
+    return f"{thread} of block {block}"

@@ -1,0 +1,114 @@
+"""Registers that nothing wrote: a fragment that was never filled and is multiplied, added to or stored all the same.
+
+PTX has no undefined values: where the source leaves a variable unset, some instruction reads a register before any has
+written it. Which registers that may happen to is known from the control flow; in most kernels there are none. Each of
+the others gets a flag, a register of its own, that says for every lane whether it holds a value: any instruction that
+writes the register sets it, a move passes it on. What is neither moved nor looked at here reads a zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warplab.simulator.ptx.program import Instruction, Operand, Register, Vector, Where
+from warplab.simulator.translate.basic_blocks import BARRIER, Block, destinations, sources
+
+if TYPE_CHECKING:
+    from warplab.simulator.translate.block_writer import BlockWriter
+
+_MOVES = frozenset(("mov", "argument"))
+_FILL = "The fragment was never filled: fill_fragment, or a load, before the first product."
+_STORE = "The fragment was never filled: fill_fragment, or a product, before it is stored."
+_LOAD = "The fragment was never loaded: load_matrix_sync before the product."
+_FILL_REGISTERS = "The fragment was never filled: set its registers to 0, or load them, before the first product."
+_LOAD_REGISTERS = "The fragment was never loaded: ldmatrix, or loads, before the product."
+
+
+@dataclass(frozen=True)
+class RegisterRead:
+    """What an instruction reads from registers, and why it may be that nothing wrote them."""
+
+    what: str
+    reason: str
+    where: Where
+
+
+def flag(register: str) -> str:
+    """The name of the register that tells whether `register` was written."""
+    return f"{register} written"
+
+
+def doubtful(blocks: list[Block], registers) -> frozenset[str]:
+    """Which of `registers` may be read before they are written, and those that such values are moved into; empty if
+    no instruction that is checked reads one. The blocks are told that flags live on where their registers do."""
+    instructions = [i for block in blocks for i in block.body]
+    found = blocks[0].live_in & frozenset(registers)
+    if not found:
+        return found
+    moves = [i for i in instructions if i.opcode in _MOVES]
+    before = None
+    while found != before:
+        before = found
+        found |= {d for i in moves if not found.isdisjoint(sources(i)) for d in destinations(i)}
+    for block in blocks:
+        if block.end == BARRIER and "red" in block.last.modifiers:  # the scheduler writes its result, and no flag
+            found -= set(_names(block.last.operands[0]))
+    if not any(found.intersection(_names(o)) for i in instructions for o, _, _ in _checked(i)):
+        return frozenset()
+    for block in blocks:
+        block.live_out |= {flag(name) for name in block.live_out & found}
+    return found
+
+
+def check(w: BlockWriter, i: Instruction) -> None:
+    """Write the test, made before `i` runs, that its operands were written."""
+    for operand, what, reason in _checked(i):
+        flags = [w.local(flag(name)).name for name in _names(operand) if name in w.translator.doubtful]
+        if flags:
+            read = w.object(RegisterRead(what, reason, i.where))
+            w.line(f"if m.access.checks is not None: m.access.checks.registers({read}, ({', '.join(flags)},), L)")
+
+
+def note(w: BlockWriter, i: Instruction) -> None:
+    """Write what becomes of the flags of the registers that `i` has written."""
+    for name, origins in _origins(i):
+        if name not in w.translator.doubtful:
+            continue
+        held, own = [o for o in origins if o in w.translator.doubtful], Register(flag(name))
+        if not origins or len(held) < len(origins):
+            w.define(own, w.constant(1, "b1"), "b1")
+        elif len(held) == 1:
+            origin = Register(flag(held[0]))
+            w.define(own, w.array(origin, "b1"), "b1", alias_of=origin)
+        else:
+            w.define(own, " | ".join(w.local(flag(o)).name for o in held), "b1")
+
+
+def _checked(i: Instruction) -> list[tuple[Operand, str, str]]:
+    """Operands that must hold a value: the operand, what it is, the likely cause if it holds none."""
+    name = ".".join((i.opcode, *i.modifiers[: 1 if i.opcode == "wmma" else 0]))
+    if name not in ("mma", "wmma.mma", "wmma.store"):
+        return []
+    if name == "wmma.store":
+        return [(i.operands[1], "the matrix that `wmma.store` stores", _STORE)]
+    fill, load = (_FILL, _LOAD) if i.opcode == "wmma" else (_FILL_REGISTERS, _LOAD_REGISTERS)
+    parts = ("factor A", load), ("factor B", load), ("sum C", fill)
+    return [(o, f"{part} of `{name}`", reason) for o, (part, reason) in zip(i.operands[1:4], parts, strict=False)]
+
+
+def _names(operand: Operand) -> list[str]:
+    items = operand.items if isinstance(operand, Vector) else (operand,)
+    return [item.name for item in items if isinstance(item, Register)]
+
+
+def _origins(i: Instruction) -> list[tuple[str, list[str]]]:
+    """For each register that `i` writes, the registers whose bits it moves there; none if it moves a constant or
+    computes. A part of a vector that was written makes the whole count as written."""
+    if i.opcode == "argument":
+        pairs = zip(i.operands[0].items, i.operands[1].items, strict=True)
+        return [(d.name, _names(source)) for d, source in pairs if isinstance(d, Register)]
+    moved = _names(i.operands[1]) if i.opcode == "mov" else []
+    if i.opcode == "mov" and isinstance(i.operands[1], Vector) and len(moved) < len(i.operands[1].items):
+        moved = []
+    return [(name, moved) for name in destinations(i)]

@@ -1,0 +1,174 @@
+"""What the threads of a block know of one another by synchronisation that is not for the whole block: mbarriers, flags
+with acquire and release, named barriers for some warps.
+
+Time is the number of such events so far. A thread knows, for each warp of its block, up to which time the accesses of
+that warp come before its own: `whole` holds for all lanes of the warp, the later `part` for the lanes in `mask`. (Lanes
+that arrive somewhere speak for the others of their warp only as far as a __syncwarp has joined them.) A place, such as
+an mbarrier, keeps what those who came by knew, and hands it to those who wait there. What is known about several lanes
+of one warp is put together; so a race may be missed, but none is made up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.simulator.count.counters import WARP_SIZE
+
+_JOIN = {"whole": np.maximum, "part": np.maximum, "mask": np.bitwise_or}
+_DTYPES = {"whole": np.int32, "part": np.int32, "mask": np.uint32}
+
+
+class _Knowledge:
+    """Rows of what is known about each warp of a block: arrays of shape (rows, warps)."""
+
+    def __init__(self, rows: int, warps: int) -> None:
+        self.arrays = {name: np.zeros((rows, warps), dtype) for name, dtype in _DTYPES.items()}
+
+    def join(self, rows: np.ndarray, more: dict[str, np.ndarray]) -> None:
+        for name, array in self.arrays.items():
+            array[rows] = _JOIN[name](array[rows], more[name])
+
+    def of(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: array[rows] for name, array in self.arrays.items()}
+
+    def together(self, rows: np.ndarray, starts: np.ndarray) -> dict[str, np.ndarray]:
+        """One row for each group of `rows`, which begin at `starts`."""
+        return {name: _JOIN[name].reduceat(array[rows], starts, axis=0) for name, array in self.arrays.items()}
+
+    def grow(self) -> None:
+        self.arrays = {name: np.concatenate((array, np.zeros_like(array))) for name, array in self.arrays.items()}
+
+
+class Clocks:
+    """For one chunk. `lanes` are lane numbers, `places` numbers of places (one a lane, or one for all)."""
+
+    def __init__(self, chunk) -> None:
+        self.chunk = chunk
+        self.warps = -(-chunk.threads // WARP_SIZE)
+        self.now = 0
+        self.column = chunk.warp_of - self.warps * chunk.block_of
+        self.known = _Knowledge(chunk.lanes, self.warps)
+        self.synced = np.zeros(chunk.warps, np.int32)  # when all lanes of a warp were last joined
+        self.met = np.zeros(chunk.warps, np.int32)  # when lanes of a warp last took part in a shuffle or the like
+        self.fenced, self.fenced_whole = np.zeros((2, chunk.lanes), np.int32)  # at a lane's latest fence
+        self.rows: dict[int, int] = {}  # place → row
+        self.coming, self.there = _Knowledge(16, self.warps), _Knowledge(16, self.warps)
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def release(self, places: np.ndarray, lanes: np.ndarray, *, later: bool = False, fenced: bool = False) -> None:
+        """The lanes leave what they know. `later`: it is there after `over`; `fenced`: up to their latest fence."""
+        chunk = self.chunk
+        stamp, whole = self.now + 1, self.synced[chunk.warp_of[lanes]]
+        if fenced:
+            stamp, whole = self.fenced[lanes], self.fenced_whole[lanes]
+            if not stamp.any():
+                return
+        places, stamp = np.broadcast_to(places, lanes.shape), np.broadcast_to(stamp, lanes.shape)
+        order = np.argsort(places, kind="stable")
+        places, lanes, stamp, whole = places[order], lanes[order], stamp[order], whole[order]
+        starts = _starts(places)
+        found = self.known.together(lanes, starts)
+        # Of its own warp each lane knows the present.
+        warp = chunk.warp_of[lanes]
+        first = np.union1d(starts, _starts(warp))
+        row, column = np.searchsorted(starts, first, side="right") - 1, self.column[lanes[first]]
+        mask = np.bitwise_or.reduceat(np.uint32(1) << chunk.lane_of[lanes], first)
+        all_lanes = mask == (np.uint64(1) << chunk.warp_sizes[warp[first]].astype(np.uint64)) - np.uint64(1)
+        whole = np.where(all_lanes, np.minimum.reduceat(stamp, first), np.minimum.reduceat(whole, first))
+        own = {"whole": whole, "part": np.maximum.reduceat(stamp, first), "mask": mask}
+        for name, array in found.items():
+            array[row, column] = _JOIN[name](array[row, column], own[name])
+        (self.coming if later else self.there).join(self._rows(places[starts]), found)
+        self.now += 1
+
+    def over(self, places: np.ndarray) -> None:
+        """What was left at these places is now there for those who wait."""
+        rows = self._rows(places)
+        self.there.join(rows, self.coming.of(rows))
+
+    def acquire(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        """The lanes learn what is there."""
+        places = np.broadcast_to(places, lanes.shape)
+        distinct = np.unique(places)
+        row_of = np.array([self.rows.get(place, -1) for place in distinct.tolist()])
+        rows = row_of[np.searchsorted(distinct, places)]
+        here = rows >= 0
+        if here.any():
+            self.known.join(lanes[here], self.there.of(rows[here]))
+
+    def fence(self, lanes: np.ndarray) -> None:
+        self.now += 1
+        self.fenced[lanes], self.fenced_whole[lanes] = self.now, self.synced[self.chunk.warp_of[lanes]]
+
+    def exchange(self, lanes: np.ndarray) -> None:
+        """A shuffle, vote or the like: lanes of one warp learn what the others know, and that they have read what they
+        read before, but not what they wrote. (Cooperative groups of more than a warp build on this.)"""
+        self.now += 1
+        self.met[self.chunk.warp_of[lanes]] = self.now
+        starts = _starts(self.chunk.warp_of[lanes])
+        lengths = np.diff(np.append(starts, lanes.shape[0]))
+        together = self.known.together(lanes, starts)
+        self.known.join(lanes, {name: np.repeat(array, lengths, axis=0) for name, array in together.items()})
+
+    def sync_warps(self, lanes: np.ndarray) -> None:
+        """A __syncwarp: and what they did, too."""
+        self.exchange(lanes)
+        self.sync_blocks(lanes)
+        # What all of them have fenced before, each can now publish for all.
+        starts = _starts(self.chunk.warp_of[lanes])
+        least = np.minimum.reduceat(self.fenced[lanes], starts)
+        least = np.repeat(least, np.diff(np.append(starts, lanes.shape[0])))
+        self.fenced_whole[lanes] = np.maximum(self.fenced_whole[lanes], least)
+
+    def sync_blocks(self, lanes: np.ndarray | None) -> None:
+        """A barrier of the whole block, which orders by itself. `lanes`: None for all."""
+        self.now += 1
+        self.synced[slice(None) if lanes is None else self.chunk.warp_of[lanes]] = self.now
+
+    # -- questions -------------------------------------------------------------------------------------------------
+
+    def knows(self, lanes: np.ndarray, others: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """For each lane: does what lane `others` of its block did at `time` come before what it does now?"""
+        arrays, column = self.known.arrays, self.column[others]
+        among = arrays["mask"][lanes, column] >> self.chunk.lane_of[others] & 1
+        return (arrays["whole"][lanes, column] > time) | ((arrays["part"][lanes, column] > time) & (among != 0))
+
+    def knows_warps(self, lanes: np.ndarray, warps: np.ndarray, time: np.ndarray) -> np.ndarray:
+        """For each lane: does what some lane of each of certain warps of its block read at `time` come before what it
+        does now? `warps`: their bits."""
+        arrays, own = self.known.arrays, self.chunk.warp_of[lanes]
+        latest = np.maximum(arrays["whole"][lanes], arrays["part"][lanes])
+        row, column = np.arange(lanes.shape[0]), self.column[lanes]
+        latest[row, column] = np.maximum(latest[row, column], np.maximum(self.synced[own], self.met[own]))
+        wanted = warps[:, None] >> np.arange(self.warps, dtype=np.uint32) & 1
+        return ((latest > time[:, None]) | (wanted == 0)).all(axis=1)
+
+    def _rows(self, places: np.ndarray) -> np.ndarray:
+        rows = [self.rows.setdefault(place, len(self.rows)) for place in places.tolist()]
+        while len(self.rows) > self.there.arrays["whole"].shape[0]:
+            self.there.grow()
+            self.coming.grow()
+        return np.array(rows)
+
+
+def _starts(values: np.ndarray) -> np.ndarray:
+    """Where runs of equal values begin."""
+    return np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
+
+
+def clocks_needed(instructions) -> bool:
+    """Can something order accesses of a block otherwise than a barrier of the whole block does?"""
+    fences = flags = False
+    for i in instructions:
+        modifiers = set(i.modifiers)
+        if i.opcode in ("bar", "barrier") and ("arrive" in modifiers or len(i.operands) > 1 + 2 * ("red" in modifiers)):
+            return True
+        if i.opcode == "mbarrier" or (i.opcode == "cp" and "mbarrier" in modifiers):
+            return True
+        fences |= i.opcode in ("membar", "fence")
+        if i.opcode in ("atom", "red", "ld", "st") and modifiers.isdisjoint(("global", "const", "param", "local")):
+            if not modifiers.isdisjoint(("acquire", "release", "acq_rel")):
+                return True
+            flags |= i.opcode in ("atom", "red") or not modifiers.isdisjoint(("volatile", "relaxed"))
+    return fences and flags

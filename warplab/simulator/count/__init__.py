@@ -1,0 +1,1 @@
+"""What Nsight Compute would count."""

@@ -1,0 +1,336 @@
+"""What a launch did, counted: `Counts` (the numbers), `LaunchProfile` (the numbers of one launch, by source line).
+
+Names follow Nsight Compute. Instructions are machine instructions as `machine` estimates them from PTX; memory
+requests, sectors and wavefronts are those that the hardware counts. docs/counters.md holds both to an H100's counters.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from warplab.simulator.count.warp_steps import StepTrace
+
+Place = tuple[str, int]  # file and line
+
+WARP_SIZE = 32
+SECTOR_BYTES = 32
+
+
+class Counter(NamedTuple):
+    """One row of the table of counters: field of `Counts`, label in reports, the Nsight Compute metric, meaning."""
+
+    name: str
+    label: str
+    ncu: str
+    description: str
+
+
+def _flops(letter: str) -> str:
+    """The metrics whose sum is the floating-point operations of one precision, the second and third shortened."""
+    return f"smsp__sass_thread_inst_executed_op_{letter}add_pred_on.sum + …_{letter}mul_… + 2 * …_{letter}fma_…"
+
+
+COUNTERS = (
+    Counter(
+        "warp_instructions",
+        "warp instructions",
+        "smsp__inst_executed.sum",
+        "machine instructions issued, once per warp; estimated from PTX",
+    ),
+    Counter(
+        "thread_instructions",
+        "thread instructions",
+        "smsp__thread_inst_executed.sum",
+        "the same, once per active thread",
+    ),
+    Counter(
+        "global_load_requests",
+        "global load requests",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+        "load instructions that a warp sent to the L1 cache",
+    ),
+    Counter(
+        "global_load_sectors",
+        "global load sectors",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "32-byte sectors that those requests touched",
+    ),
+    Counter(
+        "global_load_bytes",
+        "global load bytes",
+        "smsp__sass_data_bytes_mem_global_op_ld.sum",
+        # ncu's metric leaves out those of cp.async.
+        "bytes that the threads asked for, once where threads of a warp share an address; asynchronous copies too",
+    ),
+    Counter(
+        "global_store_requests",
+        "global store requests",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+        "store instructions that a warp sent to the L1 cache",
+    ),
+    Counter(
+        "global_store_sectors",
+        "global store sectors",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+        "32-byte sectors that those requests touched",
+    ),
+    Counter(
+        "global_store_bytes",
+        "global store bytes",
+        "smsp__sass_data_bytes_mem_global_op_st.sum",
+        "bytes that the threads wrote, likewise",
+    ),
+    Counter(
+        "shared_load_requests",
+        "shared load requests",
+        "smsp__inst_executed_op_shared_ld.sum",
+        "load instructions that a warp sent to shared memory",
+    ),
+    Counter(
+        "shared_load_wavefronts",
+        "shared load wavefronts",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+        "passes that serve them: one, or more where lanes need different words of one bank",
+    ),
+    Counter(
+        "shared_load_conflicts",
+        "shared load bank conflicts",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
+        "wavefronts beyond those that the width of the access needs",
+    ),
+    Counter(
+        "shared_store_requests",
+        "shared store requests",
+        "smsp__inst_executed_op_shared_st.sum",
+        "store instructions that a warp sent to shared memory",
+    ),
+    Counter(
+        "shared_store_wavefronts",
+        "shared store wavefronts",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+        "passes that serve them",
+    ),
+    Counter(
+        "shared_store_conflicts",
+        "shared store bank conflicts",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
+        "wavefronts beyond those that the width of the access needs",
+    ),
+    Counter(
+        "shared_copy_requests",
+        "shared copy requests",
+        "smsp__inst_executed_op_ldgsts.sum",
+        "copies of a warp from global to shared memory (cp.async, LDGSTS)",
+    ),
+    Counter(
+        "shared_copy_wavefronts",
+        "shared copy wavefronts",
+        "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
+        "passes that write what they bring",
+    ),
+    Counter(
+        "shared_copy_conflicts",
+        "shared copy bank conflicts",
+        "",
+        "wavefronts beyond those that the width of the copy needs",
+    ),
+    Counter(
+        "global_atomic_requests",
+        "global atomic requests",
+        "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum + l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
+        "atomic operations on global memory, once per warp",
+    ),
+    Counter(
+        "global_atomic_sectors",
+        "global atomic sectors",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum + l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+        "32-byte sectors that those touched; lanes with one address take turns",
+    ),
+    Counter(
+        "shared_atomic_requests",
+        "shared atomic requests",
+        "smsp__inst_executed_op_shared_atom.sum",
+        "atomic operations on shared memory, once per warp",
+    ),
+    Counter(
+        "shared_atomic_wavefronts",
+        "shared atomic wavefronts",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
+        "passes that serve them; lanes with one address take turns",
+    ),
+    Counter(
+        "shared_atomic_conflicts",
+        "shared atomic bank conflicts",
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",
+        "wavefronts beyond those that the width of the access needs",
+    ),
+    Counter("local_load_requests", "local load requests", "smsp__inst_executed_op_local_ld.sum", "by warp"),
+    Counter("local_store_requests", "local store requests", "smsp__inst_executed_op_local_st.sum", "by warp"),
+    Counter(
+        "branches",
+        "branches",
+        "smsp__sass_branch_targets.sum",
+        "conditional branches of the machine code, once per warp; an exit under a condition is none",
+    ),
+    Counter(
+        "divergent_branches",
+        "divergent branches",
+        "smsp__sass_branch_targets_threads_divergent.sum",
+        "branches at which the threads of one warp went two ways",
+    ),
+    Counter("barriers", "barriers", "", "block-wide barriers, once per warp"),
+    Counter(
+        "atomics",
+        "atomics",
+        "smsp__sass_inst_executed_op_global_atom.sum + smsp__inst_executed_op_global_red.sum + …_shared_atom.sum",
+        "atomic operations on global and shared memory, once per warp",
+    ),
+    Counter(
+        "tensor_operations",
+        "tensor operations",
+        "smsp__inst_executed_pipe_tensor.sum",
+        "machine instructions of the tensor cores, once per warp; one of PTX may take several",
+    ),
+    Counter("flops_f16", "FP16 operations", _flops("h"), "an FMA counts two, once per thread"),
+    Counter("flops_f32", "FP32 operations", _flops("f"), "an FMA counts two, once per thread"),
+    Counter("flops_f64", "FP64 operations", _flops("d"), "an FMA counts two, once per thread"),
+)
+
+
+@dataclass
+class Counts:
+    """Counters of a launch, a source line or a sum of them; plain integers, in the order of `COUNTERS`."""
+
+    warp_instructions: int = 0
+    thread_instructions: int = 0
+    global_load_requests: int = 0
+    global_load_sectors: int = 0
+    global_load_bytes: int = 0
+    global_store_requests: int = 0
+    global_store_sectors: int = 0
+    global_store_bytes: int = 0
+    shared_load_requests: int = 0
+    shared_load_wavefronts: int = 0
+    shared_load_conflicts: int = 0
+    shared_store_requests: int = 0
+    shared_store_wavefronts: int = 0
+    shared_store_conflicts: int = 0
+    shared_copy_requests: int = 0
+    shared_copy_wavefronts: int = 0
+    shared_copy_conflicts: int = 0
+    global_atomic_requests: int = 0
+    global_atomic_sectors: int = 0
+    shared_atomic_requests: int = 0
+    shared_atomic_wavefronts: int = 0
+    shared_atomic_conflicts: int = 0
+    local_load_requests: int = 0
+    local_store_requests: int = 0
+    branches: int = 0
+    divergent_branches: int = 0
+    barriers: int = 0
+    atomics: int = 0
+    tensor_operations: int = 0
+    flops_f16: int = 0
+    flops_f32: int = 0
+    flops_f64: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*map(operator.add, vars(self).values(), vars(other).values()))
+
+    def __radd__(self, other: int) -> Counts:
+        return self if other == 0 else NotImplemented
+
+    def as_dict(self) -> dict[str, int]:
+        return asdict(self)
+
+    @property
+    def warp_efficiency(self) -> float | None:
+        """Share of a warp's 32 lanes that were active, mean over instructions (0 to 1)."""
+        return _ratio(self.thread_instructions, WARP_SIZE * self.warp_instructions)
+
+    @property
+    def sectors_per_load_request(self) -> float | None:
+        return _ratio(self.global_load_sectors, self.global_load_requests)
+
+    @property
+    def sectors_per_store_request(self) -> float | None:
+        return _ratio(self.global_store_sectors, self.global_store_requests)
+
+    @property
+    def load_efficiency(self) -> float | None:
+        """Share of the loaded sectors' bytes that threads asked for (0 to 1)."""
+        return _ratio(self.global_load_bytes, SECTOR_BYTES * self.global_load_sectors)
+
+    @property
+    def store_efficiency(self) -> float | None:
+        return _ratio(self.global_store_bytes, SECTOR_BYTES * self.global_store_sectors)
+
+
+def _ratio(a: int, b: int) -> float | None:
+    return a / b if b else None
+
+
+@dataclass
+class Access:
+    """One memory instruction of the traced warps: which thread touched which address.
+
+    `block`, `thread`: linear block index and linear thread index in its block, one entry an active lane.
+    `address`: uint64 byte address of the lane's first byte; `width`: bytes a lane.
+    `array`: name of the allocation (None for unnamed), `array_start`: its first address.
+    """
+
+    op: str  # "load", "store" or "atomic"
+    space: str  # "global", "shared" or "local"
+    file: str
+    line: int
+    width: int
+    block: np.ndarray
+    thread: np.ndarray
+    address: np.ndarray
+    array: str | None
+    array_start: int
+
+
+@dataclass
+class LaunchProfile:
+    """One launch: its counters in total and by source line, a trace of what its first warps did.
+
+    `accesses`: their memory accesses, in order. `steps`: their instructions (`steps.StepTrace`), None if not traced.
+    `footprint`: distinct bytes touched, in whole 32-byte sectors, which must cross the DRAM at least once where no
+    cache holds them: "global_load_bytes", "global_store_bytes" and, if there are any, "global_atomic_bytes".
+    `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: matrix products of PTX by shape, type
+    of the sums and type of the factors, as "m16n8k16.f32.f16", once per warp (`fragments.flops` of one).
+    `lines` and the three `line_…` hold the same for each source line, by file and line number. Distinct bytes of lines
+    do not add up: several lines may touch the same ones.
+    `sampled`: (blocks run, blocks of the grid) where the counters are scaled from some blocks, None if all ran.
+    `static`: what the compiled kernel needs; "shared_bytes" of a block, dynamic too; `warplab.launch.resources` adds more.
+    `output`: what the kernel printed. `assemble`: how `warplab.launch.resources` compiles the kernel again, None if unknown.
+    `gpu_seconds` and `gpu_name` are set only where the launch ran on that GPU and was timed with events.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    counts: Counts = field(default_factory=Counts)
+    lines: dict[Place, Counts] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    accesses: list[Access] = field(default_factory=list)
+    steps: StepTrace | None = field(default=None, repr=False, compare=False)
+    footprint: dict[str, int] = field(default_factory=dict)
+    mix: dict[str, int] = field(default_factory=dict)
+    tensor_operations: dict[str, int] = field(default_factory=dict)
+    line_footprint: dict[Place, dict[str, int]] = field(default_factory=dict)
+    line_mix: dict[Place, dict[str, int]] = field(default_factory=dict)
+    line_tensor_operations: dict[Place, dict[str, int]] = field(default_factory=dict)
+    sampled: tuple[int, int] | None = None
+    static: dict[str, int | None] = field(default_factory=dict)
+    output: str = ""
+    assemble: Callable | None = field(default=None, repr=False, compare=False)
+    gpu_seconds: float | None = None
+    gpu_name: str | None = None

@@ -1,0 +1,235 @@
+"""Counting while a launch runs, per block and per memory site; summed into `Counts` by source line at the end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.simulator.count.counters import SECTOR_BYTES, Access, Counts, LaunchProfile, Place
+from warplab.simulator.count.warp_steps import StepTrace, traced_lanes
+from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.ptx.program import Where
+from warplab.simulator.run.lane_groups import KnownPasses
+from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH
+from warplab.simulator.translate.ptxas_model import exits
+from warplab.simulator.translate.translation import Translation
+
+
+class Counting:
+    """Counters of one launch. `trace_warps`: of how many first warps accesses and steps are kept, at most
+    `trace_events` of each."""
+
+    def __init__(self, translation: Translation, memory, trace_warps: int, trace_events: int) -> None:
+        self.translation, self.memory = translation, memory
+        blocks = len(translation.blocks)
+        self.block_threads = [0] * blocks
+        self.block_warps = [0] * blocks
+        self.divergent = [0] * blocks
+        # By site and space: requests, distinct addresses, sectors, wavefronts, wavefronts without conflicts.
+        self.accesses: dict[tuple[int, str], list[int]] = {}
+        self.tensor: dict[tuple[Where, str, int], int] = {}
+        self.touched: dict[Touched, np.ndarray] = {}
+        self.passes = KnownPasses()
+        self.trace: list[tuple] = []
+        self.trace_warps, self.trace_events = trace_warps, trace_events
+        self.steps = StepTrace(translation, trace_warps, trace_events) if trace_warps else None
+
+    def block(self, number: int, group) -> None:
+        self.block_threads[number] += group.count
+        self.block_warps[number] += group.warps
+
+    def access(self, site, space: str, addresses: Addresses, group) -> None:
+        row = self.accesses.get((site.index, space))
+        if row is None:
+            row = self.accesses[site.index, space] = [0, 0, 0, 0, 0]
+        if space == "global":
+            row[0] += group.warps
+            if site.op == "atomic":
+                row[2] += addresses.atomic_sectors(site.offset, group, site.summed)
+            else:
+                row[1] += addresses.distinct(group)
+                row[2] += addresses.sectors(site.offset, group)
+            self._touch(site, addresses)
+        elif space == "shared":
+            if site.counted_bytes:
+                row[0] += group.warps
+                wavefronts, needed = addresses.wavefronts(site.offset, site.counted_bytes, group, site.bank_op)
+                row[3] += wavefronts
+                row[4] += needed
+        else:
+            row[0] += group.warps
+        if self.trace_warps and group.chunk.first_block == 0 and len(self.trace) < self.trace_events:
+            self._trace(site, space, addresses, group)
+
+    def copy(self, site, reader, source: Addresses, target: Addresses, read: np.ndarray | None, group) -> None:
+        """The writing side of cp.async, `site`; `reader`: the site that reads, whose own accesses are counted already,
+        `read`: lanes that do, None for all."""
+        row = self.accesses.setdefault((site.index, "shared"), [0, 0, 0, 0, 0])
+        every = np.ones(group.count, bool) if read is None else read
+        words = [
+            np.broadcast_to(a.at(k).view(np.int64) >> 2, group.count)
+            for a, k in ((target, site.offset), (source, reader.offset))
+        ]
+        wavefronts, needed, more = group.copy_passes(*words, site.width // 4, every, site.past_l1)
+        if more:
+            self.accesses[reader.index, "global"][2] += more
+        row[0] += group.warps
+        row[3] += wavefronts
+        row[4] += needed
+
+    def matrix(self, where: Where, name: str, group, machine: int) -> None:
+        """A matrix product of each warp of the group; `name`: shape and types, `machine`: machine instructions."""
+        key = where, name, machine
+        self.tensor[key] = self.tensor.get(key, 0) + group.warps
+
+    def _touch(self, site, addresses: Addresses) -> None:
+        """Note the sectors for the footprint: a bitmap for each source line and allocation."""
+        low = addresses.low + site.offset
+        allocation = self.memory.find(low)
+        if allocation is None or addresses.high + site.offset + site.width > allocation.end:
+            return
+        key = site.op, site.where, allocation.address
+        bitmap = self.touched.get(key)
+        if bitmap is None:
+            bitmap = self.touched[key] = np.zeros(-(-allocation.nbytes // SECTOR_BYTES), bool)
+        sectors = None
+        if addresses.pattern is not None:
+            sectors = addresses.pattern.numbers_of_sectors(site.offset - allocation.address)
+        if sectors is None:
+            sectors = (addresses.at(site.offset).view(np.int64) - allocation.address) >> 5
+        bitmap[sectors] = True
+
+    def _trace(self, site, space: str, addresses: Addresses, group) -> None:
+        chunk = group.chunk
+        threads = chunk.threads
+        limit = traced_lanes(threads, self.trace_warps)
+        if group.lanes is None:
+            lanes = np.arange(min(limit, chunk.lanes))
+        else:
+            lanes = group.lanes[: np.searchsorted(group.lanes, limit)]
+        if not lanes.size:
+            return
+        first = Addresses(addresses.base[: lanes.size])  # or the one of all lanes
+        address = np.broadcast_to(first.at(site.offset), lanes.shape).copy()
+        start, name = 0, None
+        if space == "global":
+            allocation = self.memory.find(int(address[0]))
+            if allocation is not None:
+                start, name = allocation.address, allocation.name
+        elif space == "shared":
+            base, _ = chunk.own_memory(space, lanes)
+            address = address - base
+        where = site.where
+        self.trace.append(
+            Access(
+                site.op,
+                space,
+                where.file,
+                where.line,
+                site.width,
+                lanes // threads,
+                lanes % threads,
+                address,
+                name,
+                start,
+            )
+        )
+
+    # -- the result ----------------------------------------------------------------------------------------
+
+    def fill(self, profile: LaunchProfile) -> None:
+        """Write everything counted into a profile."""
+        lines: dict[tuple[str, int], Counts] = {}
+
+        def line(where) -> Counts:
+            return lines.setdefault((where.file, where.line), Counts())
+
+        translation = self.translation
+        heads = set(translation.predicated.values())
+        for number, block in enumerate(translation.blocks):
+            threads = self.block_threads[number]
+            # Under predicates, instructions are issued for all threads that come by.
+            issued = translation.predicated.get(number, number)
+            issued_threads, issued_warps = self.block_threads[issued], self.block_warps[issued]
+            if not issued_warps:
+                continue
+            for where, static in translation.static_counts[number].items():
+                counts = line(where)
+                counts.warp_instructions += issued_warps * static.instructions
+                counts.thread_instructions += issued_threads * static.instructions
+                counts.branches += issued_warps * static.branches
+                for precision, amount in static.flops.items():
+                    name = f"flops_{precision}"
+                    setattr(counts, name, getattr(counts, name) + threads * amount)
+                mix = profile.line_mix.setdefault((where.file, where.line), {})
+                for kind, amount in static.mix.items():
+                    if amount:
+                        mix[kind] = mix.get(kind, 0) + issued_warps * amount
+            if block.end == BRANCH and number not in heads and not exits(translation.blocks, block):
+                line(block.last.where).branches += issued_warps
+                line(block.last.where).divergent_branches += self.divergent[number]
+            elif block.end == BARRIER:
+                line(block.last.where).barriers += self.block_warps[number]
+        for (index, space), (requests, addresses, sectors, wavefronts, needed) in self.accesses.items():
+            site = self.translation.sites[index]
+            counts = line(site.where)
+            if site.op == "atomic":
+                counts.atomics += requests
+            if space == "const" or (space == "local" and site.op == "atomic"):
+                continue
+            amounts = {"requests": requests}
+            if space == "global":
+                amounts.update(sectors=sectors)
+                if site.op != "atomic":
+                    amounts.update(bytes=addresses * site.width)
+            elif space == "shared":
+                amounts.update(wavefronts=wavefronts, conflicts=wavefronts - needed)
+            for what, amount in amounts.items():
+                name = f"{space}_{site.counter}_{what}"
+                setattr(counts, name, getattr(counts, name) + amount)
+        for (where, name, machine), amount in self.tensor.items():
+            line(where).tensor_operations += machine * amount
+            products = profile.line_tensor_operations.setdefault((where.file, where.line), {})
+            products[name] = products.get(name, 0) + amount
+        profile.lines = dict(sorted(lines.items()))
+        profile.counts = sum(lines.values(), Counts())
+        profile.mix = summed(profile.line_mix)
+        profile.tensor_operations = summed(profile.line_tensor_operations)
+        profile.accesses, profile.steps = self.trace, self.steps
+        fill_footprint(profile, self.touched_sectors())
+
+    def touched_sectors(self) -> dict[Touched, int]:
+        """Distinct sectors touched so far, by kind of access, source line (None: all lines) and allocation."""
+        every: dict[tuple[str, int], np.ndarray] = {}
+        result: dict[Touched, int] = {}
+        for (op, where, address), bitmap in self.touched.items():
+            result[op, where, address] = int(np.count_nonzero(bitmap))
+            before = every.get((op, address))
+            every[op, address] = bitmap if before is None else before | bitmap
+        return result | {(op, None, address): int(np.count_nonzero(bitmap)) for (op, address), bitmap in every.items()}
+
+    def sectors_of(self, key: Touched) -> int:
+        """All sectors of an allocation that `touched_sectors` names."""
+        return next(bitmap.shape[0] for (*_, address), bitmap in self.touched.items() if address == key[2])
+
+
+# Kind of access, source line (None: all lines), address of the allocation.
+Touched = tuple[str, Where | None, int]
+
+
+def summed(lines: dict[Place, dict[str, int]]) -> dict[str, int]:
+    """Amounts by name, summed over the source lines."""
+    total: dict[str, int] = {}
+    for amounts in lines.values():
+        for name, amount in amounts.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def fill_footprint(profile: LaunchProfile, sectors: dict[Touched, int]) -> None:
+    """A profile's `footprint` and `line_footprint` from the sectors touched."""
+    profile.footprint = {"global_load_bytes": 0, "global_store_bytes": 0}
+    profile.line_footprint = {}
+    for (op, where, _), number in sectors.items():
+        name = f"global_{op}_bytes"
+        own = profile.footprint if where is None else profile.line_footprint.setdefault((where.file, where.line), {})
+        own[name] = own.get(name, 0) + SECTOR_BYTES * number

@@ -1,0 +1,119 @@
+"""Counters of a large launch from some of its blocks: which blocks run, and how their counters stand for all.
+
+The sample is made of runs of neighbouring blocks: the first ones, the last ones, and others drawn from equal parts of
+the grid between them. First and last blocks, which often differ at the edge of the data, count once; the counters of
+the others are scaled to the number of blocks between the ends. If those blocks do the same, the result is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from warplab.simulator.count.counters import Counts, LaunchProfile
+from warplab.simulator.count.launch_counting import Counting, Touched, fill_footprint, summed
+
+_RUNS = 8  # at least, where the sample has so many blocks
+_SEED = 1  # the same launch gets the same sample
+
+
+class Run(NamedTuple):
+    """Blocks `first` to `first + blocks - 1`, run together; `end`: they are the first or the last of the grid."""
+
+    first: int
+    blocks: int
+    end: bool
+
+
+def split(total: int, step: int, wanted: int | None = None) -> list[Run]:
+    """The runs of a grid of `total` blocks, each of at most `step`: all blocks, or a sample of about `wanted`.
+
+    All blocks run where a sample would hardly be less.
+    """
+    if wanted is None or wanted >= total:
+        return _whole(total, step)
+    length = max(1, min(step, wanted // _RUNS))
+    between = max(1, wanted // length - 2)  # runs between the ends
+    inner = total - 2 * length  # blocks between the ends
+    if inner < between * length:
+        return _whole(total, step)
+    rng = np.random.default_rng(_SEED)
+    runs = [Run(0, length, True)]
+    for number in range(between):
+        start = length + number * inner // between
+        room = (number + 1) * inner // between - number * inner // between - length
+        runs.append(Run(start + int(rng.integers(room + 1)), length, False))
+    return [*runs, Run(total - length, length, True)]
+
+
+def _whole(total: int, step: int) -> list[Run]:
+    return [Run(first, min(step, total - first), True) for first in range(0, total, step)]
+
+
+class Tally:
+    """The counters of a launch that runs as `runs` out of `total` blocks. `counting` makes an empty `Counting`."""
+
+    def __init__(self, counting: Callable[[], Counting], runs: list[Run], total: int) -> None:
+        self.runs, self.total = runs, total
+        self.ends, self.between = counting(), counting()
+        self.between.touched = self.ends.touched  # distinct memory is that of both together
+        # Sectors touched before the runs of these numbers: the second half of those between the ends starts and ends.
+        self.touched: dict[int, dict[Touched, int]] = {len(runs) // 2: {}, len(runs) - 1: {}}
+
+    def of(self, number: int) -> Counting:
+        """What counts run number `number`, which comes next."""
+        if number in self.touched and len(self.runs) > 2 and not self.runs[1].end:
+            self.touched[number] = self.ends.touched_sectors()
+        return self.ends if self.runs[number].end else self.between
+
+    def fill(self, profile: LaunchProfile) -> None:
+        """Write everything counted into a profile, scaled to the whole launch."""
+        self.ends.fill(profile)
+        ran = sum(run.blocks for run in self.runs)
+        if ran == self.total:
+            return
+        profile.sampled = ran, self.total
+        ran_between = sum(run.blocks for run in self.runs if not run.end)
+        between = LaunchProfile(profile.kernel, profile.grid, profile.block)
+        self.between.fill(between)
+        _add_scaled(profile, between, self.total - (ran - ran_between), ran_between)
+        fill_footprint(profile, self._all_sectors(ran))
+
+    def _all_sectors(self, ran: int) -> dict[Touched, int]:
+        """Sectors that the whole launch would touch, if its blocks touch new ones as those of the second half do.
+
+        That is exact where each block has its own memory and where all share the same.
+        """
+        (start, before), (stop, after) = self.touched.items()
+        blocks = sum(run.blocks for run in self.runs[start:stop])
+        result = {}
+        for key, sectors in self.ends.touched_sectors().items():
+            new = after.get(key, 0) - before.get(key, 0)
+            more = _scaled(new, self.total - ran, blocks)
+            result[key] = min(sectors + more, self.ends.sectors_of(key))
+        return result
+
+
+def _scaled(n: int, blocks: int, run: int) -> int:
+    return (n * blocks + run // 2) // run
+
+
+def _add_scaled(profile: LaunchProfile, sampled: LaunchProfile, blocks: int, run: int) -> None:
+    """Add to `profile` the counters of `sampled`, in which `run` blocks stand for `blocks`."""
+    for where, counts in sampled.lines.items():
+        more = Counts(**{name: _scaled(n, blocks, run) for name, n in counts.as_dict().items()})
+        profile.lines[where] = profile.lines.get(where, Counts()) + more
+    profile.lines = dict(sorted(profile.lines.items()))
+    profile.counts = sum(profile.lines.values(), Counts())
+    for ours, theirs in (
+        (profile.line_mix, sampled.line_mix),
+        (profile.line_tensor_operations, sampled.line_tensor_operations),
+    ):
+        for place, amounts in theirs.items():
+            own = ours.setdefault(place, {})
+            for name, n in amounts.items():
+                own[name] = own.get(name, 0) + _scaled(n, blocks, run)
+    profile.mix = summed(profile.line_mix)
+    profile.tensor_operations = summed(profile.line_tensor_operations)

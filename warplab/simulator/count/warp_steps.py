@@ -1,0 +1,168 @@
+"""Which lanes of a warp ran which source lines, one after the other: what a timeline is drawn from.
+
+While a launch runs, only the groups of lanes that run a block of code are noted (`StepTrace.note`). They become steps
+of a warp, source line by source line, when somebody asks (`StepTrace.of`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.ptx.program import Where
+from warplab.simulator.translate.translation import Translation
+
+
+class Step(NamedTuple):
+    """Machine instructions of one source line that lanes of a warp ran one after the other.
+
+    `block`, `warp`: linear block index, warp of that block. Sets of lanes are bit masks, bit k for lane k.
+    `active`: lanes that did it. `issued`: lanes to which the instructions were issued; under a predicate, in place of a
+    branch, these are more than the active ones. `waiting`: lanes that waited at a barrier or a warp-wide instruction
+    meanwhile. `ended`: lanes that had ended or never were (a last warp may have fewer than 32).
+    `instructions`: machine instructions, as `machine` estimates them. `code`: number of the block of code, which
+    falls where the warp jumps back. `time`: instructions that the launch's first blocks had passed before this block
+    of code; the warps that ran it together have the same.
+    """
+
+    block: int
+    warp: int
+    file: str
+    line: int
+    active: int
+    issued: int
+    waiting: int
+    ended: int
+    instructions: int
+    code: int
+    time: int
+
+
+class _Event(NamedTuple):
+    """A block of code that a group ran. The traced lanes in the group and those that wait; None: all, none.
+
+    `alive`: for each traced warp the lanes that have not ended, None: all.
+    """
+
+    time: int
+    code: int
+    lanes: np.ndarray | None
+    waiting: np.ndarray | None
+    alive: np.ndarray | None
+
+
+def traced_lanes(threads: int, warps: int) -> int:
+    """How many lanes of a launch with blocks of `threads` threads hold its first `warps` warps, whole blocks of small
+    ones."""
+    lanes = warps * WARP_SIZE
+    return lanes if threads >= lanes else -(-lanes // threads) * threads
+
+
+class StepTrace:
+    """The first `warps` warps of a launch: at most `most` blocks of code that they run.
+
+    `scheduling`: the launch's policy. `complete`: nothing was left out.
+    """
+
+    def __init__(self, translation: Translation, warps: int, most: int) -> None:
+        self.translation, self.warps, self.most = translation, warps, most
+        self.scheduling = ""
+        self.complete = True
+        self._events: list[_Event] = []
+
+    def start(self, chunk, scheduling: str) -> None:
+        """The launch's first chunk is about to run."""
+        self.scheduling = scheduling
+        self.threads = chunk.threads
+        self.lanes = min(traced_lanes(chunk.threads, self.warps), chunk.lanes)
+        self._warp_of, self._lane_of = chunk.warp_of[: self.lanes], chunk.lane_of[: self.lanes]
+        self._sizes = chunk.warp_sizes[: int(self._warp_of[-1]) + 1]
+
+    def note(self, scheduler, code: int, group, time: int) -> None:
+        """`group` is about to run block of code `code`."""
+        if len(self._events) >= self.most:
+            self.complete = False
+            return
+        if group.lanes is None:
+            self._events.append(_Event(time, code, None, None, None))
+            return
+        lanes = self._traced(group.lanes)
+        if lanes.size:
+            waiting = [self._traced(w) for w in scheduler.waiting()]
+            alive = scheduler.alive[: self._sizes.shape[0]].copy()
+            self._events.append(_Event(time, code, lanes, np.concatenate(waiting) if waiting else None, alive))
+
+    def _traced(self, lanes: np.ndarray) -> np.ndarray:
+        return lanes[: np.searchsorted(lanes, self.lanes)].copy()
+
+    # -- the steps -------------------------------------------------------------------------------------------------
+
+    @property
+    def traced(self) -> list[tuple[int, int]]:
+        """(block, warp) of the traced warps."""
+        if not self._events:
+            return []
+        per_block = -(-self.threads // WARP_SIZE)
+        return [divmod(number, per_block) for number in range(self._sizes.shape[0])]
+
+    def of(self, block: int = 0, warp: int = 0) -> list[Step]:
+        """The steps of a warp, in the order in which it took them. Raises ValueError if it was not traced."""
+        return [step for (step,) in self.together(block, [warp])]
+
+    def together(self, block: int, warps: Sequence[int]) -> list[tuple[Step, ...]]:
+        """Steps of several warps of a block, in order, each as one `Step` a warp; `active` is 0 where a warp took no
+        part. Raises ValueError if one was not traced.
+        """
+        traced = self.traced
+        for warp in warps:
+            if (block, warp) not in traced:
+                known = ", ".join(f"({b}, {w})" for b, w in traced) or "none"
+                raise ValueError(f"warp {warp} of block {block} was not traced; traced (block, warp): {known}")
+        numbers = [traced.index((block, warp)) for warp in warps]
+        latest: list[dict[int, int]] = [{} for _ in warps]  # block of code → lanes that ran it last
+        result = []
+        for event in self._events:
+            lanes = [self._lanes_of(event, number, seen) for number, seen in zip(numbers, latest, strict=True)]
+            if any(active for active, *_ in lanes):
+                result += [
+                    tuple(
+                        Step(block, warp, where.file, where.line, *masks, amount, event.code, event.time)
+                        for warp, masks in zip(warps, lanes, strict=True)
+                    )
+                    for where, amount in _lines(self.translation, event.code)
+                ]
+        return result
+
+    def _lanes_of(self, event: _Event, number: int, latest: dict[int, int]) -> tuple[int, int, int, int]:
+        """Of traced warp `number`: lanes active, issued to, waiting and ended. `latest` is kept up to date."""
+        every = (1 << int(self._sizes[number])) - 1
+        active = every if event.lanes is None else self._mask(event.lanes, number)
+        issued = 0
+        if active:
+            latest[event.code] = active
+            head = self.translation.predicated.get(event.code, event.code)  # the block with the condition
+            issued = active | latest.get(head, 0)
+        waiting = 0 if event.waiting is None else self._mask(event.waiting, number)
+        alive = every if event.alive is None else int(event.alive[number])
+        return active, issued, waiting, ~alive & 0xFFFFFFFF
+
+    def _mask(self, lanes: np.ndarray, number: int) -> int:
+        own = self._lane_of[lanes[self._warp_of[lanes] == number]]
+        return int(np.bitwise_or.reduce(np.uint32(1) << own)) if own.size else 0
+
+
+@functools.lru_cache(maxsize=1024)
+def _lines(translation: Translation, code: int) -> list[tuple[Where, int]]:
+    """The source lines of a block of code in their order, each with its machine instructions."""
+    runs: list[tuple[Where, int]] = []
+    for instruction in translation.blocks[code].counted:
+        amount = translation.amounts[id(instruction)]
+        if amount and runs and runs[-1][0] == instruction.where:
+            runs[-1] = instruction.where, runs[-1][1] + amount
+        elif amount:
+            runs.append((instruction.where, amount))
+    return runs

@@ -1,0 +1,1 @@
+"""Device memory and how lanes access it."""

@@ -1,0 +1,60 @@
+"""Where in an array an address lies, for messages: the element, and the name that the source has for shared memory."""
+
+from __future__ import annotations
+
+import re
+
+from warplab.simulator.memory.device_memory import Allocation
+
+
+def element(allocation: Allocation, address: int, item: int) -> int:
+    """Number of the element at `address`, from the start of the array that the kernel was given; negative before it.
+
+    `item`: bytes of an element where the allocation does not know: those of the access, of one component of a vector.
+    """
+    return (address - allocation.address - allocation.origin) // (allocation.item or item)
+
+
+def shared_element(chunk, offset: int, item: int) -> tuple[str | None, int | None]:
+    """The shared array around or before byte `offset` of a block's shared memory, and the element; None if unnamed.
+
+    Before all of them it is the first one, with a negative element.
+    """
+    entry, starts = chunk.entry, dict(chunk.translation.shared_offsets)
+    starts.update((variable.name, chunk.static_shared_bytes) for variable in entry.shared_variables(dynamic=True))
+    if not starts:
+        return None, None
+    places = sorted((start, symbol) for symbol, start in starts.items())
+    start, symbol = max((place for place in places if place[0] <= offset), default=places[0])
+    name = entry.source_names.get(symbol) or source_name(symbol)
+    return name, None if name is None else (offset - start) // item
+
+
+def source_name(symbol: str) -> str | None:
+    """What C++ calls a variable: `s` for `_ZZ6kernelE1s`; None for a symbol that the source has no name for."""
+    symbol = symbol.partition("@")[0]  # of an inlined function
+    if not symbol.startswith("_Z"):
+        return None if symbol.startswith("_cudapy") else symbol
+    for found in reversed(list(re.finditer(r"E(\d+)", symbol))):
+        length, rest = int(found[1]), symbol[found.end() :]
+        if len(rest) >= length and re.fullmatch(r"(_\d+)?", rest[length:]):
+            return rest[:length]
+    return None
+
+
+def of_shared(chunk, offset: int, item: int) -> tuple[str, str | None, int | None]:
+    """Byte `offset` of shared memory in words, its array and element."""
+    name, index = shared_element(chunk, offset, item)
+    what = f"byte {offset} of shared memory"
+    return what + (f" (element {index} of `{name}`)" if name is not None else ""), name, index
+
+
+def of_array(allocation: Allocation, address: int, item: int) -> tuple[str, int]:
+    """Byte of an allocation in words, and the element."""
+    index = element(allocation, address, item)
+    return f"byte {address - allocation.address} of {described(allocation)}, element {index},", index
+
+
+def described(allocation: Allocation) -> str:
+    name = f"array `{allocation.name}`" if allocation.name else "an array"
+    return f"{name} ({allocation.nbytes:,} bytes)"

@@ -1,0 +1,40 @@
+"""malloc, free, new and delete in kernels: every thread's block of memory is an allocation of its own, so that checks
+know its bounds and that it was freed. What is not freed stays for later kernels, as on a GPU.
+"""
+
+from __future__ import annotations
+
+from warplab.simulator.memory.device_memory import Allocation, DeviceMemory
+
+HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize, as CUDA sets it
+_ALIGNMENT = 16
+_GAP = 512  # unallocated bytes behind each block; less than behind arrays, as there may be many
+
+
+class Heap:
+    """The heap of one device."""
+
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory = memory
+        self.blocks: dict[int, Allocation] = {}
+        self.used_bytes = 0
+
+    def allocate(self, nbytes: int, name: str) -> int:
+        """Address of `nbytes` new bytes, 0 where the heap has no room for them."""
+        room = _room(nbytes)
+        if self.used_bytes + room > HEAP_BYTES:
+            return 0
+        address = self.memory.allocate(nbytes, name, _GAP)
+        self.used_bytes += room
+        block = self.blocks[address] = self.memory.find(address)
+        block.of_heap = True
+        return address
+
+    def free(self, address: int) -> None:
+        """Give back a block. KeyError for an address at which none begins."""
+        self.used_bytes -= _room(self.blocks.pop(address).nbytes)
+        self.memory.free(address)
+
+
+def _room(nbytes: int) -> int:
+    return max(1, -(-nbytes // _ALIGNMENT)) * _ALIGNMENT

@@ -1,0 +1,269 @@
+"""Loads and stores of a group of lanes: the gather or scatter itself, and before it the checks and the counting."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.simulator.memory.address_patterns import FEWEST, Pattern
+from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
+
+_FULL = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
+
+
+class Addresses:
+    """The base addresses of one value, for the lanes of a group. What is found out about them serves all accesses
+    of the block that use the same base with another offset."""
+
+    __slots__ = (
+        "_bits",
+        "_distinct",
+        "_high",
+        "_indices",
+        "_low",
+        "_ordered",
+        "_pattern",
+        "_relative",
+        "_sectors",
+        "_warps",
+        "_wavefronts",
+        "base",
+    )
+
+    def __init__(self, base: np.ndarray, warps: int = 0) -> None:
+        """`base`: uint64, one a lane or one for all. `warps`: so many full warps are the lanes, if a pattern in them is
+        of use."""
+        self.base = base
+        self._warps = warps if base.shape[0] > 1 and warps >= FEWEST else 0
+        self._pattern: Pattern | None = None
+        self._low = self._high = self._bits = self._relative = self._ordered = self._distinct = None
+        self._indices: dict[int, np.ndarray] = {}
+        self._sectors: dict[int, int] = {}
+        self._wavefronts: dict[tuple[int, int, str], tuple[int, int] | None] = {}
+
+    @property
+    def pattern(self) -> Pattern | None:
+        """What all warps have alike."""
+        if self._warps:
+            self._pattern, self._warps = Pattern.of(self.base, self._warps), 0
+        return self._pattern
+
+    def like(self, base: np.ndarray) -> Addresses:
+        """Other addresses of the same lanes."""
+        return Addresses(base, self._warps or (0 if self._pattern is None else self._pattern.first.shape[0]))
+
+    @property
+    def low(self) -> int:
+        if self._low is None:
+            if self.base.shape[0] == 1:
+                self._low = int(self.base[0])
+            else:
+                self._low = int(self.base.min()) if self.pattern is None else self.pattern.low
+        return self._low
+
+    @property
+    def high(self) -> int:
+        if self._high is None:
+            if self.base.shape[0] == 1:
+                self._high = int(self.base[0])
+            else:
+                self._high = int(self.base.max()) if self.pattern is None else self.pattern.high
+        return self._high
+
+    @property
+    def bits(self) -> int:
+        """Bits that are set in any of the addresses, up to the lowest one; what stands above it says nothing."""
+        if self._bits is None:
+            if self.base.shape[0] == 1:
+                self._bits = int(self.base[0])
+            else:
+                self._bits = int(np.bitwise_or.reduce(self.base)) if self.pattern is None else self.pattern.bits
+        return self._bits
+
+    def relative(self, start: np.ndarray) -> tuple[int, int]:
+        """Lowest and highest distance from the lanes' own start addresses."""
+        if self._relative is None:
+            distance = (self.base - start).view(np.int64)
+            self._relative = int(distance.min()), int(distance.max())
+        return self._relative
+
+    def at(self, offset: int) -> np.ndarray:
+        """The addresses of an access, uint64."""
+        return self.base + (offset & 0xFFFFFFFFFFFFFFFF) if offset else self.base
+
+    def index(self, view: np.ndarray, item: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
+        """A view and the element numbers in it at which the accesses at `offset` are found."""
+        if self.bits & (item - 1) or offset & (item - 1) or self.high >> 63:  # a base before the memory
+            return view, ((self.at(offset) & np.uint64(ORIGIN - 1)) // item).view(np.int64)
+        indices = self.items(item)
+        if offset >= 0:
+            return view[offset // item :], indices
+        return view, indices + offset // item
+
+    def items(self, item: int) -> np.ndarray:
+        """Numbers of the elements of `item` bytes that the base addresses are at the start of, from the memory's start.
+
+        For aligned addresses. Those in shared and local memory are below ORIGIN as they are.
+        """
+        indices = self._indices.get(item)
+        if indices is None:
+            shift = item.bit_length() - 1
+            if self.base.shape[0] == 1:
+                indices = np.array([(self.low & (ORIGIN - 1)) >> shift])
+            elif self.pattern is not None:
+                indices = self.pattern.items(shift)
+            else:
+                indices = (self.base.view(np.int64) & (ORIGIN - 1)) >> shift
+            self._indices[item] = indices
+        return indices
+
+    def _in_order(self, group) -> np.ndarray:
+        """Distances from a sector's start, sorted within each warp."""
+        if self._ordered is None:
+            self._ordered = group.ordered(self.base.view(np.int64) - (self.low & ~31))
+        return self._ordered
+
+    def distinct(self, group) -> int:
+        """Distinct addresses in each warp, summed over warps."""
+        if self._distinct is None:
+            if self.base.shape[0] == 1:
+                self._distinct = group.warps
+            else:
+                self._distinct = self.pattern.distinct() if self.pattern else group.distinct(self._in_order(group))
+        return self._distinct
+
+    def sectors(self, offset: int, group) -> int:
+        """Distinct 32-byte sectors, summed over warps, of accesses that do not cross a sector."""
+        phase = offset & 31
+        if phase not in self._sectors:
+            if self.base.shape[0] == 1:
+                self._sectors[phase] = group.warps
+            elif self.pattern is not None:
+                self._sectors[phase] = self.pattern.sectors(phase)
+            else:
+                self._sectors[phase] = group.distinct((self._in_order(group) + phase) >> 5)
+        return self._sectors[phase]
+
+    def atomic_sectors(self, offset: int, group, together: bool) -> int:
+        """Like `sectors`, for atomic operations. `together`: lanes that add to one address do so by one of them."""
+        if self.base.shape[0] == 1:
+            return group.warps if together else group.count
+        return group.atomic_sectors(self.at(offset).view(np.int64))
+
+    def wavefronts(self, offset: int, width: int, group, op: str) -> tuple[int, int]:
+        """Passes through shared memory's banks, summed over warps, and how many would do without conflicts.
+
+        Moving all lanes by whole words changes nothing.
+        """
+        key = (offset & 3, width, op)
+        if key not in self._wavefronts and self.pattern is not None:
+            self._wavefronts[key] = self.pattern.wavefronts(offset & 3, width, op)
+        if self._wavefronts.get(key) is None:
+            words = self.at(offset & 3).view(np.int64) >> 2
+            self._wavefronts[key] = group.bank_passes(words, -(-width // 4), op)
+        return self._wavefronts[key]
+
+
+class Accessor:
+    """Memory as the lanes of one chunk see it. `checks` and `counting` are None where they are switched off."""
+
+    def __init__(self, memory, shared_bytes: int, local_bytes: int, chunk, checks, counting) -> None:
+        self.memory, self.chunk, self.checks, self.counting = memory, chunk, checks, counting
+        self.shared = _Arrays(chunk.blocks * shared_bytes)
+        self.local = _Arrays(chunk.lanes * local_bytes)
+        self.views = {"global": memory.views, "const": memory.views, "shared": self.shared.views}
+        self.views["local"] = self.local.views
+
+    def free(self) -> None:
+        """Give back shared and local memory."""
+        for arrays in (self.shared, self.local):
+            arrays.views.clear()
+            arrays.forget()
+
+    def clear_shared(self, offset: int, nbytes: int) -> None:
+        """Bytes of each block's shared memory are zero from the start."""
+        for block in range(self.chunk.blocks):
+            start = block * self.chunk.shared_stride + offset
+            self.shared.written[1][start : start + nbytes] = _FULL[1]
+
+    def load(self, site, addresses: Addresses, lanes) -> np.ndarray:
+        """Value of each lane, dtype `site.dtype`; a single entry if all lanes read one address."""
+        view, index = self._reach(site, addresses, lanes)
+        return view.take(index)
+
+    def load_vector(self, site, addresses: Addresses, lanes) -> list[np.ndarray]:
+        view, index = self._reach(site, addresses, lanes)
+        return [view[k:].take(index) for k in range(site.count)]
+
+    def store(self, site, addresses: Addresses, value: np.ndarray, lanes) -> None:
+        """Write each lane's value; where lanes share an address the last lane's stays."""
+        self.store_vector(site, addresses, (value,), lanes)
+
+    def store_vector(self, site, addresses: Addresses, values, lanes) -> None:
+        view, index = self._reach(site, addresses, lanes, values)
+        for k, value in enumerate(values):
+            view[k:][index] = value if value.shape[0] == 1 or index.shape[0] > 1 else value[-1:]
+
+    def _reach(self, site, addresses: Addresses, lanes, values=None) -> tuple[np.ndarray, np.ndarray]:
+        """Check and count an access (a store of `values`): the view it goes to, and the lanes' elements in it."""
+        space = site.space
+        if space == "generic":
+            space, addresses = self._resolve(addresses, site)
+        if self.checks is not None:
+            if values is None:
+                self.checks.load(site, space, addresses, lanes)
+            else:
+                self.checks.store(site, space, addresses, lanes, values)
+        if self.counting is not None:
+            self.counting.access(site, space, addresses, self.chunk.group)
+        return addresses.index(self.views[space][site.dtype], site.item, site.offset)
+
+    def _resolve(self, addresses: Addresses, site) -> tuple[str, Addresses]:
+        """The space that generic addresses lie in."""
+        if addresses.high < WINDOW_SHARED or addresses.low >= 2 * WINDOW_LOCAL:
+            return "global", addresses
+        for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
+            if window <= addresses.low and addresses.high < 2 * window:
+                return space, addresses.like(addresses.base - np.uint64(window))
+        from warplab.simulator.errors import UnsupportedInstruction
+
+        raise UnsupportedInstruction(f"one access to several memory spaces at once: `{site.text}`")
+
+
+class _Arrays:
+    """Shared or local memory of a chunk, as views of each dtype, and a record of written bytes."""
+
+    def __init__(self, nbytes: int) -> None:
+        nbytes = -(-nbytes // 16) * 16
+        data = np.zeros(nbytes, np.uint8)
+        self.nbytes = nbytes
+        kinds = ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "V16")
+        self.views = {kind: data.view(kind) for kind in kinds}
+        self._written = None
+        self.complete = False
+
+    def forget(self) -> None:
+        """Drop the record of written bytes."""
+        self._written = None
+
+    @property
+    def written(self) -> dict[int, np.ndarray]:
+        if self._written is None:
+            shadow = np.zeros(self.nbytes, np.uint8)
+            self._written = {width: shadow.view(f"u{width}") for width in (1, 2, 4, 8)}
+        return self._written
+
+
+def written(record: dict[int, np.ndarray], addresses: Addresses, site) -> np.ndarray:
+    """For each lane: were all bytes of its access written?"""
+    view, index = addresses.index(record[site.item], site.item, site.offset)
+    full = _FULL[site.item]
+    result = view.take(index) == full
+    for k in range(1, site.count):
+        result &= view[k:].take(index) == full
+    return result
+
+
+def mark_written(record: dict[int, np.ndarray], addresses: Addresses, site) -> None:
+    view, index = addresses.index(record[site.item], site.item, site.offset)
+    for k in range(site.count):
+        view[k:][index] = _FULL[site.item]

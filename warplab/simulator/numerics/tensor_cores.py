@@ -1,0 +1,188 @@
+"""D = A·B + C as tensor cores compute it, bit for bit as an H100 does, for the matrices of many warps at once.
+
+Real tensor cores do not round as a chain of FMAs would. For f16, bf16 and tf32 the H100 multiplies exactly, aligns the
+k products and C to the largest exponent among them, cuts each off 25 bits below it, adds, and cuts the sum off to f32
+(or rounds it to f16). The scheme is that of Xie, Wang, Yang and Yang, "MMA-Sim: Bit-Accurate Reference Model of Tensor
+Cores and Matrix Cores" (arXiv 2511.10909), whose figures for other GPUs differ: 24 bits and steps of 8 products on an
+A100, 23 bits and steps of 4 on a V100. So the last bits of a result differ between generations, and between a GPU and
+NumPy.
+
+Measured on an H100 (2026-11-21; tests/simulator/run/recorded/matrix_h100.npz holds a sample): 25 bits, one step for all of k. What
+the H100 has no mma.sync for, its compiler makes from other instructions, and so do the rules here:
+
+    e4m3, e5m2  converted to f16, multiplied in two steps (elements 0 and 1 of each four, then 2 and 3), C added last
+    wmma tf32   two steps of k = 4
+    f64         a chain of FMAs from C, k ascending
+    f16 m8n8k4  FMAs in f32
+    s8, u8      exact; the sum wraps, or is clamped with .satfinite
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warplab.simulator.numerics import fma_f32, fma_f64
+
+FRACTION_BITS = 25  # kept of each addend, below the largest exponent
+_WARPS_AT_A_TIME = 128  # so that a step's arrays stay in the processor's cache
+_NAN = {"f16": np.uint16(0x7FFF), "f32": np.uint32(0x7FFFFFFF)}
+_LEAST = {  # the exponent of subnormal numbers; 8-bit factors are f16 by then
+    **dict.fromkeys(("bf16", "tf32", "f32"), 2.0**-126),
+    **dict.fromkeys(("f16", "e5m2", "e4m3"), 2.0**-14),
+}
+
+
+def _e4m3_values() -> np.ndarray:
+    bits = np.arange(256)
+    exponent, fraction = bits >> 3 & 15, bits & 7
+    size = np.where(exponent == 0, fraction * 2.0**-9, (8 + fraction) * 2.0 ** (exponent - 10.0))
+    size[[0x7F, 0xFF]] = np.nan
+    return np.where(bits & 0x80, -size, size)
+
+
+_E4M3 = _e4m3_values()
+
+
+def decode(bits: np.ndarray, kind: str) -> np.ndarray:
+    """Values, as float64, of elements of PTX type `kind` given as unsigned integers of its width."""
+    if kind == "f16":
+        return bits.view(np.float16).astype(np.float64)
+    if kind == "bf16":
+        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    if kind == "tf32":  # the low 13 bits of an f32 do not count
+        return (bits & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+    if kind == "f32":
+        return bits.view(np.float32).astype(np.float64)
+    if kind == "f64":
+        return bits.view(np.float64)
+    if kind == "e5m2":
+        return (bits.astype(np.uint16) << np.uint16(8)).view(np.float16).astype(np.float64)
+    if kind == "e4m3":
+        return _E4M3[bits]
+    return bits.view({"s8": np.int8, "u8": np.uint8, "s32": np.int32}[kind]).astype(np.float64)
+
+
+def encode(values: np.ndarray, kind: str) -> np.ndarray:
+    """Bits of float64 values rounded to nearest in `kind`; NaN as tensor cores write it."""
+    if kind == "f64":
+        return values.view(np.uint64)
+    values = values.astype({"f16": np.float16, "f32": np.float32}[kind])
+    bits = values.view(f"u{values.itemsize}")
+    return np.where(np.isnan(values), _NAN[kind], bits)
+
+
+def cut_to_f32(values: np.ndarray) -> np.ndarray:
+    """float64 values rounded toward zero to f32, as float64; what is 2**128 and more becomes infinite."""
+    size = np.abs(values)
+    nearest = size.astype(np.float32)
+    down = np.nextafter(nearest, np.float32(0))
+    cut = np.where((nearest.astype(np.float64) > size) & (size < 2.0**128), down, nearest)
+    return np.copysign(cut.astype(np.float64), values)
+
+
+def _powers(values: np.ndarray, kind: str) -> np.ndarray:
+    """2**exponent of each value in the format `kind`; 0 for zero, infinity and NaN."""
+    power = (values.view(np.uint64) & np.uint64(0x7FF0000000000000)).view(np.float64)
+    return np.where((values == 0) | ~np.isfinite(values), 0.0, np.maximum(power, _LEAST[kind]))
+
+
+def aligned_sum(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, str, str]) -> np.ndarray:
+    """One step of the H100: A·B + C with every addend cut off FRACTION_BITS below the largest exponent.
+
+    `a` (k, m, warps), `b` (k, n, warps), `c` (m, n, warps): float64, exact values of the types `kinds`. The sum is
+    exact, not yet rounded to the type of D; zeros are +0.
+    """
+    power_a, power_b = _powers(a, kinds[0]), _powers(b, kinds[1])
+    largest = np.maximum(_powers(c, kinds[2]), 2.0**-126)
+    product = np.empty_like(largest)
+    for pa, pb in zip(power_a, power_b, strict=True):
+        np.multiply(pa[:, None], pb[None], out=product)
+        np.maximum(largest, product, out=largest)
+    scale = 2.0**FRACTION_BITS / largest
+    total = np.trunc(c * scale)
+    for x, y in zip(a, b, strict=True):
+        np.multiply(x[:, None], y[None], out=product)
+        np.multiply(product, scale, out=product)
+        np.trunc(product, out=product)
+        np.add(total, product, out=total)
+    return total / scale + 0.0
+
+
+def _rounded(total: np.ndarray, kind: str) -> np.ndarray:
+    """float64 with the values that `kind` holds: f32 cut off, f16 rounded to nearest, never -0."""
+    if kind == "f32":
+        return cut_to_f32(total) + 0.0
+    return total.astype(np.float16).astype(np.float64) + 0.0
+
+
+def half_precision(steps: tuple[slice, ...]) -> Callable:
+    """f16, bf16 and tf32: C goes into the first step."""
+
+    def multiply(a, b, c, kinds):
+        total = c
+        for step in steps:
+            total = aligned_sum(a[step], b[step], total, kinds[:3])
+            # With an f32 C the adders give f32, which is then converted if D is f16 (wmma has that mixture).
+            total = _rounded(total, "f32" if "f32" in kinds[2:] else "f16")
+        return total
+
+    return multiply
+
+
+def eight_bit(a, b, c, kinds):
+    """e4m3 and e5m2."""
+    pairs = np.arange(a.shape[0]) % 4 < 2
+    total = np.zeros_like(c)
+    for step in (pairs, ~pairs):
+        total = _rounded(aligned_sum(a[step], b[step], total, (*kinds[:2], kinds[3])), kinds[3])
+    dtype = np.float32 if kinds[3] == "f32" else np.float64  # the sum of two f16 is exact in float64
+    return (total.astype(dtype) + c.astype(dtype)).astype(np.float64)
+
+
+def double_precision(a, b, c, kinds):
+    """f64."""
+    total = c
+    for x, y in zip(a, b, strict=True):
+        total = fma_f64(x[:, None], y[None], total)
+    return total
+
+
+def integers(saturate: bool) -> Callable:
+    """s8 and u8: sums of at most 2**21 and a 32-bit C are exact in float64."""
+
+    def multiply(a, b, c, kinds):
+        total = c.copy()
+        for x, y in zip(a, b, strict=True):
+            total += x[:, None] * y[None]
+        return np.clip(total, -(2.0**31), 2.0**31 - 1) if saturate else total
+
+    return multiply
+
+
+def quad_pair(a, b, c, kinds):
+    """f16 m8n8k4."""
+    a, b, c = (x.astype(np.float32) for x in (a, b, c))
+    x, y = a[:, :, None], b[:, None]
+    if kinds[3] == "f32":
+        total = x[0] * y[0] + np.float32(0)
+        for k in range(1, 4):
+            total = fma_f32(x[k], y[k], total)
+        return (total + c).astype(np.float64)
+    low, high = (fma_f32(x[k + 1], y[k + 1], x[k] * y[k]) for k in (0, 2))
+    return (c + low + high).astype(np.float64)
+
+
+def multiply_add(a, b, c, kinds: tuple[str, str, str, str], arithmetic: Callable) -> np.ndarray:
+    """Bits of D, shape (m, n, warps), from the bits of A (m, k, warps), B (k, n, warps) and C (m, n, warps).
+
+    `kinds`: PTX types of A, B, C and D. `arithmetic`: one of the functions above.
+    """
+    d = np.empty(c.shape, {"f16": "u2", "f64": "u8"}.get(kinds[3], "u4"))
+    for start in range(0, c.shape[2], _WARPS_AT_A_TIME):
+        part = np.s_[:, :, start : start + _WARPS_AT_A_TIME]
+        values = [decode(np.ascontiguousarray(x[part]), kind) for x, kind in zip((a, b, c), kinds, strict=False)]
+        total = arithmetic(np.ascontiguousarray(values[0].swapaxes(0, 1)), values[1], values[2], kinds)
+        d[part] = total.astype(np.int64).astype(np.uint32) if kinds[3] == "s32" else encode(total, kinds[3])
+    return d

@@ -1,0 +1,1 @@
+"""PTX text as data: the parser, the program, inlined calls."""

@@ -1,0 +1,24 @@
+"""brx.idx, a jump to the label of a number: a comparison and a jump for each, as compilers write a `switch` today."""
+
+from __future__ import annotations
+
+from warplab.simulator.ptx.program import Entry, Immediate, Instruction, Register, Symbol
+
+
+def append_jumps(entry: Entry, jump: Instruction, targets: tuple[str, ...]) -> None:
+    """Add what stands for a `brx.idx` to the labels `targets`. A number beyond them stops the kernel."""
+    number = len(entry.instructions)
+    chosen, after = Register(f"%chosen{number}"), f"$after{number}"
+    entry.registers[chosen.name] = "pred"
+
+    def add(opcode: str, modifiers=(), operands=(), guard=None, negated: bool = False) -> None:
+        entry.instructions.append(Instruction(opcode, modifiers, operands, guard, negated, jump.where, jump.text))
+
+    if jump.guard is not None:
+        add("bra", (), (Symbol(after),), jump.guard, not jump.guard_negated)
+    for k, target in enumerate(targets):
+        add("setp", ("eq", "u32"), (chosen, jump.operands[0], Immediate(k)))
+        add("bra", (), (Symbol(target),), chosen)
+    add("invalid", ("jump",))
+    add("trap")
+    entry.labels[after] = len(entry.instructions)

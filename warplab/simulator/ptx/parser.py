@@ -1,0 +1,418 @@
+"""PTX text → `Program`. Follows the grammar of NVIDIA's "PTX ISA" as far as NVRTC and NVVM write it.
+
+The text may come from anyone, as a student's does that is graded: whatever it is, reading it ends in a program of
+bounded size or in an UnsupportedInstruction. Regular expressions are written so that none takes more than one pass.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+
+from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.errors import UnsupportedInstruction, refusing
+from warplab.simulator.ptx.indexed_jumps import append_jumps
+from warplab.simulator.ptx.program import (
+    NOWHERE,
+    Address,
+    Entry,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Param,
+    Program,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+    Where,
+)
+
+TYPE_BYTES = {
+    **dict.fromkeys(("b8", "u8", "s8"), 1),
+    **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), 2),
+    **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2"), 4),
+    **dict.fromkeys(("b64", "u64", "s64", "f64"), 8),
+    **dict.fromkeys(("b128",), 16),
+    "pred": 1,
+}
+SPACES = ("shared", "local", "const", "global")
+# The part of shared memory that the system keeps for itself, of which cooperative groups use some. Here it is a
+# variable of the kernels that read where it begins.
+RESERVED = "%reserved_smem"
+RESERVED_BYTES = 1024
+_RESERVED_STARTS = frozenset(f"%reserved_smem_offset_{which}" for which in ("begin", "0", "1"))
+
+# Beyond what any GPU takes, or any compiler writes.
+MAX_TEXT = 16 << 20  # characters
+MAX_INSTRUCTIONS = 200_000  # of a function
+MAX_REGISTERS = 1 << 18  # declared in a module
+MAX_VARIABLE_BYTES = 1 << 40
+MAX_ALIGNMENT = 1 << 12
+MAX_PARAM_BYTES = 32_764  # of a kernel
+MAX_SCOPES = 50  # one in another
+MAX_STATEMENT = 1 << 16  # characters of an instruction
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.S)
+_LABEL = re.compile(r"\s*([$\w.]+)\s*:(?!:)")
+_TARGETS = re.compile(r"\s*([$\w.]+)\s*:\s*\.branchtargets\b([^;]*);")
+_LABELS = re.compile(r"(?:^|(?<=[;{}:]))[ \t]*+([$\w]++)[ \t]*+:(?!:)", re.M)
+_LOC = re.compile(
+    r"\s*\.loc\s+(?P<file>\d+)\s+(?P<line>\d+)\s+(?P<column>\d+)"
+    r"(?:[^\n]*?inlined_at[ \t]+(?P<place>\d+[ \t]+\d+[ \t]+\d+))?[^\n]*"
+)
+_FILE = re.compile(r'^[ \t]*\.file\s+(\d+)\s+"([^"]*)"', re.M)
+_SECTION = re.compile(r"\s*\.section\s+[^{;]*\{[^}]*\}")
+_IDENTIFIER = r"[%$A-Za-z_][\w$.]*"
+_WORD = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
+_ADDRESS = re.compile(rf"({_IDENTIFIER}+|\d\w*+)?\s*+(?:\+?\s*+(-?\w++))?$")
+# Translated instructions become Python code. None of these characters can end a string or a line there.
+_INSTRUCTION = re.compile(r"[\w \t\n\r$%.,:|@!+\-<>\[\]{}()]*+", re.ASCII)
+_VARIABLE = re.compile(
+    r"(?P<qualifiers>(?:\.\w+\s+(?:\d+\s+)?)*)\.(?P<type>\w+)\s+(?P<name>[\w$%.]+)\s*"
+    r"(?P<dims>(?:\[\s*+\d*+\s*+\])*+)\s*+(?:=\s*(?P<initial>.*))?$",
+    re.S,
+)
+
+
+def parse(ptx: str, sources: dict[str, str]) -> Program:
+    if len(ptx) > MAX_TEXT:
+        raise UnsupportedInstruction(f"the PTX has more than {MAX_TEXT:,} characters")
+    with refusing("cannot read this PTX"):
+        return _Parser(ptx, sources).run()
+
+
+class _Parser:
+    def __init__(self, ptx: str, sources: dict[str, str]) -> None:
+        self.text = _COMMENT.sub("", ptx.rstrip("\0"))  # NVRTC ends its text with a NUL
+        self.at = 0
+        self.files = {int(i): name for i, name in _FILE.findall(ptx)}
+        self.places: dict[tuple[str, str, str], Where] = {}  # file, line and column of a .loc → the line it means
+        self.program = Program(sources=sources)
+        self.registers = 0  # declared so far
+        self._ends = _scopes(self.text)
+        if RESERVED in self.text:
+            reserved = Variable(RESERVED, "shared", RESERVED_BYTES, 16, None, dynamic=False)
+            self.program.variables[RESERVED] = reserved
+
+    def run(self) -> Program:
+        while self._skip_space():
+            if match := _SECTION.match(self.text, self.at):
+                self.at = match.end()
+            elif self._peek(r"\.(version|target|address_size|file)\b[^\n]*"):
+                word, _, rest = self._take(r"\.(?:version|target|address_size|file)\b[^\n]*").partition(" ")
+                if word in (".version", ".target"):
+                    setattr(self.program, word[1:], rest.strip())
+            elif self._peek(r"(?:\.\w+\s+)*\.(entry|func)\b"):
+                self._function()
+            else:
+                self._module_variable()
+        return self.program
+
+    # -- text ----------------------------------------------------------------------------------------------
+
+    def _skip_space(self) -> bool:
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+        return self.at < len(self.text)
+
+    def _peek(self, pattern: str) -> re.Match | None:
+        return re.compile(pattern).match(self.text, self.at)
+
+    def _take(self, pattern: str) -> str:
+        match = self._peek(pattern)
+        if match is None:
+            line = self.text[self.at :].split("\n", 1)[0]
+            raise UnsupportedInstruction(f"cannot read this PTX: {line.strip()[:120]!r}")
+        self.at = match.end()
+        return match.group(0)
+
+    def _until(self, end: str) -> str:
+        stop = self.text.find(end, self.at)
+        if stop < 0:
+            raise UnsupportedInstruction(
+                f"PTX ends before the {end!r} that {self.text[self.at : self.at + 40]!r} needs"
+            )
+        part, self.at = self.text[self.at : stop], stop + len(end)
+        return part.strip()
+
+    # -- declarations --------------------------------------------------------------------------------------
+
+    def _module_variable(self) -> None:
+        statement = self._until(";")
+        if any(f".{space}" in statement for space in SPACES):
+            variable = self._variable(statement)
+            self.program.variables[variable.name] = variable
+
+    def _variable(self, statement: str) -> Variable:
+        match = _VARIABLE.match(statement)
+        words = match["qualifiers"].split() if match is not None else []
+        space = next((word[1:] for word in words if word[1:] in SPACES), None)
+        if space is None or match["type"] not in TYPE_BYTES:
+            raise UnsupportedInstruction(f"cannot read this PTX declaration: {statement[:120]!r}")
+        align = _alignment(words, TYPE_BYTES[match["type"]])
+        dims = re.findall(r"\[\s*(\d*)\s*\]", match["dims"])
+        count = 1
+        for dim in dims:
+            count *= int(dim or 0)
+        size = count * TYPE_BYTES[match["type"]]
+        if size > MAX_VARIABLE_BYTES:
+            raise UnsupportedInstruction(f"variable {match['name'][:120]} has more than {MAX_VARIABLE_BYTES:,} bytes")
+        initial, pointers = None, ()
+        if match["initial"] is not None:
+            initial, pointers = self._initial(match["initial"], match["type"])
+            if len(initial) > size:
+                raise UnsupportedInstruction(f"variable {match['name'][:120]} is smaller than its initial value")
+        return Variable(match["name"], space, size, align, initial, size == 0, pointers)
+
+    @staticmethod
+    def _initial(text: str, kind: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
+        """The first bytes, and the (offset, symbol) of the addresses among them, which are known later."""
+        width = TYPE_BYTES[kind]
+        words = re.findall(r"[^\s{},]+", text)
+        values = [_literal(word) for word in words]
+        pointers = tuple(
+            (k * width, word.removeprefix("generic(").rstrip(")"))
+            for k, (word, value) in enumerate(zip(words, values, strict=True))
+            if value is None
+        )
+        if kind.startswith("f"):
+            data = struct.pack(f"<{len(values)}{'d' if width == 8 else 'f'}", *values)
+        else:
+            data = b"".join((int(v or 0) & (1 << 8 * width) - 1).to_bytes(width, "little") for v in values)
+        return data, pointers
+
+    def _function(self) -> None:
+        head = self._take(r"(?:\.\w+\s+)*\.(entry|func)\b")
+        is_entry = head.rstrip().endswith("entry")
+        self._skip_space()
+        returns = []
+        if not is_entry and self.text[self.at] == "(":
+            self.at += 1
+            returns = self._params(self._until(")"))
+            self._skip_space()
+        entry = Entry(self._take(_IDENTIFIER), self.program, returns=returns)
+        self._skip_space()
+        if self.text[self.at] == "(":
+            self.at += 1
+            entry.params = self._params(self._until(")"))
+            if sum(param.size for param in entry.params) > MAX_PARAM_BYTES:
+                raise UnsupportedInstruction(f"{entry.name} takes more than {MAX_PARAM_BYTES:,} bytes of parameters")
+        while self._skip_space() and self.text[self.at] not in "{;":
+            directive = self._take(r"\.\w+[^\n{;]*")
+            if match := re.match(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", directive):
+                entry.max_threads = tuple(int(d or 1) for d in match.groups())
+            if match := re.match(r"\.reqnctapercluster\s+([\d\s,]+)", directive):
+                entry.cluster_blocks = math.prod(int(d) for d in match[1].split(","))
+        is_body = self.text[self.at] == "{"
+        self.at += 1
+        if is_body:
+            self._body(entry)
+            (self.program.entries if is_entry else self.program.functions)[entry.name] = entry
+
+    @staticmethod
+    def _params(text: str) -> list[Param]:
+        params, offset = [], 0
+        for part in filter(None, (p.strip() for p in text.split(","))):
+            words = part.split()
+            kind = next(w[1:] for w in words[1:] if w[1:] in TYPE_BYTES)
+            name, _, dims = words[-1].partition("[")
+            size = TYPE_BYTES[kind] * (int(dims.rstrip("]")) if dims else 1)
+            if not 0 <= size <= MAX_VARIABLE_BYTES:
+                raise UnsupportedInstruction(f"cannot read this PTX parameter: {part[:120]!r}")
+            align = _alignment(words, TYPE_BYTES[kind])
+            offset = -(-offset // align) * align
+            params.append(Param(name, kind, size, align, offset))
+            offset += size
+        return params
+
+    # -- bodies --------------------------------------------------------------------------------------------
+
+    def _body(self, entry: Entry) -> None:
+        """Registers, parameters and labels of a nested scope get names of their own: `p` becomes `%p$3`."""
+        scopes: list[tuple[dict[str, str], str]] = [({}, "")]  # new names, what they end with
+        opened, where = 0, NOWHERE
+        targets: dict[str, tuple[str, ...]] = {}  # lists of labels for brx.idx
+        while scopes:
+            if not self._skip_space():
+                raise UnsupportedInstruction(f"PTX of {entry.name} ends before its closing brace")
+            char = self.text[self.at]
+            names, suffix = scopes[-1]
+            if char == "}":
+                scopes.pop()
+                self.at += 1
+            elif char == "{":
+                if len(scopes) > MAX_SCOPES:
+                    raise UnsupportedInstruction(
+                        f"PTX of {entry.name} has more than {MAX_SCOPES} scopes in one another"
+                    )
+                self.at += 1
+                opened += 1
+                scopes.append(({**names, **self._labels(f"${opened}")}, f"${opened}"))
+            elif match := _LOC.match(self.text, self.at):
+                self.at = match.end()
+                if int(match["line"]):  # line 0 means "no line": keep the one before
+                    where = self._where(match)
+            elif match := _TARGETS.match(self.text, self.at):
+                self.at = match.end()
+                labels = [label.strip() for label in match[2].split(",")]
+                targets[names.get(match[1], match[1])] = tuple(names.get(label, label) for label in labels)
+            elif match := _LABEL.match(self.text, self.at):
+                self.at = match.end()
+                entry.labels[names.get(match[1], match[1])] = len(entry.instructions)
+            else:
+                statement = self._until(";")
+                if statement.startswith("."):
+                    self._directive(entry, statement, names, suffix)
+                elif statement:
+                    self._instruction(entry, parse_instruction(statement, where, names), targets)
+
+    def _where(self, loc: re.Match) -> Where:
+        """The line that a .loc means. For code inlined from another file, such as a header: the line that calls it."""
+        where = Where(self.files.get(int(loc["file"]), ""), int(loc["line"]))
+        if loc["place"] is not None:
+            caller = self.places.get(tuple(loc["place"].split()), where)
+            where = where if where.file == caller.file else caller
+        self.places[loc["file"], loc["line"], loc["column"]] = where
+        return where
+
+    def _labels(self, suffix: str) -> dict[str, str]:
+        """New names of the labels in the scope that begins here: a jump may come before its label."""
+        return {name: name + suffix for name in _LABELS.findall(self.text, self.at, self._ends[self.at])}
+
+    def _directive(self, entry: Entry, statement: str, names: dict[str, str], suffix: str) -> None:
+        if statement.startswith(".reg"):
+            kind, *declared = statement.removeprefix(".reg").replace(",", " ").split()  # inline asm: `.reg.b16 x, y`
+            for name in declared:
+                stem, _, count = name.partition("<")
+                number = int(count.rstrip(">")) if count else 1
+                self.registers += abs(number)
+                if self.registers > MAX_REGISTERS:
+                    raise UnsupportedInstruction(f"the PTX declares more than {MAX_REGISTERS:,} registers")
+                for register in [f"{stem}{i}" for i in range(number)] if count else [stem]:
+                    new = f"{'' if register[0] == '%' else '%'}{register}{suffix}"
+                    entry.registers[new] = kind[1:]
+                    if new != register:
+                        names[register] = new
+        elif any(statement.startswith(f".{space}") for space in SPACES):
+            variable = self._variable(statement)
+            entry.variables[variable.name] = variable
+        elif statement.startswith(".param"):
+            (param,) = self._params(statement)
+            names[param.name] = f"{param.name}{suffix}"
+            entry.variables[names[param.name]] = Variable(
+                names[param.name], "param", param.size, param.align, None, dynamic=False
+            )
+
+    @staticmethod
+    def _instruction(entry: Entry, instruction: Instruction, targets: dict[str, tuple[str, ...]]) -> None:
+        jumps: tuple[str, ...] = ()
+        if instruction.opcode == "brx":
+            name = instruction.operands[-1]
+            if not isinstance(name, Symbol) or name.name not in targets:
+                raise UnsupportedInstruction(f"cannot read this PTX: no .branchtargets before {instruction.text!r}")
+            jumps = targets[name.name]
+        if len(entry.instructions) + 2 * len(jumps) >= MAX_INSTRUCTIONS:
+            raise UnsupportedInstruction(f"PTX of {entry.name} has more than {MAX_INSTRUCTIONS:,} instructions")
+        if jumps:
+            append_jumps(entry, instruction, jumps)
+        else:
+            entry.instructions.append(instruction)
+
+
+def _scopes(text: str) -> dict[int, int]:
+    """Where each scope ends, by the place behind its opening brace; at the end of the text if it is not closed."""
+    ends, opened = {}, []
+    for brace in re.finditer(r"[{}]", text):
+        if brace[0] == "{":
+            opened.append(brace.end())
+        elif opened:
+            ends[opened.pop()] = brace.end()
+    return ends | dict.fromkeys(opened, len(text))
+
+
+def _alignment(words: list[str], otherwise: int) -> int:
+    align = int(words[words.index(".align") + 1]) if ".align" in words else otherwise
+    if not 0 < align <= MAX_ALIGNMENT or align & (align - 1):
+        raise UnsupportedInstruction(f"cannot read this PTX: .align {align} is no power of two up to {MAX_ALIGNMENT:,}")
+    return align
+
+
+def parse_instruction(statement: str, where: Where = NOWHERE, names: dict[str, str] | None = None) -> Instruction:
+    """One PTX instruction without its semicolon. `names`: what operands of these names are called instead."""
+    if len(statement) > MAX_STATEMENT or _INSTRUCTION.fullmatch(statement) is None:
+        raise UnsupportedInstruction(f"cannot read this PTX instruction: {statement[:120]!r}")
+    text = " ".join(statement.split())
+    guard, negated, rest = None, False, text
+    if rest.startswith("@"):
+        word, _, rest = rest.partition(" ")
+        negated = word.startswith("@!")
+        word = word.lstrip("@!")
+        guard = Register(names.get(word, word) if names else word)
+    head, _, tail = rest.partition(" ")
+    if names:
+        tail = _WORD.sub(lambda match: names.get(match[0], match[0]), tail)
+    opcode, *modifiers = head.split(".")
+    operands = tuple(_operand(part) for part in _split(tail))
+    return Instruction(opcode, tuple(modifiers), operands, guard, negated, where, text)
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas outside brackets; `p|q` (two destinations) splits too."""
+    parts, depth, current = [], 0, ""
+    for char in text:
+        depth += (char in "[{(") - (char in "]})")
+        if char in ",|" and depth == 0:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += char
+    return [*parts, current.strip()] if current.strip() else parts
+
+
+def _operand(text: str, depth: int = 0) -> Operand:
+    if depth > 2:
+        raise UnsupportedInstruction(f"cannot read this PTX operand: {text[:120]!r}")
+    if text.startswith("["):
+        # Beside the address of a tensor map or texture stand coordinates; such instructions are refused by name.
+        return Symbol(text) if "," in text else _address(text[1:-1].strip())
+    if text.startswith(("{", "(")):
+        return Vector(tuple(_operand(part, depth + 1) for part in _split(text[1:-1].strip())))
+    if text.startswith("%"):
+        return Symbol(RESERVED) if text in _RESERVED_STARTS else Register(text)
+    if text.startswith("!"):
+        return Negated(Register(text[1:].strip()))
+    value = _literal(text)
+    return Symbol(text) if value is None else Immediate(value)
+
+
+def _address(text: str) -> Address:
+    match = _ADDRESS.match(text)
+    if match is None:
+        raise UnsupportedInstruction(f"cannot read this PTX address: [{text[:120]}]")
+    base, offset = match.groups()
+    offset = 0 if offset is None else _literal(offset)
+    if base is None or base[0].isdigit():
+        return Address(None, (_literal(base) if base else 0) + offset)
+    return Address(Register(base) if base[0] == "%" else Symbol(base), offset)
+
+
+def _literal(text: str) -> int | float | None:
+    """Value of a PTX literal, None if the text is not one. `0f`/`0d` literals keep their exact bits."""
+    if text == "WARP_SZ":
+        return WARP_SIZE
+    if text[:2] in ("0f", "0F") and len(text) == 10:
+        return struct.unpack(">f", bytes.fromhex(text[2:]))[0]
+    if text[:2] in ("0d", "0D") and len(text) == 18:
+        return struct.unpack(">d", bytes.fromhex(text[2:]))[0]
+    try:
+        return int(text.rstrip("U"), 0)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None  # "nan" and "inf" are names

@@ -1,0 +1,188 @@
+"""The data that PTX text becomes: `Program`, `Entry`, `Instruction` and their operands."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Register(NamedTuple):
+    name: str
+
+
+class Immediate(NamedTuple):
+    """A literal: an int, or a float given by its bits (`0f3F800000`)."""
+
+    value: int | float
+
+
+class Symbol(NamedTuple):
+    """A variable, parameter, function or label, by name."""
+
+    name: str
+
+
+class Address(NamedTuple):
+    """`[base + offset]`; base is a Register, a Symbol or None (absolute)."""
+
+    base: Register | Symbol | None
+    offset: int
+
+
+class Vector(NamedTuple):
+    """`{a, b, c, d}`"""
+
+    items: tuple
+
+
+class Negated(NamedTuple):
+    """`!%p`"""
+
+    register: Register
+
+
+Operand = Register | Negated | Immediate | Symbol | Address | Vector
+
+
+class Where(NamedTuple):
+    """A place in the source: file name as in `.file`, line from 1 (0 where the compiler gave none)."""
+
+    file: str
+    line: int
+
+
+NOWHERE = Where("", 0)
+_FIRST_CODE = 1 << 24
+
+
+@dataclass(slots=True)
+class Instruction:
+    """`@[!]guard opcode.modifiers operands;`"""
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Register | None = None
+    guard_negated: bool = False
+    where: Where = NOWHERE
+    text: str = ""
+
+
+class Param(NamedTuple):
+    """A kernel parameter: PTX type (`u64`, `f32`, `b8` for a struct's bytes), bytes, alignment, offset."""
+
+    name: str
+    type: str
+    size: int
+    align: int
+    offset: int
+
+
+class Variable(NamedTuple):
+    """A `.shared`, `.local`, `.const` or `.global` variable, or the `.param` of a call.
+
+    `pointers`: (offset, symbol) of the addresses in its initial value.
+    """
+
+    name: str
+    space: str
+    size: int
+    align: int
+    initial: bytes | None
+    dynamic: bool
+    pointers: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(eq=False)
+class Entry:
+    """A kernel or device function: its parameters, registers (name → PTX type), variables, instructions, labels.
+
+    `returns`: what a device function returns, as parameters. `source_names`: what the source calls variables whose
+    symbols do not tell.
+    """
+
+    name: str
+    program: Program
+    params: list[Param] = field(default_factory=list)
+    returns: list[Param] = field(default_factory=list)
+    registers: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    instructions: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    source_names: dict[str, str] = field(default_factory=dict)
+    max_threads: tuple[int, int, int] | None = None
+    cluster_blocks: int = 1  # blocks of the cluster that it asks for (__cluster_dims__)
+    translated: object = None  # blocks and their functions, made at the first launch
+
+    @functools.cached_property
+    def inlined(self) -> Entry:
+        """The kernel with the bodies of the functions that it calls in place of the calls."""
+        from warplab.simulator.ptx.inlining import inline
+
+        return inline(self)
+
+    @functools.cached_property
+    def shared_bytes(self) -> int:
+        """Static shared memory of one thread block, bytes."""
+        return layout(self.shared_variables())[1]
+
+    def shared_variables(self, dynamic: bool = False) -> list[Variable]:
+        """Static (or dynamic) shared variables that the kernel uses, its own and the module's."""
+        every = {**self.program.variables, **self.inlined.variables}
+        used = {
+            name for instruction in self.inlined.instructions for name in symbols(instruction.operands) if name in every
+        }
+        return [v for n, v in every.items() if n in used and v.space == "shared" and v.dynamic == dynamic]
+
+
+@dataclass(eq=False)
+class Program:
+    """A PTX module. `sources`: text of the source files that its lines refer to, by name."""
+
+    version: str = ""
+    target: str = ""
+    entries: dict[str, Entry] = field(default_factory=dict)
+    functions: dict[str, Entry] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def function_address(self, name: str) -> int:
+        """What a pointer to a device function holds; below any address of data."""
+        return _FIRST_CODE + 16 * list(self.functions).index(name)
+
+    def source_line(self, where: Where) -> str | None:
+        text = self.sources.get(where.file)
+        lines = text.splitlines() if text is not None else []
+        return lines[where.line - 1] if 0 < where.line <= len(lines) else None
+
+
+def layout(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], int]:
+    """Offsets of variables laid one after another at their alignment, and the end of the last."""
+    offsets, end = {}, start
+    for v in variables:
+        end = -(-end // v.align) * v.align
+        offsets[v.name] = end
+        end += v.size
+    return offsets, end
+
+
+def symbols(operands):
+    """Names of the variables, parameters, functions and labels in operands."""
+    for operand in operands:
+        if isinstance(operand, Symbol):
+            yield operand.name
+        elif isinstance(operand, Address) and isinstance(operand.base, Symbol):
+            yield operand.base.name
+        elif isinstance(operand, Vector):
+            yield from symbols(operand.items)
+
+
+def load(ptx: str, sources: dict[str, str] | None = None) -> Program:
+    """Parse PTX text. `sources` maps file names, as in the PTX's `.file`, to their text; used in reports.
+
+    Raises UnsupportedInstruction for PTX that the parser cannot read. Unknown instructions are reported at launch.
+    """
+    from warplab.simulator.ptx.parser import parse
+
+    return parse(ptx, dict(sources or {}))

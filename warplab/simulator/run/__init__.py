@@ -1,0 +1,1 @@
+"""Running a launch: scheduling, barriers, warp-wide and asynchronous operations."""

@@ -1,0 +1,301 @@
+"""Block-wide barriers: threads wait until as many as the barrier expects have arrived.
+
+`bar` and `barrier` with .sync, .arrive and .red, 16 barriers a block, with or without a number of threads; and
+barrier.cluster with .arrive and .wait, where every block is a cluster of its own. barrier.grid is no PTX: it stands for
+the function of cooperative groups that waits for all blocks.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.errors import DivergentBarrier, SimulatorError
+from warplab.simulator.ptx.program import Immediate, Instruction, Negated, Operand
+from warplab.simulator.run.lane_groups import Group
+
+
+class _Form(NamedTuple):
+    """Operands of a barrier instruction."""
+
+    kind: str  # "sync", "arrive" or "red"
+    number: Operand
+    expected: Operand | None
+    result: Operand | None
+    predicate: Operand | None
+    aligned: bool
+
+
+def form(instruction: Instruction) -> _Form:
+    kind = next(m for m in instruction.modifiers if m in ("sync", "arrive", "red"))
+    operands = list(instruction.operands)
+    result = operands.pop(0) if kind == "red" else None
+    predicate = operands.pop() if kind == "red" else None
+    expected = operands[1] if len(operands) > 1 else None
+    aligned = instruction.opcode == "bar" or "aligned" in instruction.modifiers
+    return _Form(kind, operands[0] if operands else Immediate(0), expected, result, predicate, aligned)
+
+
+class _State:
+    """One barrier number in all blocks of the chunk."""
+
+    def __init__(self, blocks: int, threads: int) -> None:
+        self.arrived = np.zeros(blocks, np.int64)
+        self.expected = np.full(blocks, threads, np.int64)
+        self.true = np.zeros(blocks, np.int64)  # predicates of .red that hold
+        self.waiting: list[tuple[object, np.ndarray]] = []  # block of code and lanes
+
+    def missing(self, owner: int) -> str:
+        """Who waits for whom in thread block `owner`."""
+        return f"{int(self.arrived[owner])} of {int(self.expected[owner])} threads wait for the others, which have"
+
+
+_NOT_ARRIVED = -1
+_CLUSTER = 16  # the number of its barrier, after the 16 of the block
+
+
+class _ClusterState:
+    """barrier.cluster in all blocks of the chunk. Threads that have ended are not waited for."""
+
+    def __init__(self, chunk) -> None:
+        self.phase = np.zeros(chunk.blocks, np.int64)
+        self.arrived = np.full(chunk.lanes, _NOT_ARRIVED, np.int64)  # in which phase, until the lane has waited
+        self.waiting: list[tuple[object, np.ndarray]] = []
+
+    def missing(self, owner: int) -> str:
+        return "a thread waits for others of its cluster, which have not arrived and have"
+
+
+class _GridState:
+    """The barrier of all blocks of a cooperative launch."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[object, np.ndarray]] = []
+
+    def missing(self, owner: int) -> str:
+        return "a thread waits for others of the grid, which have"
+
+
+class Barriers:
+    """Lanes that wait at barriers of one chunk."""
+
+    def __init__(self, scheduler) -> None:
+        self.scheduler, self.chunk = scheduler, scheduler.chunk
+        self.states: dict[int, _State] = {}
+        self.cluster: _ClusterState | None = None  # made when it is used
+        self.grid = _GridState()
+
+    @property
+    def waiting(self) -> list[np.ndarray]:
+        """Lanes held back, sorted arrays."""
+        return [lanes for state in self._all_states() for _, lanes in state.waiting]
+
+    def _all_states(self) -> list:
+        return [*self.states.values(), self.grid, *([self.cluster] if self.cluster is not None else [])]
+
+    def arrive(self, block, group: Group) -> tuple[int, Group | None]:
+        """Where the group goes on; None where its lanes have been put aside or let go."""
+        if "cluster" in block.last.modifiers:
+            return self._cluster(block, group)
+        if "grid" in block.last.modifiers:
+            return self._grid(block, group)
+        chunk, what = self.chunk, form(block.last)
+        if group.lanes is None and what.kind == "sync" and what.expected is None and isinstance(what.number, Immediate):
+            if chunk.races is not None:
+                chunk.races.barrier(None)
+            return block.index + 1, group
+        if what.aligned:
+            self._check_whole_warps(block, group)
+        lanes = group.all_lanes
+        numbers = np.broadcast_to(self._values(what.number, group), lanes.shape)
+        for number in np.unique(numbers):
+            chosen = numbers == number
+            self._arrive(block, what, int(number), lanes[chosen], group, chosen)
+        if what.kind == "arrive":
+            return block.index + 1, group
+        return block.index, None
+
+    def _arrive(self, block, what: _Form, number: int, lanes: np.ndarray, group: Group, chosen: np.ndarray) -> None:
+        chunk = self.chunk
+        state = self.states.setdefault(number, _State(chunk.blocks, chunk.threads))
+        owner = chunk.block_of[lanes]
+        if what.expected is not None:
+            expected = np.broadcast_to(self._values(what.expected, group), chosen.shape)[chosen].astype(np.int64)
+            if (expected % WARP_SIZE).any() or not expected.all():
+                raise DivergentBarrier(
+                    f"a barrier for {int(expected[0])} threads: the number must be a multiple of {WARP_SIZE}",
+                    **chunk.where_instruction(block.last, int(lanes[0])),
+                )
+            state.expected[owner] = expected
+        else:
+            state.expected[owner] = chunk.threads
+        if what.predicate is not None:
+            holds = np.broadcast_to(self._values(what.predicate, group), chosen.shape)[chosen]
+            state.true += np.bincount(owner[holds], minlength=chunk.blocks)
+        if chunk.races is not None:
+            chunk.races.release(self._places(number, owner), lanes)
+        state.arrived += np.bincount(owner, minlength=chunk.blocks)
+        if what.kind != "arrive":
+            state.waiting.append((block, lanes))
+        complete = (state.arrived >= state.expected) & (state.arrived > 0)
+        if complete.any():
+            self._release(number, state, complete)
+
+    def _places(self, number: int, owner: np.ndarray) -> np.ndarray:
+        """A barrier of thread blocks `owner` as a place for `clocks`: a negative number, as other places have none."""
+        return -1 - (number * self.chunk.blocks + owner)
+
+    def _release(self, number: int, state: _State, complete: np.ndarray) -> None:
+        chunk, still, released = self.chunk, [], []
+        for block, lanes in state.waiting:
+            ready = complete[chunk.block_of[lanes]]
+            if ready.any():
+                going = lanes[ready]
+                released.append(going)
+                self._give_result(block, state, going)
+                self.scheduler.put(block.index + 1, going)
+            if not ready.all():
+                still.append((block, lanes[~ready]))
+        state.waiting = still
+        state.arrived[complete] = state.true[complete] = 0
+        if chunk.races is not None and released:
+            self._order(number, complete, np.concatenate(released))
+
+    def _order(self, number: int, complete: np.ndarray, lanes: np.ndarray) -> None:
+        """For races: `lanes`, which waited, come after all that arrived at barrier `number` of blocks `complete`."""
+        chunk, races = self.chunk, self.chunk.races
+        owner = chunk.block_of[lanes]
+        whole = np.bincount(owner, minlength=chunk.blocks) == chunk.threads
+        if (complete & whole).any():
+            races.barrier(np.flatnonzero((complete & whole)[chunk.block_of]))
+        if (complete & ~whole).any():
+            races.over(self._places(number, np.flatnonzero(complete & ~whole)))
+            some = ~whole[owner]
+            races.acquire(self._places(number, owner[some]), lanes[some])
+
+    def _give_result(self, block, state: _State, lanes: np.ndarray) -> None:
+        """What .red leaves in its register: how many predicates held, or whether all or any did."""
+        what = form(block.last)
+        slot = self.chunk.translation.slots.get(what.result.name) if what.result is not None else None
+        if slot is None:
+            return
+        owner = self.chunk.block_of[lanes]
+        true, all_of_them = state.true[owner], state.expected[owner]
+        operation = next(m for m in block.last.modifiers if m in ("popc", "and", "or"))
+        value = {"popc": true.astype(np.uint32), "and": true == all_of_them, "or": true > 0}[operation]
+        self.chunk.scatter(slot, lanes, value)
+
+    def _values(self, operand: Operand, group: Group) -> np.ndarray:
+        if isinstance(operand, Immediate):
+            return np.array([operand.value])
+        if isinstance(operand, Negated):
+            return ~self._values(operand.register, group)
+        values = self.chunk.registers[self.chunk.translation.slots[operand.name]]
+        return values if group.lanes is None else self.chunk.at(values, group.lanes)
+
+    def _check_whole_warps(self, block, group: Group) -> None:
+        chunk = self.chunk
+        warp_of = chunk.warp_of[group.all_lanes]
+        present = np.bincount(warp_of, minlength=chunk.warps)
+        partial = (present > 0) & (present != chunk.warp_sizes)
+        if partial.any():
+            self.scheduler.meetings.check_none_left()
+            warp = int(np.argmax(partial))
+            lane = int(group.all_lanes[np.searchsorted(warp_of, warp)])
+            raise DivergentBarrier(
+                f"divergent barrier: only {present[warp]} of the {chunk.warp_sizes[warp]} threads of a warp reach it",
+                reason=_REASON,
+                **chunk.where_instruction(block.last, lane),
+            )
+
+    def _grid(self, block, group: Group) -> tuple[int, Group | None]:
+        self.grid.waiting.append((block, group.all_lanes))
+        alive = int(np.bitwise_count(self.scheduler.alive).sum())
+        if sum(lanes.shape[0] for _, lanes in self.grid.waiting) == alive:
+            waiting, self.grid.waiting = self.grid.waiting, []
+            for before, lanes in waiting:
+                self.scheduler.put(before.index + 1, lanes)
+            if self.chunk.races is not None:
+                self.chunk.races.grid_barrier()
+        return block.index, None
+
+    # -- barrier.cluster -------------------------------------------------------------------------------------------
+
+    def _cluster(self, block, group: Group) -> tuple[int, Group | None]:
+        if self.cluster is None:
+            self.cluster = _ClusterState(self.chunk)
+        chunk, state, lanes = self.chunk, self.cluster, group.all_lanes
+        if "aligned" in block.last.modifiers:
+            self._check_whole_warps(block, group)
+        arrives = "arrive" in block.last.modifiers
+        wrong = (state.arrived[lanes] != _NOT_ARRIVED) == arrives
+        if wrong.any():
+            raise SimulatorError(
+                "barrier.cluster.arrive twice without a wait" if arrives else "barrier.cluster.wait without an arrive",
+                reason="Each thread must arrive and wait in turn.",
+                **chunk.where_instruction(block.last, int(lanes[np.argmax(wrong)])),
+            )
+        if arrives:
+            state.arrived[lanes] = state.phase[chunk.block_of[lanes]]
+            if chunk.races is not None:
+                chunk.races.release(self._places(_CLUSTER, chunk.block_of[lanes]), lanes)
+            self._release_clusters()
+            return block.index + 1, group
+        ready = state.arrived[lanes] < state.phase[chunk.block_of[lanes]]
+        if not ready.all():
+            state.waiting.append((block, lanes[~ready]))
+        self._leave_cluster(block, lanes[ready])
+        return block.index, None
+
+    def _leave_cluster(self, block, lanes: np.ndarray) -> None:
+        """These lanes have waited long enough."""
+        if lanes.size:
+            self.cluster.arrived[lanes] = _NOT_ARRIVED
+            self.scheduler.put(block.index + 1, lanes)
+            if self.chunk.races is not None:
+                self.chunk.races.acquire(self._places(_CLUSTER, self.chunk.block_of[lanes]), lanes)
+
+    def _release_clusters(self) -> bool:
+        """End the phases for which all threads that have not ended have arrived. True if lanes were let go."""
+        chunk, state = self.chunk, self.cluster
+        alive = (self.scheduler.alive[chunk.warp_of] >> chunk.lane_of & 1).astype(bool)
+        here = state.arrived == state.phase[chunk.block_of]
+        missing = np.bincount(chunk.block_of[alive & ~here], minlength=chunk.blocks)
+        complete = (missing == 0) & (np.bincount(chunk.block_of[here], minlength=chunk.blocks) > 0)
+        if not complete.any():
+            return False
+        state.phase[complete] += 1
+        if chunk.races is not None:
+            chunk.races.over(self._places(_CLUSTER, np.flatnonzero(complete)))
+        waiting, state.waiting = state.waiting, []
+        for block, lanes in waiting:
+            ready = complete[chunk.block_of[lanes]]
+            self._leave_cluster(block, lanes[ready])
+            if not ready.all():
+                state.waiting.append((block, lanes[~ready]))
+        return bool(waiting)
+
+    def wake(self) -> bool:
+        """Nothing else can run: threads may have ended meanwhile, and are then not waited for by clusters."""
+        return self.cluster is not None and bool(self.cluster.waiting) and self._release_clusters()
+
+    # -- errors ----------------------------------------------------------------------------------------------------
+
+    def check_none_left(self) -> None:
+        """DivergentBarrier if threads still wait: those that they wait for never come."""
+        for state in self._all_states():
+            for block, lanes in state.waiting:
+                owner = self.chunk.block_of[lanes[0]]
+                raise DivergentBarrier(
+                    f"divergent barrier: {state.missing(owner)} ended or wait elsewhere",
+                    reason=_REASON,
+                    **self.chunk.where_instruction(block.last, int(lanes[0])),
+                )
+
+
+_REASON = (
+    "Every thread of the block must reach the same barrier: move it out of the `if` or the loop, or put it before "
+    "the early `return` that some threads take."
+)

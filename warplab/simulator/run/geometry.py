@@ -1,0 +1,71 @@
+"""Which threads the lanes of a chunk are: their indices, blocks and warps, as arrays that launches share."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.errors import Index3
+
+
+@dataclass(eq=False, frozen=True)
+class Geometry:
+    """Lanes of a chunk: `blocks` thread blocks of `threads` threads from linear block `first` on."""
+
+    grid: Index3
+    block: Index3
+    first: int
+    blocks: int
+    threads: int
+    special: dict[str, np.ndarray]
+    block_of: np.ndarray
+    warp_of: np.ndarray
+    lane_of: np.ndarray
+    warp_sizes: np.ndarray
+
+
+@functools.lru_cache(maxsize=16)
+def chunk_geometry(grid: Index3, block: Index3, first: int, blocks: int) -> Geometry:
+    """The chunk of `blocks` thread blocks from linear block `first` of a grid on."""
+    lanes = _lanes(block, blocks)
+    linear = np.arange(first, first + blocks)
+    special = dict(lanes.special)
+    for axis, name in enumerate("xyz"):
+        index = _register(linear // math.prod(grid[:axis]) % grid[axis])
+        special[f"%ctaid.{name}"] = index if index.shape[0] == 1 else np.repeat(index, lanes.threads)
+        special[f"%nctaid.{name}"] = _register(grid[axis])
+    return replace(lanes, grid=grid, first=first, special=special)
+
+
+@functools.lru_cache(maxsize=16)
+def _lanes(block: Index3, blocks: int) -> Geometry:
+    """What all chunks of so many blocks have in common."""
+    threads = block[0] * block[1] * block[2]
+    lane = np.arange(blocks * threads)
+    block_of, thread = lane // threads, lane % threads
+    warps_per_block = -(-threads // WARP_SIZE)
+    sizes = np.full(warps_per_block, WARP_SIZE)
+    sizes[-1] = threads - WARP_SIZE * (warps_per_block - 1)
+    special = {}
+    for axis, name in enumerate("xyz"):
+        special[f"%tid.{name}"] = _register(thread // math.prod(block[:axis]) % block[axis])
+        special[f"%ntid.{name}"] = _register(block[axis])
+    special["%laneid"] = _register(thread % WARP_SIZE)
+    special["%warpid"] = _register(thread // WARP_SIZE)
+    special["%nwarpid"] = _register(warps_per_block)
+    bit = np.uint64(1) << (thread % WARP_SIZE).astype(np.uint64)
+    for name, mask in (("eq", bit), ("le", 2 * bit - 1), ("lt", bit - 1), ("ge", -bit), ("gt", -(2 * bit))):
+        special[f"%lanemask_{name}"] = _register(mask.astype(np.uint64) & np.uint64(0xFFFFFFFF))
+    warp_of = block_of * warps_per_block + thread // WARP_SIZE
+    lane_of = (thread % WARP_SIZE).astype(np.uint32)
+    return Geometry((0, 0, 0), block, 0, blocks, threads, special, block_of, warp_of, lane_of, np.tile(sizes, blocks))
+
+
+def _register(values) -> np.ndarray:
+    """One entry a lane, or a single one where all are equal."""
+    values = np.asarray(values, np.uint32).reshape(-1)
+    return values[:1].copy() if (values == values[0]).all() else values

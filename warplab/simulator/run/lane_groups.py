@@ -1,0 +1,255 @@
+"""Groups of lanes that stand at one place and run together."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import numpy as np
+
+from warplab.simulator.count.counters import SECTOR_BYTES, WARP_SIZE
+
+BANKS = 32  # of shared memory, 4 bytes wide
+
+
+class Group:
+    """Lanes that run together: sorted lane numbers, or None for all lanes of the chunk."""
+
+    __slots__ = ("_active", "_breaks", "_warps", "chunk", "count", "lanes")
+
+    def __init__(self, chunk, lanes: np.ndarray | None) -> None:
+        self.chunk, self.lanes = chunk, lanes
+        self.count = chunk.lanes if lanes is None else lanes.shape[0]
+        self._warps = self._breaks = self._active = None
+
+    @property
+    def all_lanes(self) -> np.ndarray:
+        """The lane numbers, sorted."""
+        return self.chunk.all_lanes if self.lanes is None else self.lanes
+
+    @property
+    def whole(self) -> bool:
+        """All lanes of the chunk, and its warps are all full."""
+        return self.lanes is None and self.chunk.lanes == WARP_SIZE * self.chunk.warps
+
+    @property
+    def breaks(self) -> np.ndarray:
+        """Places after which the next lane belongs to another warp."""
+        if self._breaks is None:
+            warps = self.chunk.warp_of if self.lanes is None else self.chunk.warp_of[self.lanes]
+            self._breaks = np.flatnonzero(warps[1:] != warps[:-1])
+        return self._breaks
+
+    @property
+    def warps(self) -> int:
+        """Number of warps with a lane in the group."""
+        if self._warps is None:
+            self._warps = self.chunk.warps if self.lanes is None else self.breaks.shape[0] + 1
+        return self._warps
+
+    @property
+    def active(self) -> np.ndarray:
+        """For each lane, the bits of the lanes of its warp that are in the group; uint32."""
+        if self._active is None:
+            lane = self.chunk.lane_of if self.lanes is None else self.chunk.lane_of.take(self.lanes)
+            starts = np.concatenate([[0], self.breaks + 1])
+            masks = np.bitwise_or.reduceat(np.uint32(1) << lane, starts)
+            self._active = np.repeat(masks, np.diff(np.append(starts, self.count)))
+        return self._active
+
+    def ordered(self, keys: np.ndarray) -> np.ndarray:
+        """`keys`, an int64 (below 2**44) a lane, sorted within each warp: only for `distinct`."""
+        steps = keys[1:] - keys[:-1]
+        steps[self.breaks] = 0
+        if not steps.shape[0] or steps.min() >= 0:
+            return keys
+        return np.sort((self.warp_numbers << 44) + keys)
+
+    def distinct(self, ordered: np.ndarray) -> int:
+        """Distinct keys in each warp, summed over warps."""
+        steps = ordered[1:] - ordered[:-1]
+        steps[self.breaks] = 1
+        return 1 + int(np.count_nonzero(steps))
+
+    @property
+    def warp_numbers(self) -> np.ndarray:
+        """For each lane the number of its warp among the group's warps."""
+        order = np.zeros(self.count, np.int64)
+        order[self.breaks + 1] = 1
+        return np.cumsum(order)
+
+    def bank_passes(self, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
+        """Wavefronts of accesses to `width` words from word numbers `words` on, summed over warps, and how many of
+        them would do without bank conflicts. `words`: int64, one a lane or one for all. `op`: "load", "store",
+        "atomic" or "increment", an atomic operation that adds 1 and whose result is not used.
+
+        A wavefront serves one word of each of the 32 banks; lanes that share a word share it, but not for atomic
+        operations. Accesses of two words are served by half-warps, of four by quarter-warps. Loads take two of
+        these parts together where, throughout the warp, lane i reads the same as lane i ^ 1, or lane i reads the
+        same as lane i ^ 2, or one of the two is idle. All this as measured on an H100 (docs/counters.md).
+        """
+        if width == 1 and op != "atomic":
+            if words.shape[0] == 1:
+                return self.warps, self.warps
+            steps = words[1:] - words[:-1]
+            steps[self.breaks] = 1
+            if (steps == 1).all():  # neighbours take neighbouring words
+                return self.warps, self.warps
+        return self.chunk.counting.passes.of(self, words, width, op)
+
+    def count_bank_passes(self, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
+        """`bank_passes` without its short cuts."""
+        words = np.broadcast_to(words, self.count)
+        part = self._parts(words, width, op) if width > 1 else self.warp_numbers
+        passes = _busiest(part, words, width, int(part[-1]) + 1, share=op != "atomic")
+        return int(passes.sum()), int(np.count_nonzero(passes))
+
+    def copy_passes(
+        self, target: np.ndarray, source: np.ndarray, width: int, read: np.ndarray, past_l1: bool
+    ) -> tuple[int, int, int]:
+        """Wavefronts of cp.async, of `width` words a lane, how many of them would do without bank conflicts, and by
+        how many its sectors of global memory are more than those that hold the sources.
+
+        `target`, `source`: number of each lane's first word in shared and in global memory. `read`: lanes that read
+        their source at all, the others write zeros. The warp is served in parts, as stores are. Each lane counts by
+        itself, also with a word that others read or write.
+
+        Through the L1 cache (cp.async.ca) a part takes as many wavefronts as its busiest bank needs, of shared memory
+        or of the cache, which has the same 32. `past_l1` (cp.async.cg): see `_past_l1`. The rules are those of an H100
+        on the 61 launches with copies in docs/counters.md.
+        """
+        source = source - (int(source[0]) & -BANKS)  # moved by whole rows of the banks, the pattern stays
+        key = np.concatenate((target, source, read))
+
+        def count() -> tuple[int, int, int]:
+            part = self._parts(target, width, "copy") if width > 1 else self.warp_numbers
+            parts = int(part[-1]) + 1
+            writes = _busiest(part, target, width, parts, share=False)
+            needed = int(np.count_nonzero(writes))
+            if past_l1:
+                return self._past_l1(target >> 2, source >> 2, part, read, needed)
+            reads = _busiest(part[read], source[read], width, parts, share=False)
+            return int(np.maximum(writes, reads).sum()), needed, 0
+
+        return self.chunk.counting.passes.find((width, "past L1" if past_l1 else "copy"), key, self.lanes, count)
+
+    def _past_l1(
+        self, target: np.ndarray, source: np.ndarray, part: np.ndarray, read: np.ndarray, needed: int
+    ) -> tuple[int, int, int]:
+        """`copy_passes` for copies past the L1 cache, in pieces of 16 bytes: `target`, `source` are their numbers.
+
+        What goes from one line of 128 bytes to one line goes together, if all of it keeps its half of a sector or all
+        changes it; and so that in one wavefront a sector of the target is filled from one sector of the source. A
+        request has a sector for each sector of the target that a line of the source goes to, if that is more than the
+        sectors which hold the sources.
+        """
+        source = np.where(read, source, (target & 7) - 8)  # zeros: from a line of their own
+        lanes = np.stack((part, source >> 3, target >> 3, (source ^ target) & 1))
+        together = np.unique(lanes, axis=1, return_inverse=True)[1].reshape(-1)
+        pairs = np.unique(together << 4 | ((target >> 1 & 3) << 2) | (source >> 1 & 3))
+        most = [
+            _most(pairs >> 4, pairs >> 2 & 3),
+            _most(together, target & 7),
+            _most(together, source & 7),
+        ]
+        lines = np.unique(np.stack((self.warp_numbers[read], source[read] >> 3)), axis=1, return_inverse=True)[1]
+        lines = lines.reshape(-1)
+        held = np.unique(lines << 2 | (source[read] >> 1 & 3)) >> 2
+        touched = np.unique(np.stack((lines, target[read] >> 1)), axis=1)[0]
+        more = np.bincount(touched) - np.bincount(held) if lines.size else np.zeros(0, np.int64)
+        return int(np.maximum.reduce(most).sum()), needed, int(more[more > 0].sum())
+
+    def _parts(self, words: np.ndarray, width: int, op: str) -> np.ndarray:
+        """For each lane the number of the part of its warp that is served together, ascending."""
+        warp = self.warp_numbers
+        lane = self.chunk.lane_of if self.lanes is None else self.chunk.lane_of.take(self.lanes)
+        size = np.full(self.warps, WARP_SIZE // width)
+        if op == "load":
+            size[self._alike(words, warp, lane)] *= 2
+        return warp * width + lane // size[warp]
+
+    def _alike(self, words: np.ndarray, warp: np.ndarray, lane: np.ndarray) -> np.ndarray:
+        """For each warp, whether all its lanes read the words of their neighbours in pairs, as `bank_passes` says."""
+        table = np.full((self.warps, WARP_SIZE), -1)
+        table[warp, lane] = words
+        alike = np.zeros(self.warps, bool)
+        for distance in (1, 2):
+            other = table[:, np.arange(WARP_SIZE) ^ distance]
+            alike |= ((table == other) | (table < 0) | (other < 0)).all(axis=1)
+        return alike
+
+    def atomic_sectors(self, addresses: np.ndarray) -> int:
+        """Sectors of atomic operations on global memory, summed over warps. `addresses`: int64, one a lane.
+
+        Lanes with one address take turns, and each turn touches its sectors anew.
+        """
+        keys = np.sort((self.warp_numbers << 44) + (addresses - addresses.min()))
+        first = np.flatnonzero(np.diff(keys, prepend=-1))
+        turn = np.arange(self.count) - np.repeat(first, np.diff(np.append(first, self.count)))
+        start = addresses.min() & (SECTOR_BYTES - 1)
+        return np.unique((keys + start >> 5 << 5) + turn).shape[0]
+
+
+class KnownPasses:
+    """Bank passes found before in a launch: a loop often repeats its accesses to shared memory, block after block."""
+
+    MOST = 8  # kept for each width and kind of access
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, str], list[tuple[np.ndarray, np.ndarray | None, tuple[int, ...]]]] = {}
+
+    def of(self, group: Group, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
+        """`group.count_bank_passes(words, width, op)`; `words` must not change afterwards."""
+        if words.shape[0] != group.count:
+            return group.count_bank_passes(words, width, op)
+        return self.find((width, op), words, group.lanes, lambda: group.count_bank_passes(words, width, op))
+
+    def find(self, key: tuple[int, str], words: np.ndarray, lanes: np.ndarray | None, count) -> tuple[int, ...]:
+        """`count()`, or what it gave before for the same `key`, `words` and `lanes`."""
+        known = self.known.setdefault(key, [])
+        for before, lanes_before, passes in known:
+            if _equal(before, words) and _equal(lanes_before, lanes):
+                return passes
+        passes = count()
+        known.insert(0, (words, lanes, passes))
+        del known[self.MOST :]
+        return passes
+
+
+def _busiest(part: np.ndarray, words: np.ndarray, width: int, parts: int, *, share: bool) -> np.ndarray:
+    """For each part of the lanes, the number of words in its busiest bank. `share`: lanes can have one word together.
+
+    `part`: for each lane the number of its part, below `parts`; `words`: of the first of its `width` words.
+    """
+    every = words if width == 1 else (words[:, None] + np.arange(width)).reshape(-1)
+    bank = (np.repeat(part, width) << 5) | (every & (BANKS - 1))
+    if share:
+        keys = np.sort((bank << 32) | (every >> 5))
+        first = np.flatnonzero(np.diff(keys, prepend=-1))  # equal keys are one word; np.unique takes longer
+        bank = keys[first] >> 32
+    return np.bincount(bank, minlength=BANKS * parts).reshape(-1, BANKS).max(axis=1)
+
+
+def _most(group: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """For each group (numbers from 0 on), how often its most frequent key (below 8) comes."""
+    return np.bincount(group << 3 | key, minlength=8 * (int(group.max()) + 1)).reshape(-1, 8).max(axis=1)
+
+
+def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
+    if a is b:
+        return True
+    if a is None or b is None or a.shape != b.shape:
+        return False
+    return bool(a[-1] == b[-1] and (a == b).all())
+
+
+@contextlib.contextmanager
+def part(chunk, lanes: np.ndarray | None) -> Iterator[None]:
+    """Within it the chunk's group consists of these lanes: an access that only some lanes of an instruction make."""
+    group = chunk.group
+    if lanes is not group.lanes:
+        chunk.group = Group(chunk, lanes)
+    try:
+        yield
+    finally:
+        chunk.group = group

@@ -1,0 +1,302 @@
+"""mbarrier: barriers in shared memory that count arrivals and, in bytes, asynchronous copies.
+
+The 64 bits of an mbarrier are opaque in PTX. Here: arrivals expected a phase (bits 0-19), arrivals still to come
+(20-39), bytes still to come, plus 2**21 (40-61), initialised (62), parity of the current phase (63). A phase ends when
+neither arrivals nor bytes are to come. PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier".
+
+Arrivals that wait for copies (cp.async.mbarrier.arrive) and the bytes of bulk copies are taken into account when some
+thread tests the barrier.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from warplab.simulator.errors import DivergentBarrier, SimulatorError, UninitializedRead
+from warplab.simulator.memory.lane_access import Addresses
+
+_COUNT_BITS, _COUNT = 20, (1 << 20) - 1
+_BYTES_BITS, _BYTES_ZERO = 22, 1 << 21
+_READY, _PHASE = np.uint64(1) << np.uint64(62), np.uint64(1) << np.uint64(63)
+# Tests in vain, with nothing arriving anywhere, that make a wait one for ever; fewer if all that could run waits, too.
+_PATIENCE, _PATIENCE_ALL_WAIT = 50_000, 2_000
+
+
+class _Words(NamedTuple):
+    """The fields of several mbarriers, int64."""
+
+    expected: np.ndarray
+    pending: np.ndarray
+    bytes: np.ndarray
+    phase: np.ndarray
+
+
+def _unpack(word: np.ndarray) -> _Words:
+    bits = word.view(np.int64)
+    return _Words(
+        bits & _COUNT,
+        bits >> _COUNT_BITS & _COUNT,
+        (bits >> 2 * _COUNT_BITS & (1 << _BYTES_BITS) - 1) - _BYTES_ZERO,
+        bits >> 63 & 1,
+    )
+
+
+def _pack(words: _Words) -> np.ndarray:
+    bits = words.expected | words.pending << _COUNT_BITS | (words.bytes + _BYTES_ZERO) << 2 * _COUNT_BITS
+    return bits.view(np.uint64) | _READY | np.where(words.phase == 1, _PHASE, np.uint64(0))
+
+
+class _Later(NamedTuple):
+    """Arrivals or bytes that come when copies are done: one entry a lane."""
+
+    index: np.ndarray  # of the mbarrier's word
+    lanes: np.ndarray
+    before: int  # the copies issued before this number
+    bytes: np.ndarray | None  # None: an arrival
+    copy: int  # number of the bulk copy
+
+
+class MBarriers:
+    """mbarriers of one chunk. `lanes` are the group's, None for all lanes of the chunk."""
+
+    def __init__(self, chunk) -> None:
+        self.chunk = chunk
+        self.later: list[_Later] = []
+        self.in_vain = 0  # tests since anything arrived
+        self.all_wait = 0  # tests since anything arrived, or lanes ran that do not wait
+        self.tested: tuple | None = None
+
+    @property
+    def _view(self) -> np.ndarray:
+        return self.chunk.access.shared.views["u8"]
+
+    def _every(self, lanes) -> np.ndarray:
+        return self.chunk.all_lanes if lanes is None else lanes
+
+    def _index(self, site, addresses: Addresses, lanes, initialised: bool = True) -> np.ndarray:
+        """Place of each lane's mbarrier in the shared memory's 64-bit words, checked."""
+        access, every = self.chunk.access, self._every(lanes)
+        space = site.space
+        if space == "generic":
+            space, addresses = access._resolve(addresses, site)
+        if space != "shared":
+            raise SimulatorError(
+                f"an mbarrier in {space} memory",
+                reason="An mbarrier must lie in shared memory.",
+                **self.chunk.where(site, int(every[0])),
+            )
+        if access.checks is not None:
+            if initialised:
+                self._require_ready(site, addresses, every)
+                access.checks.atomic(site, space, addresses, lanes, reads=True)
+            else:
+                access.checks.store(site, space, addresses, lanes, None)
+        index = (addresses.at(site.offset) >> np.uint64(3)).view(np.int64)
+        return np.broadcast_to(index, every.shape)
+
+    def _require_ready(self, site, addresses: Addresses, every: np.ndarray) -> None:
+        place = addresses.at(site.offset).view(np.int64) >> 3
+        inside = (place >= 0) & (place < self._view.shape[0])
+        bad = inside & (self._view[np.where(inside, place, 0)] & _READY == 0)
+        if bad.any():
+            lane = int(every[np.argmax(bad)] if bad.shape[0] > 1 else every[0])
+            raise UninitializedRead(
+                f"`{site.text.split()[0]}` on an mbarrier that is not initialised",
+                reason="One thread must initialise it (init, mbarrier.init), and a __syncthreads() must follow, before "
+                "any thread uses it.",
+                **self.chunk.where(site, lane),
+            )
+
+    # -- instructions ----------------------------------------------------------------------------------------------
+
+    def initialise(self, site, addresses: Addresses, count: np.ndarray, lanes) -> None:
+        index = self._index(site, addresses, lanes, initialised=False)
+        count = np.broadcast_to(count, index.shape).astype(np.int64)
+        zero = np.zeros_like(count)
+        self.in_vain = 0
+        self._view[index] = _pack(_Words(count, count, zero, zero))
+
+    def invalidate(self, site, addresses: Addresses, lanes) -> None:
+        self._view[self._index(site, addresses, lanes)] = 0
+
+    def arrive(self, site, addresses: Addresses, count, expect: np.ndarray | None, drop: bool, lanes) -> np.ndarray:
+        """The state before each lane's arrival, uint64. `expect`: bytes to come besides; `drop`: and never again."""
+        index = self._index(site, addresses, lanes)
+        self.in_vain = 0
+        self._settle(index)
+        self._release(index, self._every(lanes))
+        count = np.broadcast_to(np.asarray(count), index.shape).astype(np.int64)
+        if expect is not None:
+            self._add_bytes(index, np.broadcast_to(expect, index.shape).astype(np.int64))
+        return self._arrive(site, index, count, drop, self._every(lanes))
+
+    def expect(self, site, addresses: Addresses, nbytes: np.ndarray, sign: int, lanes) -> None:
+        """mbarrier.expect_tx (sign 1) and complete_tx (sign -1)."""
+        index = self._index(site, addresses, lanes)
+        self._add_bytes(index, sign * np.broadcast_to(nbytes, index.shape).astype(np.int64))
+        self._advance(np.unique(index))
+
+    def arrive_after_copies(self, site, addresses: Addresses, counted: bool, lanes) -> None:
+        """cp.async.mbarrier.arrive; `counted` (.noinc): the expected arrivals include this one."""
+        index = self._index(site, addresses, lanes)
+        if not counted:
+            places, lane_count = np.unique(index, return_counts=True)
+            words = _unpack(self._view[places])
+            self._view[places] = _pack(words._replace(pending=words.pending + lane_count))
+        self.later.append(_Later(index, self._every(lanes), self.chunk.copies.issued, None, -1))
+
+    def expect_bytes(self, mbarrier, size: np.ndarray, lanes, issued: int) -> None:
+        """A bulk copy, the latest one issued, will report `size` bytes a lane."""
+        site, addresses = mbarrier
+        index = self._index(site, addresses, lanes)
+        self.later.append(_Later(index, self._every(lanes), 0, size, issued - 1))
+
+    def test(self, site, addresses: Addresses, state, parity: bool, lanes) -> np.ndarray:
+        """test_wait and try_wait: is the phase of `state`, a state or (`parity`) the parity of a phase, over?"""
+        index = self._again(site, addresses, lanes)
+        if index is None:
+            index = self._index(site, addresses, lanes)
+            self.tested = site, addresses.base, lanes, index
+        self._settle(index)
+        current = self._view[index] >> np.uint64(63)
+        state = np.broadcast_to(np.asarray(state), index.shape)
+        asked = state & state.dtype.type(1) if parity else state >> np.uint64(63)
+        over = current != asked
+        if over.any():
+            self.in_vain = self.all_wait = 0
+            if self.chunk.races is not None:
+                self.chunk.races.acquire(8 * index[over], self._every(lanes)[over])
+            return over
+        self.all_wait = self.all_wait + 1 if self.in_vain else 1
+        self.in_vain += 1
+        self.chunk.waits_in_vain = True
+        if self.in_vain > _PATIENCE or self.all_wait > _PATIENCE_ALL_WAIT:
+            self._never_over(site, index, lanes)
+        return over
+
+    def _again(self, site, addresses: Addresses, lanes) -> np.ndarray | None:
+        """The places of the latest test, if this is the same one: a loop that waits."""
+        if not self.in_vain or self.tested is None:
+            return None
+        before, base, same, index = self.tested
+        return index if before is site and same is lanes and np.array_equal(base, addresses.base) else None
+
+    def _never_over(self, site, index: np.ndarray, lanes) -> None:
+        words = _unpack(self._view[index[:1]])
+        arrivals, nbytes = int(words.pending[0]), int(words.bytes[0])
+        missing = f"{arrivals} arrivals" if arrivals else f"{nbytes} bytes"
+        what = f"{missing} of its phase never come" if arrivals or nbytes > 0 else f"{-nbytes} bytes too many have come"
+        raise DivergentBarrier(
+            f"threads wait for ever at an mbarrier: {what}",
+            reason="Do as many threads arrive as init was told, is each wait for the phase (parity) that comes next, "
+            "and do the copies that it waits for add up to the bytes it expects?",
+            **self.chunk.where(site, int(self._every(lanes)[0])),
+        )
+
+    @staticmethod
+    def pending_count(state: np.ndarray) -> np.ndarray:
+        """mbarrier.pending_count of a state, uint32."""
+        return _unpack(state).pending.astype(np.uint32)
+
+    # -- phases ----------------------------------------------------------------------------------------------------
+
+    def _add_bytes(self, index: np.ndarray, amount: np.ndarray) -> None:
+        self.in_vain = 0
+        places, inverse = np.unique(index, return_inverse=True)
+        words = _unpack(self._view[places])
+        total = words.bytes + np.bincount(inverse, amount, places.shape[0]).astype(np.int64)
+        self._view[places] = _pack(words._replace(bytes=total))
+
+    def _arrive(self, site, index: np.ndarray, count: np.ndarray, drop: bool, every: np.ndarray) -> np.ndarray:
+        """Lanes arrive in the order of their numbers; what comes after the end of a phase counts for the next."""
+        order = np.argsort(index, kind="stable")
+        places, first, inverse = np.unique(index[order], return_index=True, return_inverse=True)
+        running = np.cumsum(count[order])
+        before = running - count[order]
+        before -= before[first][inverse]  # arrivals of earlier lanes at the same mbarrier
+        words = _unpack(self._view[places])
+        total = np.bincount(inverse, count[order], places.shape[0]).astype(np.int64)
+        over = (words.bytes != 0) & (total > words.pending) | (words.expected == 0)
+        if over.any():
+            lane = int(every[order[first[np.argmax(over)]]])
+            raise SimulatorError(
+                "more arrivals at an mbarrier than it expects in this phase",
+                reason="Is the count given to init too small, or does a thread arrive again before it has waited?",
+                **self.chunk.where(site, lane),
+            )
+        expected = np.maximum(words.expected, 1)
+        ended = np.where(total < words.pending, 0, 1 + (total - words.pending) // expected)
+        ended = np.where(words.bytes != 0, 0, ended)
+        left = np.where(ended == 0, words.pending - total, expected - (total - words.pending) % expected)
+        # The state that each lane saw: before its own arrival.
+        pending, size = words.pending[inverse], expected[inverse]
+        past = before >= pending
+        phases = np.where(past & (words.bytes == 0)[inverse], 1 + (before - pending) // size, 0)
+        seen = np.where(phases == 0, pending - before, size - (before - pending) % size)
+        states = np.empty(index.shape, np.uint64)
+        states[order] = _pack(
+            _Words(words.expected[inverse], seen, words.bytes[inverse], (words.phase[inverse] + phases) & 1)
+        )
+        expected = words.expected - total if drop else words.expected
+        self._view[places] = _pack(_Words(expected, left, words.bytes, (words.phase + ended) & 1))
+        self._phase_over(places[ended > 0])
+        return states
+
+    def _advance(self, places: np.ndarray) -> None:
+        """End the phases of which nothing more is to come."""
+        words = _unpack(self._view[places])
+        over = (words.pending == 0) & (words.bytes == 0)
+        if over.any():
+            pending = np.where(over, words.expected, words.pending)
+            self._view[places] = _pack(words._replace(pending=pending, phase=words.phase ^ over))
+            self._phase_over(places[over])
+
+    def _release(self, index: np.ndarray, lanes: np.ndarray) -> None:
+        """For races: what these lanes did until now comes before what those do who wait for this phase."""
+        if self.chunk.races is not None:
+            self.chunk.races.release(8 * index, lanes)
+
+    def _phase_over(self, places: np.ndarray) -> None:
+        if self.chunk.races is not None and places.size:
+            self.chunk.races.over(8 * places)
+
+    def _settle(self, index: np.ndarray) -> None:
+        """Finish the copies for which these mbarriers wait, and count their arrivals and bytes."""
+        if not self.later:
+            return
+        places, left = np.unique(index), []
+        for later in self.later:
+            due = np.isin(later.index, places)
+            if not due.any():
+                left.append(later)
+                continue
+            if not due.all():
+                left.append(later._replace(**_entries(later, ~due)))
+                later = later._replace(**_entries(later, due))
+            self._come(later)
+        self.later = left
+
+    def _come(self, later: _Later) -> None:
+        copies, places = self.chunk.copies, np.unique(later.index)
+        self.in_vain = 0
+        if later.bytes is None:
+            copies.complete_of(later.lanes, later.before)
+            self._release(later.index, later.lanes)
+            words = _unpack(self._view[places])
+            arrivals = np.bincount(np.searchsorted(places, later.index), minlength=places.shape[0])
+            self._view[places] = _pack(words._replace(pending=np.maximum(words.pending - arrivals, 0)))
+        else:
+            copies.complete_bulk(later.copy, later.lanes)
+            self._release(later.index, later.lanes)
+            self._add_bytes(later.index, -later.bytes)
+        self._advance(places)
+
+
+def _entries(later: _Later, chosen: np.ndarray) -> dict:
+    return {
+        "index": later.index[chosen],
+        "lanes": later.lanes[chosen],
+        "bytes": None if later.bytes is None else later.bytes[chosen],
+    }

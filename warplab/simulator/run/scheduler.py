@@ -1,0 +1,244 @@
+"""Which lanes run next: groups of lanes at basic blocks, the lowest block first.
+
+The lanes of a chunk that stand at the same block form one group and run it together. Because the lowest block goes
+first, lanes that went two ways at a branch meet again at the block where the ways join, as a compiler lays them out.
+Barriers (`barriers`) and warp-wide instructions (`meetings`) hold lanes back until the others have come.
+
+Scheduling "volta": each thread has its own program counter. When lanes wait in vain for many steps while others loop,
+they get a turn, as the hardware gives each thread one at some time: a thread that spins on a lock cannot starve the
+one that holds it. Scheduling "pascal": one program counter a warp. Lanes that left a loop wait for those of their warp
+that are in it, whatever these wait for, and no lane can be held back at a `__syncwarp` for others of its warp.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.simulator.errors import SimulatorError
+from warplab.simulator.run import instruction_limits
+from warplab.simulator.run.barriers import Barriers
+from warplab.simulator.run.cooperative import HINT, uses_registers
+from warplab.simulator.run.lane_groups import Group
+from warplab.simulator.run.warp_rendezvous import Meetings
+from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC
+
+POLICIES = ("volta", "pascal")
+# Steps (blocks run) for which waiting lanes are left waiting; fewer once the kernel is seen to spin.
+_PATIENCE, _PATIENCE_SPINNING = 4096, 64
+
+
+class Scheduler:
+    """Runs one chunk to its end. `budget`: thread instructions; `path_budget`: instructions along the way."""
+
+    def __init__(self, chunk, budget: int, path_budget: int, policy: str) -> None:
+        self.chunk, self.policy = chunk, policy
+        self.budget, self.path_budget = budget, path_budget
+        self.pending: dict[int, list[np.ndarray]] = {}
+        # Per warp, bits of the lanes that have not ended.
+        self.alive = ((np.uint64(1) << chunk.warp_sizes.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
+        # Of those that have, who did so behind other code than the rest of their warp went on to.
+        self.ended_elsewhere = np.zeros_like(self.alive)
+        self.meetings = Meetings(self)
+        self.barriers = Barriers(self)
+        self.waited = self.grace = 0
+        self.loops = chunk.translation.waiting_loops
+        self.spinning: frozenset[int] = frozenset()  # the blocks at which lanes stand aside while `grace` lasts
+        self.latest_turn = -1  # the block of the lanes that got the latest turn
+        self.patience = _PATIENCE
+        self.gathering: dict[int, np.ndarray] = {}  # lanes at a barrier, by block, whose warp has others that spin
+
+    def run(self) -> int:
+        """Returns the number of thread instructions executed. Raises SimulatorError."""
+        chunk, translation = self.chunk, self.chunk.translation
+        blocks, functions, registers = translation.blocks, translation.functions, chunk.registers
+        lengths = [len(block.counted) for block in blocks]
+        counting, pending = chunk.counting, self.pending
+        steps = None
+        if counting is not None and counting.steps is not None and chunk.first_block == 0:
+            steps = counting.steps
+            steps.start(chunk, self.policy)
+        executed = path = 0
+        current, group = 0, chunk.everyone
+        while True:
+            if pending:
+                current, group = self._next(current, group)
+            elif group is None:
+                if not self._idle():
+                    return executed
+                continue
+            block = blocks[current]
+            if block.meeting is not None:
+                group = self.meetings.meet(block, group)
+                if group is None:
+                    continue
+            executed += group.count * lengths[current]
+            path += lengths[current]
+            if executed > self.budget or path > self.path_budget:
+                raise instruction_limits.error(self, block, group, executed, path)
+            if counting is not None:
+                counting.block(current, group)
+                if steps is not None:
+                    steps.note(self, current, group, path - lengths[current])
+            chunk.group, chunk.clock = group, path
+            result = functions[current](chunk, registers, group.lanes)
+            end = block.end
+            if end in (BRANCH, GUARD):
+                current, group = self._branch(block, group, result)
+            elif end == JUMP:
+                current = block.target
+            elif end == EXIT:
+                self._exit(group, elsewhere=True)
+                group = None
+            elif end == BARRIER:
+                group = self._gathered(block, group)
+                if group is not None:
+                    current, group = self.barriers.arrive(block, group)
+            elif end == WARP_SYNC:
+                current, group = self.meetings.sync(block, group)
+            elif end == TRAP:
+                reason = "" if chunk.device.workspace or not uses_registers(translation) else HINT
+                raise SimulatorError("the kernel stopped itself (trap)", reason=reason, **self.where(block, group))
+            else:
+                current += 1
+
+    def waiting(self) -> list[np.ndarray]:
+        """Lanes held back at barriers and at warp-wide instructions, sorted arrays."""
+        meetings = (*self.meetings.held.values(), *self.meetings.syncing.values())
+        return [*meetings, *self.gathering.values(), *self.barriers.waiting]
+
+    def put(self, number: int, lanes: np.ndarray) -> None:
+        """Let lanes go on at a block when its turn comes."""
+        self.pending.setdefault(number, []).append(lanes)
+
+    def merged(self, parts: list[np.ndarray]) -> Group:
+        lanes = parts[0]
+        if len(parts) > 1:
+            lanes = np.concatenate(parts)
+            lanes.sort()
+        return self.chunk.everyone if lanes.shape[0] == self.chunk.lanes else Group(self.chunk, lanes)
+
+    def _next(self, current: int, group: Group | None) -> tuple[int, Group]:
+        """The group at the lowest block; or, after a long wait, one that waits."""
+        pending = self.pending
+        lowest = min(pending)
+        if self.grace and group is not None:  # those that spin stand aside; the others run in the usual order
+            lowest = min((number for number in pending if number not in self.spinning), default=current + 1)
+        if group is None or lowest <= current:
+            if group is not None:
+                self.put(current, group.all_lanes)
+            self.grace = 0 if group is None else self.grace
+            current, group = lowest, self.merged(pending.pop(lowest))
+            if current in self.spinning:  # these stood aside and may look again
+                self.waited, self.spinning = 0, frozenset()
+                return current, group
+            if current not in self.loops or not pending:  # else lanes only met again in the loop in which they wait
+                self.waited = 0
+                return current, group
+        else:
+            self.grace = max(0, self.grace - 1)
+        self.waited += 1
+        if (self.waited <= self.patience or self.grace) and not self.chunk.waits_in_vain:
+            return current, group
+        self.waited, self.chunk.waits_in_vain = 0, False
+        loop = self.loops.get(current, frozenset((current,)))
+        turn = self._starved(group, loop)
+        if turn is None:
+            return current, group
+        self.patience = self.grace = _PATIENCE_SPINNING
+        self.spinning = loop.union(self.pending)
+        self.latest_turn = turn[0]
+        if turn[0] not in self.loops:
+            self.chunk.mbarriers.all_wait = 0
+        self.put(current, group.all_lanes)
+        return turn
+
+    def _starved(self, group: Group, loop: frozenset[int]) -> tuple[int, Group] | None:
+        """Lanes that wait outside the loop of `group` and may run before it, taken from `pending`.
+
+        Blocks come in turn: those that spin in other loops must not keep the one from running for which all wait.
+        """
+        for number in sorted(self.pending.keys() - loop, key=lambda number: (number <= self.latest_turn, number)):
+            lanes = self.merged(self.pending[number]).all_lanes
+            if self.policy == "pascal":  # not before other lanes of their own warp
+                free = ~np.isin(self.chunk.warp_of[lanes], self.chunk.warp_of[group.all_lanes])
+                lanes, rest = lanes[free], lanes[~free]
+            else:
+                rest = lanes[:0]
+            if lanes.size:
+                del self.pending[number]
+                if rest.size:
+                    self.put(number, rest)
+                return number, self.merged([lanes])
+        return None
+
+    def _branch(self, block, group: Group, taken: np.ndarray) -> tuple[int, Group]:
+        """Where the group goes on; the lanes that go the other way are put aside, or end if that is all they do."""
+        following = block.index + 1
+        count = int(np.count_nonzero(taken))
+        if count == 0:
+            return following, group
+        if count == taken.shape[0]:
+            return block.target, group
+        if group.lanes is None:
+            there, here = np.flatnonzero(taken), np.flatnonzero(~taken)
+        else:
+            there, here = group.lanes[taken], group.lanes[~taken]
+        there, here = Group(self.chunk, there), Group(self.chunk, here)
+        if self.chunk.counting is not None and block.end == BRANCH:
+            self.chunk.counting.divergent[block.index] += there.warps + here.warps - group.warps
+        blocks = self.chunk.translation.blocks
+        if blocks[block.target].only_ends:
+            self._exit(there)
+        elif blocks[following].only_ends and block.target > following:
+            self._exit(here)
+            return block.target, there
+        else:
+            self.put(block.target, there.lanes)
+        return following, here
+
+    def _gathered(self, block, group: Group) -> Group | None:
+        """The lanes at a barrier, but for those of whose warps others may still come; None if none are left.
+
+        Lanes can get ahead of others of their warp: after these spun, as at the end of a loop around atomicCAS, or
+        by going straight back to the head of a loop. The compiler lets them meet before a barrier for whole warps.
+        """
+        held = self.gathering.pop(block.index, None)
+        if held is not None:
+            group = self.merged([held, group.all_lanes])
+        if group.whole:
+            return group
+        aligned = block.last.opcode == "bar" or "aligned" in block.last.modifiers
+        if not self.pending or not aligned:
+            return group
+        lanes, warp = group.all_lanes, self.chunk.warp_of[group.all_lanes]
+        partial = (np.bincount(warp, minlength=self.chunk.warps) != self.chunk.warp_sizes)[warp]
+        if not partial.any():
+            return group
+        self.gathering[block.index] = lanes[partial]
+        return None if partial.all() else Group(self.chunk, lanes[~partial])
+
+    def _exit(self, group: Group, elsewhere: bool = False) -> None:
+        """The group ends; `elsewhere`: not at a mere guard, `if (i >= n) return`."""
+        if group.lanes is None:
+            self.alive[:] = 0
+            return
+        warp, bits = self.chunk.warp_of[group.lanes], np.uint32(1) << self.chunk.lane_of[group.lanes]
+        np.bitwise_and.at(self.alive, warp, ~bits)
+        if elsewhere:
+            others = self.alive[warp] != 0
+            np.bitwise_or.at(self.ended_elsewhere, warp[others], bits[others])
+
+    def _idle(self) -> bool:
+        """Nothing can run. True if lanes were let go after all; an error if some wait for ever."""
+        if self.meetings.wake() or self.barriers.wake():
+            return True
+        if self.gathering:  # the others did not come
+            number = min(self.gathering)
+            lanes = self.gathering.pop(number)
+            self.barriers.arrive(self.chunk.translation.blocks[number], Group(self.chunk, lanes))
+        self.meetings.check_none_left()
+        self.barriers.check_none_left()
+        return False
+
+    def where(self, block, group: Group) -> dict:
+        return self.chunk.where_block(block, 0 if group.lanes is None else int(group.lanes[0]))

@@ -1,0 +1,234 @@
+"""What a kernel asks of the system around it: printf, assert, clocks, special registers, the kind of an address."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from warplab.simulator.errors import AssertFailed, IllegalAddress, SimulatorError
+from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
+from warplab.simulator.ptx.program import Where
+
+NUMBER_OF_SMS = 132  # of an H100 SXM
+_MAX_STRING = 1 << 16
+_PRINTF = "Does the format have more conversions than there are arguments?"
+
+# Special registers that are read where they stand, in an instruction: dtype, value for a chunk.
+# The clocks count the PTX instructions that the chunk of blocks has gone through (a thread sees its own and those of
+# the threads that ran before it); %globaltimer goes on from launch to launch. Neither is a time of a GPU.
+REGISTERS = {
+    "%clock": ("u4", lambda chunk: chunk.system.clock & 0xFFFFFFFF),
+    "%clock_hi": ("u4", lambda chunk: chunk.system.clock >> 32),
+    "%clock64": ("u8", lambda chunk: chunk.system.clock),
+    "%globaltimer": ("u8", lambda chunk: chunk.system.now),
+    "%globaltimer_lo": ("u4", lambda chunk: chunk.system.now & 0xFFFFFFFF),
+    "%globaltimer_hi": ("u4", lambda chunk: chunk.system.now >> 32),
+    "%gridid": ("u8", lambda chunk: chunk.device.launches),
+    "%nsmid": ("u4", lambda chunk: NUMBER_OF_SMS),
+    "%smid": ("u4", lambda chunk: (chunk.first_block + chunk.block_of) % NUMBER_OF_SMS),
+    "%dynamic_smem_size": ("u4", lambda chunk: chunk.dynamic_shared_bytes),
+    "%total_smem_size": ("u4", lambda chunk: chunk.shared_stride),
+    "%aggr_smem_size": ("u4", lambda chunk: chunk.own_shared_bytes + 1024),  # with what the system keeps for itself
+    "%is_explicit_cluster": ("b1", lambda chunk: False),  # every block is a cluster of its own
+    "%cluster_ctarank": ("u4", lambda chunk: 0),
+    "%cluster_nctarank": ("u4", lambda chunk: 1),
+    **{f"%cluster_ctaid.{axis}": ("u4", lambda chunk: 0) for axis in "xyz"},
+    **{f"%cluster_nctaid.{axis}": ("u4", lambda chunk: 1) for axis in "xyz"},
+    **{f"%clusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%ctaid.{a}"]) for axis in "xyz"},
+    **{f"%nclusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%nctaid.{a}"]) for axis in "xyz"},
+    **{f"%envreg{k}": ("u4", lambda chunk: 0) for k in range(32)},
+    "%envreg1": ("u4", lambda chunk: (chunk.device.workspace or 0) >> 32),
+    "%envreg2": ("u4", lambda chunk: (chunk.device.workspace or 0) & 0xFFFFFFFF),
+    **{f"%pm{k}": ("u4", lambda chunk: 0) for k in range(8)},  # counters that only a profiler sets up
+    **{f"%pm{k}_64": ("u8", lambda chunk: 0) for k in range(8)},
+    "%current_graph_exec": ("u8", lambda chunk: 0),  # the kernel does not run in a graph
+}
+_NOWHERE = {
+    "call": (
+        "a call through a pointer that holds no function",
+        "Were the pointer, or the object with virtual functions, set by this module's device code? Addresses of host "
+        "functions, and objects made by the host, are of no use there.",
+    ),
+    "jump": ("a jump (brx.idx) beyond its list of labels", "Is the number that a switch was compiled for in range?"),
+}
+
+
+class System:
+    """Called by translated blocks; `lanes` are the group's (None for all)."""
+
+    def __init__(self, chunk) -> None:
+        self.chunk = chunk
+        self.clock = self.slept = 0
+
+    @property
+    def now(self) -> int:
+        return self.chunk.device.ticks + self.clock + self.slept
+
+    def register(self, name: str, ahead: int, lanes) -> np.ndarray:
+        """A special register; `ahead`: instructions of the block that are still to come, which its clock counts."""
+        self.clock = self.chunk.clock - ahead
+        dtype, value = REGISTERS[name]
+        values = np.atleast_1d(np.asarray(value(self.chunk), "?" if dtype == "b1" else dtype))
+        return values if lanes is None else self.chunk.at(values, lanes)
+
+    def sleep(self, nanoseconds: np.ndarray) -> None:
+        """nanosleep: %globaltimer goes on, and it is the turn of others."""
+        self.slept += int(np.max(nanoseconds))
+        self.chunk.waits_in_vain = True
+
+    def breakpoint(self, lanes, at: Where) -> None:
+        """brkpt: without a debugger the launch fails, on a GPU too."""
+        raise SimulatorError(
+            "the kernel met a breakpoint (brkpt)",
+            reason="Only a debugger can go on from it: take it out to run the kernel.",
+            **self._where(lanes, at),
+        )
+
+    def invalid(self, kind: str, lanes, at: Where) -> None:
+        """A call or a jump to nowhere."""
+        what, reason = _NOWHERE[kind]
+        raise SimulatorError(what, reason=reason, **self._where(lanes, at))
+
+    def check_rank(self, rank: np.ndarray, lanes, at: Where) -> None:
+        """mapa: every block is a cluster of its own."""
+        if rank.any():
+            raise SimulatorError(
+                f"the shared memory of block {int(rank.max())} of a cluster of one block",
+                reason="Without __cluster_dims__ every block is a cluster of its own.",
+                **self._where(lanes, at),
+            )
+
+    def _where(self, lanes, at: Where, place: int = 0) -> dict:
+        """For errors: line `at`, the lane at `place` in the group."""
+        return self.chunk.where_line(Where(*at), place if lanes is None else int(lanes[place]))
+
+    def malloc(self, size: np.ndarray, alignment: np.ndarray | None, lanes, line: int) -> np.ndarray:
+        """Each lane's new memory, 0 where the heap is full. Blocks begin at multiples of 512, so `alignment` holds."""
+        heap, name = self.chunk.device.heap, f"malloc, line {line}"
+        sizes = np.broadcast_to(size, self.chunk.group.count)
+        return np.array([heap.allocate(nbytes, name) for nbytes in sizes.tolist()], np.uint64)
+
+    def free(self, address: np.ndarray, lanes, at: Where) -> None:
+        if self.chunk.access.checks is not None:
+            self.chunk.access.checks.last.clear()
+        for place, start in enumerate(np.broadcast_to(address, self.chunk.group.count).tolist()):
+            if start == 0:
+                continue
+            try:
+                self.chunk.device.heap.free(start)
+            except KeyError:
+                before = self.chunk.device.memory.find_freed(start)
+                raise IllegalAddress(
+                    f"free of {start:#x}, "
+                    + ("which has been freed before" if before else "which malloc did not give"),
+                    reason="Is the memory freed by several threads?"
+                    if before
+                    else "Only what malloc or new gave can be.",
+                    address=start,
+                    **self._where(lanes, at, place),
+                ) from None
+
+    def is_space(self, space: str, address: np.ndarray) -> np.ndarray:
+        """isspacep: which generic addresses lie in a space."""
+        device, program = self.chunk.device, self.chunk.entry.program
+        if space in ("shared", "local"):
+            return self._within(address, WINDOW_SHARED if space == "shared" else WINDOW_LOCAL)
+        if space == "param":
+            allocation = device.memory.find(device.parameters) if device.parameters is not None else None
+            return _inside(address, [allocation] if allocation is not None else [])
+        constants = [
+            device.memory.find(device.variable_address(program, name))
+            for name, variable in program.variables.items()
+            if variable.space == "const"
+        ]
+        constant = _inside(address, constants)
+        if space == "const":
+            return constant
+        return ~(self._within(address, WINDOW_SHARED) | self._within(address, WINDOW_LOCAL) | constant)
+
+    @staticmethod
+    def _within(address: np.ndarray, window: int) -> np.ndarray:
+        return (address >= np.uint64(window)) & (address < np.uint64(2 * window))
+
+    # -- printf and assert -----------------------------------------------------------------------------------------
+
+    def printf(self, formats: np.ndarray, arguments: np.ndarray, lanes, file: str, line: int) -> np.ndarray:
+        """vprintf: note what the lanes print; the number of arguments of each lane's format."""
+        count = self.chunk.group.count
+        where = Where(file, line)
+        if formats.shape[0] == 1:
+            return np.array([self._printf(int(formats[0]), arguments, lanes, where, count)], np.uint32)
+        result = np.empty(count, np.uint32)
+        starts = np.concatenate(([0], np.flatnonzero(formats[1:] != formats[:-1]) + 1, [count]))
+        for start, end in itertools.pairwise(starts):  # lanes in a row with one format
+            own = arguments if arguments.shape[0] == 1 else arguments[start:end]
+            own_lanes = np.arange(start, end) if lanes is None else lanes[start:end]
+            result[start:end] = self._printf(int(formats[start]), own, own_lanes, where, end - start)
+        return result
+
+    def _printf(self, address: int, arguments: np.ndarray, lanes, where: Where, count: int) -> int:
+        if not address:
+            return 0xFFFFFFFF
+        text = self._string(address, lanes, where)
+        return self.chunk.device.printed.add(
+            text,
+            lambda offset, dtype: self._read(arguments + np.uint64(offset), dtype),
+            lambda addresses: self._strings(addresses, lanes, where),
+            count,
+        )
+
+    def assert_fail(self, expression, file, line, function, lanes, at: Where) -> None:
+        """__assertfail: the kernel ends with an error."""
+        expression, name, function = (self._string(int(a[0]), lanes, at).decode() for a in (expression, file, function))
+        where = Where(*at) if at[1] else Where(name, int(line[0]))
+        lane = 0 if lanes is None else int(lanes[0])
+        raise AssertFailed(
+            f"assertion failed: {expression} (in {function})",
+            expression=expression,
+            **self.chunk.where_line(where, lane),
+        )
+
+    def _strings(self, addresses: np.ndarray, lanes, where: Where) -> list[bytes]:
+        known = {a: self._string(a, lanes, where) if a else b"(null)" for a in set(addresses.tolist())}
+        return [known[a] for a in addresses.tolist()]
+
+    def _string(self, address: int, lanes, where: Where) -> bytes:
+        """The bytes up to the first zero."""
+        view, start = self._place(np.array([address], np.uint64))
+        start = int(start[0])
+        if view is self.chunk.access.views["global"]:
+            allocation = self.chunk.device.memory.find(address)
+            if allocation is None:
+                raise IllegalAddress(
+                    f"printf of a string at {address:#x}, which lies outside every array",
+                    reason="`%s` takes a char* that ends with a zero byte.",
+                    address=address,
+                    **self.chunk.where_line(where, 0 if lanes is None else int(lanes[0])),
+                )
+            end = start + min(allocation.end - address, _MAX_STRING)
+        else:
+            end = start + _MAX_STRING
+        return view["u1"][start:end].tobytes().partition(b"\0")[0]
+
+    def _read(self, addresses: np.ndarray, dtype: str) -> np.ndarray:
+        view, place = self._place(addresses)
+        try:
+            return view[dtype].take(place // int(dtype[1:]))
+        except IndexError:
+            raise IllegalAddress("printf reads arguments that it was not given", reason=_PRINTF) from None
+
+    def _place(self, addresses: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """Views of the space that generic addresses lie in, and byte numbers there."""
+        views = self.chunk.access.views
+        for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
+            if self._within(addresses[:1], window).all():
+                return views[space], (addresses - np.uint64(window)).view(np.int64)
+        return views["global"], addresses.view(np.int64) & (ORIGIN - 1)
+
+
+def _inside(address: np.ndarray, allocations: list) -> np.ndarray:
+    result = np.zeros(address.shape, bool)
+    for allocation in allocations:
+        result |= (address >= np.uint64(allocation.address)) & (address < np.uint64(allocation.end))
+    return result

@@ -1,0 +1,128 @@
+"""Warp-wide instructions: shuffles, votes, matches and reductions between the lanes of a warp.
+
+Values are laid out as a matrix with a row a warp and a column a lane; lanes that are not in the group are blank.
+Lanes of one warp may take part with different masks (tiles of a cooperative group), so results are found a lane.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.simulator.count.counters import WARP_SIZE
+
+_FULL = 0xFFFFFFFF
+_REDUCTIONS = {
+    "add": (np.add, 0),
+    "min": (np.minimum, None),
+    "max": (np.maximum, None),
+    "and": (np.bitwise_and, _FULL),
+    "or": (np.bitwise_or, 0),
+    "xor": (np.bitwise_xor, 0),
+}
+
+
+class WarpOperations:
+    """Called by translated blocks; `lanes` are the group's (None for all), results have an entry each."""
+
+    def __init__(self, chunk) -> None:
+        self.chunk = chunk
+
+    def _meet(self, lanes) -> None:
+        if self.chunk.races is not None:
+            self.chunk.races.exchange(lanes)
+
+    def _places(self, lanes) -> tuple[np.ndarray, np.ndarray]:
+        chunk = self.chunk
+        if lanes is None:
+            return chunk.warp_of, chunk.lane_of
+        return chunk.warp_of.take(lanes), chunk.lane_of.take(lanes)
+
+    def _matrix(self, values: np.ndarray, lanes, blank=0) -> np.ndarray:
+        """(warps, 32) of the lanes' values."""
+        chunk = self.chunk
+        if lanes is None and chunk.lanes == WARP_SIZE * chunk.warps:
+            return np.broadcast_to(values, chunk.lanes).reshape(-1, WARP_SIZE)
+        matrix = np.full((chunk.warps, WARP_SIZE), blank, values.dtype)
+        matrix[self._places(lanes)] = values
+        return matrix
+
+    def shuffle(self, mode: str, a, b, c, lanes) -> tuple[np.ndarray, np.ndarray]:
+        """shfl.sync: (value of the source lane, whether that lane lies in the segment). PTX ISA, "shfl.sync"."""
+        self._meet(lanes)
+        warp, lane = self._places(lanes)
+        lane = lane.astype(np.int64)
+        b, c = (np.asarray(x).astype(np.int64) for x in (b, c))
+        b, clamp, segment = b & 31, c & 31, (c >> 8) & 31
+        lowest = lane & segment
+        limit = lowest | (clamp & ~segment)
+        source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": lowest | (b & ~segment)}[mode]
+        inside = source >= limit if mode == "up" else source <= limit
+        source = np.where(inside, source, lane)
+        # A source lane that is not in the group has no defined value; the lane then gets its own.
+        here = self._matrix(np.ones(lane.shape, bool), lanes)[warp, source & 31]
+        source = np.where(here, source, lane)
+        return self._matrix(a, lanes)[warp, source], inside
+
+    def active(self, lanes) -> np.ndarray:
+        """activemask: bits of the lanes of the warp that are in the group."""
+        return self.chunk.group.active
+
+    def ballot(self, predicate, mask, lanes) -> np.ndarray:
+        """vote.sync.ballot: bits of the lanes of the mask whose predicate holds."""
+        self._meet(lanes)
+        warp, _ = self._places(lanes)
+        bits = np.where(self._matrix(predicate, lanes, False), _BITS, np.uint32(0))
+        return np.bitwise_or.reduce(bits, axis=1)[warp] & self._mask(mask)
+
+    def vote(self, kind: str, predicate, mask, lanes) -> np.ndarray:
+        """vote.sync.any, all and uni, as predicates."""
+        yes = self.ballot(predicate, mask, lanes)
+        if kind == "any":
+            return yes != 0
+        voters = self._mask(mask) & self.active(lanes)
+        return (yes == voters) if kind == "all" else (yes == voters) | (yes == 0)
+
+    def match_any(self, a, mask, lanes) -> np.ndarray:
+        """match.any.sync: bits of the lanes of the mask with the same value."""
+        self._meet(lanes)
+        warp, _ = self._places(lanes)
+        matrix, result = self._matrix(a, lanes), np.zeros(warp.shape, np.uint32)
+        for other in range(WARP_SIZE):
+            result |= np.where(matrix[warp, other] == a, _BITS[other], np.uint32(0))
+        return result & self._mask(mask) & self.active(lanes)
+
+    def match_all(self, a, mask, lanes) -> tuple[np.ndarray, np.ndarray]:
+        """match.all.sync: (the mask where all its lanes have one value, else 0; whether they have)."""
+        voters = self._mask(mask) & self.active(lanes)
+        same = self.match_any(a, mask, lanes) == voters
+        return np.where(same, voters, np.uint32(0)), same
+
+    def reduce(self, operation: str, a, mask, lanes) -> np.ndarray:
+        """redux.sync over the lanes of the mask; integers."""
+        self._meet(lanes)
+        warp, _ = self._places(lanes)
+        function, start = _REDUCTIONS[operation]
+        if start is None:
+            info = np.iinfo(a.dtype)
+            start = info.max if operation == "min" else info.min
+        matrix = self._matrix(a, lanes)
+        voters = self._mask(mask) & self.active(lanes)
+        result = np.full(warp.shape, np.array(start).astype(a.dtype))
+        for other in range(WARP_SIZE):
+            taking = (voters >> np.uint32(other)) & np.uint32(1) != 0
+            result = np.where(taking, function(result, matrix[warp, other]), result)
+        return result
+
+    def elect(self, mask, lanes) -> tuple[np.ndarray, np.ndarray]:
+        """elect.sync: (the lowest lane of the mask, whether it is this one)."""
+        _, lane = self._places(lanes)
+        voters = self._mask(mask) & self.active(lanes)
+        lowest = np.bitwise_count((voters & -voters) - np.uint32(1)).astype(np.uint32)
+        return lowest, lowest == lane
+
+    @staticmethod
+    def _mask(mask) -> np.ndarray:
+        return np.asarray(mask, np.uint32)
+
+
+_BITS = np.uint32(1) << np.arange(WARP_SIZE, dtype=np.uint32)

@@ -1,0 +1,219 @@
+"""Warp-wide instructions hold lanes back until all lanes that their mask names have come.
+
+A shuffle or vote exchanges values, so the lanes must stand at the same instruction. `__syncwarp` (bar.warp.sync) only
+orders: lanes may stand at different ones.
+
+A lane must be in the mask that it gives. Lanes that ended before, at a guard as `if (i >= n) return`, are not waited
+for. That lanes went past the instruction and on, or did something else and ended, is an error (with checks off they are
+waited for until they have ended, as on a GPU; what CUDA makes of it is undefined).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.errors import DivergentWarp
+from warplab.simulator.ptx.program import Immediate
+from warplab.simulator.run.instruction_limits import reached
+from warplab.simulator.run.lane_groups import Group
+from warplab.simulator.run.matrix_operations import NEEDS_WHOLE_WARP
+from warplab.simulator.translate.basic_blocks import WARP_SYNC
+
+FULL_MASK = 0xFFFFFFFF
+_WITHOUT_MASK = ("mma", "wmma", "ldmatrix", "stmatrix")  # .aligned: all lanes
+
+# The kernel of numba.cuda.reduce calls __syncwarp for the warp where two lanes alone come, which GPUs put up with.
+_NUMBA_REDUCE = "gpu_reduce_block_strided"
+
+
+class Meetings:
+    """Lanes held at warp-wide instructions of one chunk."""
+
+    def __init__(self, scheduler) -> None:
+        self.scheduler, self.chunk = scheduler, scheduler.chunk
+        self.held: dict[int, np.ndarray] = {}  # at the start of a block
+        self.syncing: dict[int, np.ndarray] = {}  # at the bar.warp.sync that ends a block
+        self.following: dict[int, set[int]] = {}  # blocks that can come after a block
+        self.lenient = self.chunk.access.checks is None or _NUMBA_REDUCE in self.chunk.entry.name
+
+    def meet(self, block, group: Group) -> Group | None:
+        """The lanes whose whole mask has arrived; the others are held until the rest comes."""
+        number = block.index
+        if number in self.held:
+            group = self.scheduler.merged([group.all_lanes, self.held.pop(number)])
+        mask = self._mask(block.meeting, group)
+        if group.whole and mask.shape[0] == 1 and mask[0] == FULL_MASK:
+            return group
+        lanes = group.all_lanes
+        self._refuse_unnamed(block.meeting, lanes, mask)
+        self._refuse_ended(block.meeting, lanes, mask)
+        missing = mask & self.scheduler.alive[self.chunk.warp_of[lanes]] & ~group.active
+        if not missing.any():
+            return group
+        complete = missing == 0
+        self.held[number] = lanes[~complete]
+        self._refuse_on_pascal()
+        self._refuse_passed(number, block.meeting, group, missing)
+        return Group(self.chunk, lanes[complete]) if complete.any() else None
+
+    def sync(self, block, group: Group) -> tuple[int, Group | None]:
+        """bar.warp.sync: lanes go on when every lane of their mask has come to one, this or another."""
+        mask = self._mask(block.last, group)
+        if group.whole and mask.shape[0] == 1 and mask[0] == FULL_MASK:
+            self.chunk.sync_warp(None)
+            return block.index + 1, group
+        lanes = group.all_lanes
+        self._refuse_unnamed(block.last, lanes, mask)
+        self._refuse_ended(block.last, lanes, mask)
+        if block.index in self.syncing:
+            lanes = np.sort(np.concatenate([lanes, self.syncing[block.index]]))
+        self.syncing[block.index] = lanes
+        self._let_go()
+        if self.syncing:
+            self._refuse_on_pascal()
+        if block.index in self.syncing:
+            group = Group(self.chunk, self.syncing[block.index])
+            missing = self._mask(block.last, group) & self.scheduler.alive[self.chunk.warp_of[group.lanes]]
+            self._refuse_passed(block.index, block.last, group, missing & ~group.active)
+        return block.index, None
+
+    def _let_go(self) -> bool:
+        chunk, scheduler = self.chunk, self.scheduler
+        arrived = np.zeros(chunk.warps, np.uint32)
+        for lanes in self.syncing.values():
+            np.bitwise_or.at(arrived, chunk.warp_of[lanes], np.uint32(1) << chunk.lane_of[lanes])
+        going = []
+        for number, lanes in list(self.syncing.items()):
+            mask = self._mask(chunk.translation.blocks[number].last, Group(chunk, lanes))
+            warp = chunk.warp_of[lanes]
+            complete = (mask & scheduler.alive[warp] & ~arrived[warp]) == 0
+            if complete.any():
+                going.append(lanes[complete])
+                scheduler.put(number + 1, lanes[complete])
+                if complete.all():
+                    del self.syncing[number]
+                else:
+                    self.syncing[number] = lanes[~complete]
+        if going:
+            chunk.sync_warp(np.concatenate(going))
+        return bool(going)
+
+    def _mask(self, instruction, group: Group) -> np.ndarray:
+        """Membership mask, uint32, an entry a lane or a single one."""
+        operand = instruction.operands[-1] if instruction.operands else None
+        if instruction.opcode in _WITHOUT_MASK or operand is None:
+            return np.array([FULL_MASK], np.uint32)
+        if isinstance(operand, Immediate):
+            return np.array([operand.value & FULL_MASK], np.uint32)
+        values = self.chunk.registers[self.chunk.translation.slots[operand.name]]
+        return values if group.lanes is None else self.chunk.at(values, group.lanes)
+
+    def wake(self) -> bool:
+        """Nothing else can run: lanes of a mask may have ended meanwhile, and are then not waited for."""
+        for number in sorted(self.held):
+            block = self.chunk.translation.blocks[number]
+            group = self.scheduler.merged([self.held.pop(number)])
+            missing = self._mask(block.meeting, group) & self.scheduler.alive[self.chunk.warp_of[group.all_lanes]]
+            if ((missing & ~group.active) == 0).any():
+                self.scheduler.put(number, group.all_lanes)
+                return True
+            self.held[number] = group.all_lanes
+        return self._let_go()
+
+    def check_none_left(self) -> None:
+        """DivergentWarp if lanes are still held: those that they wait for never come."""
+        if not self.held and not self.syncing:
+            return
+        at_start = bool(self.held)
+        number, lanes = min((self.held or self.syncing).items())
+        block, group = self.chunk.translation.blocks[number], self.scheduler.merged([lanes])
+        instruction = block.meeting if at_start else block.last
+        lane, alive = int(lanes[0]), self.scheduler.alive
+        missing = int(self._mask(instruction, group)[0] & alive[self.chunk.warp_of[lane]] & ~group.active[0])
+        raise self._error(instruction, lane, missing)
+
+    def _error(self, instruction, lane: int, missing: int) -> DivergentWarp:
+        called, whose = _called(instruction), "its mask"
+        reason = (
+            "Every thread that the mask names must reach the same call: compute the mask before the branch, "
+            "or move the call out of it."
+        )
+        if instruction.opcode in _WITHOUT_MASK:
+            called, whose, reason = instruction.text.split()[0], "its warp", NEEDS_WHOLE_WARP
+        if self.scheduler.policy == "pascal":
+            reason = (
+                "A deadlock: with one program counter a warp, the lanes of the other side of a branch run only after "
+                "these."
+            )
+        return DivergentWarp(
+            f"`{called}` waits for lanes of {whose} that never come: {_ranges(missing)}",
+            reason=reason,
+            **self.chunk.where_instruction(instruction, lane),
+        )
+
+    def _refuse_unnamed(self, instruction, lanes: np.ndarray, mask: np.ndarray) -> None:
+        """DivergentWarp if one of the lanes is not in its own mask."""
+        if self.chunk.access.checks is None:
+            return
+        unnamed = np.flatnonzero(mask >> self.chunk.lane_of[lanes].astype(np.uint32) & 1 == 0)
+        if unnamed.size:
+            lane = int(lanes[unnamed[0]])
+            number, given = self.chunk.lane_of[lane], int(mask[unnamed[0] if mask.shape[0] > 1 else 0])
+            raise DivergentWarp(
+                f"lane {number} calls `{_called(instruction)}` with the mask {given:#010x}, which does not name it",
+                reason="A thread must be in the mask that it gives; 0xffffffff names the whole warp.",
+                **self.chunk.where_instruction(instruction, lane),
+            )
+
+    def _refuse_ended(self, instruction, lanes: np.ndarray, mask: np.ndarray) -> None:
+        """DivergentWarp if lanes of a mask have gone another way and ended there."""
+        if self.lenient:
+            return
+        missing = np.broadcast_to(mask & self.scheduler.ended_elsewhere[self.chunk.warp_of[lanes]], lanes.shape)
+        if missing.any():
+            place = int(np.argmax(missing != 0))
+            raise self._error(instruction, int(lanes[place]), int(missing[place]))
+
+    def _refuse_passed(self, number: int, instruction, group: Group, missing: np.ndarray) -> None:
+        """DivergentWarp if lanes that are `missing` at block `number` stand after it and cannot come to it any more."""
+        if self.lenient:
+            return
+        passed = np.zeros(self.chunk.warps, np.uint32)
+        for other, parts in self.scheduler.pending.items():
+            if other in self._after(number) and not self._may_come(other, number, instruction):
+                lanes = np.concatenate(parts)
+                np.bitwise_or.at(passed, self.chunk.warp_of[lanes], np.uint32(1) << self.chunk.lane_of[lanes])
+        missing = missing & passed[self.chunk.warp_of[group.all_lanes]]
+        if missing.any():
+            place = int(np.argmax(missing != 0))
+            raise self._error(instruction, int(group.all_lanes[place]), int(missing[place]))
+
+    def _may_come(self, number: int, wanted: int, instruction) -> bool:
+        """Can lanes at block `number` come to block `wanted`, or, for a `__syncwarp`, to any that ends with one?"""
+        ahead = {number, *self._after(number)}
+        if instruction.opcode != "bar":
+            return wanted in ahead
+        return any(self.chunk.translation.blocks[block].end == WARP_SYNC for block in ahead)
+
+    def _after(self, number: int) -> set[int]:
+        if number not in self.following:
+            blocks = self.chunk.translation.blocks
+            self.following[number] = reached([block.successors() for block in blocks], number)
+        return self.following[number]
+
+    def _refuse_on_pascal(self) -> None:
+        if self.scheduler.policy == "pascal":
+            self.check_none_left()
+
+
+def _called(instruction) -> str:
+    return "__syncwarp" if instruction.opcode == "bar" else instruction.opcode
+
+
+def _ranges(lanes: int) -> str:
+    """The lanes of a mask: "0 to 3, 7"."""
+    numbers = [k for k in range(WARP_SIZE) if lanes >> k & 1]
+    starts = [k for k in numbers if k - 1 not in numbers]
+    ends = [k for k in numbers if k + 1 not in numbers]
+    return ", ".join(f"{a} to {b}" if b > a else str(a) for a, b in zip(starts, ends, strict=True))

@@ -1,0 +1,1 @@
+"""Basic blocks of PTX to Python functions on whole arrays."""

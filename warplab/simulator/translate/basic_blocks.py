@@ -1,0 +1,235 @@
+"""Basic blocks of a kernel: where control flow can enter and leave, and which registers live across."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warplab.simulator.errors import UnsupportedInstruction
+from warplab.simulator.ptx.program import Address, Entry, Instruction, Negated, Register, Vector
+from warplab.simulator.translate.block_order import convergent_order
+
+MAX_LIVENESS = 1 << 24  # blocks × registers, of which each block notes those that live on
+
+# How a block ends.
+FALL, JUMP, BRANCH, GUARD, EXIT, TRAP = "fall", "jump", "branch", "guard", "exit", "trap"
+BARRIER, WARP_SYNC = "barrier", "warp sync"
+
+_TERMINATORS = {"bra": JUMP, "ret": EXIT, "exit": EXIT, "bar": BARRIER, "barrier": BARRIER, "trap": TRAP}
+# Instructions whose first operand is read, not written.
+_NO_DESTINATION = frozenset(
+    (
+        *("st", "red", "bra", "ret", "exit", "bar", "barrier", "trap", "membar", "fence", "brkpt", "nanosleep"),
+        *("assertfail", "free", "invalid", "setmaxnreg"),
+    )
+)
+
+
+CARRY = "%cc"  # the carry flag: a register that instructions use without naming it
+_WITH_CARRY = frozenset(("addc", "subc", "madc"))
+_COMBINE = frozenset(("and", "or", "xor"))  # setp with a third input
+# Operands of the forms `d|p` with two destinations.
+_OPERANDS_WITH_PREDICATE = {"shfl": 6, "match": 4, "elect": 3}
+# Warp-wide instructions: the lanes of a warp that their mask names must be together before one of them runs.
+_MEETINGS = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix"))
+
+
+def is_meeting(instruction: Instruction) -> bool:
+    return instruction.opcode in _MEETINGS
+
+
+@dataclass(eq=False)
+class Block:
+    """Instructions run one after another. Blocks are numbered in the order of `ordering`, mostly program order.
+
+    `end`: how it ends. BRANCH (a branch in the program) and GUARD (a skip around one guarded instruction, which
+    counts as no branch) go to `target` where `condition` holds, else on to the next block. `meeting`: the warp-wide
+    instruction that the block begins with.
+    """
+
+    index: int
+    body: list[Instruction] = field(default_factory=list)
+    end: str = FALL
+    last: Instruction | None = None
+    condition: Register | None = None
+    negated: bool = False
+    target: int = -1
+    meeting: Instruction | None = None
+    live_in: frozenset[str] = frozenset()
+    live_out: frozenset[str] = frozenset()
+
+    @property
+    def counted(self) -> list[Instruction]:
+        """The instructions that the hardware would issue for this block."""
+        return self.body if self.end in (FALL, GUARD) or self.last is None else [*self.body, self.last]
+
+    @property
+    def only_ends(self) -> bool:
+        """A branch to it makes threads end."""
+        return self.end == EXIT and not self.body
+
+    def successors(self) -> tuple[int, ...]:
+        if self.end in (EXIT, TRAP):
+            return ()
+        if self.end == JUMP:
+            return (self.target,)
+        following = (self.index + 1,)
+        return (self.target, *following) if self.end in (BRANCH, GUARD) else following
+
+
+def destinations(instruction: Instruction) -> list[str]:
+    """Names of the registers that an instruction writes."""
+    written = [CARRY] if "cc" in instruction.modifiers else []
+    for operand in instruction.operands[: _destinations(instruction)]:
+        items = operand.items if isinstance(operand, Vector) else (operand,)
+        written += [r.name for r in items if isinstance(r, Register)]
+    return written
+
+
+def sources(instruction: Instruction) -> list[str]:
+    """Names of the registers that an instruction reads, its guard left out."""
+    read = [CARRY] if instruction.opcode in _WITH_CARRY else []
+    return read + [n for operand in instruction.operands[_destinations(instruction) :] for n in _registers(operand)]
+
+
+def _destinations(instruction: Instruction) -> int:
+    """How many operands are written. Memory operands in a destination's place (`wmma.store.d [p], …`) are read."""
+    operands = instruction.operands
+    if instruction.opcode in _NO_DESTINATION or not operands or isinstance(operands[0], Address):
+        return 0
+    combined = not _COMBINE.isdisjoint(instruction.modifiers)
+    if instruction.opcode == "setp":
+        return 2 if len(operands) - combined > 3 else 1
+    return 2 if _OPERANDS_WITH_PREDICATE.get(instruction.opcode) == len(operands) else 1
+
+
+def _registers(operand):
+    if isinstance(operand, Register):
+        yield operand.name
+    elif isinstance(operand, Negated):
+        yield operand.register.name
+    elif isinstance(operand, Address):
+        if isinstance(operand.base, Register):
+            yield operand.base.name
+    elif isinstance(operand, Vector):
+        for item in operand.items:
+            yield from _registers(item)
+
+
+def cut(entry: Entry) -> list[Block]:
+    """The basic blocks of a kernel, in an order in which lanes meet again, with liveness."""
+    leaders = set(entry.labels.values())
+    blocks = [Block(0)]
+    start_of = {}  # instruction number → block
+
+    def new_block() -> Block:
+        blocks.append(Block(len(blocks)))
+        return blocks[-1]
+
+    for number, instruction in enumerate(entry.instructions):
+        if number in leaders and (blocks[-1].body or blocks[-1].last):
+            new_block()
+        if blocks[-1].last is not None:
+            new_block()
+        meets = is_meeting(instruction)
+        if meets and instruction.guard is None:
+            if blocks[-1].body:
+                new_block()
+            blocks[-1].meeting = instruction
+        start_of[number] = blocks[-1].index
+        kind = _TERMINATORS.get(instruction.opcode)
+        if kind == BARRIER and "warp" in instruction.modifiers:
+            kind = WARP_SYNC
+        if instruction.guard is not None and kind != JUMP:
+            # Becomes a skip around a block of its own.
+            block = blocks[-1]
+            block.end, block.last = GUARD, instruction
+            block.condition, block.negated = instruction.guard, not instruction.guard_negated
+            block.target = block.index + 2
+            inner = new_block()
+            if kind is None:
+                inner.body = [instruction]
+                inner.meeting = instruction if meets else None
+            else:
+                inner.end = kind
+            inner.last = instruction
+            continue
+        if kind is None:
+            blocks[-1].body.append(instruction)
+            continue
+        block = blocks[-1]
+        block.end, block.last = kind, instruction
+        if kind == JUMP:
+            if instruction.guard is not None:
+                block.end = BRANCH
+                block.condition, block.negated = instruction.guard, instruction.guard_negated
+            block.target = instruction.operands[0].name  # a label, resolved below
+    if blocks[-1].end not in (EXIT, JUMP, TRAP) or any(b.target == len(blocks) for b in blocks):
+        end = new_block()
+        end.end = EXIT
+    for block in blocks:
+        if isinstance(block.target, str):
+            block.target = start_of.get(entry.labels[block.target], len(blocks) - 1)
+    if len(blocks) * len(entry.registers) > MAX_LIVENESS:
+        raise UnsupportedInstruction(
+            f"kernel {entry.name} is too large: {len(blocks):,} basic blocks and {len(entry.registers):,} registers"
+        )
+    blocks = _reordered(blocks)
+    _find_live_registers(blocks)
+    return blocks
+
+
+def _reordered(blocks: list[Block]) -> list[Block]:
+    """The blocks in `convergent_order`; where a block no longer stands before the one it falls into, it jumps there."""
+    order = convergent_order([block.successors() for block in blocks])
+    if order == list(range(len(blocks))):
+        return blocks
+    result: list[Block] = []
+    place: dict[int, int] = {}  # old number → new number
+    for position, number in enumerate(order):
+        block = blocks[number]
+        place[number] = len(result)
+        result.append(block)
+        falls = block.end not in (EXIT, TRAP, JUMP)
+        if falls and order[position + 1 : position + 2] != [number + 1]:
+            if block.end == FALL:
+                block.end, block.target = JUMP, number + 1
+            else:
+                result.append(Block(0, end=JUMP, target=number + 1))
+    for number, block in enumerate(result):
+        block.index = number
+        if block.target >= 0:
+            block.target = place[block.target]
+    return result
+
+
+def _find_live_registers(blocks: list[Block]) -> None:
+    reads, writes, read_at_end = [], [], []
+    for block in blocks:
+        read, written = set(), set()
+        for instruction in block.body:
+            read.update(name for name in sources(instruction) if name not in written)
+            written.update(destinations(instruction))
+        at_end = set(_barrier_sources(block.last)) if block.end in (BARRIER, WARP_SYNC) else set()
+        read |= at_end - written
+        if block.condition is not None and block.condition.name not in written:
+            read.add(block.condition.name)
+        if block.end == BARRIER and "red" in block.last.modifiers:
+            written.update(_registers(block.last.operands[0]))
+        read_at_end.append(at_end)
+        reads.append(read)
+        writes.append(written)
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(blocks):
+            out = frozenset().union(*(blocks[s].live_in for s in block.successors()))
+            before = frozenset(reads[block.index] | (out - writes[block.index]))
+            if out != block.live_out or before != block.live_in:
+                block.live_out, block.live_in, changed = out, before, True
+    for block, at_end in zip(blocks, read_at_end, strict=True):
+        block.live_out |= at_end  # the scheduler reads them, so they must be in their slots
+
+
+def _barrier_sources(instruction: Instruction) -> list[str]:
+    operands = instruction.operands[1:] if "red" in instruction.modifiers else instruction.operands
+    return [name for operand in operands for name in _registers(operand)]

@@ -1,0 +1,346 @@
+"""Writes one basic block as a Python function on whole arrays, with what `operations` makes of each instruction."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from warplab.simulator.check import unwritten_fragments
+from warplab.simulator.errors import UnsupportedInstruction
+from warplab.simulator.ptx.program import Address, Immediate, Instruction, Negated, Operand, Register, Symbol, Where
+from warplab.simulator.run.system_services import REGISTERS
+from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block
+
+# NumPy dtype of each PTX type. Registers hold bits; an instruction's type says how it reads them.
+DTYPES = {
+    "b8": "u1",
+    "u8": "u1",
+    "s8": "i1",
+    "b16": "u2",
+    "u16": "u2",
+    "s16": "i2",
+    "f16": "f2",
+    "bf16": "u2",
+    "b32": "u4",
+    "u32": "u4",
+    "s32": "i4",
+    "f32": "f4",
+    "f16x2": "u4",
+    "bf16x2": "u4",
+    "b64": "u8",
+    "u64": "u8",
+    "s64": "i8",
+    "f64": "f8",
+    "b128": "V16",  # bits to move and to compare, no number
+    "pred": "b1",
+}
+SPECIAL = {
+    **{f"%{name}.{axis}": "u4" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"},
+    **{f"%lanemask_{order}": "u4" for order in ("eq", "le", "lt", "ge", "gt")},
+    **dict.fromkeys(("%laneid", "%warpid", "%nwarpid"), "u4"),
+}
+
+
+def item_bytes(dtype: str) -> int:
+    return int(dtype[1:])
+
+
+_STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))
+_RELEASES = frozenset(("release", "acq_rel"))
+
+
+class Local(NamedTuple):
+    """A Python variable of the function being written: the dtype of its array, and the register it merely renames."""
+
+    name: str
+    dtype: str
+    alias_of: str | None = None
+
+
+@dataclass(eq=False)
+class Site:
+    """One memory instruction: what `access` needs to serve it and `counting` to count it."""
+
+    index: int
+    op: str  # "load", "store" or "atomic"
+    space: str  # "global", "shared", "local", "const" or "generic"
+    dtype: str
+    count: int  # elements a lane: 1, 2 or 4
+    offset: int
+    where: Where
+    text: str
+    strong: bool = False  # volatile, relaxed, acquire or release: meant to synchronise; or a first guess for CAS
+    flag: bool = False  # an atomic operation, or a load or store that is meant to synchronise
+    releases: bool = False  # what the thread did before is to be seen by those who see the flag
+    merged: int | None = None  # bytes of the access that this one and its neighbours become, 0 for a neighbour
+
+    def __post_init__(self) -> None:
+        self.item = item_bytes(self.dtype)
+        self.width = self.item * self.count
+        self.counted_bytes = self.width if self.merged is None else self.merged
+        self.bank_op = self.op  # as `Group.bank_passes` takes it
+        self.counter = self.op  # in the names of counters: also "copy", the writing side of cp.async
+        self.past_l1 = False  # the writing side of cp.async.cg
+        # Integers added to one address: ptxas lets one lane add the sum of its warp.
+        self.summed = self.op == "atomic" and any(f".add.{kind}" in self.text for kind in ("u32", "s32", "u64"))
+
+
+class BlockWriter:
+    """Writes one block's function. The emitters in `operations` call `value`, `define` and `line`."""
+
+    def __init__(self, translator, block: Block) -> None:
+        self.translator, self.block = translator, block
+        self.lines: list[str] = []
+        self.read: dict[str, str] = {}  # live-in register → its Python variable
+        self.current: dict[str, Local] = {}
+        self.views: dict[tuple[str, str], str] = {}
+        self.counter = 0
+        self.now: Instruction | None = None
+
+    # -- for emitters --------------------------------------------------------------------------------------
+
+    def instruction(self, instruction: Instruction) -> None:
+        self.now = instruction
+        emit = self.translator.table.get(instruction.opcode)
+        if emit is None:
+            raise self.unsupported()
+        doubtful = self.translator.doubtful
+        try:
+            if doubtful:
+                unwritten_fragments.check(self, instruction)
+            emit(self, instruction)
+            if doubtful:
+                unwritten_fragments.note(self, instruction)
+        except (KeyError, IndexError, AttributeError, ValueError) as error:
+            # A modifier or operand that the row does not know.
+            raise self.unsupported() from error
+
+    def unsupported(self, what: str = "") -> UnsupportedInstruction:
+        entry, where = self.translator.entry, self.now.where
+        return UnsupportedInstruction(
+            f"the simulator does not know the PTX instruction `{self.now.text[:200]}`{what and ': ' + what}",
+            reason="The kernel would run on a GPU. Write this line in another way to run it here.",
+            kernel=entry.name,
+            file=where.file or None,
+            line=where.line or None,
+            source=entry.program.source_line(where),
+        )
+
+    def fresh(self) -> str:
+        self.counter += 1
+        return f"v{self.counter}"
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def local(self, register: str) -> Local:
+        if register in REGISTERS:
+            name, block = self.fresh(), self.block  # the clocks tell instructions of one block apart
+            ahead = len(block.counted) - next((k for k, i in enumerate(block.body) if i is self.now), 0)
+            self.line(f"{name} = m.system.register({register!r}, {ahead}, L)")
+            return Local(name, REGISTERS[register][0])
+        if register not in self.current:
+            dtype = self.translator.dtypes.get(register)
+            if dtype is None:
+                raise self.unsupported(f"unknown register {register}")
+            name = f"r{self.translator.slot(register)}"
+            self.read[register] = name
+            self.current[register] = Local(name, dtype, register)
+        return self.current[register]
+
+    def value(self, operand: Operand, dtype: str) -> str:
+        """A Python expression for an operand, as an array (or a Python literal) of `dtype`."""
+        if isinstance(operand, Register):
+            local = self.local(operand.name)
+            return self.viewed(local, dtype)
+        if isinstance(operand, Negated):
+            return f"~{self.value(operand.register, dtype)}"
+        if isinstance(operand, Immediate):
+            return literal(operand.value, dtype)
+        if isinstance(operand, Symbol):
+            return self.address_of(operand.name, dtype)
+        raise self.unsupported()
+
+    def array(self, operand: Operand, dtype: str) -> str:
+        """Like `value`, but always an array: a literal becomes a constant with a single entry."""
+        if isinstance(operand, Immediate):
+            return self.constant(operand.value, dtype)
+        return self.value(operand, dtype)
+
+    def arrays(self, operands, dtype: str) -> list[str]:
+        """Expressions for several operands of which at least the first is an array."""
+        return [self.array(operands[0], dtype), *(self.value(o, dtype) for o in operands[1:])]
+
+    def constant(self, value: int | float, dtype: str) -> str:
+        if dtype == "V16":
+            raise self.unsupported("a number of 128 bits")
+        number = np.array([_fit(value, dtype)], dtype=np.dtype(dtype if dtype != "b1" else "?"))
+        name = f"K_{dtype}_{number.tobytes().hex()}"
+        self.translator.constants[name] = number
+        return name
+
+    def object(self, value) -> str:
+        """The name by which the function finds `value`, such as an instruction's tables."""
+        name = f"O{len(self.translator.constants)}"
+        self.translator.constants[name] = value
+        return name
+
+    def viewed(self, local: Local, dtype: str) -> str:
+        if local.dtype == dtype:
+            return local.name
+        key = (local.name, dtype)
+        if key not in self.views:
+            name = self.fresh()
+            have, want = item_bytes(local.dtype), item_bytes(dtype)
+            if "b1" in (local.dtype, dtype):
+                raise self.unsupported("a predicate used as a number")
+            if local.dtype == "V16":
+                raise self.unsupported("a 128-bit register used as a number")
+            if have == want:
+                self.line(f"{name} = {local.name}.view({dtype})")
+            elif want < have:  # the low bits, as st.u8 of a 16-bit register
+                self.line(f"{name} = {local.name}.view(u{have}).astype(u{want}).view({dtype})")
+            else:
+                raise self.unsupported(f"{have * 8}-bit register read as {want * 8} bits")
+            self.views[key] = name
+        return self.views[key]
+
+    def define(self, operand: Operand, expression: str, dtype: str, alias_of: Operand | None = None) -> None:
+        """Write a register: `expression` is an array of `dtype`. `alias_of`: the register whose array it shares."""
+        if isinstance(operand, Symbol) and operand.name == "_":
+            return
+        if not isinstance(operand, Register) or operand.name not in self.translator.dtypes:
+            raise self.unsupported()
+        register = self.translator.dtypes[operand.name]
+        if register != "b1" and item_bytes(register) > item_bytes(dtype):  # ld.u8 into a wider register extends
+            dtype_wide = dtype[0].replace("f", "u") + register[1:]
+            expression = f"({expression}).astype({dtype_wide})"
+            dtype, alias_of = dtype_wide, None
+        root = self.local(alias_of.name).alias_of if isinstance(alias_of, Register) else None
+        if root is None and expression.isidentifier():
+            self.current[operand.name] = Local(expression, dtype)
+            return
+        name = self.fresh()
+        self.line(f"{name} = {expression}")
+        self.current[operand.name] = Local(name, dtype, root)
+
+    def address_of(self, symbol: str, dtype: str) -> str:
+        """Address of a variable: shared and local ones lie in this chunk's arrays, one for each block or lane."""
+        translator = self.translator
+        variable = translator.variables.get(symbol)
+        if symbol in translator.params:
+            return self._cast(f"m.param_address({translator.params[symbol].offset})", "u8", dtype)
+        if symbol in translator.entry.program.functions:
+            return self.constant(translator.entry.program.function_address(symbol), dtype)
+        if variable is None:
+            raise self.unsupported(f"unknown symbol {symbol}")
+        if variable.space == "shared":
+            offset = "m.static_shared_bytes" if variable.dynamic else translator.shared_offsets[symbol]
+            base = f"m.shared_address({offset})"
+        elif variable.space == "local":
+            base = f"m.local_address({translator.local_offsets[symbol]})"
+        else:
+            return self._cast(f"m.variable_address({symbol!r})", "u8", dtype)
+        name = self.fresh()
+        self.line(f"{name} = {base} if L is None else m.at({base}, L)")
+        return self._cast(name, "u8", dtype)
+
+    def _cast(self, expression: str, have: str, dtype: str) -> str:
+        if item_bytes(dtype) == item_bytes(have):
+            return expression if dtype == have else f"{expression}.view({dtype})"
+        return f"{expression}.astype({dtype})"
+
+    def site(self, op: str, space: str, dtype: str, count: int, offset: int) -> str:
+        now = self.now
+        strong = not _STRONG.isdisjoint(now.modifiers)
+        flag = now.opcode in ("atom", "red") or (strong and now.opcode in ("ld", "st"))
+        strong = strong or self.translator.place(now) in self.translator.swapped
+        releases = flag and not _RELEASES.isdisjoint(now.modifiers)
+        merged = self.translator.merged.get(id(now)) if space == "shared" else None
+        number, where = len(self.translator.sites), now.where
+        site = Site(number, op, space, dtype, count, offset, where, now.text, strong, flag, releases, merged)
+        self.translator.sites.append(site)
+        return f"S{site.index}"
+
+    def addresses(self, address: Address) -> tuple[str, int]:
+        """A Python variable that holds the `Addresses` of a base, and the offset from it. One for each base value."""
+        base = address.base
+        if isinstance(base, Register):
+            local = self.local(base.name)
+            name = local.name if item_bytes(local.dtype) == 8 else None
+            name = self.viewed(local, "u8") if name else self._widened(local)
+        elif isinstance(base, Symbol):
+            name = self.address_of(base.name, "u8")
+        else:
+            name = self.constant(0, "u8")
+        key = (name, "addresses")
+        if key not in self.views:
+            self.views[key] = self.fresh()
+            self.line(f"{self.views[key]} = m.addresses({name}, L)")
+        return self.views[key], address.offset
+
+    def _widened(self, local: Local) -> str:
+        key = (local.name, "widened")
+        if key not in self.views:
+            self.views[key] = self.fresh()
+            self.line(f"{self.views[key]} = {local.name}.astype(u8)")
+        return self.views[key]
+
+    # -- the function --------------------------------------------------------------------------------------
+
+    def finish(self) -> str:
+        block = self.block
+        result = "None"
+        if block.end in (BRANCH, GUARD):
+            self.now = block.last
+            result = self.value(block.condition, "b1")
+            if block.negated:
+                result = f"~{result}"
+        full, some = [], []
+        for register in sorted(block.live_out):
+            local = self.current.get(register)
+            if local is None or local.alias_of == register:
+                continue
+            dtype = self.translator.dtypes[register]
+            expression = local.name if local.dtype == dtype else f"{local.name}.view({dtype})"
+            slot = self.translator.slot(register)
+            # Scattering writes into an array; two registers must not share one.
+            shared = local.alias_of is not None and local.alias_of not in SPECIAL
+            full.append(f"R[{slot}] = {expression}{'.copy()' if shared else ''}")
+            some.append(f"m.scatter({slot}, L, {expression})")
+        slots = [(self.translator.slot(r), name) for r, name in self.read.items()]
+        text = ["def block(m, R, L):"]
+        if slots:
+            text.append("    if L is None:")
+            text += [f"        {name} = R[{slot}]" for slot, name in slots]
+            text.append("    else:")
+            text += [f"        {name} = m.at(R[{slot}], L)" for slot, name in slots]
+        text += [f"    {line}" for line in self.lines]
+        if full:
+            text += ["    if L is None:", *(f"        {line}" for line in full)]
+            text += ["    else:", *(f"        {line}" for line in some)]
+        text.append(f"    return {result}")
+        return "\n".join(text) + "\n"
+
+
+def _fit(value: int | float, dtype: str) -> int | float:
+    """An immediate as a number that NumPy takes for `dtype` without complaint: integers wrap."""
+    if dtype[0] == "f":
+        return float(value)
+    if dtype == "b1":
+        return bool(value)
+    bits = 8 * item_bytes(dtype)
+    if isinstance(value, float):  # the bits of a float, as in `mov.b32 %r1, 0f3F800000`
+        value = int(np.array(value, f"f{bits // 8}").view(f"u{bits // 8}"))
+    value = int(value) & ((1 << bits) - 1)
+    return value - (1 << bits) if dtype[0] == "i" and value >> (bits - 1) else value
+
+
+def literal(value: int | float, dtype: str) -> str:
+    number = _fit(value, dtype)
+    if isinstance(number, float) and not math.isfinite(number):
+        return f"np.{dtype.replace('f4', 'float32').replace('f8', 'float64').replace('f2', 'float16')}({str(number)!r})"
+    return repr(number)

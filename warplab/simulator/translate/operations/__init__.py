@@ -1,0 +1,87 @@
+"""What each PTX instruction becomes. To add one, add a row to a table in the file of its kind.
+
+`TABLE` maps an opcode to its emitter, `emit(writer, instruction)`, which writes NumPy code through the methods of
+`writer.BlockWriter`: `value` and `array` give an operand, `define` writes a register, `line` adds a statement. An
+emitter raises KeyError or IndexError, or `writer.unsupported()`, for a form that it does not know.
+"""
+
+from __future__ import annotations
+
+from warplab.simulator.ptx.program import Instruction
+from warplab.simulator.translate.operations import (
+    arithmetic,
+    asynchronous,
+    atomics,
+    bits,
+    calls,
+    carry,
+    comparisons,
+    conversions,
+    half,
+    matrix,
+    memory,
+    moves,
+    warp,
+)
+
+TABLE = {
+    **arithmetic.TABLE,
+    **half.TABLE,  # this and the next leave to `arithmetic` what is not theirs
+    **carry.TABLE,
+    **bits.TABLE,
+    **comparisons.TABLE,
+    **conversions.TABLE,
+    **moves.TABLE,
+    **memory.TABLE,
+    **atomics.TABLE,
+    **asynchronous.TABLE,
+    **warp.TABLE,
+    **matrix.TABLE,
+    **calls.TABLE,
+}
+
+FLOPS = {
+    **dict.fromkeys(("add", "sub", "mul", "div", "min", "max", "sqrt", "rsqrt", "rcp"), 1),
+    **dict.fromkeys(("ex2", "lg2", "sin", "cos", "tanh"), 1),
+    **dict.fromkeys(("fma", "mad"), 2),
+}
+
+
+def flops(instruction: Instruction) -> tuple[str | None, int]:
+    """Floating-point operations of one thread: precision ("f16", "f32", "f64") and number."""
+    kind = instruction.modifiers[-1] if instruction.modifiers else ""
+    amount = FLOPS.get(instruction.opcode, 0)
+    if kind in ("f16x2", "bf16x2"):
+        return "f16", 2 * amount
+    kind = "f16" if kind == "bf16" else kind
+    return (kind, amount) if amount and kind in ("f16", "f32", "f64") else (None, 0)
+
+
+# Kinds of instruction, for a launch's mix: by opcode, and for arithmetic by type.
+KINDS = {
+    **dict.fromkeys(("ld", "ldu", "ldmatrix"), "load"),
+    **dict.fromkeys(("st", "stmatrix"), "store"),
+    **dict.fromkeys(("atom", "red"), "atomic"),
+    **dict.fromkeys(("bra", "brx", "ret", "exit", "call", "inlined", "invalid", "trap"), "control"),
+    **dict.fromkeys(("vprintf", "assertfail", "malloc", "free", "nanosleep", "brkpt"), "control"),
+    **dict.fromkeys(("setmaxnreg", "griddepcontrol", "pmevent"), "control"),
+    **dict.fromkeys(("bar", "barrier", "mbarrier", "membar", "fence"), "synchronisation"),
+    **dict.fromkeys(("shfl", "vote", "match", "redux", "activemask", "elect"), "warp"),
+    **dict.fromkeys(("mma", "wmma"), "tensor"),
+    **dict.fromkeys(("mov", "argument", "cvta", "isspacep", "mapa", "getctarank", "selp", "slct"), "move"),
+    **dict.fromkeys(("prefetch", "prefetchu", "discard", "applypriority", "createpolicy"), "cache hint"),
+    "cp": "asynchronous copy",
+    "cvt": "conversion",
+}
+
+
+def kind(instruction: Instruction) -> str:
+    """Kind of an instruction: one of KINDS' values, or "FP16", "FP32", "FP64", "integer" arithmetic."""
+    if instruction.opcode == "wmma" and instruction.modifiers[0] in ("load", "store"):
+        return instruction.modifiers[0]
+    if instruction.opcode in KINDS:
+        return KINDS[instruction.opcode]
+    last = instruction.modifiers[-1] if instruction.modifiers else ""
+    if last in ("f16", "f16x2", "bf16", "bf16x2"):
+        return "FP16"
+    return {"f32": "FP32", "f64": "FP64"}.get(last, "integer")

@@ -1,0 +1,117 @@
+"""What calls and the system's services become; the calls themselves have been inlined by `..calls`."""
+
+from __future__ import annotations
+
+import re
+
+from warplab.simulator.ptx.program import Immediate, Instruction
+from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
+from warplab.simulator.translate.operations.memory import space_of
+
+
+def _nothing(w: BlockWriter, i: Instruction) -> None:
+    """Instructions without an effect on what the simulator computes: hints, and a call and a return once inlined."""
+
+
+def _argument(w: BlockWriter, i: Instruction) -> None:
+    """Into and out of the registers that hold the parameters of a call."""
+    dtype = DTYPES[i.modifiers[-1]]
+    for destination, source in zip(i.operands[0].items, i.operands[1].items, strict=True):
+        w.define(destination, w.array(source, dtype), dtype, alias_of=source)
+
+
+def _printf(w: BlockWriter, i: Instruction) -> None:
+    result, text, arguments = i.operands
+    call = f"m.system.printf({w.array(text, 'u8')}, {w.array(arguments, 'u8')}, L, {i.where.file!r}, {i.where.line})"
+    w.define(result, call, "u4")
+
+
+def _assert_fail(w: BlockWriter, i: Instruction) -> None:
+    expression, file, line, function, _ = i.operands
+    values = [w.array(o, dtype) for o, dtype in ((expression, "u8"), (file, "u8"), (line, "u4"), (function, "u8"))]
+    w.line(f"m.system.assert_fail({', '.join(values)}, L, ({i.where.file!r}, {i.where.line}))")
+
+
+def _breakpoint(w: BlockWriter, i: Instruction) -> None:
+    w.line(f"m.system.breakpoint(L, ({i.where.file!r}, {i.where.line}))")
+
+
+def _sleep(w: BlockWriter, i: Instruction) -> None:
+    w.line(f"m.system.sleep({w.array(i.operands[0], 'u4')})")
+
+
+def _is_space(w: BlockWriter, i: Instruction) -> None:
+    space = space_of(i)
+    if space is None:
+        raise w.unsupported()
+    w.define(i.operands[0], f"m.system.is_space({space!r}, {w.array(i.operands[1], 'u8')})", "b1")
+
+
+def _invalid(w: BlockWriter, i: Instruction) -> None:
+    """Where control comes after a call or a jump to nowhere."""
+    w.line(f"m.system.invalid({i.modifiers[0]!r}, L, ({i.where.file!r}, {i.where.line}))")
+
+
+def _allocate(w: BlockWriter, i: Instruction) -> None:
+    size, *alignment = (w.array(o, "u8") for o in i.operands[1:])
+    found = w.fresh()
+    w.line(f"{found} = m.system.malloc({size}, {alignment[0] if alignment else None}, L, {i.where.line})")
+    w.define(i.operands[0], found, "u8")
+
+
+def _free(w: BlockWriter, i: Instruction) -> None:
+    w.line(f"m.system.free({w.array(i.operands[0], 'u8')}, L, ({i.where.file!r}, {i.where.line}))")
+
+
+def _grid_handle(w: BlockWriter, i: Instruction) -> None:
+    w.define(i.operands[0], w.constant(1, "u8"), "u8")
+
+
+def _registers(w: BlockWriter, i: Instruction) -> None:
+    """setmaxnreg: how many registers a thread may use changes nothing that is computed here."""
+    (amount,) = i.operands
+    if i.modifiers[0] not in ("inc", "dec") or i.modifiers[1:] != ("sync", "aligned", "u32"):
+        raise w.unsupported()
+    if not re.match(r"sm_\d+[af]\b", w.translator.entry.program.target):
+        raise w.unsupported("it needs a target with an `a`: compile with -arch=sm_90a")
+    if not isinstance(amount, Immediate) or not 24 <= amount.value <= 256 or amount.value % 8:
+        raise w.unsupported("the number of registers must be a multiple of 8 from 24 to 256")
+
+
+def _policy(w: BlockWriter, i: Instruction) -> None:
+    """createpolicy: how the caches treat an access changes nothing that is computed here."""
+    w.define(i.operands[0], w.constant(0, "u8"), "u8")
+
+
+def _map_rank(w: BlockWriter, i: Instruction) -> None:
+    """mapa: the address of a shared variable of another block of the cluster. Clusters have one block here."""
+    address, rank = i.operands[1:]
+    dtype = DTYPES[i.modifiers[-1]]
+    w.line(f"m.system.check_rank({w.array(rank, 'u4')}, L, ({i.where.file!r}, {i.where.line}))")
+    w.define(i.operands[0], w.array(address, dtype), dtype, alias_of=address)
+
+
+def _rank(w: BlockWriter, i: Instruction) -> None:
+    """getctarank: the rank in the cluster of the block to which a shared address belongs."""
+    w.define(i.operands[0], w.constant(0, "u4"), "u4")
+
+
+_HINTS = ("prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol", "pmevent")
+
+TABLE = {
+    **dict.fromkeys(("inlined", *_HINTS), _nothing),
+    "argument": _argument,
+    "assertfail": _assert_fail,
+    "brkpt": _breakpoint,
+    "createpolicy": _policy,
+    "free": _free,
+    "getctarank": _rank,
+    "gridhandle": _grid_handle,
+    "invalid": _invalid,
+    "isspacep": _is_space,
+    "malloc": _allocate,
+    "mapa": _map_rank,
+    "nanosleep": _sleep,
+    "setmaxnreg": _registers,
+    "vprintf": _printf,
+}

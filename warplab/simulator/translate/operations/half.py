@@ -1,0 +1,73 @@
+"""Arithmetic on f16, bf16 and pairs of them. `numerics.halves` computes; registers hold the bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warplab.simulator.ptx.program import Instruction
+from warplab.simulator.translate.block_writer import BlockWriter
+from warplab.simulator.translate.operations import arithmetic
+from warplab.simulator.translate.operations.arithmetic import allow
+
+KINDS = ("f16", "bf16", "f16x2", "bf16x2")
+
+
+def _emit(w: BlockWriter, i: Instruction, function: str, options: str) -> None:
+    """Write `function(options…, operands…)`, applied to both halves of pairs."""
+    kind = i.modifiers[-1]
+    if kind.endswith("x2"):
+        operands = ", ".join(w.array(o, "u4") for o in i.operands[1:])
+        result = f"in_parts(lambda *x: {function}({options}, *x), u2, {operands})"
+        return w.define(i.operands[0], result, "u4")
+    operands = ", ".join(w.array(o, "u2") for o in i.operands[1:])
+    return w.define(i.operands[0], f"{function}({options}, {operands})", "u2")
+
+
+def _options(i: Instruction) -> str:
+    modifiers = i.modifiers[:-1]
+    clamp = next((m for m in modifiers if m in ("sat", "relu")), "")
+    return f"{i.modifiers[-1].removesuffix('x2')!r}, {'ftz' in modifiers}, {clamp!r}"
+
+
+def _arithmetic(w: BlockWriter, i: Instruction) -> None:
+    allow(w, i.modifiers[:-1], {"rn", "ftz", "sat"})
+    _emit(w, i, "half_arithmetic", f"{i.opcode!r}, {_options(i)}")
+
+
+def _fma(w: BlockWriter, i: Instruction) -> None:
+    allow(w, i.modifiers[:-1], {"rn", "ftz", "sat", "relu"})
+    _emit(w, i, "half_fma", _options(i))
+
+
+def _least(w: BlockWriter, i: Instruction) -> None:
+    *modifiers, kind = i.modifiers
+    allow(w, modifiers, {"ftz", "NaN", "xorsign", "abs"})
+    options = f"{i.opcode!r}, {kind.removesuffix('x2')!r}, {'ftz' in modifiers}"
+    _emit(w, i, "half_least", f"{options}, {'NaN' in modifiers}, {'xorsign' in modifiers}")
+
+
+def _special(w: BlockWriter, i: Instruction) -> None:
+    *modifiers, kind = i.modifiers
+    allow(w, modifiers, {"approx", "ftz"})
+    _emit(w, i, "half_special", f"{i.opcode!r}, {kind.removesuffix('x2')!r}, {'ftz' in modifiers}")
+
+
+_ROWS: dict[str, Callable] = {
+    **dict.fromkeys(("add", "sub", "mul", "neg", "abs"), _arithmetic),
+    **dict.fromkeys(("min", "max"), _least),
+    **dict.fromkeys(("ex2", "tanh"), _special),
+    "fma": _fma,
+}
+
+
+def _by_kind(opcode: str) -> Callable:
+    """The row of an opcode that other types have too."""
+
+    def emit(w: BlockWriter, i: Instruction) -> None:
+        rows = _ROWS if i.modifiers[-1] in KINDS else arithmetic.TABLE
+        rows[opcode](w, i)
+
+    return emit
+
+
+TABLE = {opcode: _by_kind(opcode) for opcode in _ROWS}

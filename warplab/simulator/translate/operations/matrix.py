@@ -1,0 +1,140 @@
+"""Tensor cores: mma, wmma, ldmatrix and stmatrix. The scheduler has brought the 32 lanes of each warp together."""
+
+from __future__ import annotations
+
+from warplab.simulator.ptx.fragments import BITS, wmma_fragment
+from warplab.simulator.ptx.program import Address, Immediate, Instruction, Vector
+from warplab.simulator.run import matrix_operations
+from warplab.simulator.translate.block_writer import BlockWriter
+from warplab.simulator.translate.operations.arithmetic import allow
+
+_LAYOUTS = ("row", "col")
+_SPACES = {"global": "global", "shared": "shared", "shared::cta": "shared"}
+
+
+def _space(i: Instruction) -> str:
+    return next((_SPACES[m] for m in i.modifiers if m in _SPACES), "generic")
+
+
+def _registers(w: BlockWriter, operand, dtype: str) -> str:
+    items = operand.items if isinstance(operand, Vector) else (operand,)
+    return "(" + "".join(f"{w.array(item, dtype)}, " for item in items) + ")"
+
+
+def _define(w: BlockWriter, operand, call: str, dtype: str) -> None:
+    items = operand.items if isinstance(operand, Vector) else (operand,)
+    names = [w.fresh() for _ in items]
+    w.line(f"{', '.join(names)}, = {call}")
+    for item, name in zip(items, names, strict=True):
+        w.define(item, name, dtype)
+
+
+def _dtype(kind: str) -> str:
+    return "u8" if kind == "f64" else "u4"
+
+
+def _product(w: BlockWriter, i: Instruction, product: matrix_operations.Product) -> None:
+    a, b, c, d = product.kinds
+    for operand, kind, fragment in zip(
+        i.operands, (d, a, b, c), (product.fragments[k] for k in (3, 0, 1, 2)), strict=False
+    ):
+        held = len(operand.items) if isinstance(operand, Vector) else 1
+        if held != max(1, fragment.row.shape[1] * BITS[kind] // (8 * int(_dtype(kind)[1]))):
+            raise w.unsupported(f"{held} registers for a fragment of {fragment.row.shape[1]} elements of .{kind}")
+    groups = [_registers(w, o, _dtype(kind)) for o, kind in zip(i.operands[1:4], (a, b, c), strict=True)]
+    call = f"m.matrix.product({w.object(product)}, {', '.join(groups)}, L)"
+    _define(w, i.operands[0], call, _dtype(d))
+
+
+def _mma(w: BlockWriter, i: Instruction) -> None:
+    sync, aligned, shape, layout_a, layout_b, *rest = i.modifiers
+    if (sync, aligned) != ("sync", "aligned"):
+        raise w.unsupported()
+    *options, d, a, b, c = rest
+    allow(w, options, {"satfinite"})
+    kinds = (a, b, c, d)
+    product = matrix_operations.mma(shape, (layout_a, layout_b), kinds, "satfinite" in options, w.now.where, w.now.text)
+    _product(w, i, product)
+
+
+def _wmma(w: BlockWriter, i: Instruction) -> None:
+    {"load": _wmma_load, "store": _wmma_store, "mma": _wmma_mma}[i.modifiers[0]](w, i)
+
+
+def _wmma_mma(w: BlockWriter, i: Instruction) -> None:
+    _, _, _, layout_a, layout_b, shape, *kinds = i.modifiers
+    options = [kind for kind in kinds if kind not in BITS]
+    kinds = [kind for kind in kinds if kind in BITS]
+    allow(w, options, {"satfinite", "rn"})
+    if layout_a not in _LAYOUTS or layout_b not in _LAYOUTS:
+        raise w.unsupported()
+    # With f16 factors only the types of D and C are written.
+    d, a, b, c = kinds if len(kinds) == 4 else (kinds[0], "f16", "f16", kinds[1])
+    _product(w, i, matrix_operations.wmma(shape, (a, b, c, d), "satfinite" in options, w.now.where, w.now.text))
+
+
+def _transfer(w: BlockWriter, i: Instruction, address: Address, stride) -> tuple[str, str]:
+    """The `Transfer` of a wmma.load or wmma.store, and the arguments that both take."""
+    operation, operand, _, _, layout, shape, *_, kind = i.modifiers
+    if layout not in _LAYOUTS:
+        raise w.unsupported()
+    space, by_column = _space(i), layout == "col"
+    fragment = wmma_fragment(shape, operand, kind)
+    nbytes, by_tiles, accesses = matrix_operations.wmma_accesses(fragment, operand, kind, by_column, space)
+    base, offset = w.addresses(address)
+    dtype, count = f"u{min(nbytes, 8)}", max(1, nbytes // 8)
+    w.site("load" if operation == "load" else "store", space, dtype, count, offset)
+    transfer = matrix_operations.Transfer(
+        w.translator.sites[-1], fragment, by_column, BITS[kind] // 8, by_tiles, accesses
+    )
+    if stride is None:
+        stride = Immediate(fragment.rows if by_column else fragment.columns)
+    return w.object(transfer), f"{base}.base, {w.array(stride, 'u4')}"
+
+
+def _wmma_load(w: BlockWriter, i: Instruction) -> None:
+    destination, address, *stride = i.operands
+    transfer, arguments = _transfer(w, i, address, stride[0] if stride else None)
+    _define(w, destination, f"m.matrix.load({transfer}, {arguments}, L)", _dtype(i.modifiers[-1]))
+
+
+def _wmma_store(w: BlockWriter, i: Instruction) -> None:
+    address, source, *stride = i.operands
+    transfer, arguments = _transfer(w, i, address, stride[0] if stride else None)
+    registers = _registers(w, source, _dtype(i.modifiers[-1]))
+    w.line(f"m.matrix.store({transfer}, {arguments}, {registers}, L)")
+
+
+def _rows(w: BlockWriter, i: Instruction, op: str, address: Address) -> tuple[str, str, int, bool]:
+    """Site, base addresses, number of matrices and transposition of an ldmatrix or stmatrix."""
+    allow(w, i.modifiers, {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "b16", *_SPACES})
+    count = next(int(m[1]) for m in i.modifiers if m in ("x1", "x2", "x4"))
+    base, offset = w.addresses(address)
+    # Without a space the address is generic but lies in shared memory.
+    site = w.site(op, "shared" if _space(i) == "shared" else "generic", "u4", 4, offset)
+    return site, f"{base}.base", count, "trans" in i.modifiers
+
+
+def _ldmatrix(w: BlockWriter, i: Instruction) -> None:
+    destination, address = i.operands
+    site, base, count, transposed = _rows(w, i, "load", address)
+    _define(w, destination, f"m.matrix.load_rows({site}, {base}, {count}, {transposed}, L)", "u4")
+
+
+def _stmatrix(w: BlockWriter, i: Instruction) -> None:
+    address, source = i.operands
+    site, base, _, transposed = _rows(w, i, "store", address)
+    w.line(f"m.matrix.store_rows({site}, {base}, {_registers(w, source, 'u4')}, {transposed}, L)")
+
+
+def _warp_group(w: BlockWriter, i: Instruction) -> None:
+    raise w.unsupported("wgmma needs a GPU of compute capability 9.0; compile and run the kernel on one")
+
+
+TABLE = {
+    "ldmatrix": _ldmatrix,
+    "mma": _mma,
+    "stmatrix": _stmatrix,
+    "wgmma": _warp_group,
+    "wmma": _wmma,
+}

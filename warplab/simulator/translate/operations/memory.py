@@ -1,0 +1,87 @@
+"""Loads, stores and fences."""
+
+from __future__ import annotations
+
+from warplab.simulator.ptx.program import Instruction, Symbol, Vector
+from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, item_bytes
+from warplab.simulator.translate.operations.arithmetic import allow
+
+_SPACES = ("global", "shared", "local", "const", "param")
+_WINDOWS = ("shared::cta", "shared::cluster", "param::entry", "param::func")  # with clusters of one block, the same
+_IGNORED = {
+    *("weak", "volatile", "relaxed", "acquire", "release", "cta", "gpu", "sys", "cluster", "mmio"),
+    *("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "v2", "v4", *_SPACES, *_WINDOWS),
+}
+
+
+def _memory(w: BlockWriter, i: Instruction) -> tuple[str, str, int]:
+    """Space, dtype and elements a lane of a load or store."""
+    *modifiers, kind = i.modifiers
+    allow(w, (m for m in modifiers if not m.startswith(("L1::", "L2::"))), _IGNORED)
+    space = space_of(i) or "generic"
+    count = 4 if "v4" in modifiers else 2 if "v2" in modifiers else 1
+    return space, DTYPES[kind], count
+
+
+def space_of(i: Instruction) -> str | None:
+    """The memory space that an instruction names."""
+    names = (m.partition("::")[0] for m in i.modifiers)
+    return next((name for name in names if name in _SPACES), None)
+
+
+def _load(w: BlockWriter, i: Instruction) -> None:
+    space, dtype, count = _memory(w, i)
+    destination, address = i.operands[:2]
+    if space == "param":
+        if not isinstance(address.base, Symbol):  # through a pointer to a parameter
+            return _load_from(w, i, "const", dtype, count)
+        offset = w.translator.params[address.base.name].offset + address.offset
+        items = destination.items if isinstance(destination, Vector) else (destination,)
+        for k, item in enumerate(items):
+            w.define(item, f"m.param({offset + k * item_bytes(dtype)}, {dtype})", dtype)
+        return
+    return _load_from(w, i, space, dtype, count)
+
+
+def _load_from(w: BlockWriter, i: Instruction, space: str, dtype: str, count: int) -> None:
+    destination, address = i.operands[:2]
+    base, offset = w.addresses(address)
+    if dtype == "V16":
+        low, high = w.fresh(), w.fresh()
+        w.line(f"{low}, {high} = m.load_vector({w.site('load', space, 'u8', 2, offset)}, {base}, L)")
+        w.define(destination, f"pack(V16, {low}, {high})", dtype)
+        return
+    site = w.site("load", space, dtype, count, offset)
+    if count == 1:
+        w.define(destination, f"m.load({site}, {base}, L)", dtype)
+        return
+    names = [w.fresh() for _ in range(count)]
+    w.line(f"{', '.join(names)} = m.load_vector({site}, {base}, L)")
+    for item, name in zip(destination.items, names, strict=True):
+        w.define(item, name, dtype)
+
+
+def _store(w: BlockWriter, i: Instruction) -> None:
+    space, dtype, count = _memory(w, i)
+    address, source = i.operands[:2]
+    if space == "param":
+        raise w.unsupported()
+    base, offset = w.addresses(address)
+    if dtype == "V16":
+        site = w.site("store", space, "u8", 2, offset)
+        w.line(f"m.store_vector({site}, {base}, low_and_high({w.array(source, dtype)}), L)")
+        return
+    site = w.site("store", space, dtype, count, offset)
+    if count == 1:
+        w.line(f"m.store({site}, {base}, {w.array(source, dtype)}, L)")
+    else:
+        items = ", ".join(w.array(item, dtype) for item in source.items)
+        w.line(f"m.store_vector({site}, {base}, ({items}), L)")
+
+
+def _fence(w: BlockWriter, i: Instruction) -> None:
+    """A chunk's lanes see each other's stores at once; race detection notes the fence."""
+    w.line("m.fence(L)")
+
+
+TABLE = {"ld": _load, "ldu": _load, "st": _store, **dict.fromkeys(("membar", "fence"), _fence)}

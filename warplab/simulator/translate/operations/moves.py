@@ -1,0 +1,47 @@
+"""Moves between registers, vectors of them, and address spaces."""
+
+from __future__ import annotations
+
+from warplab.simulator.ptx.program import Instruction, Register, Vector
+from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, item_bytes
+from warplab.simulator.translate.operations.memory import space_of
+
+
+def _move(w: BlockWriter, i: Instruction) -> None:
+    kind = i.modifiers[-1]
+    destination, source = i.operands
+    if isinstance(destination, Vector) or isinstance(source, Vector):
+        return _repack(w, destination, source, DTYPES[kind].replace("i", "u").replace("f", "u"))
+    dtype = DTYPES[kind]
+    if isinstance(source, Register):  # no change of dtype: keep the bits as they are
+        dtype = w.local(source.name).dtype
+    w.define(destination, w.array(source, dtype), dtype, alias_of=source)
+
+
+def _repack(w: BlockWriter, destination, source, dtype: str) -> None:
+    """mov between a wide register and a vector of narrow ones."""
+    if isinstance(destination, Vector):
+        n = len(destination.items)
+        part = f"u{item_bytes(dtype) // n}"
+        parts = w.fresh()
+        w.line(f"{parts} = np.ascontiguousarray({w.array(source, dtype)}).view({part}).reshape(-1, {n})")
+        for k, item in enumerate(destination.items):
+            w.define(item, f"{parts}[:, {k}].copy()", part)
+    else:
+        part = f"u{item_bytes(dtype) // len(source.items)}"
+        items = ", ".join(w.array(item, part) for item in source.items)
+        w.define(destination, f"pack({dtype}, {items})", dtype)
+
+
+def _convert_address(w: BlockWriter, i: Instruction) -> None:
+    """cvta: shared and local windows lie at fixed distances in the generic space; global and const are generic."""
+    space = space_of(i)
+    dtype = DTYPES[i.modifiers[-1]]
+    source = i.operands[1]
+    if space in ("global", "const", "param"):
+        return w.define(i.operands[0], w.array(source, dtype), dtype, alias_of=source)
+    sign = "-" if "to" in i.modifiers else "+"
+    return w.define(i.operands[0], f"{w.array(source, dtype)} {sign} m.window_{space}", dtype)
+
+
+TABLE = {"cvta": _convert_address, "mov": _move}

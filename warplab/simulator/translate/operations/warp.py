@@ -1,0 +1,73 @@
+"""Warp-wide instructions. The scheduler has brought the lanes of the mask together; `warps` computes the results."""
+
+from __future__ import annotations
+
+from warplab.simulator.ptx.program import Instruction
+from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
+
+
+def _two(w: BlockWriter, i: Instruction, call: str, dtype: str, inputs: int) -> None:
+    """An instruction with the destinations `d|p`, of which `p` may be missing."""
+    d, p = w.fresh(), w.fresh()
+    w.line(f"{d}, {p} = {call}")
+    w.define(i.operands[0], d, dtype)
+    if len(i.operands) == inputs + 2:
+        w.define(i.operands[1], p, "b1")
+
+
+def _shuffle(w: BlockWriter, i: Instruction) -> None:
+    mode = i.modifiers[-2]
+    a, b, c = i.operands[-4:-1]
+    call = f"m.warp.shuffle({mode!r}, {w.array(a, 'u4')}, {w.value(b, 'u4')}, {w.value(c, 'u4')}, L)"
+    if mode not in ("up", "down", "bfly", "idx"):
+        raise w.unsupported()
+    _two(w, i, call, "u4", 4)
+
+
+def _vote(w: BlockWriter, i: Instruction) -> None:
+    kind = i.modifiers[1]
+    predicate, mask = w.array(i.operands[1], "b1"), w.value(i.operands[2], "u4")
+    if kind == "ballot":
+        w.define(i.operands[0], f"m.warp.ballot({predicate}, {mask}, L)", "u4")
+    elif kind in ("any", "all", "uni"):
+        w.define(i.operands[0], f"m.warp.vote({kind!r}, {predicate}, {mask}, L)", "b1")
+    else:
+        raise w.unsupported()
+
+
+def _match(w: BlockWriter, i: Instruction) -> None:
+    a, mask = w.array(i.operands[-2], DTYPES[i.modifiers[-1]]), w.value(i.operands[-1], "u4")
+    if i.modifiers[0] == "any":
+        w.define(i.operands[0], f"m.warp.match_any({a}, {mask}, L)", "u4")
+    else:
+        _two(w, i, f"m.warp.match_all({a}, {mask}, L)", "u4", 2)
+
+
+def _redux(w: BlockWriter, i: Instruction) -> None:
+    operation, kind = i.modifiers[-2:]
+    if operation not in ("add", "min", "max", "and", "or", "xor") or kind[0] == "f":
+        raise w.unsupported()
+    dtype = DTYPES[kind]
+    w.define(
+        i.operands[0],
+        f"m.warp.reduce({operation!r}, {w.array(i.operands[1], dtype)}, {w.value(i.operands[2], 'u4')}, L)",
+        dtype,
+    )
+
+
+def _active(w: BlockWriter, i: Instruction) -> None:
+    w.define(i.operands[0], "m.warp.active(L)", "u4")
+
+
+def _elect(w: BlockWriter, i: Instruction) -> None:
+    _two(w, i, f"m.warp.elect({w.value(i.operands[-1], 'u4')}, L)", "u4", 1)
+
+
+TABLE = {
+    "activemask": _active,
+    "elect": _elect,
+    "match": _match,
+    "redux": _redux,
+    "shfl": _shuffle,
+    "vote": _vote,
+}

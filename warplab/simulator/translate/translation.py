@@ -1,0 +1,155 @@
+"""Basic blocks → Python functions on whole arrays.
+
+A function `block(m, R, L)` runs the block for the lanes `L` (sorted indices, or None for all lanes). `R` is the list
+of registers, each an array with an entry a lane or a single entry that holds for all. The body is the same for both:
+with `L` the registers read are gathered first and those that live on are scattered at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warplab.simulator import numerics
+from warplab.simulator.check import unwritten_fragments
+from warplab.simulator.errors import UnsupportedInstruction, refusing
+from warplab.simulator.ptx.program import Entry, Param, Variable, Where, layout
+from warplab.simulator.run import instruction_limits
+from warplab.simulator.translate.access_fusion import merged_accesses
+from warplab.simulator.translate.basic_blocks import CARRY, Block, cut
+from warplab.simulator.translate.block_writer import DTYPES, SPECIAL, BlockWriter, Site
+from warplab.simulator.translate.ptxas_model import machine_instructions, predicated, rare_ways
+from warplab.simulator.translate.value_numbering import Places
+
+
+@dataclass
+class StaticCounts:
+    """What one execution of a block's instructions of one line counts: machine instructions, in all and by kind, their
+    branches around rare cases, and a thread's FLOPs by precision."""
+
+    instructions: int = 0
+    branches: int = 0
+    flops: dict[str, int] = field(default_factory=dict)
+    mix: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Translation:
+    """An entry made runnable: its blocks, their functions and memory sites, register slots and variable offsets."""
+
+    blocks: list[Block]
+    functions: list
+    sites: list[Site]
+    slots: dict[str, int]
+    slot_dtypes: list[str]
+    shared_offsets: dict[str, int]
+    shared_bytes: int
+    local_bytes: int
+    sources: list[str]
+    static_counts: list[dict[Where, StaticCounts]]  # per block, by line
+    predicated: dict[int, int]  # blocks without a branch around them → the block with their condition
+    block_where: list[Where]
+    amounts: dict[int, int]  # machine instructions for each of PTX, by `id`
+    waiting_loops: dict[int, frozenset[int]]  # as `endless` finds them
+
+
+def translate(entry: Entry) -> Translation:
+    """Translate a kernel, once. Raises UnsupportedInstruction naming the instruction and its source line."""
+    if entry.translated is None:
+        with refusing(f"cannot read the PTX of kernel {entry.name}"):
+            entry.translated = _Translator(entry.inlined).run()
+    return entry.translated
+
+
+class _Translator:
+    def __init__(self, entry: Entry) -> None:
+        from warplab.simulator.translate import operations
+
+        if entry.cluster_blocks > 1:
+            raise UnsupportedInstruction(
+                f"kernel {entry.name} asks for clusters of {entry.cluster_blocks} blocks (__cluster_dims__)",
+                reason="The simulator runs every block as a cluster of its own; run this kernel on a GPU.",
+                kernel=entry.name,
+            )
+        self.table = operations.TABLE
+        self.flops, self.kind = operations.flops, operations.kind
+        self.entry = entry
+        self.params: dict[str, Param] = {p.name: p for p in entry.params}
+        self.variables: dict[str, Variable] = {**entry.program.variables, **entry.variables}
+        self.shared_offsets, self.shared_bytes = layout(entry.shared_variables())
+        self.local_offsets, self.local_bytes = layout([v for v in entry.variables.values() if v.space == "local"])
+        dtypes = {name: self._register_dtype(kind) for name, kind in entry.registers.items()}
+        dtypes.update(SPECIAL, **{CARRY: "b1"})
+        self.dtypes = dtypes
+        self.slots: dict[str, int] = {}
+        self.sites: list[Site] = []
+        self.constants: dict[str, object] = {}
+        # Where CAS loops swap. A plain load there may read any value: the CAS tells whether it was the right one.
+        self.place = Places(entry).of
+        self.swapped = {self.place(i) for i in entry.instructions if i.opcode == "atom" and "cas" in i.modifiers}
+
+    def _register_dtype(self, kind: str) -> str:
+        try:
+            return DTYPES[kind]
+        except KeyError:
+            raise UnsupportedInstruction(f"registers of type .{kind} in kernel {self.entry.name}") from None
+
+    def run(self) -> Translation:
+        blocks = cut(self.entry)
+        self.doubtful = unwritten_fragments.doubtful(blocks, self.entry.registers)
+        self.dtypes.update({unwritten_fragments.flag(name): "b1" for name in self.doubtful})
+        self.merged = merged_accesses(self.entry, blocks, self.variables, self.shared_offsets)
+        amounts = machine_instructions(blocks)
+        without_branch = predicated(blocks, amounts)
+        texts = [self._function(block) for block in blocks]
+        scope = {
+            "np": np,
+            **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())},
+            **self.constants,
+        }
+        scope.update({name: getattr(numerics, name) for name in numerics.__all__})
+        scope.update({f"S{site.index}": site for site in self.sites})
+        functions = []
+        for block, text in zip(blocks, texts, strict=True):
+            name = f"<simulated {self.entry.name} block {block.index}>"
+            exec(compile(text, name, "exec"), scope)
+            functions.append(scope.pop("block"))
+        return Translation(
+            blocks,
+            functions,
+            self.sites,
+            self.slots,
+            [self.dtypes[name] for name in self.slots],
+            self.shared_offsets,
+            self.shared_bytes,
+            self.local_bytes,
+            texts,
+            [self._static_counts(block, amounts) for block in blocks],
+            without_branch,
+            [next((i.where for i in block.counted), Where("", 0)) for block in blocks],
+            amounts,
+            instruction_limits.waiting_loops(blocks),
+        )
+
+    def _static_counts(self, block: Block, amounts: dict[int, int]) -> dict[Where, StaticCounts]:
+        counts: dict[Where, StaticCounts] = {}
+        for instruction in block.counted:
+            static = counts.setdefault(instruction.where, StaticCounts())
+            static.instructions += amounts[id(instruction)]
+            static.branches += rare_ways(instruction)
+            precision, amount = self.flops(instruction)
+            if precision:
+                static.flops[precision] = static.flops.get(precision, 0) + amount
+            kind = self.kind(instruction)
+            static.mix[kind] = static.mix.get(kind, 0) + amounts[id(instruction)]
+        return counts
+
+    def slot(self, register: str) -> int:
+        return self.slots.setdefault(register, len(self.slots))
+
+    def _function(self, block: Block) -> str:
+        writer = BlockWriter(self, block)
+        for instruction in block.body:
+            writer.instruction(instruction)
+        return writer.finish()

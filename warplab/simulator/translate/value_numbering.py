@@ -1,0 +1,76 @@
+"""Which memory instructions of a kernel go to the same place, as far as can be told before it runs.
+
+Registers that are written once, by an instruction without side effects, get the number of what they hold: the same
+operation on operands of the same numbers gives the same number, and a register plus a constant keeps its number and
+notes the constant. So an address is known again that is passed to a function or, without optimisation, computed anew or
+kept on the stack (where the latest store in the order of the text counts).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from warplab.simulator.ptx.program import Address, Entry, Immediate, Instruction, Operand, Register, Symbol, Vector
+from warplab.simulator.translate.basic_blocks import destinations
+
+_SAME = frozenset(("mov", "cvta"))
+_PURE = frozenset(
+    ("add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "not", "neg", "cvt", "min", "max", "rem", "div")
+)
+
+Value = tuple[int, int]  # number, plus a constant
+
+
+class Places:
+    """Places of one kernel, with its calls inlined."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._written = Counter(name for i in entry.instructions for name in destinations(i))
+        self._numbers: dict[object, int] = {}
+        self._values: dict[str, Value] = {}
+        self._stack: dict[Value, Value] = {}  # what was stored at a place
+        self._local = {self._number(Symbol(v.name)) for v in entry.variables.values() if v.space == "local"}
+        for instruction in entry.instructions:
+            self._follow(instruction)
+
+    def of(self, instruction: Instruction) -> Value | None:
+        """The place of a memory instruction, None for others."""
+        address = next((operand for operand in instruction.operands if isinstance(operand, Address)), None)
+        if address is None:
+            return None
+        number, offset = self._value(address.base)
+        return number, offset + address.offset
+
+    def _number(self, what: object) -> int:
+        return self._numbers.setdefault(what, len(self._numbers))
+
+    def _value(self, operand: Operand | None) -> Value:
+        if isinstance(operand, Register) and operand.name in self._values:
+            return self._values[operand.name]
+        return self._number(operand), 0
+
+    def _follow(self, i: Instruction) -> None:
+        if i.guard is not None:
+            return
+        if i.opcode == "argument":
+            for destination, source in zip(i.operands[0].items, i.operands[1].items, strict=True):
+                self._set(destination, self._value(source))
+        elif i.opcode in _SAME and not isinstance(i.operands[1], Vector):
+            self._set(i.operands[0], self._value(i.operands[1]))
+        elif i.opcode == "add" and i.modifiers in (("s64",), ("u64",)) and isinstance(i.operands[2], Immediate):
+            number, offset = self._value(i.operands[1])
+            self._set(i.operands[0], (number, offset + int(i.operands[2].value)))
+        elif i.opcode in _PURE and "cc" not in i.modifiers:
+            operands = tuple(self._value(operand) for operand in i.operands[1:])
+            self._set(i.operands[0], (self._number((i.opcode, i.modifiers, operands)), 0))
+        elif i.opcode == "ld" and "param" in i.modifiers and isinstance(i.operands[1].base, Symbol):
+            self._set(i.operands[0], (self._number(i.operands[1]), 0))
+        elif i.opcode in ("ld", "st") and (place := self.of(i))[0] in self._local:
+            if i.opcode == "st":
+                self._stack[place] = self._value(i.operands[1])
+            elif place in self._stack:
+                self._set(i.operands[0], self._stack[place])
+
+    def _set(self, destination: Operand, value: Value) -> None:
+        if isinstance(destination, Register) and self._written[destination.name] == 1:
+            self._values[destination.name] = value

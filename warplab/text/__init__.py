@@ -1,0 +1,1 @@
+"""Tables and number formats, shared by every report."""
