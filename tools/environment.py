@@ -47,8 +47,8 @@ SETS = {
     "gpu": PinnedSet("requirements-gpu.txt", 5.0, 9.9),
 }
 
-# What uv says when it cannot reach an index.
-NETWORK_FAILURES = ("error sending request", "dns error", "operation timed out", "connection closed", "tunnel error")
+# What uv says when it cannot reach an index (refused, no such host, no proxy), or when a download breaks off.
+NETWORK_FAILURES = ("error sending request", "request or response body error", "network timeout")
 
 
 class SetupError(Exception):
@@ -64,6 +64,9 @@ def main(arguments: list[str]) -> int:
             prepare(layers, this_python)
     except SetupError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:  # such as a full disk, a folder that cannot be written
+        print(f"error: {error}. Mend that, then repeat.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nInterrupted. The next `make` starts the set-up anew; downloads are kept.", file=sys.stderr)
@@ -198,8 +201,9 @@ def check_disk(kind: str) -> None:
         need, free = SETS[kind].installed, shutil.disk_usage(folder).free / GB
         if free < need:
             raise SetupError(
-                f"not enough disk: the set-up needs {need:.1f} GB free on the disk of {folder}, which has {free:.1f} GB. "
-                "Free some, or set UV_CACHE_DIR to a folder on a larger disk if this is uv's cache; then repeat."
+                f"not enough disk: the set-up needs {need:.1f} GB free on the disk of {folder}, which has "
+                f"{free:.1f} GB. Free some, or set UV_CACHE_DIR to a folder on a larger disk if this is uv's cache; "
+                "then repeat."
             )
 
 
@@ -251,7 +255,8 @@ def install(files: list[str]) -> None:
     Their modules are compiled at once: the grader's sandboxes read .venv and cannot write to it.
     """
     command, environment = run_uv.uv("pip", "sync", "--python", str(PYTHON), "--no-build", "--compile-bytecode", *files)
-    status = run(command, environment)
+    # On a busy machine the compiler may take longer than uv's limit of a minute.
+    status = run(command, {"UV_COMPILE_BYTECODE_TIMEOUT": "600", **environment})
     if not status:
         return
     explain_full_disk()
@@ -285,7 +290,8 @@ def explain_full_disk() -> None:
     log = LOG.read_text(errors="replace")
     if "No space left on device" in log or "Disk quota exceeded" in log:
         raise SetupError(
-            "the disk is full. Free some space, or set TMPDIR and UV_CACHE_DIR to folders on a larger disk; then repeat."
+            "the disk is full. Free some space, or set TMPDIR and UV_CACHE_DIR to folders on a larger disk; "
+            "then repeat."
         )
 
 

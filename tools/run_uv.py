@@ -56,7 +56,7 @@ def uv(*arguments: str) -> tuple[list[str], dict[str, str]]:
     config = [BIN / "python", "-I", "-m", "pip", "config", "list"]
     settings = pip_settings(subprocess.run(config, capture_output=True, text=True, check=True).stdout)
     command = [str(BIN / "uv"), *arguments]
-    if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+    if arguments[0] == "pip" and settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
         command.append("--no-index")  # which has no variable
     return command, {**uv_variables(settings), **os.environ}
 

@@ -248,8 +248,13 @@ class DaskWorkers:
         self.address, self.wait_seconds = address, wait_seconds
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
-        from distributed import Client, as_completed
-
+        try:
+            from distributed import Client, as_completed
+        except ModuleNotFoundError as error:
+            raise NoJudge(
+                f"grading on a cluster needs {error.name}, which is not installed; run `make setup-cluster`, "
+                "or outside .venv `python -m pip install -r requirements-cluster.txt`"
+            ) from error
         # Of a lost scheduler it would say that it waited a minute for it, which it did not.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         feed, version = iter(jobs), course_version()
