@@ -12,7 +12,7 @@ import sys as _sys
 
 # name -> module that defines it (the module itself where the two are the same)
 _NAMES = {
-    "CompileError": "compile.compilers",
+    "CompileError": "compile.errors",
     "CudaSource": "launch.kernel_source",
     "Profile": "report.profile",
     "SimulatorError": "simulator",

@@ -268,18 +268,18 @@ def compiler_findings(driver: nvidia.Driver) -> Iterator[Finding]:
 
 
 def compile_cuda() -> str:
-    from warplab.compile import compilers
+    from warplab.compile import nvrtc
 
-    return compilers.compile_cuda(CUDA_SOURCE)
+    return nvrtc.compile_cuda(CUDA_SOURCE)
 
 
 def compile_numba() -> str:
     import numba
     from numba import cuda
 
-    from warplab.compile import compilers
+    from warplab.compile import numba_compiler
 
-    return compilers.compile_numba(add_one_kernel(cuda), (numba.float32[:],))[0]
+    return numba_compiler.compile_numba(add_one_kernel(cuda), (numba.float32[:],))[0]
 
 
 def compiled(compiler: str, compile_kernel: Callable[[], str], driver: nvidia.Driver) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from warplab import cp
-from warplab.compile import compilers
+from warplab.compile import nvrtc
 from warplab.hardware import backend
 
 FOLDER = Path(__file__).parent
@@ -197,7 +197,7 @@ def _kernel(file: str, entry: str, options: tuple[str, ...], device: int) -> Ker
 def cubin(file: str, options: tuple[str, ...] = ()) -> bytes:
     """Machine code for sm_90a of a file beside this one; needs no GPU. `options`: for NVRTC, such as "-DGROUP=8"."""
     code = (FOLDER / file).read_text()
-    return compilers.compile_cubin(code, file, options=(f"--gpu-architecture={ARCHITECTURE}", *include(), *options))
+    return nvrtc.compile_cubin(code, file, options=(f"--gpu-architecture={ARCHITECTURE}", *include(), *options))
 
 
 def include() -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from kernels.warp_divergence.host import FOLDER, KERNELS, kernel, options
-from warplab.compile import compilers
+from warplab.compile import nvrtc
 from warplab.launch.kernel_source import CudaSource
 
 ARCH = 90
@@ -86,7 +86,7 @@ def _disassembled(name: str) -> list[str]:
     source = (FOLDER / chosen.file).read_text()
     if template:  # an instance, under a name that needs no look-up
         source += f"\ntemplate __global__ void {chosen.entry}(const float *, float *, int);\n"
-    cubin = compilers.compile_cubin(source, chosen.file, ARCH, options(chosen.file))
+    cubin = nvrtc.compile_cubin(source, chosen.file, ARCH, options(chosen.file))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)

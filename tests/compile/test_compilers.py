@@ -5,8 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from warplab.compile import compilers, source_files
-from warplab.compile.compilers import CompileError, compile_cubin, compile_cuda, compile_cuda_program, compile_numba
+from warplab.compile import errors, headers, source_files
+from warplab.compile.errors import CompileError
+from warplab.compile.numba_compiler import compile_numba
+from warplab.compile.nvrtc import compile_cubin, compile_cuda, compile_cuda_program
 
 SCALE = """extern "C" __global__ void scale(float* x, float factor, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -58,7 +60,7 @@ def test_headers_of_the_pip_packages_are_found(header):
 
 
 def test_headers_of_a_toolkit_come_after_those_of_the_packages(tmp_path, monkeypatch):
-    found = compilers.include_folders.__wrapped__
+    found = headers.include_folders.__wrapped__
     monkeypatch.delenv("CUDA_PATH", raising=False)
     packages = found()
     monkeypatch.setenv("CUDA_PATH", str(tmp_path))
@@ -101,7 +103,7 @@ def test_many_errors_are_cut_and_warnings_left_out_beside_them():
     with pytest.raises(CompileError) as caught:
         compile_cuda(f'extern "C" __global__ void f() {{\n  int unused;\n{body}}}')
     text = str(caught.value)
-    assert text.count("error:") == compilers.MOST_ERRORS
+    assert text.count("error:") == errors.MOST_ERRORS
     assert text.endswith("4 more errors")
     assert "warning" not in text
 
@@ -150,7 +152,7 @@ def test_a_missing_nvrtc_is_reported_with_the_doctor(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
     monkeypatch.delattr("cuda.bindings.nvrtc", raising=False)
-    with pytest.raises(compilers.CompilerNotFound, match="doctor"):
+    with pytest.raises(errors.CompilerNotFound, match="doctor"):
         compile_cuda('extern "C" __global__ void never_compiled_before() {}')
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from tests.differential.generator import TRIPS, Kernel, inputs, options_of, source_of
 from warplab import simulator
-from warplab.compile import compilers
+from warplab.compile import nvrtc
 
 
 def ptx_of(batch: int) -> str:
     options, arch = options_of(batch)
-    return compilers.compile_cuda(source_of(batch), f"batch{batch}.cu", arch, options)
+    return nvrtc.compile_cuda(source_of(batch), f"batch{batch}.cu", arch, options)
 
 
 def digest(text: str | bytes) -> str:

@@ -72,5 +72,5 @@ def test_errors_say_what_the_trace_has():
         draw_banks(spread(1), line=7)
     with pytest.raises(ValueError, match="no access of warp 1"):
         draw_banks(spread(1), warp=1)
-    with pytest.raises(ValueError, match="wide accesses 16 bytes a lane there"):
+    with pytest.raises(ValueError, match="wide accesses 16 bytes per lane there"):
         draw_banks(simulate(CudaSource(CODE, "wide"), 1, 32, (np.zeros((32, 4), np.float32),)))

@@ -307,7 +307,7 @@ def test_predicated_lanes_are_pale():
     (step,) = {step for step, _ in cells(figure, COLOURS[0])}
     assert cells(figure, COLOURS[0]) == column(step, range(5))
     assert cells(figure, pale(COLOURS[0])) == column(step, range(5, 32))
-    assert "issued, but its predicate does not hold" in legend(figure)
+    assert "issued, but predicated off" in legend(figure)
 
 
 def test_several_warps_stand_one_below_the_other():
@@ -334,8 +334,8 @@ def test_a_part_of_a_long_run():
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"by": "warp"}, "by='warp'; a step is a 'line' or an 'instruction'"),
-        ({"names": {"nowhere": "N"}}, r"no line 'nowhere' to call 'N' in the source; the warp ran the lines 4: "),
+        ({"by": "warp"}, "by='warp'; choose 'line' or 'instruction'"),
+        ({"names": {"nowhere": "N"}}, r"the source has no line 'nowhere' to call 'N'; the warp ran the lines 4: "),
         ({"names": {10_000: "N"}}, "no line 10000 to call 'N'"),
         ({"start": 1000}, "start=1000, most=60: the warp has 14 steps"),
         ({"start": -1}, "start=-1"),
@@ -351,7 +351,7 @@ def test_what_cannot_be_drawn_says_why(how, message):
 
 def test_launches_without_steps_are_refused():
     for profile in (run("trips", 32, np.zeros(32, np.float32), trace_warps=0), vector_multiply()):
-        with pytest.raises(ValueError, match="holds no steps: it was launched with counters or trace off"):
+        with pytest.raises(ValueError, match="holds no steps, as counters or trace were off"):
             draw_timeline(profile)
 
 

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from warplab.compile.compilers import CompileError
+from warplab.compile.errors import CompileError
 from warplab.paths import COURSE
 
 CELLS = {
@@ -31,7 +31,7 @@ template <typename T> __global__ void any(T* x) {}""",
     "typing": "@cuda.jit\ndef wrong(a):\n    a[0] = undefined_name\n\nwrong[1, 1](a)",
     "profile": "with profile() as p:\n    add[1, 30](a, a.copy())\np",
     "lines": "print(sorted(p[0].lines)[:2], p[0].sources['cell [9]'].splitlines()[1])",
-    "compiled once": "from warplab.compile.compilers import compile_cuda_program\n"
+    "compiled once": "from warplab.compile.nvrtc import compile_cuda_program\n"
     "print(compile_cuda_program.cache_info().misses)",
     "simulate": "print(simulate(scale, 1, 32, (a, np.float32(1), np.int32(29))).kernel, a[0])",
 }

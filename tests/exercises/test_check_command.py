@@ -8,10 +8,10 @@ import sys
 
 import nbformat
 import pytest
-from warplab.paths import COURSE
-from tests.support.exercise_harness import cells_by_id, mutants, source_notebook
 
-from warplab.exercises import check_command, score, release
+from tests.support.exercise_harness import cells_by_id, mutants, source_notebook
+from warplab.exercises import check_command, release, score
+from warplab.paths import COURSE
 
 TOPIC = "01_vector_multiply"
 

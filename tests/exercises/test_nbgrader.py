@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 import nbformat
-from warplab.paths import COURSE
-from tests.support.exercise_harness import Mutant, cells_by_id, committed, mutants, source_notebook
 from nbgrader.api import Gradebook
 from nbgrader.utils import is_grade
 
+from tests.support.exercise_harness import Mutant, cells_by_id, committed, mutants, source_notebook
 from warplab.exercises import release
-from warplab.grading.judge.hidden import marked_lines
+from warplab.grading.judge.hidden_tests import marked_lines
+from warplab.paths import COURSE
 
 TOPIC = "01_vector_multiply"
 LOOKS = "from pathlib import Path\nprint('found', [str(path) for path in Path().rglob('*')])"

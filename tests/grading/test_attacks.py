@@ -23,10 +23,10 @@ from tests.support.attack_harness import (
     told,
 )
 from warplab.grading.course import workers
-from warplab.grading.course.jobs import Job, Result
 from warplab.grading.course.workers import DaskWorkers, LocalWorkers
+from warplab.grading.judge.jobs import Job, Result
 from warplab.grading.judge.judge import Judge
-from warplab.grading.sandbox import isolation, relay
+from warplab.grading.sandbox import isolation, relay, zygote_client
 
 ATTACKS = attacks()
 # They wait for a limit, or make much work on their way to it.
@@ -140,7 +140,7 @@ def record_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """All that leaves towards the sandbox from now on: files, connection, messages, command line, environment."""
     sent: list[bytes] = []
     start, write, command, environment = (
-        isolation.Zygote.start,
+        zygote_client.ZygoteClient.start,
         relay.Relay._write,
         isolation.Bubblewrap.command,
         isolation.Bubblewrap.environment,
@@ -164,7 +164,7 @@ def record_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
         sent.append(repr(found := environment(self)).encode())
         return found
 
-    monkeypatch.setattr(isolation.Zygote, "start", recorded_start)
+    monkeypatch.setattr(zygote_client.ZygoteClient, "start", recorded_start)
     monkeypatch.setattr(relay.Relay, "_write", recorded_write)
     monkeypatch.setattr(isolation.Bubblewrap, "command", recorded_command)
     monkeypatch.setattr(isolation.Bubblewrap, "environment", recorded_environment)

@@ -11,7 +11,7 @@ import pytest
 from tests.support.grading_harness import CANARY, Cells
 from warplab.grading.sandbox.isolation import find
 from warplab.grading.sandbox.kernel_manager import Zygotes
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
 
 
 @pytest.fixture(scope="module")
@@ -24,14 +24,14 @@ def zygotes():
 
 
 PATCHES = """
-import ast, builtins, sys, unittest.mock, warnings
+import ast, builtins, sys, unittest.mock, warnings, warplab.checks.outputs
 import warplab.checks.kernels, warplab.checks.functions, warplab.grading.exchange.artefacts, warplab.simulator
 np.testing.assert_allclose = np.allclose = np.array_equal = lambda *a, **k: True
 np.isclose = lambda a, b, **k: np.ones(np.shape(a), bool)
 builtins.abs = builtins.round = builtins.sum = lambda *a: 1
 len = isinstance = all = lambda *a: 1
 checks.kernel = checks.examples = checks.function = checks.array = lambda *a, **k: None
-warplab.checks.kernels._check_output = lambda *a: None
+warplab.checks.outputs.check = warplab.checks.outputs._check_output = lambda *a: None
 warplab.simulator.Device.launch = lambda *a, **k: None
 def assert_allclose(*a, **k):
     pass
@@ -189,7 +189,7 @@ def test_endless_cells_and_functions_cost_their_own_points(zygotes):
     cells.student("y = 2").test("later", "assert y == 2")
     graded = cells.run(zygotes, timeout=2)
     assert graded.points == {"value": 2, "function": 0, "other": 2, "later": 2}
-    assert graded.failed["function"] == "A function of the notebook did not come to an end in time."
+    assert graded.failed["function"] == "A function of the notebook did not end in time."
     assert "CellTimeoutError" in graded.everything()
     assert graded.ended is None
 
@@ -224,7 +224,7 @@ def test_the_time_of_all_cells_is_limited(zygotes):
     for _ in range(6):
         cells.student("import time\ntime.sleep(1)")
     cells.test("after", "assert True")
-    graded = cells.run(zygotes, Limits(wall_seconds=3.0))
+    graded = cells.run(zygotes, SubmissionLimits(wall_seconds=3.0))
     assert graded.points == {"after": 0}
     assert graded.ended.status in ("timeout", "limit")
 
@@ -236,8 +236,8 @@ def test_a_test_cell_of_the_judge_is_limited_too(zygotes):
     cells.test("after", "assert True")
     graded = cells.run(zygotes, timeout=2)
     assert graded.points == {"endless": 0, "hidden": 0, "after": 2}
-    assert "did not come to an end in time" in graded.failed["endless"]
-    assert graded.failed["hidden"] == "A hidden test fails: it does not come to an end."
+    assert "did not end in time" in graded.failed["endless"]
+    assert graded.failed["hidden"] == "A hidden test fails: it does not end."
 
 
 def test_output_is_limited_and_valid(zygotes):

@@ -14,6 +14,7 @@ from warplab import simulator
 from warplab.dropin import cupy as dropin_cp
 from warplab.launch import on_gpu, profiling
 from warplab.launch.kernel_source import CudaSource, source_of
+from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.simulate import simulate
 
 CODE = """extern "C" __global__ void add(float* x, float value, int n) {
@@ -135,7 +136,7 @@ def test_paused_profiles_take_only_what_they_are_given():
     with profiling.profile() as p:
         with profiling.paused() as record:
             assert not profiling.active()
-            record(simulator.LaunchProfile("given", (1, 1, 1), (1, 1, 1)), "a note")
+            record(LaunchRecord("given", (1, 1, 1), (1, 1, 1)), "a note")
         assert profiling.active()
     assert p.kernels == ["given"]
     assert p.notes == ["a note"]

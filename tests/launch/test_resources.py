@@ -5,17 +5,17 @@ import pytest
 from numba import float32
 from numba import types as numba_types
 
-from warplab.compile.compilers import CompileError
-from warplab.compile.errors import ArgumentError
+from warplab.compile.errors import CompileError
 from warplab.dropin import numba_cuda as cuda
 from warplab.hardware import cards, occupancy
 from warplab.hardware.cards import CARDS
 from warplab.launch import resources
+from warplab.launch.errors import ArgumentError
 from warplab.launch.kernel_source import CudaSource
+from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.simulate import simulate
 from warplab.report import profile_report
 from warplab.report.profile import Profile
-from warplab.simulator import LaunchProfile
 
 CODE = r"""
 extern "C" __global__ void copy(const float* a, float* b) { b[threadIdx.x] = a[threadIdx.x]; }
@@ -152,9 +152,9 @@ def test_errors():
     with pytest.raises(ValueError, match="block is missing"):
         resources.occupancy(cu("copy"), "H100")
     with pytest.raises(ValueError, match="2 launches; give one"):
-        resources.of(Profile([LaunchProfile("f", (1, 1, 1), (1, 1, 1))] * 2))
+        resources.of(Profile([LaunchRecord("f", (1, 1, 1), (1, 1, 1))] * 2))
     with pytest.raises(ValueError, match="does not know its source"):
-        resources.of(LaunchProfile("f", (1, 1, 1), (1, 1, 1)))
+        resources.of(LaunchRecord("f", (1, 1, 1), (1, 1, 1)))
     with pytest.raises(TypeError, match="is not a kernel"):
         resources.of(3)
     only_hopper = CudaSource('extern "C" __global__ void f() { asm volatile("wgmma.fence.sync.aligned;"); }', "f")

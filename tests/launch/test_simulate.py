@@ -6,10 +6,10 @@ from numba import cuda as numba_cuda
 
 from warplab import simulator
 from warplab.compile import cuda_signature
-from warplab.compile.errors import ArgumentError
 from warplab.dropin import cupy as cp
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch.dimensions import dimensions
+from warplab.launch.errors import ArgumentError
 from warplab.launch.kernel_source import CudaSource, source_of
 from warplab.launch.simulate import prepare, simulate
 

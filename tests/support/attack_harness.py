@@ -46,18 +46,18 @@ from warplab.exercises import release
 from warplab.grading.course import feedback
 from warplab.grading.course.coordinator import Grading
 from warplab.grading.course.gradebook import Book
-from warplab.grading.course.jobs import Job, Result
 from warplab.grading.course.ledger import Ledger
 from warplab.grading.course.nbgrader_course import Course
 from warplab.grading.course.workers import Executor
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.judge.jobs import Job, Result
+from warplab.grading.sandbox.limits import SubmissionLimits
 from warplab.paths import COURSE
 
 FOLDER = COURSE / "tests" / "grading" / "attacks"
 NAME = "91_target"
 TESTS = ("test-1-array", "test-2-values", "test-3-answer", "test-4-kernel")
 POINTS = (1.0, 2.0, 1.0, 1.0)
-TIGHT = Limits(memory_bytes=1 << 30, traffic_bytes=64 << 20, processes=24)
+TIGHT = SubmissionLimits(memory_bytes=1 << 30, traffic_bytes=64 << 20, processes=24)
 WRONG = {"double": "def double(x):\n    return x", "answer": "answer = 0", "scale": "scale = None"}
 RIGHT = {
     "double": "def double(x):\n    return 2 * x",

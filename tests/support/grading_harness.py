@@ -11,7 +11,7 @@ from nbgrader.utils import determine_grade, is_grade
 
 from warplab.grading.judge.execute import TrustedExecute
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
 
 CANARY = "canary_5f1c"  # in hidden tests only
 SETUP = "import numpy as np\nfrom warplab import checks, cp, cuda"
@@ -43,8 +43,8 @@ class Cells:
         self.notebook.cells.append(new_code_cell(source, metadata={"nbgrader": about} if about else {}))
         return self
 
-    def run(self, zygotes: Zygotes, limits: Limits | None = None, **options) -> Graded:
-        limits = limits or Limits()
+    def run(self, zygotes: Zygotes, limits: SubmissionLimits | None = None, **options) -> Graded:
+        limits = limits or SubmissionLimits()
         settings = {"seed": b"secret", "assignment": "a", "timeout": 20} | options
         execute = TrustedExecute(tests=self.tests, setup=self.setup, limits=limits, **settings)
         with SandboxedKernelManager(zygotes, {"data.txt": b"the student's"}, limits) as manager:

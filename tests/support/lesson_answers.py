@@ -205,7 +205,7 @@ ANSWERS = {
             {
                 rate_of("2 * vector_bytes * loops"): "every result is 0.666667 times the right one",
                 rate_of("3 * vector_bytes"): "the error differs from input to input",
-                rate_of("3 * vector_bytes * loops", "nbytes * seconds"): "rate returns a wrong value",
+                rate_of("3 * vector_bytes * loops", "nbytes * seconds"): "rate returns the wrong value",
             },
         ),
         "your-turn-multiply-add": Answers(
@@ -226,10 +226,10 @@ ANSWERS = {
             },
         ),
         "your-turn-shift": Answers(
-            "sectors_a_request = 5",
+            "sectors_per_request = 5",
             {
-                "sectors_a_request = 4": "4: the profile says something else",
-                "sectors_a_request = 33": "33: the profile says something else",
+                "sectors_per_request = 4": "4: the profile says something else",
+                "sectors_per_request = 33": "33: the profile says something else",
             },
         ),
     },
@@ -267,7 +267,7 @@ ANSWERS = {
             one_line(LITTLE, "bandwidth * latency / multiprocessors"),
             {
                 one_line(LITTLE, "bandwidth * latency"): "the error differs from input to input",
-                one_line(LITTLE, "bandwidth / latency / multiprocessors"): "in_flight returns a wrong value",
+                one_line(LITTLE, "bandwidth / latency / multiprocessors"): "in_flight returns the wrong value",
                 one_line(LITTLE, "1e9 * bandwidth * latency / multiprocessors"): "a power of 1000 is missing",
             },
         ),
@@ -279,7 +279,7 @@ ANSWERS = {
                 one_line(
                     BLOCKS, f"min({BY_THREADS}, {BY_SHARED})"
                 ): "blocks(threads=256, registers=64, shared_bytes=0)",
-                one_line(BLOCKS, f"max({BY_THREADS}, {BY_REGISTERS}, {BY_SHARED})"): "blocks returns a wrong value",
+                one_line(BLOCKS, f"max({BY_THREADS}, {BY_REGISTERS}, {BY_SHARED})"): "blocks returns the wrong value",
             },
         ),
     },
@@ -349,11 +349,11 @@ ANSWERS = {
         "your-turn-wide": Answers(
             wide(),
             {
-                wide(result="max(most)"): "wide_passes returns a wrong value",
-                wide(result="4 * max(most)"): "wide_passes returns a wrong value",
+                wide(result="max(most)"): "wide_passes returns the wrong value",
+                wide(result="4 * max(most)"): "wide_passes returns the wrong value",
                 wide(result="4"): "the same value whatever it is given",
-                wide(group="s // 4 % 32"): "wide_passes returns a wrong value",
-                wide(lanes="range(0, 32, 16)", result="2 * sum(most)"): "wide_passes returns a wrong value",
+                wide(group="s // 4 % 32"): "wide_passes returns the wrong value",
+                wide(lanes="range(0, 32, 16)", result="2 * sum(most)"): "wide_passes returns the wrong value",
             },
         ),
         "your-turn-busy": Answers(
@@ -391,22 +391,22 @@ ANSWERS = {
             {
                 one_line("lane_of(row, column)", "row * 4 + column // 2"): "lane_of(row=8, column=0)",
                 one_line("lane_of(row, column)", "row % 8 * 4 + column % 4"): "lane_of(row=0, column=1)",
-                one_line("lane_of(row, column)", "row * 2 + column // 4"): "lane_of returns a wrong value",
+                one_line("lane_of(row, column)", "row * 2 + column // 4"): "lane_of returns the wrong value",
             },
         ),
         "your-turn-round": Answers(
             rounded("round(m * 2**bits) * 2.0 ** (e - bits)"),
             {
-                rounded("math.floor(m * 2**bits) * 2.0 ** (e - bits)"): "rounded returns a wrong value",
-                rounded("math.floor(m * 2**bits + 0.5) * 2.0 ** (e - bits)"): "rounded returns a wrong value",
-                rounded("round(x * 2**bits) / 2**bits"): "rounded returns a wrong value",
-                rounded("round(m * 2 ** (bits - 1)) * 2.0 ** (e - bits + 1)"): "rounded returns a wrong value",
+                rounded("math.floor(m * 2**bits) * 2.0 ** (e - bits)"): "rounded returns the wrong value",
+                rounded("math.floor(m * 2**bits + 0.5) * 2.0 ** (e - bits)"): "rounded returns the wrong value",
+                rounded("round(x * 2**bits) / 2**bits"): "rounded returns the wrong value",
+                rounded("round(m * 2 ** (bits - 1)) * 2.0 ** (e - bits + 1)"): "rounded returns the wrong value",
             },
         ),
         "your-turn-scale": Answers(
             one_line(SCALE, "2.0 ** math.floor(math.log2(65504 / largest))"),
             {
-                one_line(SCALE, "65504 / largest"): "loss_scale returns a wrong value",
+                one_line(SCALE, "65504 / largest"): "loss_scale returns the wrong value",
                 one_line(SCALE, "2.0 ** round(math.log2(65504 / largest))"): "loss_scale(largest=1.0)",
                 one_line(SCALE, "2.0 ** -math.floor(math.log2(largest))"): "loss_scale(largest=1.0)",
                 one_line(SCALE, "max(1, 2 ** int(math.log2(65504 / largest)))"): "loss_scale(largest=100000.0)",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tests.support.instruction_cases import bits_of, values_of
-from warplab.compile.compilers import compile_cuda
+from warplab.compile.nvrtc import compile_cuda
 
 C_TYPES = {
     "u8": "unsigned char", "s8": "signed char", "u16": "unsigned short", "s16": "short", "u32": "unsigned",

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warplab.simulator.count.counters import Access, Counts, LaunchProfile
+from warplab.launch.launch_record import LaunchRecord
+from warplab.simulator.count.counters import Access, Counts
 
 SOURCE = """\
 extern "C" __global__ void vector_multiply(const float *a, const float *b, float *out, int n) {
@@ -23,7 +24,7 @@ STARTS = {"a": 0x10000, "b": 0x20000, "out": 0x30000}
 class Session:
     """Stands for a profile of several launches."""
 
-    launches: list[LaunchProfile] = field(default_factory=list)
+    launches: list[LaunchRecord] = field(default_factory=list)
 
 
 def access(element, *, op="load", array="a", width=4, line=4, size=None, warp=0, start=None, file=FILE) -> Access:
@@ -49,7 +50,7 @@ def sectors_of(one: Access) -> int:
     return len({int(a + b) // 32 for a in one.address for b in range(one.width)})
 
 
-def launch_of(accesses: list[Access], kernel="kernel", grid=(1, 1, 1), block=(32, 1, 1)) -> LaunchProfile:
+def launch_of(accesses: list[Access], kernel="kernel", grid=(1, 1, 1), block=(32, 1, 1)) -> LaunchRecord:
     """A launch that did `accesses` and nothing else; each access is one request."""
     lines: dict[tuple[str, int], Counts] = {}
     touched: dict[str, set[int]] = {"load": set(), "store": set()}
@@ -61,7 +62,7 @@ def launch_of(accesses: list[Access], kernel="kernel", grid=(1, 1, 1), block=(32
         setattr(c, f"global_{one.op}_bytes", bytes_)
         lines[one.file, one.line] = lines.get((one.file, one.line), Counts()) + c
         touched[one.op] |= {int(a + b) // 32 for a in one.address for b in range(one.width)}
-    return LaunchProfile(
+    return LaunchRecord(
         kernel=kernel,
         grid=grid,
         block=block,
@@ -73,7 +74,7 @@ def launch_of(accesses: list[Access], kernel="kernel", grid=(1, 1, 1), block=(32
     )
 
 
-def vector_multiply(blocks=4096, threads=256, **changes) -> LaunchProfile:
+def vector_multiply(blocks=4096, threads=256, **changes) -> LaunchRecord:
     """out = a * b over blocks x threads float32, coalesced: exact counts of such a launch."""
     n = blocks * threads
     warps = n // 32
@@ -92,7 +93,7 @@ def vector_multiply(blocks=4096, threads=256, **changes) -> LaunchProfile:
             flops_f32=n,
         ),
     }
-    profile = LaunchProfile(
+    profile = LaunchRecord(
         kernel="vector_multiply",
         grid=(blocks, 1, 1),
         block=(threads, 1, 1),

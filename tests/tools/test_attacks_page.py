@@ -7,8 +7,8 @@ import sys
 
 from tests.support.attack_harness import attacks
 from tools import attacks_page
-from warplab.grading.course.jobs import STATUSES
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.judge.jobs import STATUSES
+from warplab.grading.sandbox.limits import SubmissionLimits
 from warplab.paths import COURSE
 
 INSTRUCTORS = (COURSE / "docs" / "instructors.md").read_text(encoding="utf-8")
@@ -54,7 +54,7 @@ def test_commands_of_the_instructors_page_exist():
 
 def test_statuses_and_limits_of_the_instructors_page_are_those_of_the_grader():
     assert tuple(re.findall(r"^\| `(\w+)` \|", INSTRUCTORS, re.MULTILINE)) == STATUSES
-    limits = Limits()
+    limits = SubmissionLimits()
     text = " ".join(INSTRUCTORS.split())
     assert (
         f"{limits.wall_seconds / 60:.0f} minutes in all and {limits.cpu_seconds / 60:.0f} of processor time, "

@@ -1,8 +1,8 @@
 """Checks of a learner's answers: `kernel` for kernels, `examples` and `function` for functions, `array` for arrays,
-`predictions` for numbers to be told beforehand.
+`predictions` for numbers to be predicted.
 
-Each returns None and prints one line, or raises `CheckFailed`, whose message says what was expected, what came, for
-which input, and where to look.
+A check prints one line and returns None, or raises `CheckFailed`, whose message says what was expected, what came,
+for which input, and where to look.
 """
 
 from warplab.checks.arrays import array

@@ -13,15 +13,15 @@ from warplab.launch.array_placement import host_array
 def array(got: Any, expected: np.ndarray, *, rtol: float = 0.0, atol: float = 0.0, name: str = "the result") -> None:
     """Check that `got` is the array `expected`; raise `CheckFailed` at the first thing that is wrong.
 
-    `got`: a NumPy array or one of the device. Shape and dtype must be those of `expected`, without broadcasting or
-    conversion. Elements must be finite where `expected` is, infinite with the same sign where it is infinite; a NaN
-    passes nowhere. `rtol`, `atol`: tolerance of finite floating-point elements, |got - expected| <= atol + rtol *
-    |expected|; the default asks for equal values.
+    `got`: a NumPy array or a device array. Its shape and dtype must be those of `expected`, without broadcasting or
+    conversion. Elements must be finite where `expected` is finite, and infinite with the same sign where it is
+    infinite; a NaN never passes. `rtol`, `atol`: tolerance for finite floating-point elements, |got - expected| <=
+    atol + rtol * |expected|; the default asks for equal values.
     """
     expected = np.asarray(expected)
     if type(got) is not np.ndarray and not hasattr(got, "__cuda_array_interface__"):
         raise CheckFailed(
-            f"{name} is no array.", expected=_described(expected), got=f"{type(got).__name__}", kind="wrong type"
+            f"{name} is not an array.", expected=_described(expected), got=f"{type(got).__name__}", kind="wrong type"
         )
     values = host_array(got)
     for what, have, want in (("shape", values.shape, expected.shape), ("dtype", values.dtype, expected.dtype)):
@@ -53,8 +53,9 @@ def _check_finite(values: np.ndarray, expected: np.ndarray, name: str) -> None:
     odd = np.isnan(values) | (np.isfinite(values) != np.isfinite(expected))
     if np.any(odd):
         at = _first(odd)
+        what = "finite" if np.isfinite(expected[at]) else str(expected[at])
         raise CheckFailed(
-            f"{name} is not finite where it should be, or the other way round, first at {_index(at)}.",
+            f"{name} is not {what} at {_index(at)}.",
             expected=f"{_index(at)} = {expected[at]}",
             got=f"{_index(at)} = {values[at]}",
             kind="not finite",

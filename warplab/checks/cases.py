@@ -1,10 +1,11 @@
-"""The inputs of a check: argument lists with known results, launch configurations, poison for outputs."""
+"""The inputs of a kernel check: arguments with known results, launch shapes, poison for outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -16,16 +17,16 @@ POISON_BYTE = 0xA5
 class Case:
     """The arguments of one kernel launch and what must be in memory after it.
 
-    `arguments`: name -> NumPy array, NumPy scalar, or None for an output, in the order of the kernel's parameters.
-    An output is allocated by the check with the shape and dtype of `expected[name]`, and poisoned.
-    `expected`: name -> array after the launch. Every array that is not named here must come back unmodified.
+    `arguments`: maps each parameter of the kernel, in their order, to a NumPy array, a NumPy scalar, or None for an
+    output. The check allocates an output with the shape and dtype of `expected[name]` and poisons it.
+    `expected`: maps names to arrays after the launch. Arrays that it does not name must come back unmodified.
     """
 
     arguments: Mapping[str, np.ndarray | np.generic | None]
     expected: Mapping[str, np.ndarray]
 
     def buffers(self) -> dict[str, np.ndarray | np.generic]:
-        """Fresh copies of the arguments, outputs poisoned."""
+        """Return fresh copies of the arguments, outputs poisoned."""
         return {
             name: poisoned(self.expected[name]) if value is None else value.copy()
             for name, value in self.arguments.items()
@@ -34,7 +35,7 @@ class Case:
 
 Size = int | tuple[int, ...]  # such as the number of elements, or rows and columns
 Dimensions = int | tuple[int, ...]  # x, y, z
-MakeCase = Callable[[np.random.Generator, Size], Case]
+MakeCase = Callable[[np.random.Generator, Any], Case]  # from a size, of the kind that it works with
 Launch = tuple[Dimensions, Dimensions]  # blocks in the grid, threads in a block
 
 
@@ -46,10 +47,10 @@ def elementwise(
     length: str | None = None,
     dtype: np.typing.DTypeLike = np.float32,
 ) -> MakeCase:
-    """Cases for a kernel on vectors: `output[i] = function(inputs[0][i], inputs[1][i], ...)`.
+    """Return a maker of cases for a kernel on vectors: `output[i] = function(inputs[0][i], inputs[1][i], ...)`.
 
     `function` works on whole arrays of `dtype` and returns one of the same shape. The kernel's parameters are the
-    inputs, the output and, where `length` names it, the number of elements as an int32.
+    inputs, the output and, if `length` names it, the number of elements as an int32.
     """
 
     def make_case(rng: np.random.Generator, n: int) -> Case:
@@ -64,9 +65,9 @@ def elementwise(
 
 
 def distinct(rng: np.random.Generator, n: int, dtype: np.typing.DTypeLike = np.float32) -> np.ndarray:
-    """`n` distinct values between 1 and 9, none a whole number: a mixed-up index or a rounded value always shows.
+    """Return `n` distinct values between 1 and 9, none whole, so that a wrong index or a rounded value always shows.
 
-    float32 or float64; n at most 2**20, the number of values that a float32 tells apart here.
+    float32 or float64; n is at most 2**20, the number of values that float32 tells apart here.
     """
     if not 0 < n <= 2**20:
         raise ValueError(f"distinct: n = {n}, expected 1 to {2**20}")
@@ -74,28 +75,28 @@ def distinct(rng: np.random.Generator, n: int, dtype: np.typing.DTypeLike = np.f
 
 
 def summable(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """float32 multiples of 1/8 between -64 and 64: sums of up to 2**14 of them are exact, added in any order."""
+    """Return float32 multiples of 1/8 between -64 and 64: sums of up to 2**14 of them are exact in any order."""
     if not 0 < prod(shape) <= 2**14:
         raise ValueError(f"summable: {prod(shape)} elements, expected 1 to {2**14}")
     return rng.integers(-512, 513, shape).astype(np.float32) / np.float32(8)
 
 
 def cover(block: int, *, elements: int = 1) -> Callable[[int], Launch]:
-    """A launch with one thread for every `elements` elements or a few more: as few blocks of `block` as reach n."""
+    """Return the launch for n elements with one thread per `elements` of them: as few blocks of `block` as reach n."""
     return lambda n: (-(-n // (block * elements)), block)
 
 
 def cover_tiles(block: tuple[int, int], *, tile: tuple[int, int] | None = None) -> Callable[[tuple[int, int]], Launch]:
-    """A launch of two dimensions for a size of (rows, columns): a block for every tile, or a part of one.
+    """Return the two-dimensional launch for a size of (rows, columns): one block per tile, whole or in part.
 
-    `tile`: (columns, rows) that a block covers; one element a thread if it is not given.
+    `tile`: the (columns, rows) that a block covers; by default one element per thread.
     """
     across, down = tile or block
     return lambda size: ((-(-size[1] // across), -(-size[0] // down)), block)
 
 
 def poisoned(like: np.ndarray) -> np.ndarray:
-    """An array of the same shape and dtype, every byte `POISON_BYTE`; NaN with a payload for floating types."""
+    """Return an array of the same shape and dtype, every byte `POISON_BYTE`; floating types hold NaN with a payload."""
     out = np.empty_like(like)
     out.view(np.uint8)[...] = POISON_BYTE
     if np.issubdtype(out.dtype, np.floating):
@@ -105,6 +106,6 @@ def poisoned(like: np.ndarray) -> np.ndarray:
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Elementwise: equal bit for bit (so NaN equals the same NaN, and 0.0 differs from -0.0)."""
+    """Compare element by element, bit for bit: a NaN equals the same NaN, and 0.0 differs from -0.0."""
     unsigned = f"u{a.dtype.itemsize}"
     return np.ascontiguousarray(a).view(unsigned) == np.ascontiguousarray(b).view(unsigned)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from warplab.simulator import errors as simulated
 
-# Kinds of failure: what a student is told of a hidden test, whose message would show its input.
+# Kinds of failure: all that a student is told about a hidden test, since its message would show the input.
 Kind = Literal[
     "wrong result",
     "wrong type",
@@ -29,7 +29,7 @@ Kind = Literal[
     "unknown instruction",
     "stopped",
     "limit",
-    "process",  # the process of the notebook ended, or does not answer
+    "process",  # the notebook's process ended, or does not answer
 ]
 _KINDS: tuple[tuple[type[simulated.SimulatorError], Kind], ...] = (
     (simulated.IllegalAddress, "outside"),
@@ -46,12 +46,12 @@ _KINDS: tuple[tuple[type[simulated.SimulatorError], Kind], ...] = (
 
 
 def kind_of(error: simulated.SimulatorError) -> Kind:
-    """What kind of failure the simulator reports."""
+    """Return the kind of failure that the simulator reports."""
     return next((kind for cls, kind in _KINDS if isinstance(error, cls)), "stopped")
 
 
 def line_of(error: simulated.SimulatorError) -> str:
-    """The line of the kernel that the simulator reports, as "cell [5], line 3: c[i] = a[i];"; "" if it names none."""
+    """Return the kernel's line that the simulator reports, such as "cell [5], line 3: c[i] = a[i];"; "" without one."""
     if not error.line:
         return ""
     return f"{error.file}, line {error.line}" + (f": {error.source.strip()}" if error.source else "")
@@ -62,7 +62,8 @@ class CheckFailed(AssertionError):
 
     `problem`: what is wrong, one sentence. `expected`, `got`: both sides, where there are two.
     `where`: the input that showed it (size, grid, block, seed). `look_at`: where to look, never the answer.
-    Not in the message, and free of inputs: `kind`; `line` of the learner's kernel; `counter` that is over its limit.
+    Not in the message, and independent of the input: `kind`; `line` of the learner's kernel; `counter` that missed its
+    limit.
     """
 
     def __init__(
@@ -88,5 +89,5 @@ class CheckFailed(AssertionError):
         super().__init__("\n".join(lines))
 
     def _render_traceback_(self) -> list[str]:
-        # IPython calls this: the frames inside the check would hide the message from the learner.
+        # IPython calls this. The frames inside the check would hide the message from the learner.
         return [f"CheckFailed: {self}"]

@@ -1,4 +1,4 @@
-"""Checks of Python functions that compute a number or a yes-or-no answer: `examples` and `function`."""
+"""Checks of Python functions that return a number or a bool: `examples` and `function`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from warplab.checks.errors import CheckFailed
 from warplab.checks.session import fresh_seed
 from warplab.launch.kernel_source import is_empty
 
-# Ratios of a wrong to a right answer that have a usual cause.
+# Ratios of wrong to right answers that have a known cause.
 _UNIT_RATIOS = (
     ([1e3, 1e6, 1e9, 1e12, 1e-3, 1e-6, 1e-9, 1e-12], "the unit of the result: a power of 1000 is missing"),
     ([8, 1 / 8], "the unit of the result: are these bits or bytes?"),
     (
         [(1000 / 1024) ** k for k in (-4, -3, -2, -1, 1, 2, 3, 4)],
-        "the unit of the result: a kilo is 1000 here, not 1024",
+        "the unit of the result: kilo means 1000 here, not 1024",
     ),
 )
 
@@ -29,7 +29,8 @@ def examples(
 ) -> None:
     """Check `function` on worked examples: pairs of keyword arguments and the value to return.
 
-    A bool in the table asks for a bool, anything else for a finite number within `rtol`. Raises `CheckFailed`.
+    For a bool in the table the function must return a bool, for anything else a finite number within `rtol`. Raises
+    `CheckFailed`.
     """
     _run(function, list(table), rtol, seed=None)
 
@@ -46,7 +47,8 @@ def function(
     """Check `function` against `reference` on fresh random keyword arguments.
 
     `make_arguments(rng)` returns the keyword arguments of one trial. `seed` repeats an earlier run.
-    A bool from `reference` asks for a bool, anything else for a finite number within `rtol`. Raises `CheckFailed`.
+    Where `reference` returns a bool, the function must return a bool, else a finite number within `rtol`. Raises
+    `CheckFailed`.
     """
     seed = fresh_seed() if seed is None else seed
     rng = np.random.default_rng(seed)
@@ -75,7 +77,7 @@ def _run(
     for (arguments, expected), got in zip(table, answers, strict=True):
         if not _right(got, expected, rtol):
             raise CheckFailed(
-                f"{name} returns a wrong value.",
+                f"{name} returns the wrong value.",
                 expected=repr(expected),
                 got=_as(got, expected),
                 where=_call(name, arguments, seed),
@@ -85,7 +87,7 @@ def _run(
 
 
 def _calls(function: Callable[..., Any], inputs: list[Mapping[str, Any]]) -> list[Callable[[], Any]]:
-    """A call of `function` for each of the keyword arguments. One in another process takes all inputs at once."""
+    """Return a call of `function` for each input. A function in another process takes all inputs at once."""
     batch = getattr(function, "_warplab_batch", None)
     if batch is not None:
         return batch(inputs)
@@ -100,7 +102,7 @@ def _answer(
     expected: Any,
     seed: int | None,
 ) -> Any:
-    """What the function returns, as a Python bool or float; its type and finiteness are checked here."""
+    """Return what the function returns, as a Python bool or float, after checks of its type and finiteness."""
     where = _call(name, arguments, seed)
     try:
         got = call()
@@ -145,7 +147,7 @@ def _answer(
 
 
 def _as(got: Any, expected: Any) -> str:
-    """An answer as it is shown beside the expected one: 12.0 as 12 beside a whole number."""
+    """Format an answer as the expected one is: 12.0 as 12 where that is a whole number."""
     whole = isinstance(expected, (int, np.integer)) and isinstance(got, float) and got.is_integer()
     return repr(int(got) if whole else got)
 
@@ -157,10 +159,10 @@ def _right(got: Any, expected: Any, rtol: float) -> bool:
 
 
 def _look_at(expected: list[Any], got: list[Any]) -> str:
-    """A likely cause, from how the wrong answers relate to the right ones over all inputs."""
+    """Return a likely cause, from how the wrong answers relate to the right ones over all inputs."""
     if len(got) > 1 and all(value == got[0] for value in got) and any(value != expected[0] for value in expected):
         same = "the inputs: the function returns the same value whatever it is given"
-        units = "\nIf it compares two values: are they in the same unit, with no power of 1000 missing?"
+        units = "\nIf it compares two values, are they in the same unit, with no power of 1000 missing?"
         return same + (units if isinstance(got[0], bool) else "")
     if isinstance(got[0], bool):
         if all(g != bool(e) for g, e in zip(got, expected, strict=True)):
@@ -182,7 +184,7 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
 
 
 def _nearly(expected: list[Any], got: list[Any]) -> str:
-    """What whole numbers have in common that are wrong by their rounding, or by a factor before it; else empty."""
+    """Return a likely cause for whole numbers that are off by their rounding, or by a factor before it; else empty."""
     if len(got) < 2 or not all(
         isinstance(e, (int, np.integer)) and float(g).is_integer() for e, g in zip(expected, got, strict=True)
     ):
@@ -191,8 +193,8 @@ def _nearly(expected: list[Any], got: list[Any]) -> str:
     off = {g - e for e, g in pairs} - {0.0}
     if len(off) == 1 and abs(min(off)) == 1:
         side = "large" if off == {1.0} else "small"
-        return f"off by one: every wrong answer is too {side} by 1. Is it rounded to the right side?"
-    # A factor before the rounding: the answer is within it of that many times the right one.
+        return f"off by one: every wrong answer is too {side} by 1. Is it rounded in the right direction?"
+    # With a factor before the rounding, the answer is that many times the right one, give or take the rounding.
     for factor in (2, 4, 8, 1 / 2, 1 / 4, 1 / 8):
         if all(abs(g - factor * e) <= max(1, factor) for e, g in pairs) and max(e for e, _ in pairs) > 8:
             return f"what is counted: every result is about {factor:g} times the right one"

@@ -1,4 +1,4 @@
-"""The check of numbers that a learner told before running anything: `predictions`."""
+"""The check of numbers that a learner predicts before running anything: `predictions`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from warplab.checks.errors import CheckFailed
 
 
 def predictions(given: Any, right: Mapping[str, float], *, name: str = "prediction", rtol: float = 1e-9) -> None:
-    """Check that `given`, a dict, has the number `right[key]` for each key of `right`; other keys do not matter.
+    """Check that the dict `given` has the number `right[key]` for each key of `right`; other keys do not matter.
 
-    A failure names the keys whose number is wrong, and never the right number. Raises `CheckFailed`.
+    Raises `CheckFailed`, which names the keys whose number is wrong, but never the right number.
     """
     if not isinstance(given, Mapping):
-        raise CheckFailed(f"{name} is no dict.", got=f"{type(given).__name__}: {given!r}", kind="wrong type")
+        raise CheckFailed(f"{name} is not a dict.", got=f"{type(given).__name__}: {given!r}", kind="wrong type")
     missing = [key for key in right if given.get(key) is None]
     if missing:
         raise CheckFailed(f"{name} has no number yet for {_listed(missing)}.", kind="not written")

@@ -1,7 +1,7 @@
-"""What a run of checks takes from around it: fresh seeds, and the simulated GPU that launches run on.
+"""What checks take from their surroundings: fresh seeds, and the simulated GPU on which kernels run.
 
-A learner's run draws seeds from the system and keeps one device. Grading sets both, so that a second run of the same
-submission meets the same inputs, and one submission meets nothing that another left on the device.
+A learner's run draws seeds from the system and keeps one device. Grading sets both, so that a second run of a
+submission gets the same inputs, and no submission finds anything that another one left on the device.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Session:
-    """`draw()` returns a new seed, an int that is not negative."""
+    """`draw()` returns a new seed, a non-negative int."""
 
     draw: Callable[[], int]
     device: Device
@@ -31,7 +31,7 @@ _current: ContextVar[Session | None] = ContextVar("warplab_checks_session", defa
 
 @contextmanager
 def using(session: Session) -> Iterator[None]:
-    """Checks inside take seeds and device from `session`."""
+    """Let checks inside take their seeds and device from `session`."""
     token = _current.set(session)
     try:
         yield
@@ -40,12 +40,13 @@ def using(session: Session) -> Iterator[None]:
 
 
 def fresh_seed() -> int:
+    """Return a new seed from the session, or from the system if there is none."""
     session = _current.get()
     return secrets.randbits(32) if session is None else session.draw()
 
 
 def device() -> Device:
-    """A simulated GPU that holds nothing of the learner's."""
+    """Return a simulated GPU that holds nothing of the learner's."""
     session = _current.get()
     return _own_device() if session is None else session.device
 

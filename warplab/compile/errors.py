@@ -1,39 +1,91 @@
-"""How errors reach a learner: the message and the learner's own lines, without the bench's internals."""
+"""What can go wrong when a kernel is compiled, and how NVRTC's log of it reads in a notebook."""
 
 from __future__ import annotations
 
-import linecache
-import sys
-import sysconfig
-import traceback
+import collections
+import functools
+import os
+import re
 
-from warplab.compile.source_files import display_name, is_cell
-from warplab.paths import COURSE
+from warplab.compile.headers import include_folders
+from warplab.compile.short_traceback import short_traceback
 
-_NOT_THE_LEARNERS = tuple(
-    {str(COURSE / "warplab"), *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
+MOST_ERRORS = 3  # shown of one compilation; the first one often causes the others
+
+_HINTS = (
+    (
+        re.compile(r'cannot open source file "(c?std\w*(\.h)?|c?math(\.h)?|iostream|vector|string|cassert|assert\.h)"'),
+        "NVRTC compiles device code only and has no host headers: printf, assert and the math functions need "
+        "no #include; fixed-width integers are in <cuda/std/cstdint>.",
+    ),
+    (
+        re.compile(r"function without execution space annotations"),
+        "Declare a function that a kernel calls with __device__ in front, a kernel with __global__.",
+    ),
+    (
+        re.compile(r'no instance of overloaded function "(load|store)_matrix_sync"'),
+        "A fragment and the memory that it is loaded from or stored to must have the same type (half and half*, float "
+        "and float*), and the pointer must point to the first element: for half tile[16][16] that is &tile[0][0]. "
+        "A fragment of sums needs mem_row_major or mem_col_major as the last argument; the others take none.",
+    ),
 )
 
 
-def short_traceback(error: BaseException) -> list[str]:
-    """Lines for IPython, which asks an exception's `_render_traceback_` for them.
-
-    After `%xmode Verbose` the whole traceback, as always.
-    """
-    shell = sys.modules["IPython"].get_ipython()
-    if shell.InteractiveTB.mode == "Verbose":
-        return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
-    lines = []
-    for frame in traceback.extract_tb(error.__traceback__):
-        code = linecache.getline(frame.filename, frame.lineno).strip()
-        internal = frame.filename.startswith((*_NOT_THE_LEARNERS, "<")) and not is_cell(frame.filename)
-        if internal or "get_ipython().run_cell_magic(" in code:
-            continue
-        lines += [f"{display_name(frame.filename)}, line {frame.lineno}:", f"    {code}"]
-    return [*lines, f"{type(error).__name__}: {error}"]
-
-
-class ArgumentError(TypeError):
-    """Arguments of a launch that do not fit the kernel's parameters."""
+class CompileError(RuntimeError):
+    """CUDA C++ that does not compile. `log`: NVRTC's whole log. `str(error)` shows file, line, source and caret."""
 
     _render_traceback_ = short_traceback
+
+    def __init__(self, log: str) -> None:
+        self.log = log
+        super().__init__(readable(log) + "".join(f"\n{hint}" for pattern, hint in _HINTS if pattern.search(log)))
+
+
+class CompilerNotFound(RuntimeError):
+    """A compiler package is missing or does not load."""
+
+    def __init__(self, what: str, error: Exception) -> None:
+        super().__init__(f"{what} does not load ({error}); run `python -m warplab doctor` to see what is missing")
+
+
+def shorten_traceback(error: Exception) -> None:
+    """Let IPython show `error`, of a class that is not ours, by its message and the learner's own lines."""
+    # No class declares what IPython asks for.
+    error._render_traceback_ = functools.partial(short_traceback, error)  # type: ignore[attr-defined]
+
+
+_HEAD = re.compile(r"^(.+)\((\d+)\): (?=(?:catastrophic )?error|warning|remark|note)", re.MULTILINE)
+_NOISE = re.compile(
+    r"^\d+ (catastrophic )?errors? detected in the compilation of .*$|^Compilation terminated\.$"
+    r"|^Remark: The warnings can be suppressed.*$",
+    re.MULTILINE,
+)
+_CANDIDATE = re.compile(r"^(/.+), line \d+: note #33(?:22|26)-D: .*\n?(?:[ \t]+.*\n?)*", re.MULTILINE)
+
+
+def readable(log: str) -> str:
+    """Return NVRTC's log with "file, line N:" in front; of a failed compilation only the first errors."""
+    text = _NOISE.sub("", _HEAD.sub(r"\1, line \2: ", log))
+    reports = [report.strip("\n") for report in re.split(r"\n\s*\n", text) if report.strip()]
+    errors = [report for report in reports if re.match(r".*: (catastrophic )?error: ", report)]
+    if not errors:
+        return "\n".join(reports)
+    more = len(errors) - MOST_ERRORS
+    shown = [_without_candidates(report) for report in errors[:MOST_ERRORS]]
+    return "\n".join(shown) + (f"\n{more} more error{'s' * (more > 1)}" if more > 0 else "")
+
+
+def _without_candidates(report: str) -> str:
+    """Replace the header functions that do not match a call by their number; loading a fragment alone lists 80."""
+    left_out: collections.Counter[str] = collections.Counter()
+
+    def shorten(match: re.Match) -> str:
+        if not match[1].startswith(include_folders()):
+            return match[0]
+        left_out[os.path.basename(match[1])] += 1
+        return ""
+
+    kept = _CANDIDATE.sub(shorten, report).rstrip("\n")
+    return "\n".join(
+        [kept, *(f"None of the {number} declarations in {file} matches." for file, number in left_out.items())]
+    )

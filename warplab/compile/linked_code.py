@@ -28,7 +28,7 @@ class LinkedCode:
 
     def ptx(self, arch: int) -> str:
         """PTX for capability `arch` (75 for 7.5). Raises CompileError."""
-        from warplab.compile.compilers import compile_cuda
+        from warplab.compile.nvrtc import compile_cuda
 
         if self.is_ptx:
             return self.text

@@ -15,13 +15,14 @@ from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
+from warplab.draw.style import BLUE, LAUNCH_DPI, LAUNCH_FONT, ORANGE, closed
 from warplab.launch.reading import one_launch
-from warplab.simulator.count.counters import SECTOR_BYTES, WARP_SIZE, Access, LaunchProfile
+from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
+from warplab.simulator.count.counters import Access, LaunchProfile
 from warplab.text.tables import count
 
 USED, UNUSED = "#DCE9F5", "#F7DCA8"
-OP_COLOURS = {"load": "#0072B2", "store": "#D55E00", "atomic": "#A0407F"}
-FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8}
+OP_COLOURS = {"load": BLUE, "store": ORANGE, "atomic": "#A0407F"}
 OPS = tuple(OP_COLOURS)
 MOST_PANELS = 6
 MOST_STEPS = 8
@@ -36,7 +37,7 @@ Warp = tuple[int, int]
 class Request:
     """One instruction of one warp. `threads`: grid index of each active lane; `offsets`: its first byte in the array.
 
-    `step`: how many accesses this warp made to the same array by the same operation before.
+    `width`: bytes per lane. `step`: how many such accesses this warp made to the array before.
     """
 
     warp: Warp
@@ -46,7 +47,7 @@ class Request:
     step: int
 
     def bytes(self, chosen: np.ndarray | slice = slice(None)) -> np.ndarray:
-        """Distinct byte offsets that the lanes touch."""
+        """Return the distinct byte offsets that the lanes touch."""
         return np.unique(self.offsets[chosen, None] + np.arange(self.width))
 
 
@@ -65,7 +66,7 @@ class Panel:
         return self.start % SECTOR_BYTES
 
     def sectors(self, offsets: np.ndarray) -> np.ndarray:
-        """Distinct sectors of byte offsets; sector 0 holds the array's first byte."""
+        """Return the distinct sectors of byte offsets; sector 0 holds the array's first byte."""
         return np.unique((offsets + self.shift) // SECTOR_BYTES)
 
 
@@ -76,19 +77,19 @@ def draw_accesses(
     threads: int = 32,
     element_bytes: int | None = None,
 ) -> Figure:
-    """Which thread of a launch touched which element of which array, one panel for each array and operation.
+    """Draw which thread touched which element of which array, one panel for each array and operation.
 
     Every mark is one thread's access, as wide as the bytes it asks for. Behind a warp's marks lie the 32-byte sectors
     that its requests fetch, blue where a lane uses the bytes, yellow where none does. Addresses that no drawn thread
     touches are cut out. Where threads access an array more than once, the colour tells the order.
 
-    `array`, `line`: draw only this array, this source line. `threads`: the first so many traced threads.
+    `array`, `line`: draw only this array, this source line. `threads`: draw that many traced threads, from the first.
     `element_bytes`: unit of the horizontal axis; by default the narrowest access, or 4 for vectors of 16 bytes.
     Raises ValueError where the trace holds no such access.
     """
     launch, title = one_launch(profile)
     if threads < 1:
-        raise ValueError(f"threads is {threads}; at least one thread must be drawn")
+        raise ValueError(f"threads is {threads}; draw at least one thread")
     accesses = _chosen(launch, array, line)
     panels = _panels(accesses, prod(launch.block))
     rows = _rows(accesses, prod(launch.block), threads)
@@ -99,9 +100,9 @@ def draw_accesses(
 
     across = min(len(panels), 3)
     down = -(-len(panels) // across)
-    with plt.rc_context(FONT):
+    with plt.rc_context(LAUNCH_FONT):
         size = (8.6 if across > 1 else 6.0, 3.6 if down == 1 else 5.0)
-        figure, axes = plt.subplots(down, across, figsize=size, dpi=100, squeeze=False, sharey=True)
+        figure, axes = plt.subplots(down, across, figsize=size, dpi=LAUNCH_DPI, squeeze=False, sharey=True)
         wasted = False
         for ax, panel in zip(axes.flat, panels, strict=False):
             wasted |= _draw(ax, panel, rows, shown, element_bytes, prod(launch.block))
@@ -115,7 +116,7 @@ def draw_accesses(
                 f"the first {shown} of {count(most)} accesses of each thread" if shown > 1 else "first accesses"
             )
         if any(len(lanes) < len(r.threads) for p in panels for r, lanes in _visible(p, rows, shown)):
-            notes.append("sectors a request: of whole warps")
+            notes.append("sectors per request: of whole warps")
         if left_out > 0:
             notes.append(f"{left_out} more panels: choose with array=")
         figure.suptitle(", ".join([title, *notes]), fontsize=9, weight="bold", x=0.01, ha="left")
@@ -127,12 +128,11 @@ def draw_accesses(
         style = {"frameon": False, "handlelength": 1.1, "handletextpad": 0.5, "columnspacing": 1.2}
         figure.legend(handles=handles, loc="lower center", ncols=len(handles), **style)
         figure.tight_layout(rect=(0, 0.06, 1, 1), w_pad=1.2)
-    plt.close(figure)
-    return figure
+    return closed(figure)
 
 
 def _drawn(rows: dict[int, int], total: int) -> str:
-    """How many of the launch's `total` threads are drawn, in words."""
+    """Say how many of the launch's `total` threads are drawn."""
     if len(rows) == total:
         return f"{count(total)} thread{'s' * (total != 1)}"
     first = "first " * (list(rows) == list(range(len(rows))))
@@ -155,7 +155,7 @@ def _chosen(launch: LaunchProfile, array: str | None, line: int | None) -> list[
 
 
 def _rows(accesses: list[Access], block_size: int, threads: int) -> dict[int, int]:
-    """Row of each drawn thread: the first `threads` threads of the traced warps, idle lanes too."""
+    """Assign rows to the first `threads` threads of the traced warps, idle lanes included."""
     warps = {int(w) for a in accesses for w in np.unique(a.block * block_size + a.thread // WARP_SIZE * WARP_SIZE)}
     rows: dict[int, int] = {}
     for first in sorted(warps):
@@ -170,7 +170,7 @@ def _panels(accesses: list[Access], block_size: int) -> list[Panel]:
     panels: dict[tuple, Panel] = {}
     steps: Counter = Counter()
     for a in accesses:
-        # Memory of no known allocation is drawn from the first address that was seen.
+        # Memory outside known allocations is drawn from the first address seen.
         start = a.array_start or int(a.address.min()) // SECTOR_BYTES * SECTOR_BYTES
         key = (a.op, a.array, a.array_start)
         panel = panels.setdefault(key, Panel(a.op, a.array, start))
@@ -190,7 +190,7 @@ def _by_warp(access: Access) -> Iterator[tuple[Warp, np.ndarray]]:
 
 
 def _visible(panel: Panel, rows: dict[int, int], shown: int) -> Iterator[tuple[Request, np.ndarray]]:
-    """The panel's first `shown` requests of each warp, with the positions of the lanes that have a row."""
+    """Yield the first `shown` requests of each warp in the panel, with the positions of the lanes that have a row."""
     for request in panel.requests:
         lanes = np.flatnonzero([int(t) in rows for t in request.threads])
         if request.step < shown and len(lanes):
@@ -198,7 +198,7 @@ def _visible(panel: Panel, rows: dict[int, int], shown: int) -> Iterator[tuple[R
 
 
 def _steps(panels: list[Panel], rows: dict[int, int]) -> int:
-    """As many accesses of each thread as fit on the horizontal axis of every panel."""
+    """Return how many accesses of each thread fit on the horizontal axis of every panel."""
     most = max(r.step + 1 for p in panels for r in p.requests)
     for shown in range(min(most, MOST_STEPS), 1, -1):
         if all(len(_touched(p, rows, shown)) <= MOST_SECTORS for p in panels):
@@ -211,7 +211,7 @@ def _touched(panel: Panel, rows: dict[int, int], shown: int) -> np.ndarray:
 
 
 class Ruler:
-    """Byte offset → horizontal position, with untouched sectors between touched ones narrowed to a gap."""
+    """Map from byte offset to horizontal position that narrows untouched sectors between touched ones to a gap."""
 
     def __init__(self, panel: Panel, touched: np.ndarray) -> None:
         self.shift = panel.shift
@@ -229,7 +229,7 @@ class Ruler:
         return self.left[index] + place % SECTOR_BYTES
 
     def offset(self, index: int) -> int:
-        """First byte offset of the touched sector number `index`."""
+        """Return the first byte offset of the touched sector number `index`."""
         return int(self.touched[index]) * SECTOR_BYTES - self.shift
 
 
@@ -238,10 +238,10 @@ def _step_colour(step: int, shown: int) -> tuple:
 
 
 def _draw(ax: Axes, panel: Panel, rows: dict[int, int], shown: int, unit: int | None, block_size: int) -> bool:
-    """Draws one panel; True where some fetched bytes are not used."""
+    """Draw one panel. Return whether some fetched bytes are not used."""
     ruler = Ruler(panel, _touched(panel, rows, shown))
     wasted = _draw_sectors(ax, panel, ruler, rows, shown)
-    pixels = 560 if ax.figure.get_figwidth() < 7 else 250
+    pixels = 560 if ax.figure.bbox.width < 7 * LAUNCH_DPI else 250
     thinnest = 3 * ruler.end / pixels
     for step in range(shown):
         marks = []
@@ -258,7 +258,7 @@ def _draw(ax: Axes, panel: Panel, rows: dict[int, int], shown: int, unit: int | 
 
 
 def _draw_sectors(ax: Axes, panel: Panel, ruler: Ruler, rows: dict[int, int], shown: int) -> bool:
-    """Bands behind each warp: the sectors it fetched, and the bytes of them that none of its lanes used."""
+    """Draw bands behind each warp: the sectors it fetched, and which of their bytes none of its lanes used."""
     fetched: dict[Warp, list[np.ndarray]] = {}
     height: dict[Warp, list[int]] = {}
     # A later access, drawn or not, may still use what an earlier one fetched.
@@ -266,7 +266,8 @@ def _draw_sectors(ax: Axes, panel: Panel, ruler: Ruler, rows: dict[int, int], sh
         fetched.setdefault(request.warp, []).append(request.bytes())
     for request, lanes in _visible(panel, rows, shown):
         height.setdefault(request.warp, []).extend(rows[int(t)] for t in request.threads[lanes])
-    used, unused = [], []
+    used: list[Rectangle] = []
+    unused: list[Rectangle] = []
     for warp, seen in height.items():
         touched = np.unique(np.concatenate(fetched[warp]))
         top, bottom = min(seen) - 0.5, max(seen) + 0.5
@@ -278,7 +279,7 @@ def _draw_sectors(ax: Axes, panel: Panel, ruler: Ruler, rows: dict[int, int], sh
                 continue
             edges = np.flatnonzero(np.diff(inside, prepend=~inside[:1], append=~inside[-1:]))
             for a, b in pairwise(edges):
-                box = Rectangle((ruler.left[index] + a, top), b - a, bottom - top)
+                box = Rectangle((ruler.left[index] + a, top), int(b - a), bottom - top)
                 (used if inside[a] else unused).append(box)
         ax.vlines(ruler.left, top, bottom, color="white", lw=0.9, zorder=1.5)
     ax.add_collection(PatchCollection(used, facecolor=USED, lw=0, zorder=1))
@@ -301,7 +302,7 @@ def _label(
     ax.set_xlabel(f"element of {name} ({unit} bytes each){cut}")
     wanted = ruler.starts if len(ruler.starts) > 1 else np.arange(0, len(ruler.touched), -(-len(ruler.touched) // 8))
     wanted = wanted[:: -(-len(wanted) // 5)]
-    elements = [ruler.offset(i) / unit for i in wanted]
+    elements = [ruler.offset(int(i)) / unit for i in wanted]
     for start in ruler.starts[1:]:  # the axis is broken where something is cut out
         end = ruler.left[start - 1] + SECTOR_BYTES
         gap = ([end, ruler.left[start]], [0, 0])
@@ -323,15 +324,15 @@ def _label(
     lines = ", ".join(map(str, numbers[:2])) + ", \N{HORIZONTAL ELLIPSIS}" * (len(numbers) > 2)
     where = f" (line {lines})" if lines else ""
     widths = " or ".join(str(w) for w in sorted({r.width for r in panel.requests}))
-    head = f"{panel.op} {name}, {widths} bytes a thread{where}"
+    head = f"{panel.op} {name}, {widths} bytes per thread{where}"
     ax.set_title(f"{head}\n{_cost(panel, drawn)}", loc="left", linespacing=1.35)
 
 
 def _cost(panel: Panel, drawn: list[Request]) -> str:
-    """Sectors a request over the drawn requests, and the share of their bytes that the warps' lanes asked for."""
+    """Name the sectors per request of the drawn requests, and the share of their bytes that lanes asked for."""
     bytes_ = [r.bytes() for r in drawn]
     sectors = [len(panel.sectors(b)) for b in bytes_]
     low, high = min(sectors), max(sectors)
     number = str(low) if low == high else f"{low} to {high}"
     used = 100 * sum(len(b) for b in bytes_) / (SECTOR_BYTES * sum(sectors))
-    return f"{number} sector{'s' * (high != 1)} a request, {used:.3g} % used"
+    return f"{number} sector{'s' * (high != 1)} per request, {used:.3g} % used"

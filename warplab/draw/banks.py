@@ -1,4 +1,4 @@
-"""The picture of a warp's access to shared memory: lanes down, banks across, the colour says in which wavefront."""
+"""The picture of a warp's access to shared memory: lanes down, banks across, a colour for each wavefront."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from warplab.draw.accesses import FONT
+from warplab.draw.style import BLUE, DPI, LAUNCH_FONT, closed
 from warplab.launch.reading import one_launch
-from warplab.simulator.count.counters import WARP_SIZE, LaunchProfile
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.count.counters import LaunchProfile
 
 BANKS, WORD_BYTES = 32, 4
-GRID, PLAIN = "#E4E4E4", "#0072B2"
+GRID, FRAME = "#E4E4E4", "#9A9A9A"
 MOST_PANELS = 3
 
 
 @dataclass
 class Request:
-    """One load or store of one warp: the active lanes and the number of the word of shared memory that each needs."""
+    """One load or store of one warp: its active lanes and the number of the shared-memory word that each needs."""
 
     op: str
     line: int
@@ -30,29 +31,29 @@ class Request:
 
     @property
     def wavefronts(self) -> np.ndarray:
-        """For each lane the pass that serves it, from 0: each serves one word of every bank, whoever needs that."""
-        passes = np.zeros(len(self.words), np.int64)
+        """Number, from 0, of the wavefront that serves each lane; one wavefront serves one word of every bank."""
+        numbers = np.zeros(len(self.words), np.int64)
         for bank in np.unique(self.words % BANKS):
             there = np.flatnonzero(self.words % BANKS == bank)
             _, first, number = np.unique(self.words[there], return_index=True, return_inverse=True)
-            passes[there] = np.argsort(np.argsort(first))[number]
-        return passes
+            numbers[there] = np.argsort(np.argsort(first))[number]
+        return numbers
 
 
 def draw_banks(profile: object, line: int | None = None, op: str | None = None, warp: int = 0) -> Figure:
-    """Which lane of a warp needs which bank of shared memory, a panel for each line that loads or stores.
+    """Draw which lane of a warp needs which bank of shared memory, one panel for each line that loads or stores.
 
-    A warp's accesses to one bank take a wavefront for each different word; the colour is the wavefront's number. Drawn
-    is the first access of a warp at each place. `line`: only this source line; `op`: only "load" or "store"; `warp`:
-    number of a traced warp in the first block. Raises ValueError where the trace holds no such access, and for accesses
-    of 8 and 16 bytes a lane, which the hardware serves in parts of a warp.
+    A warp's accesses to one bank take a wavefront for each different word; the colour is the wavefront's number. A
+    panel shows the warp's first access in its line. `line`: only this source line; `op`: only "load" or "store";
+    `warp`: number of a traced warp in the first block. Raises ValueError where the trace holds no such access, and for
+    accesses of 8 and 16 bytes per lane, which the hardware serves in parts of a warp.
     """
     launch, title = one_launch(profile)
     requests = _requests(launch, line, op, warp)
     shown = requests[:MOST_PANELS]
     most = max(int(r.wavefronts.max()) + 1 for r in shown)
-    with plt.rc_context(FONT):
-        figure, axes = plt.subplots(1, len(shown), figsize=(0.5 + 3.6 * len(shown), 4), dpi=90, squeeze=False)
+    with plt.rc_context(LAUNCH_FONT):
+        figure, axes = plt.subplots(1, len(shown), figsize=(0.5 + 3.6 * len(shown), 4), dpi=DPI, squeeze=False)
         for ax, request in zip(axes[0], shown, strict=True):
             _draw(ax, request, most)
         axes[0, 0].set_ylabel("lane")
@@ -64,12 +65,11 @@ def draw_banks(profile: object, line: int | None = None, op: str | None = None, 
             handles = [Patch(color=_colour(k, most), label=f"wavefront {k + 1}") for k in numbers]
             figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False, handlelength=1.1)
         figure.tight_layout(rect=(0, 0.08 if most > 1 else 0, 1, 1))
-    plt.close(figure)
-    return figure
+    return closed(figure)
 
 
 def _requests(launch: LaunchProfile, line: int | None, op: str | None, warp: int) -> list[Request]:
-    """The first request of the warp at each place that accesses shared memory."""
+    """Return the warp's first request of each line and operation that accesses shared memory."""
     traced = [a for a in launch.accesses if a.space == "shared" and a.op != "atomic" and len(a.address)]
     found = [a for a in traced if line in (None, a.line) and op in (None, a.op)]
     if not found:
@@ -81,8 +81,8 @@ def _requests(launch: LaunchProfile, line: int | None, op: str | None, warp: int
     narrow = [a for a in found if a.width <= WORD_BYTES]
     if not narrow:
         raise ValueError(
-            f"{launch.kernel} accesses {found[0].width} bytes a lane there, which are served in parts of a warp; "
-            "draw_banks() draws accesses of up to 4 bytes"
+            f"{launch.kernel} accesses {found[0].width} bytes per lane there, which are served in parts of a warp; "
+            "draw_banks() draws accesses of up to 4 bytes per lane"
         )
     requests: dict[tuple[str, int], Request] = {}
     for access in narrow:
@@ -96,18 +96,18 @@ def _requests(launch: LaunchProfile, line: int | None, op: str | None, warp: int
     return list(requests.values())
 
 
-def _colour(wavefront: int, most: int) -> object:
-    return PLAIN if most == 1 else plt.get_cmap("viridis")(0.9 * wavefront / (most - 1))
+def _colour(wavefront: int, most: int) -> str | tuple[float, float, float, float]:
+    return BLUE if most == 1 else plt.get_cmap("viridis")(0.9 * wavefront / (most - 1))
 
 
 def _draw(ax: Axes, request: Request, most: int) -> None:
     for edge in range(0, BANKS + 1, 4):
         ax.axvline(edge, color=GRID, lw=0.6, zorder=0)
         ax.axhline(edge, color=GRID, lw=0.6, zorder=0)
-    passes = request.wavefronts
-    for lane, word, wavefront in zip(request.lanes, request.words, passes, strict=True):
+    wavefronts = request.wavefronts
+    for lane, word, wavefront in zip(request.lanes, request.words, wavefronts, strict=True):
         ax.add_patch(Rectangle((word % BANKS, lane), 1, 1, color=_colour(int(wavefront), most), lw=0))
-    count = int(passes.max()) + 1
+    count = int(wavefronts.max()) + 1
     ax.set_title(
         f"{request.op}, line {request.line}\n{count} wavefront{'s' * (count > 1)}", loc="left", linespacing=1.35
     )
@@ -116,4 +116,4 @@ def _draw(ax: Axes, request: Request, most: int) -> None:
     ax.set_yticks([t + 0.5 for t in ticks], map(str, ticks))
     ax.set(xlim=(0, BANKS), ylim=(WARP_SIZE, 0), xlabel="bank", aspect="equal")
     ax.tick_params(length=0)
-    ax.spines[:].set_color("#9A9A9A")
+    ax.spines[:].set_color(FRAME)

@@ -8,33 +8,22 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from warplab.draw.accesses import FONT
-from warplab.draw.style import closed
+from warplab.draw.style import GREY, LAUNCH_DPI, LAUNCH_FONT, closed
 from warplab.text.tables import TIMES, count
 
-GREY, PALE = "#6B6B6B", "#EDEDED"
-
-
 BLOCK_COLOURS = ("#9CCBE8", "#F5CF87", "#93D5BF", "#E5B3CD")
-
-
-DPI = 100
-
-
+HATCH = "#AAAAAA"
 MOST_BLOCKS = 4
-
-
 MOST_PASSES = 4
-
-
 AT_LEAST = "\N{GREATER-THAN OR EQUAL TO}"
 
 
 def draw_grid(grid: int | tuple[int], block: int | tuple[int], n: int, grid_stride: bool = False) -> Figure:
-    """A one-dimensional grid: its blocks, their threads, under each thread the elements of an array of `n` it owns.
+    """Draw a one-dimensional grid: its blocks, their threads, and under each thread its elements of an array of `n`.
 
-    Element i = blockIdx.x * blockDim.x + threadIdx.x; with `grid_stride` also i + gridDim.x * blockDim.x and so on.
-    Threads that a guard `i < n` must stop are hatched. Large grids and blocks are cut ("...").
+    A thread owns element i = blockIdx.x * blockDim.x + threadIdx.x; with `grid_stride` also
+    i + gridDim.x * blockDim.x and so on. Threads that a guard `i < n` must stop are hatched. Large grids and blocks are
+    cut ("...").
     Raises ValueError where grid, block or n is not a positive integer (or a tuple of one).
     """
     grid, block, n = _positive("grid", grid), _positive("block", block), _positive("n", n)
@@ -46,8 +35,8 @@ def draw_grid(grid: int | tuple[int], block: int | tuple[int], n: int, grid_stri
     drawn = len([b for b in blocks if b is not None])
     lanes = _cut(block, max(3, 128 // (max(widest, 2) + 2) // drawn))
 
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(9, 1.95 + 0.34 * shown_passes), dpi=DPI)
+    with plt.rc_context(LAUNCH_FONT):
+        figure, ax = plt.subplots(figsize=(9, 1.95 + 0.34 * shown_passes), dpi=LAUNCH_DPI)
         x = 0.0
         for b in blocks:
             if b is None:
@@ -92,19 +81,21 @@ def draw_grid(grid: int | tuple[int], block: int | tuple[int], n: int, grid_stri
 def _positive(name: str, value: int | tuple[int]) -> int:
     size = value[0] if isinstance(value, tuple | list) and len(value) == 1 else value
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise ValueError(f"{name} is {value!r}; draw_grid() takes a positive integer: it draws one-dimensional grids")
+        raise ValueError(
+            f"{name} is {value!r}; draw_grid() takes a positive integer, as it draws one-dimensional grids"
+        )
     return int(size)
 
 
 def _cut(size: int, most: int) -> list[int | None]:
-    """0, 1, ..., size - 1, cut to about `most` entries, with None for what is left out."""
+    """List 0, 1, ..., size - 1, cut to about `most` entries, with None for what is left out."""
     return list(range(size)) if size <= most else [*range(most - 2), None, size - 1]
 
 
 def _element(ax: Axes, x: float, y: float, element: int, n: int, colour: str) -> None:
     guarded = element >= n
     style = {"fc": "white", "ec": GREY, "hatch": "/////", "lw": 0.5} if guarded else {"fc": colour, "ec": "white"}
-    with plt.rc_context({"hatch.linewidth": 0.5, "hatch.color": "#AAAAAA"}):
+    with plt.rc_context({"hatch.linewidth": 0.5, "hatch.color": HATCH}):
         ax.add_patch(Rectangle((x, y), 1, 0.9, **style))
     ax.text(
         x + 0.5,

@@ -6,40 +6,37 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from warplab.draw.accesses import FONT
-from warplab.draw.style import closed
+from warplab.draw.style import AMBER, BLUE, GREEN, LAUNCH_DPI, LAUNCH_FONT, ORANGE, PINK, SKY, closed
 from warplab.estimate.roofline import flops, footprint, predict
 from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
 from warplab.launch.reading import launches
 from warplab.text.tables import duration, quantity
 
-GREY, PALE = "#6B6B6B", "#EDEDED"
-
-
-DPI = 100
+GRID = "#EDEDED"
+COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER)
 
 
 def draw_roofline(profile: object, card: str | Card = "H100") -> Figure:
-    """Launches under the roofline of `card`: operations a second against operations a byte, both axes logarithmic.
+    """Draw launches under the roofline of `card`: operations per second against operations per byte, axes logarithmic.
 
-    A hollow mark is a prediction (`warplab.estimate.roofline`), a filled one a time measured on a GPU of that name.
+    A hollow mark is a prediction (`warplab.estimate.roofline`), a filled one a time measured on such a GPU.
     `profile`: a profile, a launch or a list of launches. Launches without floating-point operations or without memory
-    traffic have no place on the axes; raises ValueError where none is left.
+    traffic have no place on the axes. Raises ValueError where none is left.
     """
     card = find_card(card)
     points = [launch for launch in launches(profile) if flops(launch) and footprint(launch)]
     if not points:
         raise ValueError(
-            "no launch has both floating-point operations and global memory traffic, so none can be placed"
+            "no launch has both floating-point operations and global memory traffic, so none can be placed; draw others"
         )
     bandwidth = card.bandwidth_gbs * 1e9
     intensities = [flops(p) / footprint(p) for p in points]
     ridge = card.fp32_tflops * 1e12 / bandwidth
     x = np.geomspace(min(*intensities, ridge) / 8, max(*intensities, ridge) * 12, 200)
 
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(6.4, 4), dpi=DPI)
+    with plt.rc_context(LAUNCH_FONT):
+        figure, ax = plt.subplots(figsize=(6.4, 4), dpi=LAUNCH_DPI)
         used = {"FP64": "flops_f64", "FP32": "flops_f32", "FP16": "flops_f16"}
         peaks = {"FP64": card.fp64_tflops, "FP32": card.fp32_tflops, "FP16": card.fp16_tflops}
         peaks = {k: v for k, v in peaks.items() if k == "FP32" or any(getattr(p.counts, used[k]) for p in points)}
@@ -67,7 +64,7 @@ def draw_roofline(profile: object, card: str | Card = "H100") -> Figure:
             ha="right",
         )
         for i, (launch, intensity) in enumerate(zip(points, intensities, strict=True)):
-            colour = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")[i % 6]
+            colour = COLOURS[i % len(COLOURS)]
             prediction = predict(launch, card)
             rate = flops(launch) / prediction.seconds
             label = f"{launch.kernel}: predicted, at least {duration(prediction.seconds)}"
@@ -88,8 +85,8 @@ def draw_roofline(profile: object, card: str | Card = "H100") -> Figure:
         )
         ax.set_title(f"Roofline of {card.full_name}", weight="bold")
         ax.set_ylim(x[0] * bandwidth / 4, max(peaks.values()) * 4e12)
-        ax.grid(which="major", color=PALE)
+        ax.grid(which="major", color=GRID)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(loc="lower right", frameon=True, framealpha=1, edgecolor=PALE)
+        ax.legend(loc="lower right", frameon=True, framealpha=1, edgecolor=GRID)
         figure.tight_layout()
     return closed(figure)

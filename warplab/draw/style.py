@@ -1,9 +1,11 @@
-"""What the charts of all labs share: colours, size of type, axes in readable units, the last touches.
+"""Colours, type sizes, axes and finishing touches of all pictures: charts of the labs and pictures of a launch.
 
-The colours are told apart with any colour vision (Okabe and Ito 2008).
+The colours can be told apart with any kind of colour vision (Okabe and Ito 2008).
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -13,13 +15,23 @@ from matplotlib.ticker import FuncFormatter
 
 from warplab.text.tables import count, duration, quantity
 
-FONT = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
+if TYPE_CHECKING:
+    from matplotlib.typing import RcKeyType
+
+# Charts of the labs.
+FONT: dict[RcKeyType, Any] = {"font.size": 9, "axes.titlesize": 9, "axes.labelsize": 9, "legend.fontsize": 8.5}
 DPI = 90
+
+# Pictures of a launch, which hold more text.
+LAUNCH_FONT: dict[RcKeyType, Any] = {**FONT, "legend.fontsize": 8}
+LAUNCH_DPI = 100
+
 BLUE, ORANGE, GREEN, PINK, GREY, PALE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#6B6B6B", "#D9D9D9"
+SKY, AMBER = "#56B4E9", "#E69F00"
 
 
 def finish(figure: Figure, ax: Axes, title: str, *, pad: float = 6) -> None:
-    """Title, grid and frame of one axes. `pad`: points between title and axes."""
+    """Give one axes its title, grid and frame. `pad`: points between title and axes."""
     ax.set_title(title, loc="left", weight="bold", pad=pad)
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(color=PALE, lw=0.6)
@@ -28,27 +40,27 @@ def finish(figure: Figure, ax: Axes, title: str, *, pad: float = 6) -> None:
 
 
 def closed(figure: Figure) -> Figure:
-    """The figure, closed for pyplot: a notebook shows it once, as the value of the cell."""
+    """Return the figure, closed for pyplot, so that a notebook shows it once, as the value of the cell."""
     plt.close(figure)
     return figure
 
 
 def count_axis(axis: Axis) -> None:
-    """Whole numbers with thousands apart."""
+    """Label an axis with whole numbers, thousands set apart."""
     axis.set_major_formatter(FuncFormatter(lambda v, _: count(int(v)) if v >= 1 else f"{v:g}"))
 
 
 def duration_axis(axis: Axis) -> None:
-    """Seconds, in the unit that suits each tick."""
+    """Label an axis of seconds, each tick in the unit that suits it."""
     axis.set_major_formatter(FuncFormatter(lambda v, _: short(duration(v)) if v > 0 else "0"))
 
 
 def bytes_axis(axis: Axis) -> None:
-    """Bytes, in the unit that suits each tick."""
+    """Label an axis of bytes, each tick in the unit that suits it."""
     axis.set_major_formatter(FuncFormatter(lambda v, _: short(quantity(v, "B"))))
 
 
 def short(text: str) -> str:
-    """ "10.0 kB" as "10 kB", for round numbers on an axis."""
+    """Shorten "10.0 kB" to "10 kB", for round numbers on an axis."""
     number, unit = text.split(" ")
     return f"{float(number):g} {unit}"

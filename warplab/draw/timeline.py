@@ -1,4 +1,4 @@
-"""The picture of a warp's time: steps across, its 32 lanes down, the colour says which source line a lane runs."""
+"""The picture of a warp's time: steps across, its 32 lanes down, a colour for the source line that a lane runs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from warplab.draw.accesses import FONT
+from warplab.draw.style import AMBER, BLUE, GREEN, LAUNCH_DPI, LAUNCH_FONT, ORANGE, PINK, SKY, closed
 from warplab.launch.reading import one_launch, shorten, source_lines
-from warplab.simulator.count.counters import WARP_SIZE, LaunchProfile
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.count.warp_steps import Step
 from warplab.simulator.errors import SimulatorError
 from warplab.text.tables import count, percent
 
-# Okabe and Ito 2008, then darker shades of them; a line's number or name stands above its steps too.
+# Okabe and Ito 2008, then darker shades; a line's number or name stands above its steps, too.
 COLOURS = (
-    *("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442"),
+    *(BLUE, AMBER, GREEN, PINK, SKY, ORANGE, "#F0E442"),
     *("#003F63", "#7A5400", "#00513B", "#74365A", "#2A6A92", "#6F3100", "#8C8410"),
 )
 OTHER = "#A6A6A6"  # lines without a name, where others have one
@@ -33,12 +34,14 @@ LONGEST = 12  # characters of a name above a step
 FULL_MASK = (1 << WARP_SIZE) - 1
 
 Place = tuple[str, int]  # file and line
+Colour = str | tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Column:
-    """What is drawn as one step: the `label` of its lines, its lanes as in `Step`, those of a second warp from bit 32
-    on, and so on.
+    """What is drawn as one step: the `label` of its lines and masks of lanes as in `Step`.
+
+    Lanes of a second warp are the bits from 32 on, and so on.
     """
 
     label: str
@@ -59,25 +62,27 @@ def draw_timeline(
     most: int = 60,
     others: bool = True,
 ) -> Figure:
-    """When which lanes of a warp ran which source line, in the order in which the simulator ran them.
+    """Draw when which lanes of a warp ran which source line, in the order in which the simulator ran them.
 
     A column is a step: instructions of one line that the same lanes ran one after the other (`by="line"`), or a single
     machine instruction (`by="instruction"`). Full colour: lanes that run the line. Pale colour: lanes to which it was
-    issued under a predicate that does not hold for them. Hatched: lanes that wait at a barrier or a `__syncwarp`.
-    Light grey: lanes whose turn it is not, or that wait where the sides of a branch meet. White: lanes that have ended.
+    issued, predicated off. Hatched: lanes that wait at a barrier or a `__syncwarp`. Light grey: lanes whose turn it is
+    not, or that wait where the sides of a branch meet. White: lanes that have ended.
 
     `profile`: a profile, a launch, or the error that stopped one. `warp`, `block`: a traced warp
     (`Options.trace_warps`), its number in the block and the block's linear index; or several warps of the block, to
     see which of them ran together and which waited.
-    `names`: {line: name}; a line is its number or a piece of its text. Named lines are drawn under their names, the
-    others in grey, or not at all with `others=False`. `start`, `most`: draw at most so many steps, from `start` on.
+    `names`: {line: name}, where a line is its number or a piece of its text. Named lines are drawn under their names,
+    the others in grey, or not at all with `others=False`. `start`, `most`: draw at most `most` steps, from `start` on.
     Raises ValueError where there is no such trace, line or step.
     """
     launch, title = one_launch(_stopped(profile))
     if by not in ("line", "instruction"):
-        raise ValueError(f"by={by!r}; a step is a 'line' or an 'instruction'")
+        raise ValueError(f"by={by!r}; choose 'line' or 'instruction'")
     if launch.steps is None or not launch.steps.traced:
-        raise ValueError(f"the launch of {launch.kernel} holds no steps: it was launched with counters or trace off")
+        raise ValueError(
+            f"the launch of {launch.kernel} holds no steps, as counters or trace were off; launch it again with both"
+        )
     warps = [warp] if isinstance(warp, int) else list(warp)
     steps = [_joined(row) for row in launch.steps.together(block, warps)]
     labels, texts = _labels(launch, steps, names or {})
@@ -90,32 +95,36 @@ def draw_timeline(
     where = which + f" of block {count(block)}" * (launch.grid != (1, 1, 1))
     head = ", ".join([title, where, f"scheduling {launch.steps.scheduling}"])
     summary = _summary(shown, len(columns), start, launch.steps.complete)
-    with plt.rc_context({**FONT, "hatch.linewidth": 0.6}):
+    with plt.rc_context({**LAUNCH_FONT, "hatch.linewidth": 0.6}):
         return _figure(shown, texts, warps, start, by, head, summary)
 
 
 def _stopped(profile: object) -> object:
-    """The launch that an error stopped; other profiles as they are."""
+    """Return the launch that an error stopped, and any other profile as it is."""
     if not isinstance(profile, SimulatorError):
         return profile
     if profile.profile is None:
-        raise ValueError("the error holds no trace: the launch was not counted (launch it in `with profile():`)")
+        raise ValueError(
+            "the error holds no trace, as the launch was not counted; launch the kernel in `with profile():`"
+        )
     return profile.profile
 
 
 def _joined(row: tuple[Step, ...]) -> Step:
-    """The steps of several warps as one, whose masks hold the lanes of the second warp from bit 32 on."""
+    """Join the steps of several warps to one, whose masks hold the lanes of the second warp from bit 32 on."""
 
     def lanes(name: str) -> int:
         return sum(getattr(step, name) << WARP_SIZE * k for k, step in enumerate(row))
 
-    return row[0]._replace(**{name: lanes(name) for name in ("active", "issued", "waiting", "ended")})
+    return row[0]._replace(
+        active=lanes("active"), issued=lanes("issued"), waiting=lanes("waiting"), ended=lanes("ended")
+    )
 
 
 def _labels(
     launch: LaunchProfile, steps: list[Step], names: Mapping[int | str, str]
 ) -> tuple[dict[Place, str], dict[str, str]]:
-    """The label of each line, and the source text of each label, both in the order of the source."""
+    """Return the label of each line and the source text of each label, both in source order."""
     places = sorted({(step.file, step.line) for step in steps})
     code = {
         (file, line): text.strip()
@@ -127,7 +136,7 @@ def _labels(
         found = [place for place in places if (key == place[1] if isinstance(key, int) else key in code[place])]
         if not found and not _in_source(launch, {file for file, _ in places}, key):
             known = "; ".join(f"{place[1]}: {code[place]}" for place in places)
-            raise ValueError(f"no line {key!r} to call {name!r} in the source; the warp ran the lines {known}")
+            raise ValueError(f"the source has no line {key!r} to call {name!r}; the warp ran the lines {known}")
         labels.update(dict.fromkeys(found, name))
     texts: dict[str, str] = {}
     for place in places:
@@ -136,7 +145,7 @@ def _labels(
 
 
 def _in_source(launch: LaunchProfile, files: set[str], key: int | str) -> bool:
-    """Whether the files have such a line; the warp need not have come to it."""
+    """Whether the files have such a line, even one that the warp never reached."""
     sources = [launch.sources.get(file, "").splitlines() for file in files]
     if isinstance(key, int):
         return any(1 <= key <= len(lines) for lines in sources)
@@ -144,7 +153,7 @@ def _in_source(launch: LaunchProfile, files: set[str], key: int | str) -> bool:
 
 
 def _columns(steps: list[Step], labels: Mapping[Place, str], by: str, others: bool) -> list[Column]:
-    """The columns of all steps. Steps of one label by the same lanes are one, unless the code jumped back between."""
+    """Return the columns of all steps, merging those of one label by the same lanes unless the code jumped back."""
     columns: list[Column] = []
     last: Step | None = None
     fresh = True  # the code jumped back since the last column
@@ -166,19 +175,19 @@ def _columns(steps: list[Step], labels: Mapping[Place, str], by: str, others: bo
 
 
 def _summary(shown: list[Column], total: int, start: int, complete: bool) -> str:
-    """How many steps and instructions the picture holds, and how many of the lanes were active in them."""
+    """Say how many steps and instructions the picture holds, and how many of the lanes were active in them."""
     instructions = sum(c.instructions for c in shown)
     active = sum(c.active.bit_count() * c.instructions for c in shown)
-    could = sum(WARP_SIZE * _warps(c.issued) * c.instructions for c in shown)
+    lanes = sum(WARP_SIZE * _warps(c.issued) * c.instructions for c in shown)
     what = f"{len(shown)} step{'s' * (len(shown) > 1)}"
     if len(shown) < total:
         what = f"steps {count(start)} to {count(start + len(shown) - 1)} of {count(total)}"
     cut = "" if complete else ", trace cut"
-    return f"{what}{cut}: {count(instructions)} machine instructions, {percent(active / could)} of the lanes active"
+    return f"{what}{cut}: {count(instructions)} machine instructions, {percent(active / lanes)} of the lanes active"
 
 
 def _warps(lanes: int) -> int:
-    """How many warps have a lane in the mask."""
+    """Count the warps that have a lane in the mask."""
     return sum(1 for k in range(0, lanes.bit_length(), WARP_SIZE) if lanes >> k & FULL_MASK)
 
 
@@ -201,12 +210,19 @@ def _figure(
     inside = ONE_WARP + MORE_WARPS * (len(warps) - 1)
     bottom = BOTTOM + LEGEND_ROW * -(-len(handles) // 2)
     height = inside + TOP + room + bottom
-    figure = plt.figure(figsize=(width, height), dpi=100)
+    figure = plt.figure(figsize=(width, height), dpi=LAUNCH_DPI)
     ax = figure.add_axes((LEFT / width, bottom / height, 1 - (LEFT + RIGHT) / width, inside / height))
     _draw(ax, shown, _colours(texts), WARP_SIZE * len(warps))
     for x, label in headings:
-        style = {"ha": "center", "va": "bottom", "fontsize": size, "rotation": 0 if upright else 90}
-        ax.annotate(shorten(label, LONGEST), (x, -0.5), (0, 2), textcoords="offset points", parse_math=False, **style)
+        ax.annotate(
+            *(shorten(label, LONGEST), (x, -0.5), (0, 2)),
+            textcoords="offset points",
+            parse_math=False,
+            ha="center",
+            va="bottom",
+            fontsize=size,
+            rotation=0 if upright else 90,
+        )
     ax.set_xlabel("step (widths tell no time)" if by == "line" else "machine instruction")
     _mark_lanes(ax, warps)
     ax.set(xlim=(-0.5, len(shown) - 0.5), ylim=(WARP_SIZE * len(warps) - 0.5, -0.5))
@@ -221,12 +237,11 @@ def _figure(
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
-    plt.close(figure)
-    return figure
+    return closed(figure)
 
 
 def _mark_lanes(ax: Axes, warps: Sequence[int]) -> None:
-    """The axis of lanes; of threads of the block where there are several warps, with a line between them."""
+    """Label the axis of lanes; with several warps, as threads of the block, with a line between the warps."""
     every = 4 if len(warps) == 1 else 8
     places = [*range(0, WARP_SIZE * len(warps), every), WARP_SIZE * len(warps) - 1]
     first = 0 if len(warps) == 1 else WARP_SIZE
@@ -237,13 +252,13 @@ def _mark_lanes(ax: Axes, warps: Sequence[int]) -> None:
 
 
 def _colours(texts: Mapping[str, str]) -> dict[str, str]:
-    """The colour of each label, in the order of the source."""
+    """Return the colour of each label, in source order."""
     own = [label for label in texts if label != OTHERS]
     return {label: COLOURS[k % len(COLOURS)] for k, label in enumerate(own)} | {OTHERS: OTHER}
 
 
 def _headings(shown: list[Column], by: str) -> list[tuple[float, str]]:
-    """Where which labels stand above the columns: one for each step, or for neighbours of one label."""
+    """Place labels above the columns: one for each step, or one for neighbours with the same label."""
     headings: list[tuple[float, str]] = []
     first = 0
     for k, column in enumerate(shown):
@@ -255,12 +270,12 @@ def _headings(shown: list[Column], by: str) -> list[tuple[float, str]]:
 
 
 def _idle(column: Column, lanes: int) -> int:
-    """Of so many lanes those that could run and are not at it."""
+    """Return the mask of those of the first `lanes` lanes that could run and do not."""
     return ((1 << lanes) - 1) & ~(column.issued | column.waiting | column.ended)
 
 
 def _draw(ax: Axes, shown: list[Column], colours: Mapping[str, str], lanes: int) -> None:
-    boxes: dict[tuple[str, bool], list[Rectangle]] = {}  # by colour and whether hatched
+    boxes: dict[tuple[Colour, bool], list[Rectangle]] = {}  # by colour and whether hatched
     for x, column in enumerate(shown):
         colour = colours[column.label]
         for mask, fill, hatched in (
@@ -273,13 +288,15 @@ def _draw(ax: Axes, shown: list[Column], colours: Mapping[str, str], lanes: int)
                 box = Rectangle((x - 0.46, top - 0.5), 0.92, bottom - top)
                 boxes.setdefault((fill, hatched), []).append(box)
     for (fill, hatched), patches in boxes.items():
-        style = {"hatch": "/////", "edgecolor": HATCH} if hatched else {}
-        ax.add_collection(PatchCollection(patches, facecolor=fill, lw=0, zorder=1, **style))
+        collection = PatchCollection(patches, facecolor=fill, lw=0, zorder=1)
+        if hatched:
+            collection.set(hatch="/////", edgecolor=HATCH)
+        ax.add_collection(collection)
     ax.hlines([k - 0.5 for k in range(1, lanes)], -0.5, len(shown) - 0.5, color="white", lw=0.5, zorder=2)
 
 
 def _runs(lanes: int) -> list[tuple[int, int]]:
-    """Neighbouring lanes of a mask as (first, last + 1)."""
+    """List runs of neighbouring lanes in a mask as (first, last + 1)."""
     runs, k = [], 0
     while k < lanes.bit_length():
         first = k
@@ -291,13 +308,13 @@ def _runs(lanes: int) -> list[tuple[int, int]]:
     return runs
 
 
-def _pale(colour: str) -> tuple[float, float, float]:
+def _pale(colour: str) -> Colour:
     red, green, blue = (0.28 * part + 0.72 for part in to_rgb(colour))
     return red, green, blue
 
 
 def _handles(shown: list[Column], texts: Mapping[str, str], lanes: int, width: int) -> list[Patch]:
-    """The legend: the lines that are drawn, each with its source, then what the other fields mean."""
+    """Return the legend: the lines drawn, each with its source, then what the other fields mean."""
     colours, drawn = _colours(texts), {column.label for column in shown}
     labels = [label for label in texts if label in drawn]
     handles = [
@@ -308,7 +325,7 @@ def _handles(shown: list[Column], texts: Mapping[str, str], lanes: int, width: i
         handles.append(Patch(color="none", label=f"and {len(labels) - MOST_LINES} more lines"))
     if any(c.issued != c.active for c in shown):
         first = next(c.label for c in shown if c.issued != c.active)
-        handles.append(Patch(color=_pale(colours[first]), label="issued, but its predicate does not hold"))
+        handles.append(Patch(color=_pale(colours[first]), label="issued, but predicated off"))
     if any(c.waiting & ~c.issued for c in shown):
         handles.append(Patch(facecolor=WAITING, edgecolor=HATCH, hatch="/////", lw=0, label="waits for other lanes"))
     if any(_idle(c, lanes) for c in shown):

@@ -27,8 +27,9 @@ def run(shell, line: str, cell: str) -> None:
     """
     from IPython.core.error import UsageError
 
-    from warplab.compile.compilers import compile_cuda_program, include_folders
     from warplab.compile.cuda_signature import kernels
+    from warplab.compile.headers import include_folders
+    from warplab.compile.nvrtc import compile_cuda_program
     from warplab.compile.source_files import current_cell_name
     from warplab.dropin import choice
 

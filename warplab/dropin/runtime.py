@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from warplab import simulator
-from warplab.compile.compilers import DEFAULT_ARCH
+from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.hardware import occupancy
 from warplab.hardware.cards import card
-from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.run.device import MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS
 
 NAME = "PTX simulator"

@@ -21,7 +21,8 @@ from math import prod
 from warplab.hardware.cards import CARDS, Card
 from warplab.hardware.cards import card as find_card
 from warplab.launch.reading import launches, size
-from warplab.simulator.count.counters import WARP_SIZE, LaunchProfile
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.count.counters import LaunchProfile
 from warplab.text.tables import Column, Table, count, document, duration, paragraph, quantity
 
 LABEL = "Predicted by roofline: a lower bound by arithmetic, no measurement."

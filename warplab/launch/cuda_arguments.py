@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from warplab.compile.cuda_signature import Parameter
-from warplab.compile.errors import ArgumentError
+from warplab.launch.errors import ArgumentError
 from warplab.simulator import Param
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warplab.compile.errors import ArgumentError
+from warplab.launch.errors import ArgumentError
 
 
 def dimensions(value: int | tuple[int, ...], what: str) -> tuple[int, int, int]:

@@ -11,15 +11,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
 from warplab import simulator
-from warplab.compile import compilers, cuda_signature
-from warplab.compile.errors import ArgumentError
+from warplab.compile import architecture, cuda_signature, numba_compiler, nvrtc, ptx_assembler
 from warplab.compile.source_files import label_files, shared_array_names
 from warplab.launch import cuda_arguments, numba_arguments
 from warplab.launch.array_placement import ArrayPlacement
-
-# Translates to machine code for an architecture: the assembler's report and the kernel's name in it.
-Assemble = Callable[[int], tuple[str, str]]
-
+from warplab.launch.errors import ArgumentError
+from warplab.launch.launch_record import Assemble
 
 # What `bind` gives: entry, bytes of each parameter, `assemble`.
 Bound = tuple[simulator.Entry, list[bytes], Assemble]
@@ -88,7 +85,7 @@ class CudaSource:
 
     def assemble(self, arch: int, signature: None = None) -> tuple[str, str]:
         """The assembler's report on machine code for capability `arch` (75 for 7.5), and the kernel's name in it."""
-        log, names = compilers.assemble_cuda(self.code, self.file, arch, self.options, self._expressions())
+        log, names = nvrtc.assemble_cuda(self.code, self.file, arch, self.options, self._expressions())
         return log, names.get(self.entry, self.entry)
 
     def _expressions(self) -> tuple[str, ...]:
@@ -125,7 +122,7 @@ class Compiled(NamedTuple):
 
     ptx: str
     simulated: simulator.Entry
-    program: compilers.NumbaProgram
+    program: numba_compiler.NumbaProgram
 
 
 @dataclass(eq=False)
@@ -162,7 +159,7 @@ class PythonSource:
     def compile(self, signature: tuple) -> simulator.Entry:
         """The entry for arguments of the Numba types `signature`."""
         if signature not in self.compiled:
-            program = self._compile(signature, compilers.DEFAULT_ARCH)
+            program = self._compile(signature, architecture.DEFAULT_ARCH)
             ptx, sources = label_files(program.ptx, program.texts)
             entry = simulator.load(ptx, sources).entries[program.entry]
             shared = [v.name for dynamic in (False, True) for v in entry.shared_variables(dynamic)]
@@ -173,10 +170,10 @@ class PythonSource:
     def assemble(self, arch: int, signature: tuple) -> tuple[str, str]:
         """The assembler's report on machine code for capability `arch` (75 for 7.5), and the kernel's name in it."""
         program = self._compile(signature, arch)
-        return compilers.assemble_ptx(program.ptx, arch, self.max_registers), program.entry
+        return ptx_assembler.assemble_ptx(program.ptx, arch, self.max_registers), program.entry
 
-    def _compile(self, signature: tuple, arch: int) -> compilers.NumbaProgram:
-        return compilers.compile_numba_program(
+    def _compile(self, signature: tuple, arch: int) -> numba_compiler.NumbaProgram:
+        return numba_compiler.compile_numba_program(
             self.function,
             signature,
             arch,
@@ -264,7 +261,7 @@ def source_of(kernel) -> Source:
 
 @functools.lru_cache(maxsize=256)
 def _load_cuda(code: str, file: str, options: tuple[str, ...], expressions: tuple[str, ...]):
-    compiled = compilers.compile_cuda_program(code, file, options=options, name_expressions=expressions)
+    compiled = nvrtc.compile_cuda_program(code, file, options=options, name_expressions=expressions)
     ptx, sources = label_files(compiled.ptx, {file: code})
     return ptx, simulator.load(ptx, sources), compiled.names
 

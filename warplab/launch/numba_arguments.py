@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warplab.compile.errors import ArgumentError
+from warplab.launch.errors import ArgumentError
 
 
 def types_of(function_name: str, names: list[str], arguments: tuple) -> tuple:

@@ -14,14 +14,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warplab.compile.compilers import CompileError
-from warplab.compile.errors import ArgumentError
+from warplab.compile.errors import CompileError
 from warplab.launch import profiling
 from warplab.launch import simulate as _kernel
+from warplab.launch.array_placement import host_array
 from warplab.launch.dimensions import dimensions
+from warplab.launch.errors import ArgumentError
 from warplab.launch.kernel_source import CudaSource
+from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.stream_delay import hold_stream
-from warplab.simulator import InstructionLimit, LaunchProfile, UnsupportedInstruction
+from warplab.simulator import InstructionLimit, UnsupportedInstruction
 
 # What the simulator counts in some seconds. Of larger launches it runs a sample of the blocks; those whose arguments
 # are larger than MAX_BYTES, all of which it copies, and those whose sample is too long get their time only.
@@ -57,7 +59,7 @@ def _numba_hook(original: Callable) -> Callable:
     return call
 
 
-def _profile_numba(original: Callable, dispatcher, args: tuple, launch_config) -> tuple[LaunchProfile, str | None]:
+def _profile_numba(original: Callable, dispatcher, args: tuple, launch_config) -> tuple[LaunchRecord, str | None]:
     from numba import cuda
 
     grid, block = launch_config.griddim, launch_config.blockdim
@@ -120,7 +122,7 @@ def _cupy_classes() -> tuple[type, type]:
     return RawKernel, RawModule
 
 
-def _simulate(kernel, grid, block, args: tuple, shared_bytes: int) -> tuple[LaunchProfile, str | None]:
+def _simulate(kernel, grid, block, args: tuple, shared_bytes: int) -> tuple[LaunchRecord, str | None]:
     """The launch's profile from the simulator, or one without counters and a note that says why."""
     name = _kernel.source_of(kernel).name
     grid, block = dimensions(grid, "grid"), dimensions(block, "block")
@@ -139,19 +141,19 @@ def _simulate(kernel, grid, block, args: tuple, shared_bytes: int) -> tuple[Laun
         raise _NotCounted(f"even the smallest sample of its blocks takes more than {MAX_INSTRUCTIONS:,} instructions")
     except (_NotCounted, UnsupportedInstruction, NotImplementedError, ArgumentError, CompileError) as error:
         reason = str(error).splitlines()[0]
-    return LaunchProfile(name, grid, block), f"{name} was timed but not counted: {reason}"
+    return LaunchRecord(name, grid, block), f"{name} was timed but not counted: {reason}"
 
 
 class _NotCounted(Exception):
     pass
 
 
-def _counted(kernel, grid, block, args: tuple, shared_bytes: int, sample_blocks: int | None) -> LaunchProfile:
+def _counted(kernel, grid, block, args: tuple, shared_bytes: int, sample_blocks: int | None) -> LaunchRecord:
     """The launch, or a sample of its blocks, simulated on copies of the arrays."""
     copies: dict[int, np.ndarray] = {}
     for array in args:
         if hasattr(array, "__cuda_array_interface__"):
-            copies[id(array)] = _kernel.host_array(array)
+            copies[id(array)] = host_array(array)
         elif isinstance(array, np.ndarray):
             copies[id(array)] = array.copy("K")
     return _kernel.simulate(
@@ -172,7 +174,7 @@ def _cupy_stream(stream):
     return cupy.cuda.Stream.from_external(stream) if int(stream.handle) else cupy.cuda.Stream.null
 
 
-def _time(profile: LaunchProfile, stream, launch: Callable[[], None]) -> None:
+def _time(profile: LaunchRecord, stream, launch: Callable[[], None]) -> None:
     """Launch between two events and note the time between them.
 
     The stream is kept busy while the host queues events and launch, so that the time is the GPU's alone.

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from warplab.simulator.count.counters import Counts, LaunchProfile
+from warplab.launch.launch_record import LaunchRecord
+from warplab.simulator.count.counters import Counts
 
 
 @dataclass(repr=False)
@@ -21,7 +22,7 @@ class Launches:
     `notes`: what a reader of the counters must know, for example that a launch was too large to be simulated.
     """
 
-    launches: list[LaunchProfile] = field(default_factory=list)
+    launches: list[LaunchRecord] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -40,7 +41,7 @@ class Launches:
     def __getitem__(self, index):
         return self.launches[index]
 
-    def __iter__(self) -> Iterator[LaunchProfile]:
+    def __iter__(self) -> Iterator[LaunchRecord]:
         return iter(self.launches)
 
 
@@ -66,7 +67,7 @@ def launch_options() -> dict[str, bool]:
     return {"counters": active()}
 
 
-def record(launch: LaunchProfile, note: str | None = None) -> None:
+def record(launch: LaunchRecord, note: str | None = None) -> None:
     """Add a launch, and a note on it, to the open profiles."""
     for collected in _open:
         collected.launches.append(launch)
@@ -80,7 +81,7 @@ def paused() -> Iterator[Callable[..., None]]:
     open_profiles = _open[:]
     _open.clear()
 
-    def record_anyway(launch: LaunchProfile, note: str | None = None) -> None:
+    def record_anyway(launch: LaunchRecord, note: str | None = None) -> None:
         _open[:] = open_profiles
         record(launch, note)
 

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.count.counters import Counts, LaunchProfile
 from warplab.text.tables import TIMES, shape
 
 SOURCE_WIDTH = 64
 
 
-def launches(profile: object) -> list[LaunchProfile]:
+def launches(profile: object) -> list[LaunchRecord]:
     """The launches of a profile; one launch, or a list of launches and profiles, will do too."""
     if isinstance(profile, list | tuple):
         return [launch for item in profile for launch in launches(item)]
-    return list(getattr(profile, "launches", [profile]))
+    return [LaunchRecord.of(launch) for launch in getattr(profile, "launches", [profile])]
 
 
-def one_launch(profile: object) -> tuple[LaunchProfile, str]:
+def one_launch(profile: object) -> tuple[LaunchRecord, str]:
     """The first launch of a profile, and its name as a title ("launch 1 of 3" where there are more)."""
     found = launches(profile)
     if not found:

@@ -17,8 +17,8 @@ from warplab.hardware import occupancy as _occupancy
 from warplab.hardware.cards import Card, card
 from warplab.launch.dimensions import dimensions
 from warplab.launch.kernel_source import PythonSource, source_of
+from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.profiling import Launches
-from warplab.simulator.count.counters import LaunchProfile
 
 OLDEST_ARCH = 75  # that CUDA 13 compiles for
 RESERVED_SHARED_BYTES = 1024  # of each block for the system, which nvJitLink counts in from 9.0 on
@@ -61,7 +61,7 @@ def of(kernel, *args, card: str | Card = "H100") -> Resources:
     and what the compilers raise.
     """
     device, note = _card(card)
-    if isinstance(kernel, LaunchProfile | Launches):
+    if isinstance(kernel, LaunchRecord | Launches):
         launch = _launch(kernel)
         name, (log, entry) = launch.kernel, launch.assemble(_arch(device))
     else:
@@ -69,7 +69,7 @@ def of(kernel, *args, card: str | Card = "H100") -> Resources:
         signature = source.signature_of(args) if isinstance(source, PythonSource) else None
         name, (log, entry) = source.name, source.assemble(_arch(device), signature)
     found = replace(_read(log, entry, _arch(device)), kernel=name, note=note)
-    if isinstance(kernel, LaunchProfile | Launches):
+    if isinstance(kernel, LaunchRecord | Launches):
         launch.static.update({k: getattr(found, k) for k in ("arch", "registers", "local_bytes", "spill_bytes")})
     return found
 
@@ -97,7 +97,7 @@ def occupancy(
     where `kernel` is one; for a kernel `block` must be given. Raises what `of` raises.
     """
     found = of(kernel, *args, card=card)
-    if isinstance(kernel, LaunchProfile | Launches):
+    if isinstance(kernel, LaunchRecord | Launches):
         launch = _launch(kernel)
         block = launch.block if block is None else block
         total = launch.static["shared_bytes"] if shared_bytes is None else found.shared_bytes + shared_bytes
@@ -127,7 +127,7 @@ def _arch(device: Card) -> int:
     return max(OLDEST_ARCH, 10 * major + minor)
 
 
-def _launch(profile: LaunchProfile | Launches) -> LaunchProfile:
+def _launch(profile: LaunchRecord | Launches) -> LaunchRecord:
     if isinstance(profile, Launches):
         if len(profile) != 1:
             raise ValueError(f"the profile has {len(profile)} launches; give one of them, such as profile[0]")

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from warplab import simulator
-from warplab.compile.errors import short_traceback
+from warplab.compile.short_traceback import short_traceback
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.dimensions import dimensions
-from warplab.launch.kernel_source import Assemble, Source, source_of
+from warplab.launch.kernel_source import Source, source_of
+from warplab.launch.launch_record import Assemble, LaunchRecord
 
 simulator.SimulatorError._render_traceback_ = simulator.SimulatorFailure._render_traceback_ = short_traceback
 
@@ -29,7 +30,7 @@ def simulate(
     device: simulator.Device | None = None,
     shared_bytes: int = 0,
     **options,
-) -> simulator.LaunchProfile:
+) -> LaunchRecord:
     """Run `kernel` on the simulator and return what it did.
 
     `kernel`: a `cuda.jit` kernel (drop-in or Numba's own), a plain Python function, a CuPy kernel (drop-in, or on a
@@ -57,8 +58,8 @@ def simulate(
         except Exception as error:
             raise simulator.SimulatorFailure(source.name, error) from error
         launch.copy_back()
-    profile.kernel, profile.assemble = source.name, launch.assemble
-    return profile
+    profile.kernel = source.name
+    return LaunchRecord.of(profile, launch.assemble)
 
 
 @dataclass

@@ -9,8 +9,9 @@ from __future__ import annotations
 from statistics import median
 from textwrap import fill
 
+from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.reading import launches, sectors, sectors_per_request, shorten, size, source_lines
-from warplab.simulator.count.counters import COUNTERS, LaunchProfile
+from warplab.simulator.count.counters import COUNTERS
 from warplab.text.tables import TIMES, Column, Table, count, document, duration, paragraph, percent, ratio
 
 NOTE = (
@@ -116,9 +117,9 @@ def _sections(profile: object) -> list[tuple[str, Table]]:
     return sections
 
 
-def _groups(profile: object) -> list[list[LaunchProfile]]:
+def _groups(profile: object) -> list[list[LaunchRecord]]:
     """Launches that tell the same, together, in order of first appearance."""
-    groups: dict[tuple, list[LaunchProfile]] = {}
+    groups: dict[tuple, list[LaunchRecord]] = {}
     for launch in launches(profile):
         key = (
             launch.kernel,
@@ -132,7 +133,7 @@ def _groups(profile: object) -> list[list[LaunchProfile]]:
     return list(groups.values())
 
 
-def _counter_table(groups: list[list[LaunchProfile]]) -> Table:
+def _counter_table(groups: list[list[LaunchRecord]]) -> Table:
     firsts = [group[0] for group in groups]
     rows = [[f"grid {TIMES} block", *map(size, firsts), ""]]
     if any(f.gpu_seconds is not None for f in firsts):
@@ -172,32 +173,32 @@ def _counter_table(groups: list[list[LaunchProfile]]) -> Table:
     return Table(columns, rows)
 
 
-def _product_rows(firsts: list[LaunchProfile]) -> list[list[str]]:
+def _product_rows(firsts: list[LaunchRecord]) -> list[list[str]]:
     """One row for each kind of matrix product."""
     names = sorted({name for f in firsts for name in f.tensor_operations})
     return [[f"products {name}", *(count(f.tensor_operations.get(name, 0)) for f in firsts), ""] for name in names]
 
 
-def _mix(launch: LaunchProfile) -> str:
+def _mix(launch: LaunchRecord) -> str:
     """Shares of the warp instructions by kind, the largest first; "" where they are not known."""
     total = sum(launch.mix.values())
     parts = sorted(launch.mix.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{kind} {100 * n / total:.0f} %" for kind, n in parts if n) if total else ""
 
 
-def _blocks(launch: LaunchProfile) -> str:
+def _blocks(launch: LaunchRecord) -> str:
     ran, total = launch.sampled or (0, 0)
     return f"{count(ran)} of {count(total)}" if ran else "all"
 
 
-def _gpu_time(group: list[LaunchProfile]) -> str:
+def _gpu_time(group: list[LaunchRecord]) -> str:
     times = [launch.gpu_seconds for launch in group if launch.gpu_seconds is not None]
     if not times:
         return ""
     return duration(median(times)) + (f" (median of {len(times)})" if len(times) > 1 else "")
 
 
-def _line_tables(launch: LaunchProfile, titled: bool) -> list[tuple[str, Table]]:
+def _line_tables(launch: LaunchRecord, titled: bool) -> list[tuple[str, Table]]:
     """One table by source line for each source file of the launch, with its title."""
     files = sorted({file for file, line in launch.lines if line})
     titles = [
@@ -207,7 +208,7 @@ def _line_tables(launch: LaunchProfile, titled: bool) -> list[tuple[str, Table]]
     return [(title, _line_table(launch, file)) for title, file in zip(titles, files, strict=True)]
 
 
-def _line_table(launch: LaunchProfile, file: str) -> Table:
+def _line_table(launch: LaunchRecord, file: str) -> Table:
     counted = sorted((line, counts) for (f, line), counts in launch.lines.items() if f == file and line)
     code = source_lines(launch, file, [line for line, _ in counted])
     divergent = any(c.divergent_branches for _, c in counted)

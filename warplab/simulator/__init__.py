@@ -1,35 +1,45 @@
 """A GPU in NumPy: runs compiled PTX, counts what Nsight Compute counts, catches what compute-sanitizer catches.
 
-The whole machine:
+The rooms from the bottom up; each imports only from those above it in this list:
 
-1.  `parser` reads PTX text into the instructions of a `program` (`jumps`: to the label of a number); `calls` puts the
-    bodies of device functions in place of their calls; `blocks` cuts the result into basic blocks, in an `ordering` in
-    which lanes meet again, and finds the live registers; `places` tells which instructions go to the same memory.
-2.  Every thread of a launch is a *lane*. A register is one NumPy array with an entry a lane, or a single entry where
-    all lanes hold the same value. `translate` turns a basic block, once, into a Python function on whole arrays, which
-    `writer` writes; what each PTX instruction becomes is a row in the tables of `operations`, with `numerics` for what
-    NumPy lacks.
-3.  `scheduler` keeps, for each basic block, the lanes whose program counter stands there, as `groups`, and runs the
-    lowest one (`geometry`: which threads the lanes are).
-    Lanes that branch apart become two groups, and merge again where they meet. A function that gets only some lanes
-    gathers their registers, runs the same code, and scatters the results. `barriers` and `meetings` hold lanes back
-    at block-wide barriers and warp-wide instructions until the others have come; in a `cooperative` launch blocks wait
-    for one another, too. `endless` tells what is wrong with a launch that does not end.
-4.  `memory` is one address space of allocations with gaps between them; `access` serves loads and stores, and finds
-    out what all warps have alike (`patterns`), so that it is looked at once. With checks on, `checks` tests bounds,
-    alignment and initialisation before each of them, and `races` looks for accesses of different threads that nothing
-    orders (`race_records`: who touched what; `clocks`: what orders with less than a barrier; `lockstep`: `volatile`
-    for a `__syncwarp`). `unwritten` finds fragments that were never filled. `errors` has a class for each mistake;
-    `elements` names the array and the element. `atomics` lets the lanes come one after another, without a loop over
-    them. `asynchronous` and `mbarriers` serve copies that arrive only where a thread waits for them.
-5.  `counting` adds up instructions, requests, sectors and branches for each instruction; `counters` names them.
-    `machine` estimates what `ptxas` makes of PTX, `merging` which accesses it makes one of. `steps` keeps which lanes
-    of the first warps ran which lines when. `sampling` scales the counters of some blocks to a large grid.
-6.  `warps` exchanges values between the lanes of a warp; `matrix` multiplies what they hold together, with the layouts
-    of `fragments` and the arithmetic of `tensor_cores`.
-7.  `system` serves what a kernel asks of the driver: `printf`, assert, clocks, memory of the `heap`.
-8.  `device` ties it together: `Device.launch` checks the launch, cuts the grid into chunks of blocks that fit the
-    processor's cache, and returns a `LaunchProfile`.
+errors      One exception class per kind of mistake. `constants` has the hardware facts that everyone needs.
+numerics    Arithmetic that NumPy lacks: rounding modes, FMA, FP8, the approximate functions, `tensor_cores`.
+ptx         `parser` turns PTX text into a `program` of instructions, `indexed_jumps` expands brx.idx, and `inlining`
+            replaces calls with the bodies of device functions. `fragments` says which lane holds which matrix element.
+memory      `device_memory` is one address space of allocations with gaps between them; `heap` serves malloc in kernels.
+            `lane_access` gathers and scatters for a group of lanes (`lane_groups`); `address_patterns` finds what all
+            warps have in common, so that it is computed once. `array_locations` names the array element in a message.
+translate   `basic_blocks` cuts a kernel into blocks with their live registers, and `block_order` puts them in an order
+            in which diverged lanes reconverge. `translation` turns each block, once, into a Python function on whole
+            arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes.
+            `ptxas_model` estimates the machine code, `access_fusion` finds the accesses that ptxas fuses,
+            `value_numbering` the instructions that go to one address, `waiting_loops` the loops that spin,
+            `unwritten_fragments` the registers that may be read before they are written.
+count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
+            them; `warp_steps` traces which lanes of the first warps ran which lines; `sampling` scales the counters of
+            some blocks to a large grid.
+check       `access_checks` tests bounds, alignment and initialisation before each access. `races` looks for accesses
+            by different threads that nothing orders: `race_records` keeps who touched what, `vector_clocks` what
+            synchronisation weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp.
+run         `device` launches; `scheduler` runs the blocks; the other modules serve the instructions that need more
+            than arithmetic on registers.
+
+How a launch runs:
+
+1.  `Device.launch` checks the launch and cuts the grid into chunks of thread blocks that fit the processor's cache.
+    Every thread of a chunk is a *lane* (`geometry` knows which). A register is one NumPy array with one entry per lane,
+    or a single entry where all lanes hold the same value.
+2.  The `scheduler` keeps, for each basic block, the group of lanes whose program counter stands there, and runs the
+    lowest one. Lanes that branch apart become two groups and merge again where they meet. A function that gets only
+    some of the lanes gathers their registers, runs the same code and scatters the results.
+3.  `barriers` and `warp_convergence` hold lanes back at block-wide barriers and warp-wide instructions until the others
+    arrive. In a `cooperative` launch, blocks wait for one another too. `instruction_limits` explains what is wrong with
+    a launch that does not end.
+4.  `atomics` lets lanes take turns without a loop over them. `async_copies` and `mbarriers` serve copies that arrive
+    only where a thread waits for them. `warp_operations` exchanges values between the lanes of a warp, and
+    `matrix_operations` multiplies matrices that its lanes hold together. `system_services` provides what a kernel asks
+    of the driver: `printf`, assert, clocks, memory.
+5.  The launch returns a `LaunchProfile`: its counters and the trace of its first warps.
 
     from warplab import simulator
     program = simulator.load(ptx_text)
@@ -55,7 +65,8 @@ from warplab.simulator.errors import (
     UnsupportedInstruction,
 )
 from warplab.simulator.memory.device_memory import Allocation
-from warplab.simulator.ptx.program import Entry, Param, Program, load
+from warplab.simulator.ptx.parser import load
+from warplab.simulator.ptx.program import Entry, Param, Program
 from warplab.simulator.run.device import Device, Options, default_device, using_device
 
 __all__ = [

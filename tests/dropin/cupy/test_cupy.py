@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from warplab import simulator
-from warplab.compile import compilers
-from warplab.compile.errors import ArgumentError
+from warplab.compile import errors
 from warplab.dropin import cupy as cp
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch import profiling
+from warplab.launch.errors import ArgumentError
 
 SOURCE = """extern "C" __global__ void multiply(const float* a, const float* b, float* c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -366,7 +366,7 @@ def test_launch_mistakes(a, b, grid, block, arguments, error, message):
 
 
 def test_a_compile_error_names_the_line():
-    with pytest.raises(compilers.CompileError, match=r'kernel\.cu, line 2: error: identifier "y"'):
+    with pytest.raises(errors.CompileError, match=r'kernel\.cu, line 2: error: identifier "y"'):
         cp.RawModule(code='extern "C" __global__ void f(float* x) {\n  x[0] = y;\n}').compile()
 
 

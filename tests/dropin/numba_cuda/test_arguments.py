@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from warplab import simulator
-from warplab.compile.errors import ArgumentError
 from warplab.dropin import numba_cuda as cuda
+from warplab.launch.errors import ArgumentError
 
 LANES = np.arange(32)
 

@@ -8,9 +8,9 @@ import pytest
 from numba import cuda as numba_cuda
 
 from warplab import simulator
-from warplab.compile.errors import ArgumentError
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch import profiling
+from warplab.launch.errors import ArgumentError
 
 FACTOR = 3  # a global that a kernel reads
 

@@ -6,7 +6,7 @@ import pytest
 
 from warplab import simulator
 from warplab.compile import ptx_linking
-from warplab.compile.compilers import CompileError
+from warplab.compile.errors import CompileError
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch.simulate import simulate
 

@@ -192,7 +192,7 @@ def test_every_kind_of_submission_gets_its_score_and_a_reason(tmp_path, capsys):
         text = html.unescape(re.sub("<[^>]*>", "", page))
         assert "assert double(2) == 4" in text
         assert EXPECTED[student].word in text
-        assert ("Notes of the grader" in text) == bool(EXPECTED[student].word)
+        assert ("Notes from the grader" in text) == bool(EXPECTED[student].word)
     assert not (course / "grading" / "autograded" / "link" / TINY / "passwd").exists()
 
 
@@ -322,7 +322,7 @@ def test_a_grading_whose_scheduler_ends_says_so_and_goes_on_from_the_ledger(tmp_
             output, _ = process.communicate(timeout=100)
         assert process.returncode == 2, output
         said = [line for line in output.splitlines() if not re.match(rf"{TINY}: |\d+/\d+ graded", line)]
-        assert said == [f"error: the scheduler at {address} was lost; the same command goes on from here"]
+        assert said == [f"error: the scheduler at {address} was lost; restart it and run the same command again"]
         before = results(course)
         assert 2 <= len(before) < len(handed_in(course))
     assert_all_end(judges)

@@ -21,7 +21,7 @@ from warplab.grading.course.autograde import OverwriteTests
 from warplab.grading.course.gradebook import Book, Standing
 from warplab.grading.course.ledger import Ledger, records
 from warplab.grading.course.nbgrader_course import Course
-from warplab.grading.judge.hidden import without_hidden_tests
+from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.sandbox.isolation import LimitsOnly
 from warplab.grading.sandbox.preflight import Finding
 
@@ -42,7 +42,7 @@ def refused(capsys, course, *arguments: str) -> str:
 
 
 def test_bad_use_is_named(course, capsys, tmp_path):
-    assert f"Assignments of this course: {TINY}." in refused(capsys, course, "99_nothing")
+    assert f"choose one of this course: {TINY}" in refused(capsys, course, "99_nothing")
     assert "no submission of 'eve'" in refused(capsys, course, TINY, "--student", "eve")
     assert "holds no nbgrader_config.py" in refused(capsys, tmp_path / "grading", TINY)
     with Ledger(course / "grading" / "ledger"):
@@ -74,22 +74,22 @@ def test_progress_tells_how_much_is_left(capsys, monkeypatch):
     said = capsys.readouterr().err.splitlines()
     assert said == [
         "1/3 graded, about 3 min 20 s left",
-        "2/3 graded, about 0 min 50 s left, 1 failed by the grader",
-        "3/3 graded, done, 1 failed by the grader",
+        "2/3 graded, about 0 min 50 s left, the grader failed on 1",
+        "3/3 graded, done, the grader failed on 1",
     ]
 
 
 @pytest.mark.parametrize("given", [TINY, f"exercises/{TINY}", f"exercises/{TINY}/", f"{TINY}/{TINY}.ipynb"])
 def test_an_assignment_is_named_by_its_folder_too(tmp_path, capsys, monkeypatch, given):
-    assert "nothing is handed in" in refused(capsys, tiny_course(tmp_path), given)
+    assert "nothing has been handed in" in refused(capsys, tiny_course(tmp_path), given)
     folder = tmp_path / "exercises" / TINY
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
-    assert "nothing is handed in" in refused(capsys, tmp_path, ".")
+    assert "nothing has been handed in" in refused(capsys, tmp_path, ".")
 
 
 def test_an_assignment_without_submissions_is_named(tmp_path, capsys):
-    assert "nothing is handed in" in refused(capsys, tiny_course(tmp_path), TINY)
+    assert "nothing has been handed in" in refused(capsys, tiny_course(tmp_path), TINY)
 
 
 def test_the_secret_is_drawn_once_and_for_its_owner_only(course, capsys, monkeypatch):
@@ -164,7 +164,7 @@ def test_the_summary_tells_points_failures_statuses_and_lateness():
     assert "1. Double 1.00 3 0% 0%" in lines
     assert "solved by nobody: test-two" in lines
     assert "solved by everybody: test-one" in lines
-    at = lines.index("commonest failures, by students")
+    at = lines.index("most common failures, by number of students")
     assert lines[at + 1 : at + 4] == [
         "2 in 1. Double: the result is wrong (double(10) is 10, expected 20)",
         "1 in the whole notebook: timeout (A cell did not end.)",
@@ -184,19 +184,19 @@ def test_the_commonest_failures_are_ten():
     }
     standings = {name: standing(name, 0, 0) for name in records}
     lines = summary.text(TINY, tiny_source(), records, standings, []).splitlines()
-    at = lines.index("  commonest failures, by students")
+    at = lines.index("  most common failures, by number of students")
     shown = dict(reversed(line.split(None, 1)) for line in lines[at + 1 : at + 1 + summary.COMMONEST])
     students = {m: len({n for n in range(30) if m in (n % 11, n % 12)}) for m in range(12)}
     commonest = sorted(students, key=lambda m: -students[m])
     assert {int(text.split()[3]): int(count) for text, count in shown.items()} == {
         m: students[m] for m in commonest[: summary.COMMONEST]
     }
-    assert lines[at + 1 + summary.COMMONEST] == "        and 2 more, of 3 students at most"
+    assert lines[at + 1 + summary.COMMONEST] == "        and 2 more, each of at most 3 students"
 
 
 def test_a_due_date_without_a_time_of_handing_in_is_mentioned():
     due = datetime(2026, 1, 2, 12)
-    told = "  due 2026-01-02 12:00:00 UTC; without a timestamp.txt, and so never late: "
+    told = "  due 2026-01-02 12:00:00 UTC; never late, for lack of a timestamp.txt: "
     assert f"{told}bob, cem, dan (" in summary.text(TINY, tiny_source(), RECORDS, STANDINGS, [], due)
     undated = {name: STANDINGS[name] for name in ("bob", "cem")}
     records = {name: RECORDS[name] for name in undated}

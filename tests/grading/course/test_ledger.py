@@ -16,13 +16,13 @@ from nbgrader.utils import is_grade
 from sqlalchemy.orm import Session
 
 from tests.support.class_harness import RIGHT, TINY, answered, gradebook, hand_in, tiny_course
-from warplab.grading.course import coordinator, submissions
+from warplab.grading.course import coordinator
 from warplab.grading.course.coordinator import Grading
 from warplab.grading.course.gradebook import Book
-from warplab.grading.course.jobs import Job, Result
-from warplab.grading.course.ledger import Key, Ledger, LedgerError, records
+from warplab.grading.course.ledger import Ledger, LedgerError, records
 from warplab.grading.course.nbgrader_course import Course, CourseError
-from warplab.grading.judge.judge import outcome
+from warplab.grading.judge import assembly
+from warplab.grading.judge.jobs import Job, Key, Result, outcome
 
 
 def entry(student: str = "ada", **fields) -> dict:
@@ -126,7 +126,7 @@ class InstantGrader:
             if job.key.student in self.infra_errors:
                 yield Result(job.key, "infra_error", "the grader broke")
                 continue
-            notebook = submissions.assemble(TINY, nbformat.reads(job.master, as_version=4), job.files).notebook
+            notebook = assembly.assemble(TINY, nbformat.reads(job.master, as_version=4), job.files).notebook
             right = any(cell.source == RIGHT for cell in notebook.cells)
             for cell in notebook.cells:
                 if is_grade(cell):
@@ -238,7 +238,7 @@ def test_cells_added_after_the_first_grading_are_refused(tiny):
     grade(tiny, InstantGrader())
     path = tiny / "solutions" / TINY / f"{TINY}.ipynb"
     path.write_text(path.read_text().replace('"grade_id": "test-two"', '"grade_id": "test-three"'))
-    with pytest.raises(CourseError, match="other cells than when the first submissions were graded"):
+    with pytest.raises(CourseError, match="have changed since the first submissions were graded"):
         grade(tiny, InstantGrader())
 
 

@@ -167,8 +167,7 @@ def test_sources_that_were_rewritten_compile_to_much_the_same():
     for kernel in (one, two, three):
         source = source_of(kernel)
         signature = tuple(types_of("kernel", source.parameters, (np.zeros(1, np.float32),) * 2))
-        source.compile(signature)
-        numba.append(source.compiled[signature].ptx)
+        numba.append(source.compile(signature).ptx)
     assert alike(numba[0], numba[1]) > alike(numba[0], numba[2]) + 0.2
 
 
@@ -259,8 +258,8 @@ def test_the_command_compares_what_the_ledger_holds(tmp_path, capsys):
     table = tmp_path / "pairs.csv"
     assert similar_command.main([NAME, "--course", str(tmp_path), "--csv", str(table)]) == 0
     printed = capsys.readouterr().out
-    assert "4 submissions compared by the PTX of their kernels; 1 pairs are alike" in printed
-    assert "1. copied and copies: 100% alike" in printed
+    assert "4 submissions compared by the PTX of their kernels; 1 similar pairs" in printed
+    assert "1. copied and copies: 100% similar" in printed
     assert "This is no verdict" in printed
     with open(table, newline="") as file:
         (row,) = csv.DictReader(file)
@@ -281,11 +280,10 @@ def compiled(text: str) -> str:
     exec(text, namespace)
     source = source_of(namespace["scale"])
     signature = tuple(types_of("scale", source.parameters, (np.zeros(1, np.float32),) * 2))
-    source.compile(signature)
-    return source.compiled[signature].ptx
+    return source.compile(signature).ptx
 
 
 def test_a_class_without_kernels_is_told_so(tmp_path, capsys):
     Target(tmp_path)
     assert similar_command.main([NAME, "--course", str(tmp_path)]) == 2
-    assert f"python -m warplab grade {NAME} comes first" in capsys.readouterr().err
+    assert f"run python -m warplab grade {NAME} first" in capsys.readouterr().err

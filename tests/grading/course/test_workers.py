@@ -13,12 +13,11 @@ import pytest
 
 from tests.support.class_harness import TINY, tiny_source
 from warplab.grading.course import workers
-from warplab.grading.course.jobs import Job, Result
-from warplab.grading.course.ledger import Key
 from warplab.grading.course.workers import DaskWorkers, JudgeProcess, LocalWorkers, NoJudge
 from warplab.grading.judge.execute import TrustedExecute
+from warplab.grading.judge.jobs import Job, Key, Result
 from warplab.grading.judge.judge import Judge
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
 from warplab.simulator import SimulatorFailure
 
 # A judge without nbgrader: it says that it is ready, and answers each job after `act` with full marks.
@@ -49,7 +48,9 @@ def acting(monkeypatch):
 
 def job(student: str = "ada", wall_seconds: float = 100) -> Job:
     key = Key(TINY, student, "5" * 64, "7" * 64)
-    return Job(key, nbformat.writes(tiny_source()), {}, {}, "seed", Limits(wall_seconds=wall_seconds), cell_seconds=1)
+    return Job(
+        key, nbformat.writes(tiny_source()), {}, {}, "seed", SubmissionLimits(wall_seconds=wall_seconds), cell_seconds=1
+    )
 
 
 def results(*jobs: Job, count: int = 1) -> dict[str, Result]:
@@ -201,7 +202,7 @@ def test_a_lost_scheduler_ends_the_grading(monkeypatch, statuses):
     Cluster(monkeypatch, ada=["finished"], bob=statuses)
     found = DaskWorkers("tcp://somewhere:1").run([job("ada"), job("bob")])
     assert next(found).key.student == "ada"
-    with pytest.raises(NoJudge, match="scheduler at tcp://somewhere:1 was lost; the same command goes on from here"):
+    with pytest.raises(NoJudge, match="scheduler at tcp://somewhere:1 was lost; restart it and run the same command again"):
         next(found)
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from warplab import checks
-from warplab.compile.compilers import compile_cuda
+from warplab.compile.nvrtc import compile_cuda
 from warplab.grading.exchange import artefacts, numba_types
-from warplab.grading.exchange.artefacts import ArtefactError, Limits
+from warplab.grading.exchange.artefacts import ArtefactError, ArtefactLimits
 from warplab.grading.judge import stand_ins
 from warplab.grading.student import agent
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_handed_over(value, message):
 
 
 def test_limits_hold_on_both_sides():
-    small = Limits(bytes=1000, items=50, depth=3, text=4000)
+    small = ArtefactLimits(bytes=1000, items=50, depth=3, text=4000)
     deep = [[[[[]]]]]
     for value in (np.zeros(1001, np.int8), "x" * 1001, [0] * 51, deep, [b"1" * 600, b"2" * 600]):
         with pytest.raises(ArtefactError):
@@ -322,7 +322,7 @@ def test_a_table_of_examples_is_one_request():
     double = talk.fetch("double")
     checks.examples(double, [({"x": float(k)}, 2.0 * k) for k in range(50)])
     assert talk.requests == 2
-    with pytest.raises(checks.CheckFailed, match="returns a wrong value") as caught:
+    with pytest.raises(checks.CheckFailed, match="returns the wrong value") as caught:
         checks.function(double, lambda x: 3 * x, lambda rng: {"x": float(rng.uniform(1, 2))})
     assert caught.value.kind == "wrong result"
 

@@ -11,7 +11,7 @@ from nbformat.v4 import new_notebook
 from tests.support.grading_harness import Cells
 from warplab.grading.exchange.artefacts import clean_text
 from warplab.grading.judge import verdicts
-from warplab.grading.judge.cells import Bench, OutOfTime, TrustedCell
+from warplab.grading.judge.cells import CellRunner, OutOfTime, TrustedCell
 from warplab.grading.judge.execute import TrustedExecute
 from warplab.grading.sandbox.isolation import find
 from warplab.grading.sandbox.kernel_manager import Zygotes
@@ -71,7 +71,7 @@ def test_hidden_lines():
 
 
 def test_a_bench_forgets_what_it_was_lent():
-    bench = Bench(1000, 1 << 30)
+    bench = CellRunner(1000, 1 << 30)
     outcome = bench.run(TrustedCell("a", "y = x + 1\nprint(y)\ny"), {"x": 1}, 5)
     assert (outcome.printed, outcome.result, outcome.error) == ("2\n", 2, None)
     assert "x" not in bench.namespace
@@ -81,7 +81,7 @@ def test_a_bench_forgets_what_it_was_lent():
 
 
 def test_magics_of_trusted_cells():
-    bench = Bench(1000, 1 << 30)
+    bench = CellRunner(1000, 1 << 30)
     assert bench.run(TrustedCell("a", "%matplotlib inline\nx = 1"), {}, 5).error is None
     for source in ("%timeit 1", "!ls", "%%bash\nls", "files = !ls"):
         error = bench.run(TrustedCell("b", source), {}, 5).error
@@ -91,9 +91,9 @@ def test_magics_of_trusted_cells():
 
 def test_time_limit_of_a_cell():
     endless = "while True:\n    try:\n        pass\n    except Exception:\n        pass"
-    outcome = Bench(10, 1 << 30).run(TrustedCell("a", endless), {}, 0.3)
+    outcome = CellRunner(10, 1 << 30).run(TrustedCell("a", endless), {}, 0.3)
     assert isinstance(outcome.error, OutOfTime)
-    assert Bench(10, 1 << 30).run(TrustedCell("b", "import time\ntime.sleep(0.4)"), {}, 5).error is None
+    assert CellRunner(10, 1 << 30).run(TrustedCell("b", "import time\ntime.sleep(0.4)"), {}, 5).error is None
 
 
 def test_grading_leaves_the_default_device_alone(zygotes):
@@ -114,7 +114,7 @@ def test_clean_text(text):
 
 def test_what_a_cell_makes_of_an_answer_is_limited():
     before = resource.getrlimit(resource.RLIMIT_AS)
-    bench = Bench(1000, 1 << 28)
+    bench = CellRunner(1000, 1 << 28)
     cell = TrustedCell("a", "small = answer * 10\nassert answer * 10_000_000 == 0")
     outcome = bench.run(cell, {"answer": "x" * 100}, 5)
     assert isinstance(outcome.error, MemoryError)

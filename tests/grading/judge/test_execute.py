@@ -19,7 +19,7 @@ from warplab.grading.judge.cells import Outcome
 from warplab.grading.judge.execute import SEED_VARIABLE, TrustedExecute
 from warplab.grading.sandbox.isolation import find
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
 
 TOPIC = "01_vector_multiply"
 
@@ -87,7 +87,7 @@ def test_mutants_are_rejected_for_their_reasons(zygotes):
         cells.student(mutant.cell)
         for test in tests[mutant.problem]:
             cells.test(f"{mutant.path.stem} {test}", by_id[test].source)
-    graded = cells.run(zygotes, Limits(wall_seconds=600, cpu_seconds=600), timeout=60)
+    graded = cells.run(zygotes, SubmissionLimits(wall_seconds=600, cpu_seconds=600), timeout=60)
     assert graded.ended is None
     for mutant in table:
         own = [f"{mutant.path.stem} {test}" for test in tests[mutant.problem]]
@@ -256,7 +256,7 @@ def test_a_wrong_magic_says_what_is_wrong(zygotes):
 def test_zero_is_partial_credit(zygotes):
     cells = Cells().test("nothing", "0.0")
     execute = TrustedExecute(tests=cells.tests, setup=cells.setup, seed=b"s", timeout=20)
-    with SandboxedKernelManager(zygotes, {}, Limits()) as manager:
+    with SandboxedKernelManager(zygotes, {}, SubmissionLimits()) as manager:
         execute.preprocess(cells.notebook, {"metadata": {"path": "."}}, km=manager)
     assert determine_grade(cells.notebook.cells[-1]) == (0, 2)
     assert execute.verdicts["nothing"].kind == ""
@@ -299,7 +299,7 @@ HIDDEN = {
     "half_of_it": ("not written", "A hidden test fails: a result, or a part of it, is missing."),
     "plus": ("wrong result", "A hidden test fails: the result is wrong."),
     "twice": ("limit", "A hidden test fails: too many global store bytes"),
-    "endless": ("endless", "A hidden test fails: it does not come to an end."),
+    "endless": ("endless", "A hidden test fails: it does not end."),
 }
 
 
@@ -337,7 +337,7 @@ def test_hidden_tests_say_what_kind_of_failure_and_where_in_the_kernel(zygotes):
     assert graded.failed["error"] == "A hidden test fails: an error was raised."
     assert graded.failed["nan"] == "A hidden test fails: a result is not a finite number."
     assert graded.failed["object"] == "A hidden test fails: the result has the wrong type, shape or dtype."
-    assert graded.failed["name"] == "A hidden test fails: a name is missing that the tests use."
+    assert graded.failed["name"] == "A hidden test fails: a name that the tests use is missing."
     assert graded.failed["known name"] == "name 'volume' is not defined"
     assert "calls it" in graded.failed
     assert {"talks", "in a function", "result"}.isdisjoint(graded.failed)
@@ -418,7 +418,7 @@ def test_a_hidden_test_tells_of_a_broken_cell_only_where_the_visible_one_has_the
     cells.hidden("named", "# half of x", "half(2)").hidden("not named", "pass", "half(2)")
     failed = cells.run(zygotes).failed
     assert failed["named"].startswith("A hidden test fails. There is no half: its cell [2] did not compile: Syntax")
-    assert failed["not named"] == "A hidden test fails: a name is missing that the tests use."
+    assert failed["not named"] == "A hidden test fails: a name that the tests use is missing."
 
 
 def test_what_is_not_shown_is_said(zygotes):

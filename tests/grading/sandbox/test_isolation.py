@@ -27,16 +27,17 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from warplab.grading.sandbox import isolation as sandboxes
 from warplab.grading.sandbox import linux, users
-from warplab.grading.sandbox.isolation import Bubblewrap, LimitsOnly, SandboxError
+from warplab.grading.sandbox.isolation import Bubblewrap, LimitsOnly
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
 from warplab.grading.sandbox.preflight import preflight
 from warplab.grading.sandbox.relay import Counter, Excess
+from warplab.grading.sandbox.zygote_client import SandboxError
 from warplab.paths import COURSE
 
 REQUIRED = os.environ.get("WARPLAB_REQUIRE_SANDBOX") == "1"
 ROOT = os.geteuid() == 0
-LIMITS = Limits(wall_seconds=30, cpu_seconds=20, memory_bytes=1 << 30, file_bytes=1 << 20, disk_bytes=8 << 20)
+LIMITS = SubmissionLimits(wall_seconds=30, cpu_seconds=20, memory_bytes=1 << 30, file_bytes=1 << 20, disk_bytes=8 << 20)
 
 
 def sandbox_of(isolation: str):
@@ -77,7 +78,7 @@ def nested():
         yield zygotes
 
 
-def run(zygotes: Zygotes, *cells: str, limits: Limits = LIMITS, files=None, timeout=20):
+def run(zygotes: Zygotes, *cells: str, limits: SubmissionLimits = LIMITS, files=None, timeout=20):
     """Outputs of the cells as one text a cell, and why the kernel ended, if it did. Processes are all gone then."""
     notebook = new_notebook(cells=[new_code_cell(cell) for cell in cells])
     with SandboxedKernelManager(zygotes, files=files, limits=limits) as manager:
@@ -93,7 +94,7 @@ def run(zygotes: Zygotes, *cells: str, limits: Limits = LIMITS, files=None, time
 
 
 @contextlib.contextmanager
-def busy_kernel(zygotes: Zygotes, code: str, limits: Limits = LIMITS):
+def busy_kernel(zygotes: Zygotes, code: str, limits: SubmissionLimits = LIMITS):
     """A kernel that was sent `code`, not waited for."""
     with SandboxedKernelManager(zygotes, limits=limits) as manager:
         client = NotebookClient(new_notebook(), km=manager)
@@ -114,7 +115,7 @@ def until(condition, seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-def until_ended(zygotes: Zygotes, code: str, limits: Limits = LIMITS):
+def until_ended(zygotes: Zygotes, code: str, limits: SubmissionLimits = LIMITS):
     """Why the kernel ended after `code` was sent to it."""
     with busy_kernel(zygotes, code, limits) as manager:
         until(lambda: manager.ended is not None)
@@ -162,7 +163,7 @@ def test_the_warmed_zygote_has_one_thread_and_its_children_the_magic_and_inline_
         )
         again, _ = run(zygotes, "import numpy as np\nprint(True, np.random.get_state()[1][:4].tolist())")
         # The simulator's device memory was reserved before the fork, so the limit of address space does not count it.
-        tight = Limits(memory_bytes=512 << 20, wall_seconds=30)
+        tight = SubmissionLimits(memory_bytes=512 << 20, wall_seconds=30)
         filled = until_ended(zygotes, "from warplab import cp\nx = cp.full(1 << 28, 1.0)", tight)
         assert zygotes.take(LIMITS).warm_seconds > 0
     assert filled.reason == "memory"
@@ -426,7 +427,7 @@ time.sleep(60)
 
 
 def test_processor_time_is_limited_over_the_whole_tree(anywhere):
-    limits = Limits(cpu_seconds=1, wall_seconds=30)
+    limits = SubmissionLimits(cpu_seconds=1, wall_seconds=30)
     started = time.monotonic()
     ended = until_ended(anywhere, "import os; os.fork(); os.fork()\nwhile True: pass", limits)
     assert ended.reason == "cpu"
@@ -435,7 +436,7 @@ def test_processor_time_is_limited_over_the_whole_tree(anywhere):
 
 
 def test_wall_time_is_limited_also_for_a_kernel_that_stops_itself(anywhere):
-    limits = Limits(wall_seconds=1)
+    limits = SubmissionLimits(wall_seconds=1)
     ended = until_ended(
         anywhere,
         "import os, signal\nfor n in (signal.SIGINT, signal.SIGTERM): signal.signal(n, signal.SIG_IGN)\n"
@@ -470,7 +471,7 @@ print(number < 30000)  # bubblewrap's own tmpfs has no limit of files
 
 
 def test_a_flood_of_output_is_stopped(nested):
-    limits = Limits(traffic_bytes=4 << 20, wall_seconds=30)
+    limits = SubmissionLimits(traffic_bytes=4 << 20, wall_seconds=30)
     ended = until_ended(nested, "while True: print('x' * 100000)", limits)
     assert ended.reason == "output"
     assert "4 MiB" in ended.text
@@ -496,7 +497,7 @@ for entry in os.listdir('/proc/self/fd'):
     ids=["endless message", "huge frame", "noise"],
 )
 def test_what_is_no_message_is_stopped(nested, part):
-    limits = Limits(traffic_bytes=16 << 20, wall_seconds=15)
+    limits = SubmissionLimits(traffic_bytes=16 << 20, wall_seconds=15)
     before = _resident()
     ended = until_ended(nested, RAW.replace("PART", f"bytes.fromhex({part.hex()!r})*999"), limits)
     assert ended.reason == "output"
@@ -718,6 +719,6 @@ def test_the_same_as_an_ordinary_user():
 
 def test_limits_must_be_positive():
     with pytest.raises(ValueError, match="memory_bytes"):
-        Limits(memory_bytes=0)
+        SubmissionLimits(memory_bytes=0)
     with pytest.raises(ValueError, match="wall_seconds"):
-        Limits(wall_seconds=float("nan"))
+        SubmissionLimits(wall_seconds=float("nan"))

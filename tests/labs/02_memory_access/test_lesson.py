@@ -48,7 +48,7 @@ def transposes():
     odd = {row["rows"]: row["ratio_to_copy"] for row in VALUES["transpose_shapes"]}
     return (
         f"without the conflicts it is at {of_copy['cuda_padded']:.2f}",
-        f"makes {odd[16380]:.2f} of a copy {LABEL}, and of 16381 × 20011 {odd[16381]:.2f}",
+        f"reaches {odd[16380]:.2f} of a copy {LABEL}, and with 16381 × 20011 it reaches {odd[16381]:.2f}",
     )
 
 
@@ -59,7 +59,7 @@ def sums():
         f"I{LABEL[1:]} `atomic` is the step back",
         f"{1e3 * atomic['seconds']:.0f} ms in all",
         f"{gbps('sum_table', 'cuda_grid_stride'):.0f} GB/s, in Numba {gbps('sum_table', 'numba_grid_stride'):.0f}",
-        f"and {gained:.1f} times in Numba",
+        f"and {gained:.1f} times as fast in Numba",
         f"{best / gbps('sum_table', 'CUB (cuda.compute)'):.2f} times CUB",
         f"{best / gbps('sum_table', 'cupy.sum'):.2f} times `cupy.sum`",
     )
@@ -80,7 +80,7 @@ def stencils():
 def in_flight():
     rows = [row for row in VALUES["bytes_in_flight"]["rows"] if row["in_flight_bytes"] == 4096]
     many, few = (by(rows, load_bytes=4, warps=warps, loads=loads)["gbps"] for warps, loads in ((32, 1), (4, 8)))
-    return (f"made {many:.0f} GB/s {LABEL}, four warps with eight loads {few:.0f}.",)
+    return (f"reached {many:.0f} GB/s {LABEL}, four warps with eight loads {few:.0f}.",)
 
 
 def managed():

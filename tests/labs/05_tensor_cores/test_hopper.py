@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kernels.tensor_core.steps import FOLDER
 
 from kernels.tensor_core import STEPS, hopper, tiles
-from kernels.tensor_core.steps import FOLDER
 from kernels.tensor_core.tiles import Persistent
 from tests.support.tensor_products import operands, within
 from warplab import cp
-from warplab.compile import compilers
+from warplab.compile import nvrtc
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator import DataRace
@@ -37,7 +37,7 @@ def options(name, result="half"):
 @pytest.mark.parametrize("name", HOPPER)
 def test_machine_code_for_hopper_is_as_it_must_be(name, result):
     step = STEPS[name]
-    log, _ = compilers.assemble_cuda(step.source, step.file, "90a", options(name, result))
+    log, _ = nvrtc.assemble_cuda(step.source, step.file, "90a", options(name, result))
     assert "0 bytes spill stores" in log
     # ptxas warns (C75xx) when it must wait for each wgmma, or leaves setmaxnreg out.
     assert not re.search(r"warning|C75\d\d|Potential Performance", log), log
@@ -50,7 +50,7 @@ def test_machine_code_for_hopper_is_as_it_must_be(name, result):
 
 def test_the_instructions_of_hopper_are_there():
     ptx = {
-        name: compilers.compile_cuda(STEPS[name].source, options=("-arch=sm_90a", *options(name))) for name in HOPPER
+        name: nvrtc.compile_cuda(STEPS[name].source, options=("-arch=sm_90a", *options(name))) for name in HOPPER
     }
     for text in ptx.values():
         assert text.count("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16") == 4  # 64 of k
@@ -61,11 +61,11 @@ def test_the_instructions_of_hopper_are_there():
         assert instruction in last
     alone = Persistent(4, 1, 8).options
     source = STEPS["wgmma_persistent"].source
-    assert "multicast" not in compilers.compile_cuda(source, options=("-arch=sm_90a", *hopper.include(), *alone))
+    assert "multicast" not in nvrtc.compile_cuda(source, options=("-arch=sm_90a", *hopper.include(), *alone))
 
 
 def test_the_kernel_of_the_peak_compiles():
-    log, _ = compilers.assemble_cuda((FOLDER / "peak.cu").read_text(), "peak.cu", "90a", hopper.include())
+    log, _ = nvrtc.assemble_cuda((FOLDER / "peak.cu").read_text(), "peak.cu", "90a", hopper.include())
     assert log.count("0 bytes spill stores") == 2
     assert not re.search(r"warning|C75\d\d", log), log
 

@@ -108,7 +108,7 @@ def test_the_library_gives_several_algorithms_and_they_are_right():
         a, b, c = operands(520, 264, 1032, dtype)
         product = Product(520, 264, 1032, dtype)
         assert len(product.results) > 1
-        assert all(result.workspace_bytes <= WORKSPACE_BYTES for result in product.results)
+        assert all(result.workspace_size <= WORKSPACE_BYTES for result in product.results)
         for result in product.results:
             assert checked(functools.partial(product.launch, result=result), a, b, c)["correct"]
     a, b, c = operands(520, 264, 1032)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from warplab.simulator.memory.address_patterns import Pattern
 from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.run.lane_groups import Group, KnownPasses
+from warplab.simulator.memory.lane_groups import Group, KnownPasses
 
 WARPS = 6
 LANE = np.arange(32)

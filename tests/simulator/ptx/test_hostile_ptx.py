@@ -10,7 +10,7 @@ import time
 import pytest
 
 from warplab import simulator
-from warplab.compile.compilers import compile_cuda
+from warplab.compile.nvrtc import compile_cuda
 from warplab.simulator.ptx import inlining, parser
 from warplab.simulator.run import printf
 from warplab.simulator.run.device import MAX_LOCAL_BYTES

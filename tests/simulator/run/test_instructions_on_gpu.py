@@ -12,7 +12,7 @@ from tests.simulator.run import test_cas
 from tests.simulator.run import test_libraries as libraries
 from tests.support.ptx_harness import ptx_of
 from tests.support.ptx_harness import run as run_ptx
-from warplab.compile.compilers import compile_cuda
+from warplab.compile.nvrtc import compile_cuda
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from warplab import simulator
 from warplab.compile import cuda_signature
-from warplab.compile.errors import ArgumentError
 from warplab.dropin.cupy.core import MemoryPointer, ndarray
 from warplab.launch import profiling
 from warplab.launch.device_memory import Buffer, DeviceArray
+from warplab.launch.errors import ArgumentError
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.run.device import MAX_SHARED_BYTES, MAX_THREADS
@@ -158,7 +158,7 @@ class RawModule:
 
     def compile(self, log_stream=None) -> None:
         """Compile now. CompileError shows the line."""
-        from warplab.compile.compilers import compile_cuda_program
+        from warplab.compile.nvrtc import compile_cuda_program
 
         compile_cuda_program(self.code, self._file, options=self.options, name_expressions=self.name_expressions or ())
 

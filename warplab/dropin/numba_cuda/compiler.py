@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 
-from warplab.compile.compilers import numba_without_gpu
+from warplab.compile.numba_compiler import numba_without_gpu
 from warplab.dropin.runtime import COMPUTE_CAPABILITY
 
 

@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
-from warplab.compile.compilers import DEFAULT_ARCH, numba_without_gpu
+from warplab.compile.architecture import DEFAULT_ARCH
+from warplab.compile.numba_compiler import numba_without_gpu
 from warplab.dropin.numba_cuda import args as argument_hints
 from warplab.dropin.numba_cuda import exceptions
 from warplab.dropin.runtime import COMPUTE_CAPABILITY, SHARED_BYTES

@@ -7,7 +7,7 @@ from types import ModuleType
 
 from numba.cuda.cudadrv import error as _error
 
-from warplab.compile.compilers import numba_cuda
+from warplab.compile.numba_compiler import numba_cuda
 from warplab.dropin.numba_cuda import devicearray as _device_array
 
 _numba_cuda = numba_cuda()

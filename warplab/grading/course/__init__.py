@@ -1,1 +1,1 @@
-"""The class: submissions, ledger, gradebook, workers, feedback."""
+"""Grading of a whole class: submissions, ledger, gradebook, workers, feedback."""

@@ -1,4 +1,4 @@
-"""`nbgrader autograde`, the command and the button of the formgrader, with the student's cells in the sandbox."""
+"""Preprocessors for `nbgrader autograde`, the command and the formgrader's button, that use the sandbox."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from nbgrader.preprocessors import OverwriteCells
 from warplab.exercises.score import cell_id
 from warplab.grading.course.submissions import read
 from warplab.grading.judge.execute import TrustedExecute
-from warplab.grading.judge.hidden import without_hidden_tests
+from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
 
 
 class SandboxedExecute(TrustedExecute):
-    """In the place of nbgrader's Execute in `Autograde.autograde_preprocessors`.
+    """Replaces nbgrader's Execute in `Autograde.autograde_preprocessors`.
 
-    Without bubblewrap the student's cells run under limits only, and a warning in nbgrader's log says so.
+    Without bubblewrap the student's cells run under limits only, and nbgrader's log has a warning.
     """
 
     def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None) -> tuple[NotebookNode, Any]:
-        # nbgrader has written the hidden tests into the notebook of this folder.
+        # nbgrader has written the hidden tests into the notebook in this folder.
         folder = Path(resources["metadata"]["path"])
         files = read("", folder).files
         files = {path: content for path, content in files.items() if not path.endswith(".ipynb")}
@@ -37,11 +37,11 @@ class SandboxedExecute(TrustedExecute):
 
 
 class OverwriteTests(OverwriteCells):
-    """nbgrader's, without a warning for each test whose hidden part is put back: they are for what was edited."""
+    """nbgrader's OverwriteCells, with warnings only for tests that were edited, not for hidden parts put back."""
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, cell_index: int) -> tuple[NotebookNode, Any]:
         if cell_id(cell):
-            with contextlib.suppress(MissingEntry):  # which nbgrader reports
+            with contextlib.suppress(MissingEntry):  # nbgrader reports it
                 given = self.gradebook.find_source_cell(cell_id(cell), self.notebook_id, self.assignment_id)
                 if given.locked and cell.source.rstrip() == without_hidden_tests(given.source).rstrip():
                     cell.source = given.source
@@ -50,5 +50,5 @@ class OverwriteTests(OverwriteCells):
 
 @functools.cache
 def _zygotes() -> Zygotes:
-    """Kept while the process lives; its processes end with it."""
+    """Keep one supply for this process; its zygotes end with it."""
     return Zygotes()

@@ -1,7 +1,7 @@
-"""The one process that writes: it hands out submissions, keeps results in the ledger, and merges them.
+"""The coordinator: the one process that writes. It hands out submissions, records results in the ledger, merges them.
 
-Killed at any moment, the next run goes on from the ledger: a result that is in it is not graded again, one that is not
-yet in the gradebook is merged, also if the merge was under way.
+If it is killed at any moment, the next run continues from the ledger. A submission whose result is there is not graded
+again, and a result that is not yet in the gradebook is merged, even if its merge was under way.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from warplab.grading.course.gradebook import Book, write_autograded
-from warplab.grading.course.jobs import Job, Result, outcome
-from warplab.grading.course.ledger import Key, Ledger, write_synced
+from warplab.grading.course.ledger import Ledger, write_synced
 from warplab.grading.course.nbgrader_course import Assignment, Course, CourseError
-from warplab.grading.course.submissions import Submission, read, refused
+from warplab.grading.course.submissions import Submission, read
 from warplab.grading.course.workers import Executor
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.judge.assembly import refused
+from warplab.grading.judge.jobs import Job, Key, Result, outcome
+from warplab.grading.sandbox.limits import SubmissionLimits
 
 SEED = "WARPLAB_GRADING_SEED"
 
 
 def course_secret(course: Course) -> str:
-    """The seed of hidden inputs: WARPLAB_GRADING_SEED, else grading/secret, which is drawn the first time."""
+    """Return the seed of hidden inputs: WARPLAB_GRADING_SEED, else grading/secret, which is drawn the first time."""
     given = os.environ.get(SEED)
     if given:
         return given
@@ -41,25 +42,25 @@ def course_secret(course: Course) -> str:
         write_synced(path, f"{secrets.token_hex(32)}\n".encode(), 0o600)
     text = path.read_text().strip()
     if not text:
-        raise CourseError(f"{path} is empty: remove it to have a new secret drawn, or set {SEED}.")
+        raise CourseError(f"{path} is empty; remove it to have a new secret drawn, or set {SEED}.")
     return text
 
 
 def tests_hash(assignment: Assignment, secret: str) -> str:
-    """Of all that a score depends on besides the submission: tests, instructor's files, secret."""
+    """Return a hash of what a score depends on besides the submission: tests, instructor's files, secret."""
     return hmac.new(secret.encode(), assignment.hash.encode(), hashlib.sha256).hexdigest()
 
 
 @dataclass
 class Grading:
-    """One assignment of one course while it is graded. `students`: whom, None for all who handed in."""
+    """The grading of one assignment. `students`: whom to grade, None for everyone who has handed in."""
 
     course: Course
     assignment: Assignment
     ledger: Ledger
     book: Book
     students: list[str] | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: SubmissionLimits = field(default_factory=SubmissionLimits)
     require_sandbox: bool = False
     on_result: Callable[[dict[str, Any]], None] = lambda record: None
 
@@ -67,11 +68,11 @@ class Grading:
         self._secret = course_secret(self.course)
         self._tests = tests_hash(self.assignment, self._secret)
         self._master = nbformat.writes(self.assignment.master)
-        self.records: dict[str, dict[str, Any]] = {}  # student -> the result that counts now
+        self.records: dict[str, dict[str, Any]] = {}  # student -> the current result
         self.waiting: list[str] = []  # students to grade
 
     def survey(self) -> None:
-        """Find the submissions; take from the ledger what is graded, merge what is not yet merged."""
+        """Find the submissions, take results from the ledger, and merge those that are not yet merged."""
         for student in self.students or ():
             self.course.must_have(student, self.assignment.name)
         present = self.course.students(self.assignment.name)
@@ -93,7 +94,7 @@ class Grading:
         self.book.update_lateness(timestamps)
 
     def grade(self, executor: Executor) -> None:
-        """Grade who is waiting; each result is in the ledger, then in the gradebook, before the next is looked at."""
+        """Grade the waiting students. Each result is in ledger and gradebook before the next one is taken."""
         jobs = self._jobs()
         for result in self._refused():
             self._keep(result)
@@ -102,7 +103,7 @@ class Grading:
                 self._keep(result)
 
     def _refused(self) -> Iterator[Result]:
-        """Results of submissions that no judge need see."""
+        """Yield results of submissions that need no judge."""
         for student in list(self.waiting):
             submission = self._read(student)
             if submission.unusable:
@@ -115,7 +116,7 @@ class Grading:
                 )
 
     def _jobs(self) -> Iterator[Job]:
-        """Made when a worker is free: a class need not fit into memory."""
+        """Yield jobs as workers become free, so that a class need not fit into memory."""
         for student in self.waiting:
             submission = self._read(student)
             yield Job(
@@ -156,7 +157,7 @@ class Grading:
         self.on_result(record)
 
     def _merge(self, record: dict[str, Any], submission: Submission) -> None:
-        """Gradebook, then the autograded folder, then the note in the ledger that both are done."""
+        """Write the gradebook, then the autograded folder, then record in the ledger that both are done."""
         trimmed = self._trimmed(record)
         graded = any(cell.get("execution_count") for cell in trimmed.cells)
         self.book.merge(submission.student, trimmed, submission.timestamp, graded)
@@ -165,12 +166,12 @@ class Grading:
         self.ledger.append({"kind": "merged", **merged})
 
     def _trimmed(self, record: dict[str, Any]) -> NotebookNode:
-        """The executed notebook, with what the student should know of its grading as its first cell."""
+        """Return the executed notebook, with the grader's notes for the student as its first cell."""
         executed = nbformat.reads(self.ledger.get(record["notebook"]).decode(), as_version=4)
         notes = [note for note in (record["reason"], *record["notes"]) if note]
         if notes:
-            lines = ["**Notes of the grader**", "", *(f"- {html.escape(note)}" for note in notes)]
-            executed.cells.insert(0, nbformat.v4.new_markdown_cell("\n".join(lines), id="notes-of-the-grader"))
+            lines = ["**Notes from the grader**", "", *(f"- {html.escape(note)}" for note in notes)]
+            executed.cells.insert(0, nbformat.v4.new_markdown_cell("\n".join(lines), id="notes-from-the-grader"))
         return self.book.trimmed(executed)
 
     def _write(self, record: dict[str, Any], submission: Submission, trimmed: NotebookNode) -> None:

@@ -1,6 +1,6 @@
 """Feedback pages: nbgrader's own, without the hidden tests, made by several processes.
 
-`HideHiddenTests` is also in nbgrader_config.py, so that `nbgrader generate_feedback` hides them too.
+`HideHiddenTests` is also in nbgrader_config.py, so that `nbgrader generate_feedback` hides them as well.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from traitlets.utils.importstring import import_item
 from warplab.grading.course.gradebook import Held, Standing
 from warplab.grading.course.ledger import Ledger, write_synced
 from warplab.grading.course.nbgrader_course import Assignment, Course
-from warplab.grading.judge.hidden import marked_lines, without_hidden_tests
+from warplab.grading.judge.hidden_tests import marked_lines, without_hidden_tests
 
-SHORTEST = 8  # characters; a shorter hidden line, such as "):", says nothing and stands in any traceback
+SHORTEST = 8  # characters; a shorter hidden line, such as "):", tells nothing and may be in any traceback
 
 
 class HideHiddenTests(NbGraderPreprocessor):
-    """Takes hidden tests out of test cells, and lines of them out of what these cells printed."""
+    """Removes hidden tests from test cells, and their lines from the outputs of these cells."""
 
     def preprocess_cell(
         self, cell: NotebookNode, resources: dict[str, Any], cell_index: int
@@ -53,7 +53,7 @@ class HideHiddenTests(NbGraderPreprocessor):
 
 
 def _scrub(value: Any, secret: set[str]) -> Any:
-    """`value` with every line that holds a secret one left out, in nested lists and dicts too."""
+    """Return `value` without the lines that contain a secret one, in nested lists and dicts too."""
     if isinstance(value, str):
         return "\n".join(line for line in value.split("\n") if not any(text in line for text in secret))
     if isinstance(value, dict):
@@ -66,7 +66,7 @@ def _scrub(value: Any, secret: set[str]) -> Any:
 
 @dataclass(frozen=True)
 class Page:
-    """One page to make: the autograded notebook, where it goes, and what the gradebook says."""
+    """One page to make: the autograded notebook, the target, and the gradebook's data."""
 
     student: str
     assignment: str
@@ -75,7 +75,7 @@ class Page:
     standing: Standing
 
     def inputs(self) -> str:
-        """Hash of all that the page shows."""
+        """Return a hash of everything that the page shows."""
         grades = [self.standing.scores, self.standing.comments, self.standing.late_penalty]
         digest = hashlib.sha256(json.dumps(grades, sort_keys=True).encode())
         digest.update(self.notebook.read_bytes())
@@ -85,7 +85,7 @@ class Page:
 def write_pages(
     course: Course, assignment: Assignment, ledger: Ledger, standings: Iterable[Standing], processes: int
 ) -> Iterator[str]:
-    """Make the pages that are missing or out of date. Yields the student of each page that stands."""
+    """Make the pages that are missing or out of date, and yield the student of each one that was made."""
     pages = {}
     for standing in standings:
         student = standing.student
@@ -102,7 +102,7 @@ def write_pages(
                 pages[student] = page, inputs
     if not pages:
         return
-    # A fresh interpreter each: this one has threads, connections, and the gradebook open.
+    # Fresh interpreters, because this one has threads, connections and the gradebook open.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(processes, len(pages)), context, _prepare, (course.root,)) as pool:
         todo = [page for page, _ in pages.values()]
@@ -115,7 +115,7 @@ def write_pages(
 
 
 def _write(course: Course, page: Page, html: str) -> None:
-    """The page, and beside it the student's files, as nbgrader does."""
+    """Write the page and, beside it, the student's files, as nbgrader does."""
     page.target.parent.mkdir(parents=True, exist_ok=True)
     for name in find_all_files(str(page.notebook.parent), [*course.directory.ignore, "*.ipynb"]):
         target = page.target.parent / Path(name).relative_to(page.notebook.parent)
@@ -128,7 +128,7 @@ def _write(course: Course, page: Page, html: str) -> None:
 
 
 class _GivenGrades(GetGrades):
-    """nbgrader's, with the grades that came along instead of a gradebook."""
+    """nbgrader's GetGrades, with grades that came with the page instead of a gradebook."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         names, standing = resources["nbgrader"], resources["nbgrader"]["standing"]
@@ -146,9 +146,12 @@ class _GivenGrades(GetGrades):
 
 
 class _Pages(HTMLExporter):
-    """nbconvert's, which parses the page it made once more, for images without a text; most pages have no image."""
+    """nbconvert's HTMLExporter without its second parsing of pages that have no images.
 
-    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:
+    nbconvert parses each page again to find images without a description.
+    """
+
+    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **options: Any) -> tuple[Any, dict[str, Any]]:
         if _may_have_images(nb):
             return super().from_notebook_node(nb, resources, **options)
         lexer = nb.metadata.get("language_info", {}).get("name")
@@ -171,7 +174,7 @@ def _may_have_images(notebook: NotebookNode) -> bool:
     return any("<img" in text or "![" in text or text.startswith("image/") for text in searched())
 
 
-_exporter: _Pages  # of a rendering process; its template is compiled once
+_exporter: _Pages  # one per rendering process, which compiles its template once
 
 
 def _prepare(root: Path) -> None:
@@ -193,7 +196,7 @@ def _render(page: Page) -> str:
     names = {"student": page.student, "assignment": page.assignment, "notebook": page.assignment}
     try:
         return _html(notebook, names, page.standing)
-    except Exception:  # an output of a form that nbconvert does not expect must not cost the others their pages
+    except Exception:  # an output that nbconvert cannot show must not cost the others their pages
         for cell in notebook.cells:
             if cell.cell_type == "code" and not is_grade(cell):
                 text = "[outputs that cannot be shown are left out]\n" if cell.outputs else ""

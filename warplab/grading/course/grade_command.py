@@ -1,4 +1,4 @@
-"""`python -m warplab grade TOPIC`: grade what a class handed in."""
+"""`python -m warplab grade TOPIC`: grade the submissions of a class."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from warplab.grading.course.gradebook import Book
 from warplab.grading.course.ledger import Ledger, LedgerError
 from warplab.grading.course.nbgrader_course import CONFIG, Course, CourseError
 from warplab.grading.course.workers import DaskWorkers, Executor, LocalWorkers, NoJudge
-from warplab.grading.sandbox.isolation import SandboxError, find
+from warplab.grading.sandbox.isolation import find
 from warplab.grading.sandbox.preflight import preflight
+from warplab.grading.sandbox.zygote_client import SandboxError
 from warplab.paths import COURSE
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Grade a class. Returns 0; 1 where a submission could not be graded by the grader's fault; 2 for bad use."""
+    """Grade a class. Return 0; 1 if the grader failed on a submission; 2 for wrong use; 130 if interrupted."""
     arguments = _parser().parse_args(argv)
     folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE)
     try:
@@ -32,11 +33,11 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
     except SQLAlchemyError as error:
         print(
-            f"error: the gradebook cannot be used ({str(error).splitlines()[0]}). Is it open elsewhere?",
+            f"error: the gradebook cannot be used ({str(error).splitlines()[0]}); close other programs that use it",
             file=sys.stderr,
         )
     except KeyboardInterrupt:
-        print("\nInterrupted. What was graded is kept; the same command goes on from there.", file=sys.stderr)
+        print("\nInterrupted. Results so far are kept; run the same command again to continue.", file=sys.stderr)
         return 130
     return 2
 
@@ -44,24 +45,24 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m warplab grade",
-        description="Grade the submissions of an assignment: each in a sandbox, results in nbgrader's gradebook, "
-        "feedback for the students. Interrupted or killed, the same command goes on where it was.",
+        description="Grade the submissions of an assignment, each in a sandbox. Results go to nbgrader's gradebook, "
+        "feedback to the students. After an interruption, the same command continues where it stopped.",
     )
     parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
-    parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"where {CONFIG} is (default: here)")
+    parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"the folder of {CONFIG} (default: here)")
     parser.add_argument(
         "--workers",
         type=_positive,
         default=len(os.sched_getaffinity(0)),
         metavar="N",
-        help="processes (default: one a core)",
+        help="processes (default: one per core)",
     )
     parser.add_argument("--scheduler", metavar="ADDRESS", help="grade on this dask cluster, such as tcp://host:8786")
     parser.add_argument("--require-sandbox", action="store_true", help="refuse to grade without bubblewrap")
-    parser.add_argument("--student", action="append", metavar="ID", help="only this one; may be repeated")
-    parser.add_argument("--regrade", action="store_true", help="grade anew what is already graded")
+    parser.add_argument("--student", action="append", metavar="ID", help="grade only this one; may be repeated")
+    parser.add_argument("--regrade", action="store_true", help="grade again what is already graded")
     parser.add_argument("--no-feedback", action="store_true", help="write no feedback pages")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write a table of the class, too")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="also write a table of the class")
     return parser
 
 
@@ -77,7 +78,8 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
     started = time.monotonic()
     with Ledger(course.grading / "ledger") as ledger:
         if ledger.damaged:
-            _say(f"Damaged lines of the ledger, skipped: {ledger.damaged}. What they told is done again.")
+            lines = "ledger line" if ledger.damaged == 1 else "ledger lines"
+            _say(f"Skipped {ledger.damaged} damaged {lines}; those submissions will be graded again.")
         for student in arguments.student or ():
             course.must_have(student, assignment.name)
         if arguments.regrade:
@@ -90,8 +92,9 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
             grading.survey()
             done, waiting = len(grading.records), len(grading.waiting)
             if not done and not waiting:
-                raise CourseError(f"nothing is handed in: no folder {course.submitted('STUDENT', assignment.name)}.")
-            _say(f"{assignment.name}: {waiting} to grade" + (f", {done} graded before" if done else ""))
+                folder = course.submitted("STUDENT", assignment.name)
+                raise CourseError(f"nothing has been handed in; submissions belong into {folder}")
+            _say(f"{assignment.name}: {waiting} to grade" + (f", {done} already graded" if done else ""))
             if waiting:
                 executor = _executor(arguments, waiting)
                 progress = Progress(waiting)
@@ -112,14 +115,14 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
     _say(f"{time.monotonic() - started:.0f} s; gradebook: {course.db_url}")
     bare = sorted(student for student, record in records.items() if record["sandbox"] == "limits")
     if bare:
-        _say(f"*** WARNING *** graded without a sandbox, so that their code could do harm: {', '.join(bare)}")
+        _say(f"*** WARNING *** graded without a sandbox, so their code could do harm: {', '.join(bare)}")
     if failed:
-        _say(f"The grader failed on {', '.join(failed)}: see the reasons above, and run the same command again.")
+        _say(f"The grader failed on {', '.join(failed)}; read the reasons above, then run the same command again.")
     return 1 if failed else 0
 
 
 def _executor(arguments: argparse.Namespace, waiting: int) -> Executor:
-    """Who grades. Says how submissions are kept from doing harm; raises `CourseError` if that is not enough."""
+    """Return who grades, and print what keeps submissions from doing harm. Raises `CourseError` if it is too little."""
     if arguments.scheduler:
         return DaskWorkers(arguments.scheduler)
     sandbox = find()
@@ -128,8 +131,8 @@ def _executor(arguments: argparse.Namespace, waiting: int) -> Executor:
     if sandbox.kind != "bubblewrap" or leaks:
         if arguments.require_sandbox:
             raise CourseError(
-                "nothing was graded: --require-sandbox was given, and bubblewrap is missing or does not hold here "
-                f"(Debian, Ubuntu: sudo apt install bubblewrap). Without it:\n{told}"
+                "nothing was graded, because --require-sandbox was given and bubblewrap is missing or leaks; install "
+                f"it (Debian, Ubuntu: sudo apt install bubblewrap). Without it:\n{told}"
             )
         told = f"\n*** WARNING ***\n{told}\n"
     _say(told)
@@ -144,9 +147,9 @@ def _write_feedback(course: Course, grading: Grading, standings: dict, processes
 
 
 class Progress:
-    """How far the grading is: on a terminal one line that changes, elsewhere a line now and then."""
+    """Progress of the grading: one changing line on a terminal, elsewhere a new line now and then."""
 
-    EVERY = 15.0  # seconds, where the output is no terminal
+    EVERY = 15.0  # seconds between lines if the output is no terminal
 
     def __init__(self, total: int) -> None:
         self.total, self.done, self.failed = total, 0, 0
@@ -164,7 +167,7 @@ class Progress:
         minutes, seconds = divmod(round(left), 60)
         remaining = f"about {minutes} min {seconds:02} s left" if self.done < self.total else "done"
         text = f"{self.done}/{self.total} graded, {remaining}"
-        text += f", {self.failed} failed by the grader" if self.failed else ""
+        text += f", the grader failed on {self.failed}" if self.failed else ""
         print(f"\r{text:<70}" if self.live else text, end="" if self.live else "\n", file=sys.stderr, flush=True)
 
     def end(self) -> None:

@@ -1,8 +1,8 @@
 """The gradebook of a course, written from results by nbgrader's own rules. Only the coordinator uses this.
 
-Everything here can be done again: a merge that was killed in the middle is repeated by the next run and ends in the
-same gradebook. Scores and comments are set by nbgrader's `SaveAutoGrades`, penalties by its `AssignLatePenalties`, so
-manual grades stay as nbgrader keeps them, and formgrader and exports work on the result.
+Everything here can be repeated: if a merge is killed half-way, the next run repeats it and arrives at the same
+gradebook. nbgrader's `SaveAutoGrades` sets scores and comments, its `AssignLatePenalties` the penalties. Manual grades
+therefore stay as nbgrader keeps them, and formgrader and exports work on the result.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from warplab.grading.course.nbgrader_course import Assignment, Course, CourseErr
 
 @dataclass
 class Standing:
-    """What the gradebook holds of one student for one assignment.
+    """One student's entries in the gradebook for one assignment.
 
-    `scores`: cell -> (points with manual grades and extra credit, possible). `comments`: answer cell -> comment.
-    `seconds_late`: by nbgrader's rules, extensions counted.
+    `scores`: cell -> (points including manual grades and extra credit, possible). `comments`: answer cell -> comment.
+    `seconds_late`: by nbgrader's rules, extensions included.
     """
 
     student: str
@@ -66,7 +66,7 @@ class Standing:
 
 
 class Book:
-    """The gradebook, open for one assignment, which is entered with its cells if need be. Raises `CourseError`."""
+    """The gradebook, open for one assignment. Adds the assignment and its cells if necessary. Raises `CourseError`."""
 
     def __init__(self, course: Course, assignment: Assignment) -> None:
         self.course, self.assignment = course, assignment
@@ -74,7 +74,7 @@ class Book:
         _create(course)
         self.gradebook = Gradebook(course.db_url, course.directory.course_id)
         self._enter_assignment()
-        # Kept, so that SQLAlchemy's session, which holds objects weakly, loads them once for the whole class.
+        # Kept because SQLAlchemy's session holds objects weakly: so they are loaded once for the whole class.
         self._cells = self._query_cells()
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class Book:
         return self.gradebook.db.query(BaseCell).filter(BaseCell.notebook_id == notebook.id).all()
 
     def _enter_assignment(self) -> None:
-        """What `nbgrader generate_assignment` writes, where it is missing or no longer the source's."""
+        """Write what `nbgrader generate_assignment` writes, if it is missing or differs from the source."""
         try:
             if _cells_in(self.gradebook.find_notebook(self.name, self.name)) == _cells_of(self.assignment.master):
                 return
@@ -96,8 +96,8 @@ class Book:
             SaveCells(config=self.course.config).preprocess(copy.deepcopy(self.assignment.master), self._resources("."))
         except RuntimeError as error:
             raise CourseError(
-                f"{error}: the source of {self.name} has other cells than when the first submissions were graded. "
-                f"Put them back, or start the assignment anew: nbgrader db assignment remove {self.name} --force"
+                f"{error}: the cells of {self.name}'s source have changed since the first submissions were graded; "
+                f"put them back, or start the assignment anew: nbgrader db assignment remove {self.name} --force"
             ) from error
         self.gradebook.db.expire_all()
 
@@ -112,7 +112,7 @@ class Book:
         }
 
     def trimmed(self, executed: NotebookNode) -> NotebookNode:
-        """An executed notebook as nbgrader writes it to the autograded folder."""
+        """Return an executed notebook as nbgrader writes it to the autograded folder."""
         notebook, resources = copy.deepcopy(executed), self._resources(".")
         for preprocessor in (IgnorePattern, ClearMetadataPreprocessor, LimitOutput):
             notebook, resources = preprocessor(config=self.course.config)(notebook, resources)
@@ -121,7 +121,7 @@ class Book:
     def merge(self, student: str, trimmed: NotebookNode, timestamp: datetime | None, graded: bool) -> None:
         """Enter one executed notebook.
 
-        `graded`: whether it was executed; otherwise no cell of it waits for a grade by hand.
+        `graded`: whether it was executed. If not, none of its cells waits for manual grading.
         """
         resources = self._resources(student)
         with _quiet_session():
@@ -148,7 +148,7 @@ class Book:
         self.gradebook.db.expire_all()
 
     def update_lateness(self, timestamps: Mapping[str, datetime | None]) -> None:
-        """Timestamps and penalties of merged students anew: due dates, extensions and timestamps may have changed."""
+        """Update timestamps and penalties of merged students, as due dates and extensions may have changed."""
         late = []
         for submission in self._submissions():
             student = submission.student_id
@@ -175,22 +175,22 @@ class Book:
         )
 
     def holds(self) -> set[str]:
-        """Students whose submission of the assignment is in the gradebook."""
+        """Return the students whose submission of the assignment is in the gradebook."""
         assignment = self.gradebook.find_assignment(self.name)
         rows = self.gradebook.db.query(SubmittedAssignment.student_id)
         return {student for (student,) in rows.filter(SubmittedAssignment.assignment_id == assignment.id)}
 
     @property
     def due(self) -> datetime | None:
-        """The assignment's due date, UTC."""
+        """Return the assignment's due date, UTC."""
         return self.gradebook.find_assignment(self.name).duedate
 
     def students(self) -> set[str]:
-        """Everyone in the gradebook."""
+        """Return everyone in the gradebook."""
         return {student.id for student in self.gradebook.students}
 
     def standings(self) -> dict[str, Standing]:
-        """Of every student with a submission of the assignment."""
+        """Return the standing of every student with a submission of the assignment."""
         possible = {cell.id: cell.max_score for cell in self._cells if hasattr(cell, "max_score")}
         found = {}
         for submission in self._submissions():
@@ -212,9 +212,9 @@ class Book:
 def write_autograded(
     course: Course, assignment: Assignment, student: str, notebook: NotebookNode, files: Mapping[str, bytes]
 ) -> None:
-    """The autograded folder as nbgrader writes it: the notebook, the student's files, the instructor's over them.
+    """Write the autograded folder as nbgrader does: the notebook, the student's files, the instructor's over them.
 
-    The old folder is replaced as a whole; files are read-only.
+    It replaces the old folder as a whole. Files are read-only.
     """
     folder = course.autograded(student, assignment.name)
     new, old = (folder.with_name(f".{folder.name}.{what}") for what in ("new", "old"))
@@ -237,9 +237,9 @@ def write_autograded(
 
 
 class Held:
-    """Grades and comments of one submission, in the place of a gradebook that nbgrader would search for each cell.
+    """Grades and comments of one submission, in place of a gradebook, which nbgrader would search for each cell.
 
-    Committing is left to who holds the session.
+    Whoever holds the session commits.
     """
 
     db = SimpleNamespace(commit=lambda: None)
@@ -255,7 +255,7 @@ class Held:
 
 
 class _SaveAutoGrades(SaveAutoGrades):
-    """nbgrader's, on grades that are at hand."""
+    """nbgrader's SaveAutoGrades, on grades already loaded."""
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         names = resources["nbgrader"]
@@ -265,9 +265,9 @@ class _SaveAutoGrades(SaveAutoGrades):
 
 
 def _create(course: Course) -> None:
-    """An empty gradebook where there is none: made beside its place, so that it is there whole or not at all.
+    """Create an empty gradebook if there is none, beside its place, so that it appears whole or not at all.
 
-    Made as `nbgrader.api.Gradebook` does it, which starts a process for the version of the schema (5 s).
+    `nbgrader.api.Gradebook` would do the same but start a process for the version of the schema (5 s).
     """
     prefix = "sqlite:///"
     if not course.db_url.startswith(prefix):
@@ -289,7 +289,7 @@ def _create(course: Course) -> None:
 
 
 def _cells_of(master: NotebookNode) -> dict[str, tuple]:
-    """What the gradebook should hold of each cell of the exercise."""
+    """Return what the gradebook should hold for each cell of the exercise."""
     found = {}
     for cell in master.cells:
         if is_grade(cell) or is_solution(cell) or is_locked(cell) or is_task(cell):
@@ -324,7 +324,7 @@ def _cells_in(notebook: Any) -> dict[str, tuple]:
 
 @contextmanager
 def _quiet_session() -> Iterator[None]:
-    """nbgrader's add_submission makes SQLAlchemy warn about its order of work, without harm."""
+    """Silence a harmless warning by SQLAlchemy about nbgrader's add_submission."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)
         yield

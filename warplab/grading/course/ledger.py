@@ -1,12 +1,15 @@
-"""The ledger of a course: what was graded, with what result. Append-only, synced, read again after any crash.
+"""The ledger of a course, which records what was graded with what result. Append-only, synced, safe after any crash.
 
-    grading/ledger/ledger.jsonl     one record a line, each with a checksum of its own
-    grading/ledger/objects/ab/cd…   what is too big for a line, named by its SHA-256, written before the line
+    grading/ledger/ledger.jsonl     one record per line, each with its own checksum
+    grading/ledger/objects/ab/cd…   contents too big for a line, named by their SHA-256, written before the line
     grading/ledger/lock             held by the one coordinator that may write
 
 Kinds of records: "result" (one grading of one submission), "merged" (that result is in the gradebook), "regrade"
-(results before this line no longer count), "feedback" (a page was made from these inputs). The last one of its kind
-counts. A line that is torn or damaged is skipped: what it told is found missing and done again.
+(results before this line no longer count), "feedback" (a page was made from these inputs). The last record of a kind
+counts. A torn or damaged line is skipped: its work is found missing and done again.
+
+Why not SQLite: its queries and schema would take as many lines as they save, lock and large objects would stay, a
+damaged page could cost many records instead of one, and its WAL mode does not work on network file systems.
 """
 
 from __future__ import annotations
@@ -19,20 +22,13 @@ import socket
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from warplab.grading.judge.jobs import Key
 
 
 class LedgerError(Exception):
-    """The ledger can't be used now; the message says why and what to do."""
-
-
-class Key(NamedTuple):
-    """What a result is the result of. Hashes in hex: of the submission, and of the tests with the course's secret."""
-
-    assignment: str
-    student: str
-    submission: str
-    tests: str
+    """The ledger cannot be used now. The message says why and what to do."""
 
 
 def key_of(record: dict[str, Any]) -> Key:
@@ -40,11 +36,11 @@ def key_of(record: dict[str, Any]) -> Key:
 
 
 class Ledger:
-    """An open ledger. Use as a context manager: it holds the lock meanwhile. Raises `LedgerError`."""
+    """An open ledger. Use as a context manager, which holds the lock. Raises `LedgerError`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.damaged = 0  # lines skipped when it was read
+        self.damaged = 0  # lines skipped in reading
         self._results: dict[Key, dict[str, Any]] = {}
         self._merged: dict[tuple[str, str], dict[str, Any]] = {}
         self._feedback: dict[tuple[str, str], str] = {}
@@ -60,8 +56,8 @@ class Ledger:
             holder = os.pread(self._lock, 200, 0).decode("utf-8", "replace").strip() or "unknown"
             os.close(self._lock)
             raise LedgerError(
-                f"another grading of this course is running ({holder}); it alone writes the gradebook. "
-                "Wait for it, or end it; what it has graded is kept."
+                f"another grading of this course is running ({holder}), and only one may write the gradebook; "
+                "wait for it or end it, its results are kept"
             ) from None
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
@@ -87,11 +83,11 @@ class Ledger:
                 else:
                     self._take(record)
         if content and not content.endswith(b"\n"):
-            os.write(file, b"\n")  # the torn end must not spoil the next record
+            os.write(file, b"\n")  # a torn last line must not spoil the next record
         return file
 
     def append(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Write one record, synced, and return it as it stands: with its number and its time (UTC)."""
+        """Write one record, synced. Return it with its number and its time (UTC)."""
         numbered = {"number": self._count + 1, "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), **record}
         text = json.dumps(numbered, sort_keys=True, ensure_ascii=True)
         line = json.dumps({"sha256": _sha256(text.encode())[:32], "record": numbered}, sort_keys=True) + "\n"
@@ -118,26 +114,26 @@ class Ledger:
                     del self._results[key]
 
     def result(self, key: Key) -> dict[str, Any] | None:
-        """The result that counts for this submission and these tests."""
+        """Return the current result for this submission and these tests."""
         return self._results.get(key)
 
     def merged(self, assignment: str, student: str) -> int | None:
-        """Number of the result of this student that the gradebook holds."""
+        """Return the number of this student's result in the gradebook."""
         record = self._merged.get((assignment, student))
         return record["result"] if record else None
 
     def feedback(self, assignment: str, student: str) -> str | None:
-        """Hash of what this student's feedback page was last made from."""
+        """Return the hash of the inputs of this student's last feedback page."""
         return self._feedback.get((assignment, student))
 
     def regrade(self, assignment: str, students: Iterable[str] | None) -> None:
-        """Results so far no longer count, of these students or of all: an interrupted re-grading is resumed too."""
+        """Void the results so far of these students, or of all. An interrupted re-grading can then continue."""
         self.append(
             {"kind": "regrade", "assignment": assignment, "students": None if students is None else sorted(students)}
         )
 
     def put(self, content: bytes) -> str:
-        """Keep content under its SHA-256, synced. Returns that."""
+        """Keep content, synced. Return its SHA-256, under which it is kept."""
         name = _sha256(content)
         path = self._object(name)
         if not path.exists():
@@ -148,11 +144,11 @@ class Ledger:
         return name
 
     def has(self, name: str) -> bool:
-        """Whether content is kept under this SHA-256."""
+        """Return whether content is kept under this SHA-256."""
         return self._object(name).exists()
 
     def get(self, name: str) -> bytes:
-        """Content kept by `put`. Raises `LedgerError` where it is missing or damaged."""
+        """Return content kept by `put`. Raises `LedgerError` if it is missing or damaged."""
         try:
             content = self._object(name).read_bytes()
         except OSError:
@@ -166,7 +162,7 @@ class Ledger:
 
 
 def records(folder: Path) -> Iterator[dict[str, Any]]:
-    """Every sound record of the ledger in `folder`, in order; without the lock, for reading only."""
+    """Yield every undamaged record of the ledger in `folder`, in order. Takes no lock, so only for reading."""
     for line in (folder / "ledger.jsonl").read_bytes().split(b"\n"):
         record = _checked(line) if line else None
         if record is not None:
@@ -174,7 +170,7 @@ def records(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def write_synced(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write a file whole or not at all, also when the machine stops in between. `mode`: less what the umask takes."""
+    """Write a file whole or not at all, even if the machine stops. `mode`: before the umask."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     unfinished.unlink(missing_ok=True)
     with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:

@@ -1,4 +1,4 @@
-"""An nbgrader course as the grader sees it: its folders, its settings, and an assignment with its hidden tests."""
+"""An nbgrader course: its folders, its settings, and its assignments with their hidden tests."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ CONFIG = "nbgrader_config.py"
 
 
 class CourseError(Exception):
-    """The course or one of its assignments cannot be graded; the message says why and what to do."""
+    """The course or one of its assignments cannot be graded. The message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What one assignment is graded with.
+    """The instructor's side of one assignment.
 
-    `name`: such as "01_vector_multiply". `master`: the instructor's notebook, solutions cleared, hidden tests in it.
-    `files`: what lies beside it in the source folder, path -> content; a student gets these fresh. `hash`: of both.
+    `name`: for example "01_vector_multiply". `master`: the instructor's notebook with hidden tests, without solutions.
+    `files`: files beside it in the source folder, path -> content, of which each student gets a fresh copy. `hash`: of
+    both.
     """
 
     name: str
@@ -42,13 +43,13 @@ class Assignment:
 
 
 class Course:
-    """The course in `root`, where its nbgrader_config.py is. Raises `CourseError`."""
+    """The course in `root`, the folder of nbgrader_config.py. Raises `CourseError`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         if not (self.root / CONFIG).is_file():
             raise CourseError(
-                f"{self.root} holds no {CONFIG}: run this in the folder of the course, or name it: --course"
+                f"{self.root} holds no {CONFIG}; run this in the course's folder, or name that folder with --course"
             )
         self.config: Config = PyFileConfigLoader(CONFIG, path=str(self.root)).load_config()
         self.directory = CourseDirectory(config=self.config)
@@ -57,12 +58,12 @@ class Course:
 
     @property
     def db_url(self) -> str:
-        """The gradebook's address, as SQLAlchemy takes it."""
+        """Return the gradebook's address for SQLAlchemy."""
         return self.directory.db_url
 
     @cached_property
     def grading(self) -> Path:
-        """The folder of what belongs to a class and to no repository; made where it is missing."""
+        """Return the folder of a class's own files, which are in no repository. Creates it if necessary."""
         folder = self.root / "grading"
         folder.mkdir(exist_ok=True)
         return folder
@@ -80,7 +81,7 @@ class Course:
         return Path(self.directory.format_path(self.directory.feedback_directory, student, assignment))
 
     def students(self, assignment: str) -> list[str]:
-        """Everyone with a folder for this assignment among the submissions, in order of their ids."""
+        """Return everyone who has handed in this assignment, sorted by id."""
         directory = self.directory
         step = {"nbgrader_step": directory.submitted_directory, "assignment_id": assignment}
         pattern = os.path.join(
@@ -93,40 +94,40 @@ class Course:
         return sorted(match["student"] for match in matches if match)
 
     def must_have(self, student: str, assignment: str) -> None:
-        """Raises `CourseError` where this student has handed in nothing."""
+        """Raise `CourseError` if this student has handed in nothing."""
         if student not in self.students(assignment):
             folder = self.submitted(student, assignment)
-            raise CourseError(f"there is no submission of {student!r}: no folder {folder}.")
+            raise CourseError(f"there is no submission of {student!r}; it belongs into {folder}")
 
     @staticmethod
     def name_of(given: str) -> str:
-        """An assignment's name from the name, from its folder, or from its notebook."""
+        """Return an assignment's name, given the name, the folder or the notebook."""
         path = Path(os.path.abspath(given))
         return path.stem if path.suffix == ".ipynb" else path.name
 
     def assignments(self) -> list[str]:
-        """Names of the assignments that have a source notebook."""
+        """Return the names of assignments that have a source notebook, sorted."""
         pattern = self.directory.format_path(self.directory.source_directory, ".", "*")
         folders = [Path(path) for path in glob.glob(pattern)]
         return sorted(folder.name for folder in folders if (folder / f"{folder.name}.ipynb").is_file())
 
     def assignment(self, name: str) -> Assignment:
-        """An assignment from its source folder. Raises `CourseError`."""
+        """Read an assignment from its source folder. Raises `CourseError`."""
         folder = self.source(name)
         path = folder / f"{name}.ipynb"
         if not path.is_file():
             known = ", ".join(self.assignments()) or "none"
-            raise CourseError(f"no assignment {name!r}: there is no {path}. Assignments of this course: {known}.")
+            raise CourseError(f"no assignment {name!r}: there is no {path}; choose one of this course: {known}")
         others = [other.name for other in folder.glob("*.ipynb") if other != path]
         if others:
             raise CourseError(
-                f"{folder} holds more than one notebook ({', '.join(others)}); one is graded, {path.name}."
+                f"{folder} holds more than one notebook; keep only {path.name} and move {', '.join(others)} elsewhere"
             )
         master = self._master(path)
         files = {}
         for file in sorted(find_all_files(str(folder), [*self.directory.ignore, "*.ipynb"])):
             files[Path(file).relative_to(folder).as_posix()] = Path(file).read_bytes()
-        # Not the whole notebook: nbformat draws ids of cells afresh where the source has none.
+        # Not the whole notebook: nbformat draws new cell ids if the source has none.
         cells = [[cell.cell_type, cell.source, cell.metadata.get("nbgrader")] for cell in master.cells]
         digest = hashlib.sha256(json.dumps(cells, sort_keys=True).encode())
         for relative, content in files.items():
@@ -134,16 +135,16 @@ class Course:
         return Assignment(name, master, files, digest.hexdigest())
 
     def _master(self, path: Path) -> NotebookNode:
-        """The source notebook as nbgrader saves its cells in the gradebook: with hidden tests, without solutions."""
+        """Return the source notebook as nbgrader saves its cells: with hidden tests, without solutions."""
         config = Config(self.config)
         config.Exporter.default_preprocessors = []
         exporter = NotebookExporter(config=config)
         for preprocessor in GenerateAssignment(config=config).preprocessors:
-            if preprocessor is SaveCells:  # from here on hidden tests are removed, for the release
+            if preprocessor is SaveCells:  # the later ones remove hidden tests, for the release
                 break
             exporter.register_preprocessor(preprocessor)
         text, _ = exporter.from_filename(str(path))
         master = nbformat.reads(text, as_version=4)
         if not any(is_grade(cell) for cell in master.cells):
-            raise CourseError(f"{path} has no graded cell: nothing to grade.")
+            raise CourseError(f"{path} has no graded cell; add test cells with points")
         return master

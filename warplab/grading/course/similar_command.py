@@ -1,4 +1,4 @@
-"""`python -m warplab similar TOPIC`: pairs of submissions whose kernels are alike, for a person to look at."""
+"""`python -m warplab similar TOPIC`: list pairs of submissions with similar kernels, for a person to look at."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from typing import Any
 import nbformat
 
 from warplab.exercises import release
-from warplab.grading.course.jobs import Job
-from warplab.grading.course.ledger import Key, Ledger, LedgerError, records
+from warplab.grading.course.ledger import Ledger, LedgerError, records
 from warplab.grading.course.nbgrader_course import CONFIG, Assignment, Course, CourseError
 from warplab.grading.course.similarity import FEWEST, LEAST, Features, Pair, features, ranked
 from warplab.grading.course.workers import LocalWorkers, NoJudge
+from warplab.grading.judge.jobs import Job, Key
+from warplab.paths import COURSE
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the report. Returns 0; 2 for bad use."""
+    """Print the report. Return 0, or 2 for wrong use."""
     arguments = _parser().parse_args(argv)
-    folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else release.COURSE)
+    folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE)
     try:
         course = Course(folder)
         assignment = course.assignment(course.name_of(arguments.assignment))
@@ -42,14 +43,18 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m warplab similar",
-        description="Compare the kernels of all graded submissions of an assignment. What the solution and the "
-        "release have counts nothing, what many have counts little. It says who to look at, and nothing else.",
+        description="Compare the kernels of all graded submissions of an assignment. What the solution or the release "
+        "contains does not count, what many have counts little. The list only tells whom to look at.",
     )
     parser.add_argument("assignment", help="its name, such as 01_vector_multiply, or its folder")
-    parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"where {CONFIG} is (default: here)")
-    parser.add_argument("--top", type=int, default=30, metavar="N", help="list this many pairs (default: 30)")
+    parser.add_argument("--course", type=Path, metavar="FOLDER", help=f"the folder of {CONFIG} (default: here)")
+    parser.add_argument("--top", type=int, default=30, metavar="N", help="pairs to list (default: 30)")
     parser.add_argument(
-        "--least", type=float, default=LEAST, metavar="X", help=f"leave out pairs less alike (0 to 1, default: {LEAST})"
+        "--least",
+        type=float,
+        default=LEAST,
+        metavar="X",
+        help=f"skip pairs less similar (0 to 1, default: {LEAST})",
     )
     parser.add_argument(
         "--fewest",
@@ -58,12 +63,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help=f"leave out pairs that share fewer instructions of their own (default: {FEWEST})",
     )
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="write all pairs found to a table, too")
+    parser.add_argument("--csv", type=Path, metavar="FILE", help="also write all pairs to a table")
     return parser
 
 
 def _graded(course: Course, assignment: str) -> dict[str, dict[str, str]]:
-    """Student -> kernel with argument types -> PTX, of the last grading of each. Raises `CourseError`."""
+    """Return student -> kernel with argument types -> PTX, of each last grading. Raises `CourseError`."""
     folder = course.grading / "ledger"
     last: dict[str, dict[str, Any]] = {}
     if (folder / "ledger.jsonl").is_file():
@@ -72,15 +77,15 @@ def _graded(course: Course, assignment: str) -> dict[str, dict[str, str]]:
                 last[record["student"]] = record
     if len(last) < 2:
         raise CourseError(
-            f"{len(last)} graded submissions of {assignment} have kernels, and two are needed: "
-            f"python -m warplab grade {assignment} comes first."
+            f"{len(last)} graded submissions of {assignment} have kernels, but two are needed; "
+            f"run python -m warplab grade {assignment} first"
         )
     objects = Ledger(folder)
     return {student: json.loads(objects.get(record["kernels"])) for student, record in last.items()}
 
 
 def _given(course: Course, assignment: Assignment) -> dict[str, Features]:
-    """Kernel with argument types -> features that the solution or the release has: both are graded as submissions."""
+    """Return kernel with argument types -> features of solution or release, both graded as submissions."""
     source = course.source(assignment.name) / f"{assignment.name}.ipynb"
     texts = {"solution": source.read_text(), "release": release.release_text(source)}
     jobs = [
@@ -96,19 +101,19 @@ def _given(course: Course, assignment: Assignment) -> dict[str, Features]:
     found: dict[str, Features] = defaultdict(Counter)
     for result in LocalWorkers(1).run(jobs):
         if result.status != "graded":
-            raise CourseError(f"the {result.key.student} of {assignment.name} is not graded: {result.reason}")
+            raise CourseError(f"the {result.key.student} of {assignment.name} cannot be graded: {result.reason}")
         for kernel, ptx in result.kernels.items():
             found[kernel] |= features(ptx)
     return found
 
 
 def _alone(graded: dict[str, dict[str, str]]) -> dict[str, dict[str, Features]]:
-    """Features of each kernel, for the argument types that most have been tested with: others say the same again."""
+    """Return each kernel's features for the most common argument types only: others would repeat them."""
     counts = Counter(name for theirs in graded.values() for name in theirs)
     chosen: dict[str, str] = {}
     for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         chosen.setdefault(_variable(name), name)
-    known: dict[str, Features] = {}  # PTX -> its features: many submit the same
+    known: dict[str, Features] = {}  # PTX -> its features, since many submit the same
     found: dict[str, dict[str, Features]] = {}
     for student, theirs in graded.items():
         found[student] = {}
@@ -121,27 +126,27 @@ def _alone(graded: dict[str, dict[str, str]]) -> dict[str, dict[str, Features]]:
 
 
 def _variable(name: str) -> str:
-    """The name of a kernel, without the types of its arguments."""
+    """Return the name of a kernel without the types of its arguments."""
     return name.partition("(")[0]
 
 
 def _report(course: Course, assignment: str, count: int, pairs: list[Pair], top: int) -> str:
-    lines = [f"{assignment}: {count} submissions compared by the PTX of their kernels; {len(pairs)} pairs are alike."]
+    lines = [f"{assignment}: {count} submissions compared by the PTX of their kernels; {len(pairs)} similar pairs."]
     for number, pair in enumerate(pairs[:top], start=1):
         one, other = pair.students
         kernels = ", ".join(f"{_variable(name)} {n}" for name, n in pair.shared.items())
         lines += [
             "",
-            f"{number}. {one} and {other}: {pair.alike:.0%} alike in what is neither the solution's nor the release's",
-            f"   {pair.weight:.0f} bits; instructions of their own that both have: {kernels}",
+            f"{number}. {one} and {other}: {pair.alike:.0%} similar outside of solution and release",
+            f"   {pair.weight:.0f} bits; instructions that only these two share with each other: {kernels}",
             *(f"   {course.submitted(student, assignment)}" for student in pair.students),
         ]
     if len(pairs) > top:
         lines += ["", f"{len(pairs) - top} more pairs: --top {len(pairs)}"]
     lines += [
         "",
-        "This is no verdict. Right answers to a small problem look alike, and so do mistakes that are often made;",
-        "who worked together, or learnt from the same page, may have been allowed to. Read both notebooks, and ask.",
+        "This is no verdict. Right answers to a small problem look alike, and so do common mistakes. Students may have",
+        "been allowed to work together, or have learnt from the same page. Read both notebooks, and ask.",
     ]
     return "\n".join(lines)
 

@@ -1,14 +1,14 @@
-"""How alike the kernels of two submissions are, whatever was renamed, reformatted or reordered in their source.
+"""Similarity of the kernels of two submissions, whatever was renamed, reformatted or reordered in their source.
 
     given = {kernel: features(ptx of the solution) | features(ptx of the release)}
     pairs = ranked({student: {kernel: features(ptx)}}, given)
 
-A kernel's PTX becomes a graph: an instruction's neighbours are those whose results it reads, and for a branch the one
-that it goes to. An instruction is labelled by its operation, then three times by that, its constants and the labels of
-its neighbours (Shervashidze et al., "Weisfeiler-Lehman Graph Kernels", JMLR 12, 2011). Names of registers, labels and
-symbols, line numbers, comments and the order of independent instructions leave no trace in the labels. Two kernels are
-as alike as the labels that they share; labels that the solution or the release has count nothing, and those that many
-in the class have count little. What is left is for a person to look at.
+A kernel's PTX becomes a graph. An instruction's neighbours are those whose results it reads, and a branch's target. Its
+first label is its operation; in each of three rounds its new label combines the old one, its constants and the labels
+of its neighbours (Shervashidze et al., "Weisfeiler-Lehman Graph Kernels", JMLR 12, 2011). Names of registers, symbols
+and jump labels, line numbers, comments and the order of independent instructions leave no trace. The similarity of two
+kernels is the share of their common labels. Labels that the solution or the release contains do not count, labels that
+many in the class have count little. A person must judge the rest.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 ROUNDS = 3
-MAX_INSTRUCTIONS = 20_000  # of one kernel; the rest is not looked at
-LEAST = 0.8  # pairs that are less alike are not listed
-FEWEST = 3  # nor those that share fewer instructions of their own
+MAX_INSTRUCTIONS = 20_000  # per kernel; the rest is ignored
+LEAST = 0.8  # less similar pairs are not listed
+FEWEST = 3  # nor are pairs that share fewer instructions of their own
 
 Features = Counter[str]
 
@@ -38,7 +38,7 @@ _PREDICATE = re.compile(r"@(!?)(%[\w$]+)\s*")
 _OPERAND = re.compile(r"%[\w$]+(?:\.[xyzw])?|[+-]?[\w$]+")
 _RESULT = re.compile(r"\s*(?:\{[^}]*\}|[^,{\[]+)")
 _PARAMETER = re.compile(r"\w+_param_(\d+)\Z")
-_COMMUTATIVE = re.compile(r"(?:add|mul|and|or|xor|min|max|mad|fma)\b")  # in their first two operands
+_COMMUTATIVE = re.compile(r"(?:add|mul|and|or|xor|min|max|mad|fma)\b")  # in the first two operands
 _WITHOUT_RESULT = re.compile(
     r"(?:st|bra|brx|ret|exit|bar|barrier|red|membar|fence|prefetchu?|trap|brkpt|call|cp|nanosleep|stmatrix)\b"
 )
@@ -46,7 +46,7 @@ _WITHOUT_RESULT = re.compile(
 
 @dataclass
 class _Instruction:
-    """`writes`: registers. `operands`: registers, constants, symbols and labels that it reads, in their order."""
+    """One instruction. `writes`: registers. `operands`: registers, constants, symbols and labels it reads, in order."""
 
     operation: str
     writes: list[str]
@@ -55,7 +55,7 @@ class _Instruction:
 
 @dataclass
 class _Kernel:
-    """`labels`: label -> number of the instruction behind it. `symbols`: variable -> what it is, without its name."""
+    """One kernel. `labels`: label -> number of the next instruction. `symbols`: variable -> its kind and size."""
 
     instructions: list[_Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
@@ -65,9 +65,9 @@ class _Kernel:
 
 
 def features(ptx: str) -> Features:
-    """Labels of all instructions after one, two and three rounds, each with how often it is there.
+    """Return the labels of all instructions after one, two and three rounds, with their counts.
 
-    Any text is taken; of what is no PTX the features mean nothing.
+    Accepts any text. The features of text that is no PTX are meaningless.
     """
     kernel = _read(ptx)
     writers: dict[str, list[int]] = {}
@@ -92,7 +92,7 @@ def _label(instruction: _Instruction, parts: list[str]) -> str:
 
 
 def _part(operand: str, kernel: _Kernel, writers: dict[str, list[int]], labels: list[str]) -> str:
-    """What an operand adds to a label: the labels of who wrote a register, any other operand without its name."""
+    """Return an operand's part of a label: the labels of a register's writers, or the operand without its name."""
     if operand in writers:
         return " ".join(sorted({labels[number] for number in writers[operand]}))
     if operand in kernel.labels:
@@ -121,7 +121,7 @@ def _read(ptx: str) -> _Kernel:
 
 
 def _statements(text: str, kernel: _Kernel) -> Iterator[str]:
-    """The statement that ends a text, without the heads of functions, labels and braces before it."""
+    """Yield the statement at the end of a text, without heads of functions, labels and braces before it."""
     at = 0
     while True:
         while at < len(text) and (text[at].isspace() or text[at] in "{}"):
@@ -172,9 +172,10 @@ def _is_register(name: str, kernel: _Kernel) -> bool:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two submissions. `alike`: 0 to 1. `shared`: kernel -> instructions that both have, and not the solution.
+    """Two similar submissions.
 
-    `weight`: how much is shared, in bits: an instruction that only these two of n have counts log2(n / 2).
+    `alike`: 0 to 1. `shared`: kernel -> instructions that both have and the solution has not. `weight`: how much is
+    shared, in bits; an instruction that only these two of n have counts log2(n / 2).
     """
 
     students: tuple[str, str]
@@ -189,7 +190,7 @@ def ranked(
     least: float = LEAST,
     fewest: int = FEWEST,
 ) -> list[Pair]:
-    """Pairs of submissions that are alike in what is their own, those that share most first.
+    """Return pairs of submissions that are similar in what is their own, those that share most first.
 
     `kernels`: student -> kernel -> its features. `given`: kernel -> features of the solution and the release.
     """
@@ -216,8 +217,9 @@ def ranked(
 
 
 def _weights(own: Mapping[str, Mapping[str, Features]]) -> dict[str, dict[str, float]]:
-    """Kernel -> feature -> its weight in bits, by how few in the class have it; at least a half, for small classes."""
-    students, holders = Counter(), {}
+    """Return kernel -> feature -> its weight in bits: the rarer in the class the more, at least half a bit."""
+    students: Counter[str] = Counter()
+    holders: dict[str, Counter[str]] = {}
     for theirs in own.values():
         for name, found in theirs.items():
             students[name] += 1
@@ -231,7 +233,7 @@ def _weights(own: Mapping[str, Mapping[str, Features]]) -> dict[str, dict[str, f
 def _weight(
     one: Mapping[str, Features], other: Mapping[str, Features], weights: Mapping[str, Mapping[str, float]]
 ) -> float:
-    """Of all that both have."""
+    """Return the weight of everything that both have."""
     return sum(
         weights[name][feature] * min(n, other[name][feature])
         for name in one.keys() & other.keys()
@@ -241,7 +243,7 @@ def _weight(
 
 
 def _shared(one: Mapping[str, Features], other: Mapping[str, Features]) -> dict[str, int]:
-    """Kernel -> instructions that both have, alike with their nearest neighbours."""
+    """Return kernel -> number of instructions that both have, with equal nearest neighbours."""
     found = {}
     for name in sorted(one.keys() & other.keys()):
         both = one[name] & other[name]

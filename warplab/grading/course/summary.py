@@ -1,4 +1,4 @@
-"""What an instructor wants to know of a graded class: points, failures, statuses, lateness; as text and as CSV."""
+"""The summary of a graded class for instructors: points, failures, statuses, lateness; as text and as CSV."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from nbgrader.utils import is_grade
 
 from warplab.exercises.score import cell_id
 from warplab.grading.course.gradebook import Standing
-from warplab.grading.course.jobs import STATUSES
+from warplab.grading.judge.jobs import STATUSES
 from warplab.grading.judge.verdicts import SENTENCES
 
 COMMONEST = 10  # kinds of failure shown
-MOST_NAMES = 20  # of students in one line
+MOST_NAMES = 20  # of students per line
 HANDED_IN = "%Y-%m-%d %H:%M:%S"  # UTC
 
 
@@ -34,7 +34,7 @@ class Problem:
 
 
 def problems(master: NotebookNode) -> list[Problem]:
-    """In the order of the notebook; what stands before the first heading "## …" is named by its first cell."""
+    """Return the problems in order. Cells before the first heading "## …" are named after the first of them."""
     found: list[tuple[str, list[str]]] = []
     title = ""
     for cell in master.cells:
@@ -44,7 +44,7 @@ def problems(master: NotebookNode) -> list[Problem]:
         if is_grade(cell):
             if not found or found[-1][0] != title:
                 found.append((title, []))
-            found[-1][1].append(cell_id(cell))
+            found[-1][1].append(str(cell_id(cell)))
     return [Problem(title or cells[0], tuple(cells)) for title, cells in found]
 
 
@@ -56,7 +56,7 @@ def text(
     not_handed_in: list[str],
     due: datetime | None = None,
 ) -> str:
-    """The summary to print. `records`: student -> what the ledger says of the grading that counts. `due`: UTC."""
+    """Return the summary to print. `records`: student -> current result in the ledger. `due`: UTC."""
     graded = [standings[student] for student in records if student in standings]
     lines = [f"{name}: {_count(len(records), 'submission')}"]
     statuses = Counter(record["status"] for record in records.values())
@@ -89,7 +89,7 @@ def _by_problem(master: NotebookNode, graded: list[Standing]) -> list[str]:
 
 
 def _extremes(master: NotebookNode, graded: list[Standing]) -> list[str]:
-    """Items that tell nobody apart."""
+    """Return the cells that everybody or nobody solved."""
     nobody, everybody = [], []
     for problem in problems(master):
         for cell in problem.cells:
@@ -106,9 +106,9 @@ def _extremes(master: NotebookNode, graded: list[Standing]) -> list[str]:
 
 
 def _failures(master: NotebookNode, records: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Kinds of failure of each problem, those of most students first, each with the message that is commonest.
+    """Return each problem's kinds of failure, the most common first, each with its most common message.
 
-    What ended a notebook, or kept it from being run, fails all tests after it: that is one failure.
+    Whatever ended a notebook, or kept it from running, fails all later tests but counts as one failure.
     """
     titles = {cell: problem.title for problem in problems(master) for cell in problem.cells}
     students: dict[tuple[str, str], set[str]] = {}
@@ -131,8 +131,8 @@ def _failures(master: NotebookNode, records: Mapping[str, Mapping[str, Any]]) ->
         lines.append(f"  {len(students[group]):>4} in {textwrap.shorten(text, 130, placeholder=' …')}")
     if groups[COMMONEST:]:
         most = len(students[groups[COMMONEST]])
-        lines.append(f"        and {len(groups) - COMMONEST} more, of {_count(most, 'student')} at most")
-    return ["", "  commonest failures, by students", *lines] if lines else []
+        lines.append(f"        and {len(groups) - COMMONEST} more, each of at most {_count(most, 'student')}")
+    return ["", "  most common failures, by number of students", *lines] if lines else []
 
 
 def _people(
@@ -154,7 +154,7 @@ def _people(
     if due is not None and undated:
         whose = "all" if len(undated) == len(records) else _names(undated)
         lines.append(
-            f"  due {due.strftime(HANDED_IN)} UTC; without a timestamp.txt, and so never late: {whose} "
+            f"  due {due.strftime(HANDED_IN)} UTC; never late, for lack of a timestamp.txt: {whose} "
             "(docs/instructors.md tells how to add one)"
         )
     waiting = [student for student in records if student in standings and standings[student].needs_manual_grade]
@@ -168,11 +168,11 @@ def _people(
 def write_csv(
     path: Path, master: NotebookNode, records: Mapping[str, Mapping[str, Any]], standings: Mapping[str, Standing]
 ) -> None:
-    """One line a student: status, points with manual grades and penalty, lateness in seconds, whether a grade by hand
-    is awaited (yes, no), what the student's code ran under ("bubblewrap", "limits", or "" if it did not run), points of
-    each cell.
+    """Write one line per student.
 
-    An empty field is unknown: points of a submission that the grader could not grade.
+    Columns: status, points including manual grades and penalty, lateness in seconds, whether manual grading is needed
+    (yes, no), what the student's code ran under ("bubblewrap", "limits", or "" if it did not run), points of each cell.
+    A field is empty if unknown, such as the points of a submission that the grader could not grade.
     """
     cells = [cell for problem in problems(master) for cell in problem.cells]
     head = ["student", "status", "points", "possible", "late_penalty", "seconds_late", "handed_in"]
@@ -196,7 +196,7 @@ def write_csv(
 
 
 def _plain(value: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """Return text that no spreadsheet takes for a formula."""
     return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 

@@ -1,7 +1,7 @@
-"""Who grades: judges on this machine, or on a `dask.distributed` cluster. Neither sees the gradebook.
+"""Judges at work on this machine or on a `dask.distributed` cluster. They never see the gradebook.
 
-Both give results in the order in which they are ready. A judge that ends or hangs is killed with all that it started
-and replaced; its job is tried once more, then the result is an infra_error, which waits for a person.
+Both yield results as they become ready. A judge that ends or hangs is killed with everything it started and replaced.
+Its job is tried once more; if that fails too, the result is an infra_error, which a person must look at.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import json
 import logging
 import os
 import queue
-import resource
 import selectors
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,45 +21,45 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError
-from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import nbformat
 
-from warplab.grading.course.jobs import Job, Result, outcome, pack
-from warplab.grading.course.submissions import refused
+from warplab.grading.judge.assembly import refused
+from warplab.grading.judge.jobs import Job, Result, outcome, pack
+from warplab.grading.sandbox.processes import kill_tree, resident_bytes
 from warplab.paths import COURSE
 
 START_SECONDS = 180.0
-SPARE_SECONDS = 60.0  # that a judge may take beyond all limits of a job: to start a sandbox, to pack the result
+SPARE_SECONDS = 60.0  # for a judge beyond all limits of a job: to start a sandbox, to pack the result
 ATTEMPTS = 2
 WATCH_SECONDS = 0.2  # between looks at a judge's memory
-MAX_JOBS = 100  # of one judge; then a fresh one, so that no library's cache grows with the class
-RESTART_MEMORY = 2 * 2**30  # bytes at its peak, likewise
-# More than this at any moment, and a judge is killed: hostile PTX must not take the machine. Lab 01 needs 0.3 GiB.
+MAX_JOBS = 100  # per judge; then a fresh one replaces it, so that no library's cache grows with the class
+RESTART_MEMORY = 2 * 2**30  # bytes at its peak, after which a judge is replaced as well
+# A judge that exceeds this is killed: hostile PTX must not take down the machine. Lab 01 needs 0.3 GiB.
 MAX_MEMORY = 6 * 2**30  # bytes
 
 
 class Executor(Protocol):
-    """Whoever turns jobs into results."""
+    """An interface that turns jobs into results."""
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]: ...
 
 
 class JudgeFailure(Exception):
-    """A judge ended or hung; the message says which, and its last words."""
+    """A judge ended or hung. The message says which, with its last words."""
 
 
 class TooMuchMemory(JudgeFailure):
-    """A judge needed more than `MAX_MEMORY`: if a fresh one does too, the submission is the reason."""
+    """A judge needed more than `MAX_MEMORY`. If a fresh one does too, the submission is the cause."""
 
 
 class NoJudge(Exception):
-    """No judge can be started here: not one submission's fault, so the grading ends. The message says why."""
+    """No judge can be started. No submission is at fault, so the grading ends. The message says why."""
 
 
 class JudgeProcess:
-    """One judge in a process of its own. Not for several threads at once."""
+    """One judge in a process of its own. Not thread-safe."""
 
     command = (sys.executable, "-m", "warplab.grading.judge.judge")
 
@@ -72,7 +70,7 @@ class JudgeProcess:
         self._jobs = 0
 
     def grade(self, job: Job) -> Result:
-        """The result of one job, whatever happens to the judge. Raises `NoJudge`."""
+        """Return the result of one job, whatever happens to the judge. Raises `NoJudge`."""
         failure = JudgeFailure()
         for _ in range(ATTEMPTS):
             self.start()
@@ -88,14 +86,14 @@ class JudgeProcess:
                 self.kill()
             return result
         if isinstance(failure, TooMuchMemory):
-            reason = f"To run the kernels of this notebook takes more than {MAX_MEMORY >> 30} GiB of memory."
+            reason = f"The kernels of this notebook need more than {MAX_MEMORY >> 30} GiB of memory."
             return Result(
                 job.key, **outcome("limit", reason, refused(nbformat.reads(job.master, as_version=4), reason))
             )
         return Result(job.key, "infra_error", f"The grader's own process failed {ATTEMPTS} times: {failure}")
 
     def start(self) -> None:
-        """Start the process if there is none, and wait until it is warm. Raises `NoJudge`."""
+        """Start the process unless it runs, and wait until it is ready. Raises `NoJudge`."""
         if self.process is not None:
             return
         for attempt in range(ATTEMPTS):
@@ -124,25 +122,26 @@ class JudgeProcess:
             env={**os.environ, "PYTHONPATH": path, "WARPLAB_BACKEND": "simulator"},
             start_new_session=True,  # Ctrl-C at the terminal is for the coordinator alone
         )
-        os.set_blocking(self.process.stdin.fileno(), False)
-        os.set_blocking(self.process.stdout.fileno(), False)
+        for pipe in _pipes(self.process):
+            os.set_blocking(pipe.fileno(), False)
 
     def kill(self) -> None:
         """End the process and everything below it."""
         if self.process is None:
             return
         process, self.process = self.process, None
-        _kill_tree(process)
+        kill_tree(process)
         process.wait()
-        process.stdin.close()
-        process.stdout.close()
+        for pipe in _pipes(process):
+            pipe.close()
         self._errors.close()
 
     def _exchange(self, message: bytes, seconds: float) -> dict[str, Any]:
-        """Send a message and wait for the next one. Raises `JudgeFailure`."""
-        assert self.process is not None
+        """Send a message and wait for the answer. Raises `JudgeFailure`."""
+        process = self.process
+        assert process is not None
         deadline = time.monotonic() + seconds
-        inlet, outlet = self.process.stdin.fileno(), self.process.stdout.fileno()
+        inlet, outlet = (pipe.fileno() for pipe in _pipes(process))
         left = memoryview(message)
         with selectors.DefaultSelector() as selector:
             selector.register(outlet, selectors.EVENT_READ)
@@ -158,7 +157,7 @@ class JudgeProcess:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     raise JudgeFailure(f"it gave no answer within {seconds:.0f} s")
-                if _resident(self.process.pid) > MAX_MEMORY:
+                if resident_bytes(process.pid) > MAX_MEMORY:
                     raise TooMuchMemory(f"it needed more than {MAX_MEMORY >> 30} GiB of memory")
                 for key, _ in selector.select(min(remaining, WATCH_SECONDS)):
                     if key.fd == outlet:
@@ -186,6 +185,13 @@ class JudgeProcess:
         return f"it ended ({how}): {lines[-1]}" if lines else f"it ended ({how})"
 
 
+def _pipes(process: subprocess.Popen) -> tuple[IO[bytes], IO[bytes]]:
+    """Return the standard input and output of a judge."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return process.stdin, process.stdout
+
+
 class LocalWorkers:
     """`count` judges on this machine."""
 
@@ -208,7 +214,7 @@ class LocalWorkers:
                     if job is None:
                         break
                     ready.put(judge.grade(job))
-            except BaseException as error:  # of reading the next job: for the coordinator to tell
+            except BaseException as error:  # of reading the next job, for the coordinator to report
                 ready.put(error)
             finally:
                 judge.kill()
@@ -232,16 +238,16 @@ class LocalWorkers:
             for judge in judges:
                 judge.closed = True
                 if (process := judge.process) is not None:
-                    _kill_tree(process)  # its thread sees the end
+                    kill_tree(process)  # its thread notices
             for thread in threads:
                 thread.join(30)
 
 
 class DaskWorkers:
-    """The workers of a `dask.distributed` cluster, one judge for each of their threads.
+    """The workers of a `dask.distributed` cluster, with one judge per thread.
 
-    Their machines need this course at the same version, bubblewrap, and no files of the class. The job of a worker
-    that is lost goes to another one.
+    Their machines need the same version of this course, bubblewrap, and no files of the class. If a worker is lost,
+    another one takes its job.
     """
 
     def __init__(self, address: str, wait_seconds: float = 60.0) -> None:
@@ -255,18 +261,18 @@ class DaskWorkers:
                 f"grading on a cluster needs {error.name}, which is not installed; run `make setup-cluster`, "
                 "or outside .venv `python -m pip install -r requirements-cluster.txt`"
             ) from error
-        # Of a lost scheduler it would say that it waited a minute for it, which it did not.
+        # About a lost scheduler it would log that it waited for a minute, which it did not.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         feed, version = iter(jobs), course_version()
         try:
             client = Client(self.address, timeout=self.wait_seconds, set_as_default=False)
         except (OSError, ValueError) as error:
-            raise NoJudge(f"no dask scheduler answers at {self.address} ({error})") from error
+            raise NoJudge(f"no dask scheduler answers at {self.address} ({error}); start it, then try again") from error
         with client:
             try:
                 client.wait_for_workers(1, timeout=self.wait_seconds)
             except TimeoutError as error:
-                raise NoJudge(f"the scheduler at {self.address} has no worker: start dask workers there") from error
+                raise NoJudge(f"the scheduler at {self.address} has no workers; start dask workers for it") from error
             pending = as_completed(loop=client.loop)
             keys = {}
 
@@ -279,17 +285,17 @@ class DaskWorkers:
                 pending.add(future)
                 return True
 
-            # As many as keep every thread busy: a whole class would lie in the scheduler's memory.
+            # Only as many as keep every thread busy, because the scheduler holds them all in memory.
             for _ in range(2 * max(4, sum(client.nthreads().values()))):
                 if not submit():
                     break
             for future in pending:
                 status = future.status  # which may change at any time
-                if status in ("lost", "pending"):  # its worker ended with the result: another one does it again
+                if status in ("lost", "pending"):  # its worker ended with the result; another one repeats the job
                     pending.add(future)
                     continue
                 key = keys.pop(future.key)
-                lost = NoJudge(f"the scheduler at {self.address} was lost; the same command goes on from here")
+                lost = NoJudge(f"the scheduler at {self.address} was lost; restart it and run the same command again")
                 if status == "finished":
                     try:
                         result = Result.from_message(future.result())
@@ -297,24 +303,24 @@ class DaskWorkers:
                         raise lost from error
                 elif status == "cancelled":
                     raise lost
-                elif isinstance(error := future.exception(), NoJudge):
-                    raise error
+                elif isinstance(problem := future.exception(), NoJudge):
+                    raise problem
                 else:
-                    result = Result(key, "infra_error", f"The job failed on the cluster: {error!r}"[:500])
+                    result = Result(key, "infra_error", f"The job failed on the cluster: {problem!r}"[:500])
                 future.release()
                 submit()
                 yield result
 
 
-_idle: list[JudgeProcess] = []  # of this worker process
+_idle: list[JudgeProcess] = []  # in this process of a worker
 
 
 def grade_message(message: dict[str, Any], version: str) -> dict[str, Any]:
-    """What a worker of the cluster runs: a job's message to a result's, by a judge of its own."""
+    """Grade a job on a worker of the cluster, by a judge of its own. Messages in and out."""
     job = Job.from_message(message)
     if course_version() != version:
         where = os.uname().nodename
-        reason = f"The course on {where} is not the coordinator's: update it there and start the worker anew."
+        reason = f"The course on {where} differs from the coordinator's; update it there and restart the worker."
         return Result(job.key, "infra_error", reason).as_message()
     judge = _idle.pop() if _idle else JudgeProcess()
     try:
@@ -325,44 +331,9 @@ def grade_message(message: dict[str, Any], version: str) -> dict[str, Any]:
 
 @functools.cache
 def course_version() -> str:
-    """Hash of the course's modules: results of another version are not comparable."""
+    """Return a hash of the course's modules. Results of different versions are not comparable."""
     folder = COURSE / "warplab"
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
-
-
-def _resident(pid: int) -> int:
-    """Memory of a process, bytes; 0 if it is gone."""
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
-    except (OSError, IndexError):
-        return 0
-
-
-def _kill_tree(process: subprocess.Popen) -> None:
-    """Kill a process and everything below it."""
-    process.send_signal(signal.SIGSTOP)  # standing still it starts no other meanwhile; nothing if it has ended
-    if process.returncode is None:
-        for pid in [*_descendants(process.pid), process.pid]:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-
-
-def _descendants(pid: int) -> list[int]:
-    """Processes below `pid`, nearest first."""
-    children: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                # The second field, a name in brackets, may hold anything.
-                fields = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
-                children.setdefault(int(fields[1]), []).append(int(entry))
-    found = []
-    left = [pid]
-    while left:
-        below = children.get(left.pop(0), [])
-        found += below
-        left += below
-    return found

@@ -1,1 +1,1 @@
-"""Plain data between processes that do not trust each other."""
+"""Plain data for processes that do not trust each other."""

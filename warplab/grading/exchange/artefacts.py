@@ -1,4 +1,4 @@
-"""Plain data between processes that do not trust each other: Python values and NumPy arrays as JSON, and back.
+"""Artefacts: Python values and NumPy arrays as JSON, for processes that do not trust each other.
 
     None true "text"            as they are
     ["i", "12"] ["f", "0x1.8p+0"]   int and float, exactly
@@ -9,9 +9,9 @@
     ["a", dtype, shape, order, base64]  NumPy array
     ["g", library, array]           array on a device, of "cuda" (Numba) or "cp" (CuPy)
 
-A dtype is text such as "<f4", or ["v", itemsize, [name, offset, dtype, shape], ...] for a structure. There is no
-way to name a class, a function or a file, so reading never runs code. The reader trusts nothing: it
-takes the types above in bounded number, depth and size, and raises ArtefactError for anything else.
+A dtype is text such as "<f4", or ["v", itemsize, [name, offset, dtype, shape], ...] for a structure. The form cannot
+name a class, a function or a file, so reading never runs code. The reader trusts nothing: it accepts the types above
+in bounded number, depth and size, and raises ArtefactError for anything else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import binascii
 import json
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,15 +29,20 @@ _KINDS = {f"{order}{kind}" for order in "<>" for kind in ("i2", "i4", "i8", "u2"
 _DTYPES = _KINDS | {"<c16", ">c16", "|b1", "|i1", "|u1"}
 _MAX_DIMENSIONS = 16
 _MAX_INT_DIGITS = 4000
+Order = Literal["C", "F"]
 
 
 class ArtefactError(ValueError):
-    """Data that cannot be handed over; the message says why, in words for a student."""
+    """Data that cannot be handed over. The message tells a student why."""
 
 
 @dataclass(frozen=True)
-class Limits:
-    """`bytes`: of arrays, texts and numbers together. `items`: values, inner ones too. `text`: of the JSON."""
+class ArtefactLimits:
+    """Limits of one artefact.
+
+    `bytes`: arrays, texts and numbers together. `items`: values, nested ones included. `depth`: levels of nesting.
+    `text`: characters of the JSON.
+    """
 
     bytes: int = 32 << 20
     items: int = 100_000
@@ -45,19 +50,19 @@ class Limits:
     text: int = 48 << 20
 
 
-LIMITS = Limits()
+LIMITS = ArtefactLimits()
 
 
 # -- writing -------------------------------------------------------------------------------------------------
 
 
-def encode(value: Any, limits: Limits = LIMITS) -> Any:
-    """`value` in the form above. Raises ArtefactError for what has none, such as an object of a class."""
+def encode(value: Any, limits: ArtefactLimits = LIMITS) -> Any:
+    """Return `value` in the form above. Raises ArtefactError if it has none, such as an instance of a class."""
     return _Encoder(limits).value(value, 0)
 
 
 class _Encoder:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ArtefactLimits) -> None:
         self.limits, self.items, self.bytes = limits, 0, 0
 
     def value(self, value: Any, depth: int) -> Any:
@@ -66,7 +71,7 @@ class _Encoder:
             raise ArtefactError(f"values are nested more than {self.limits.depth} deep")
         if self.items > self.limits.items:
             raise ArtefactError(f"more than {self.limits.items:,} values; put numbers into a NumPy array")
-        kind = type(value)  # not isinstance: a class of the student's may behave in any way
+        kind = type(value)  # not isinstance: a student's class may behave in any way
         if value is None or kind is bool:
             return value
         if kind is str:
@@ -96,7 +101,7 @@ class _Encoder:
         raise ArtefactError(f"a {kind.__name__} cannot be handed over: only numbers, text, lists, dicts and arrays can")
 
     def _array(self, value: np.ndarray) -> list:
-        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+        order: Order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
         dtype = encode_dtype(value.dtype)
         self._count(value.nbytes)
         data = base64.b64encode(value.tobytes(order)).decode()
@@ -119,8 +124,8 @@ def _device_library(value: Any) -> str | None:
 
 
 def encode_dtype(dtype: np.dtype) -> Any:
-    """A dtype of numbers, bools or structures of them. Raises ArtefactError for any other."""
-    if dtype.names is not None:
+    """Return a dtype of numbers, bools or structures of them in the form above. Raises ArtefactError for any other."""
+    if dtype.names is not None and dtype.fields is not None:
         fields = []
         for name in dtype.names:
             inner, offset = dtype.fields[name][:2]
@@ -136,8 +141,8 @@ def encode_dtype(dtype: np.dtype) -> Any:
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def loads(text: str, limits: Limits = LIMITS) -> Any:
-    """JSON text of unknown origin as lists, dicts, text and numbers. Raises ArtefactError."""
+def loads(text: str, limits: ArtefactLimits = LIMITS) -> Any:
+    """Parse JSON text of unknown origin. Raises ArtefactError."""
     if not isinstance(text, str) or len(text) > limits.text:
         raise ArtefactError(f"the answer has more than {limits.text:,} characters, or is no text")
     try:
@@ -150,13 +155,13 @@ def _refuse(text: str) -> None:
     raise ValueError(text)
 
 
-def decode(data: Any, limits: Limits = LIMITS) -> Any:
-    """The value that `data` stands for, newly made. Raises ArtefactError."""
+def decode(data: Any, limits: ArtefactLimits = LIMITS) -> Any:
+    """Return a new object with the value that `data` stands for. Raises ArtefactError."""
     return _Decoder(limits).value(data, 0)
 
 
 class _Decoder:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ArtefactLimits) -> None:
         self.limits, self.items, self.bytes = limits, 0, 0
 
     def value(self, data: Any, depth: int) -> Any:
@@ -216,7 +221,7 @@ class _Decoder:
                 raise ArtefactError("a dict with a key that cannot be one") from None
         return result
 
-    def _n(self, parts: list, depth: int) -> np.generic:
+    def _n(self, parts: list, depth: int) -> Any:
         if len(parts) != 2:
             raise ArtefactError("a number of unknown form")
         return self._numbers(parts[0], (), "C", parts[1])[()]
@@ -238,7 +243,7 @@ class _Decoder:
             return choice.load("cp").asarray(array)
         raise ArtefactError("an array of an unknown device")
 
-    def _numbers(self, dtype: Any, shape: tuple[int, ...], order: str, data: Any) -> np.ndarray:
+    def _numbers(self, dtype: Any, shape: tuple[int, ...], order: Order, data: Any) -> np.ndarray:
         dtype = decode_dtype(dtype)
         (data,) = _texts([data], 1)
         raw = self._bytes(data)
@@ -262,7 +267,7 @@ class _Decoder:
 
 
 def clean_text(text: str) -> str:
-    """Text that can be written as UTF-8: half a surrogate pair, which JSON can hold, becomes a question mark."""
+    """Return text that can be written as UTF-8. Half a surrogate pair, which JSON can hold, becomes "?"."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -286,7 +291,7 @@ def _shape(data: list) -> tuple[int, ...]:
 
 
 def decode_dtype(data: Any, depth: int = 0) -> np.dtype:
-    """The dtype that `data` stands for. Raises ArtefactError."""
+    """Return the dtype that `data` stands for. Raises ArtefactError."""
     if type(data) is str:
         if data not in _DTYPES:
             raise ArtefactError("an array of an unknown dtype")

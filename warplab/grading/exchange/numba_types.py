@@ -1,4 +1,4 @@
-"""Numba types of a kernel's arguments as plain data, and back: arrays, numbers, tuples and records, nothing else.
+"""Numba types of a kernel's arguments as plain data: arrays, numbers, tuples and records, nothing else.
 
 "float32"                               a number or bool
 ["array", element, ndim, layout, mutable, aligned]
@@ -21,9 +21,8 @@ _MAX_PARTS = 64
 
 
 def encode(kind) -> Any:
-    """`kind` in the form above. Raises ArtefactError for other types."""
-    from numba.cuda import types
-
+    """Return `kind` in the form above. Raises ArtefactError for other types."""
+    types = _types()
     if isinstance(kind, types.Boolean):
         return "bool"
     if isinstance(kind, types.Number) and str(kind) in _NUMBERS:
@@ -40,9 +39,8 @@ def encode(kind) -> Any:
 
 
 def decode(data: Any, depth: int = 0):
-    """The Numba type that `data` stands for. Raises ArtefactError."""
-    from numba.cuda import types
-
+    """Return the Numba type that `data` stands for. Raises ArtefactError."""
+    types = _types()
     if type(data) is str:
         if data == "bool":
             return types.boolean
@@ -62,3 +60,10 @@ def decode(data: Any, depth: int = 0):
 
             return from_dtype(artefacts.decode_dtype(parts[0]))
     raise ArtefactError("a type of an argument of unknown form")
+
+
+def _types() -> Any:
+    """Return numba.cuda.types, whose names exist only at run time, out of a type checker's sight."""
+    from numba.cuda import types
+
+    return types

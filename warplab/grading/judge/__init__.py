@@ -1,1 +1,1 @@
-"""The judge: runs test cells where the student's code cannot reach."""
+"""The judge, which runs test cells where the student's code cannot reach them."""

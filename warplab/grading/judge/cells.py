@@ -1,6 +1,6 @@
-"""Trusted cells: their statements, the names they use, and running them beside the judge, not in a notebook's kernel.
+"""Trusted cells: their statements, the names they use, and a runner for them in the judge's own process.
 
-A cell runs one statement after the other, so that it is known of each whether it belongs to the hidden tests.
+The runner runs one statement at a time, and so knows whether a failure belongs to the hidden tests.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ import symtable
 import threading
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from warplab.grading.judge.hidden import marked_lines
+from warplab.grading.judge.hidden_tests import marked_lines
 
-# Line magics that change nothing about a test's result.
+# Line magics that do not affect a test's result.
 _IGNORED_MAGICS = frozenset(("autoreload", "config", "load_ext", "matplotlib", "precision", "reload_ext"))
 
 
 class OutOfTime(BaseException):
-    """The wall clock's limit of a cell; not an Exception, so that a test's `except` does not swallow it."""
+    """A cell's time is up. Not an Exception, so that a test's `except` does not swallow it."""
 
 
 class TrustedCell:
-    """A cell of the instructor's. `file`: stands for it in tracebacks. Raises SyntaxError."""
+    """A cell of the instructor's. `file`: its name in tracebacks. Raises SyntaxError."""
 
     def __init__(self, name: str, source: str) -> None:
         self.name, self.source, self.file = name, source, f"<cell {name}>"
@@ -48,23 +48,23 @@ class TrustedCell:
         linecache.cache[self.file] = (len(text), None, text.splitlines(keepends=True), self.file)
 
     def is_hidden(self, line: int) -> bool:
-        """Whether a line, counted from 1, is within the marks of hidden tests."""
+        """Return whether a line, counted from 1, is within the marks of hidden tests."""
         return 0 < line <= len(self._hidden) and self._hidden[line - 1]
 
     def hides(self, statement: ast.stmt) -> bool:
-        """Whether a statement, or a part of it, belongs to the hidden tests."""
+        """Return whether a statement, or a part of it, belongs to the hidden tests."""
         first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
         return any(self.is_hidden(line) for line in range(first, (statement.end_lineno or first) + 1))
 
     def line(self, number: int) -> str:
-        """A line of the cell, "" for a hidden one."""
+        """Return a line of the cell, "" for a hidden one."""
         lines = self.source.split("\n")
         return lines[number - 1].strip() if 0 < number <= len(lines) and not self.is_hidden(number) else ""
 
     def _free_names(self) -> tuple[list[str], list[str]]:
-        """Names that the cell reads and has not bound; and those of them that its functions read, whenever they run.
+        """Return the names that the cell reads without having bound them, and those that its functions read later.
 
-        Python's own are left out.
+        Built-in names are left out.
         """
         bound: set[str] = set()
         read: dict[str, None] = {}
@@ -93,10 +93,11 @@ def _globals_read(table: symtable.SymbolTable) -> Iterator[str]:
 
 @dataclass
 class Outcome:
-    """What running a cell came to. `printed`: by visible statements. `result`: of the last expression, None if none.
+    """The outcome of running a cell.
 
-    `muted`: visible statements printed what was not kept. `hidden`: the error arose in hidden tests. `place`: the
-    visible lines of the cell on the way to the error.
+    `printed`: text from visible statements. `muted`: visible statements printed text that was not kept. `result`: value
+    of the last expression, None if there is none. `hidden`: the error arose in hidden tests. `place`: the visible lines
+    of the cell in the error's traceback.
     """
 
     printed: str = ""
@@ -107,29 +108,29 @@ class Outcome:
     place: list[str] = field(default_factory=list)
 
 
-class Bench:
-    """Runs trusted cells in one namespace.
+class CellRunner:
+    """A runner of trusted cells, all in one namespace.
 
-    `output_bytes`: how much of what a cell prints is kept. `memory_bytes`: how much a cell may use.
+    `output_bytes`: how much of a cell's printed text is kept. `memory_bytes`: how much memory a cell may use.
     """
 
     def __init__(self, output_bytes: int, memory_bytes: int) -> None:
-        # A module, so that what is defined here can be found by name as in a notebook.
+        # A module, so that its definitions can be found by name as in a notebook.
         self._module = types.ModuleType("__main__")
         self.namespace: dict[str, Any] = self._module.__dict__
         self.namespace["get_ipython"] = lambda: _Shell(self.namespace)
         self._output_bytes, self._memory_bytes = output_bytes, memory_bytes
         self._cells: dict[str, TrustedCell] = {}
-        self.in_hidden_tests = False  # is a hidden statement being run?
-        self.silent = False  # when set, nothing more that a cell prints is kept
+        self.in_hidden_tests = False  # is a hidden statement running?
+        self.silent = False  # once set, no printed text is kept
 
     def missing(self, cell: TrustedCell) -> list[str]:
-        """Names that a cell needs, or a function of an earlier one, and no trusted cell has bound."""
+        """Return the names that a cell, or a function of an earlier one, needs and no trusted cell has bound."""
         later = [name for other in self._cells.values() for name in other.names_later]
         return [name for name in dict.fromkeys([*cell.names, *later]) if name not in self.namespace]
 
     def run(self, cell: TrustedCell, names: dict[str, Any], seconds: float) -> Outcome:
-        """Run a cell with `names` added for its time; a name that a trusted cell has bound stays what it is."""
+        """Run a cell with `names` added for its duration. Names that a trusted cell has bound keep their values."""
         self._cells[cell.file] = cell
         added = {name: value for name, value in names.items() if name not in self.namespace}
         self.namespace.update(added)
@@ -165,7 +166,7 @@ class Bench:
         return None
 
     def close(self) -> None:
-        """Forget the cells; what they defined goes with them."""
+        """Forget the cells and everything they defined."""
         for file in self._cells:
             linecache.cache.pop(file, None)
         self._cells.clear()
@@ -184,7 +185,7 @@ def _frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime when the time is over; on the main thread only, elsewhere without effect."""
+    """Raise OutOfTime when the time is up. Has an effect on the main thread only."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -193,7 +194,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         raise OutOfTime(f"more than {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, stop)
-    # Again every second: an exception out of a finalizer is lost.
+    # Repeated every second, because an exception raised in a finalizer is lost.
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001), 1.0)
     try:
         yield
@@ -204,9 +205,9 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def memory_limit(more: int) -> Iterator[None]:
-    """MemoryError for what would map more than `more` bytes beyond what this process has mapped.
+    """Raise MemoryError where this process would map more than `more` additional bytes.
 
-    A test can make much of a student's answer, such as a text a million times as long where it expects a number.
+    A test can inflate a student's answer: multiplying by a million makes a huge text where it expects a number.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     with open("/proc/self/statm") as file:
@@ -220,10 +221,11 @@ def memory_limit(more: int) -> Iterator[None]:
 
 
 class _Sink(io.TextIOBase):
-    """Keeps the first `most` characters of what is written."""
+    """A stream that keeps the first `most` characters."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._parts, self.length = most, [], 0
+        self._most, self.length = most, 0
+        self._parts: list[str] = []
 
     def writable(self) -> bool:
         return True
@@ -242,7 +244,7 @@ class _Sink(io.TextIOBase):
 
 
 class _Shell:
-    """As much of IPython as the instructor's cells need: `%%cuda`, and line magics that may be left out."""
+    """The part of IPython that the instructor's cells need: `%%cuda`, and line magics that may be ignored."""
 
     def __init__(self, namespace: dict[str, Any]) -> None:
         self.user_ns = namespace
@@ -269,8 +271,8 @@ class _Shell:
     def system(self, command: str) -> None:
         raise RuntimeError("a cell of the tests cannot run shell commands")
 
-    getoutput: Callable[[str], None] = system
+    getoutput = system
 
 
 def _no_magic(name: str) -> RuntimeError:
-    return RuntimeError(f"a cell of the tests cannot use {name}: it does not run in a notebook's kernel")
+    return RuntimeError(f"a cell of the tests cannot use {name}, since it does not run in a notebook's kernel")

@@ -1,8 +1,8 @@
 """`TrustedExecute`: a notebook's test cells run here, its other cells in the student's kernel.
 
-In place of nbgrader's Execute. Test cells meet stand-ins (`stand_ins`) of the student's names, so that no code of the
-student's runs in this process, and nothing here is in the kernel's. Cells that set up both run in both. The outputs are
-those of an ordinary run: a test that fails has an error, one that returns a number has partial credit.
+It replaces nbgrader's Execute. Test cells see stand-ins (`stand_ins`) for the student's names, so none of the student's
+code runs in this process, and nothing of this process is in the kernel. Locked cells without points run in both. The
+outputs are those of an ordinary run: a test that fails has an error, one that returns a number gives partial credit.
 """
 
 from __future__ import annotations
@@ -34,61 +34,64 @@ from warplab.checks import session
 from warplab.checks.errors import CheckFailed
 from warplab.grading.exchange import artefacts
 from warplab.grading.judge import outputs, verdicts
-from warplab.grading.judge.cells import Bench, TrustedCell
-from warplab.grading.judge.client import GIVE_UP_SECONDS, AgentClient, NoAnswer
-from warplab.grading.judge.hidden import without_hidden_tests
+from warplab.grading.judge.agent_client import GIVE_UP_SECONDS, AgentClient, NoAnswer
+from warplab.grading.judge.cells import CellRunner, TrustedCell
+from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.judge.stand_ins import Notebook
 from warplab.grading.judge.verdicts import BrokenCell, Verdict
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
 
 SEED_VARIABLE = "WARPLAB_GRADING_SEED"
-_RESPONSE_SECONDS = 5.0  # that a kernel whose time is over has to show that it is there
-_FLOOD_SECONDS = 30.0  # the same for one that was interrupted over its output, of which much is still under way
+_RESPONSE_SECONDS = 5.0  # for a kernel whose time is up to show that it is alive
+_FLOOD_SECONDS = 30.0  # the same for a kernel interrupted because of its output, much of which is still under way
 _REASONS = {
-    "ended": "The process of the notebook ended by itself. What it had defined was lost to the tests that came after.",
-    "silent": "The process of the notebook did not stop when its time was over, and was ended.",
-    "wall": "The cells of the notebook took more time in all than they may; its process was ended.",
+    "ended": "The process of the notebook ended by itself. Later tests found nothing that it had defined.",
+    "silent": "The process of the notebook did not stop when its time was up, and was ended.",
+    "wall": "The cells of the notebook together took longer than allowed; its process was ended.",
     "broken": "The process of the notebook sent messages that no notebook sends, and was ended.",
 }
 
 
 @dataclass(frozen=True)
-class Ended:
-    """Why a student's process ended before its notebook did. `status`: "student_crash", "timeout" or "limit"."""
+class EarlyEnd:
+    """The end of a student's process before the end of its notebook.
+
+    `status`: "student_crash", "timeout" or "limit". `reason`: for the student.
+    """
 
     status: str
     reason: str
 
 
 class TrustedExecute(Execute):
-    """Executes a notebook as described above; never fails for what a student's code does.
+    """The preprocessor described above. Nothing that a student's code does makes it fail.
 
-    After `preprocess`: `verdicts` by id of the test cell, `ended` (None where the process lived until the end),
-    `kernels` (PTX of each kernel that a test ran, by name and argument types), `child_seconds` (wall clock).
+    After `preprocess`: `verdicts` by id of the test cell, `ended` (None if the process lived until the end), `kernels`
+    (PTX of each kernel that a test ran, by name and argument types), `child_seconds` (wall clock).
     """
 
     tests = Dict(
         default_value=None,
         allow_none=True,
-        help="Text of each test cell, by nbgrader's id, as the instructor has it. None: as in the gradebook.",
+        help="The instructor's text of each test cell, by nbgrader's id. None: as in the gradebook.",
     )
     setup = Dict(
-        {}, help="Text of the locked code cells without points, by id; they run here and in the student's kernel."
+        {}, help="Text of each locked code cell without points, by id; it runs here and in the student's kernel."
     )
-    seed = Bytes(b"", help=f"The course's secret, from which inputs are drawn; {SEED_VARIABLE} if it is empty.")
-    assignment = Unicode("", help="Name of the assignment, of which the inputs depend.")
-    submission = Unicode("", help="Hash of the submission, of which the inputs depend; of its cells if it is empty.")
-    folder = Unicode("", help="Folder of the instructor's files of the assignment, in which test cells run.")
-    limits = Instance(Limits, (), help="Limits of the submission.")
+    seed = Bytes(b"", help=f"The course's secret, from which inputs are drawn. Empty: {SEED_VARIABLE}.")
+    assignment = Unicode("", help="Name of the assignment, on which the inputs depend.")
+    submission = Unicode("", help="Hash of the submission, on which the inputs depend. Empty: hash of its cells.")
+    folder = Unicode("", help="Folder of the instructor's files for the assignment, in which test cells run.")
+    limits = Instance(SubmissionLimits, (), help="Limits of the submission.")
 
-    # What nbclient would keep of a student's widgets is not graded and not bounded.
+    # nbclient would keep the state of a student's widgets, which is neither graded nor bounded.
     store_widget_state = False
     raise_on_iopub_timeout = False
 
     def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None) -> tuple[NotebookNode, Any]:
-        """Run all code cells of `nb`, outputs into it. Raises what goes wrong in the grader itself."""
+        """Run all code cells of `nb` and put their outputs into it. Raises what goes wrong in the grader itself."""
         self.verdicts: dict[str, Verdict] = {}
-        self.ended: Ended | None = None
+        self.ended: EarlyEnd | None = None
         self.child_seconds = 0.0
         tests, setup = self._trusted(resources)
         self._tests = {name: TrustedCell(name, source) for name, source in tests.items()}
@@ -96,17 +99,18 @@ class TrustedExecute(Execute):
         self._secret = self.seed or os.environ.get(SEED_VARIABLE, "").encode() or secrets.token_bytes(32)
         self._digest = self.submission or _digest(nb)
         self._assignment = self.assignment or ((resources or {}).get("nbgrader") or {}).get("assignment", "")
-        self._bench = Bench(self.limits.output_bytes_cell, self.limits.memory_bytes)
+        self._runner = CellRunner(self.limits.output_bytes_cell, self.limits.memory_bytes)
         self._notebook = Notebook(self._ask)
         self._allowance = outputs.Allowance(self.limits.output_bytes_cell, self.limits.output_bytes_notebook)
         self._client: AgentClient | None = None
-        # Does the student's process know inputs of hidden tests? Then nothing that it chooses is shown any more.
+        # Does the student's process know inputs of hidden tests? Then nothing of its choice is shown any more.
         self._knows = False
-        self._unheard = False  # did a function print in the present test, before that?
+        self._unheard = False  # did a function print in the current test, before that?
         self._broken: list[BrokenCell] = []
         self._counted = 0  # the number of the kernel's last cell
-        self._deadline = self._interrupted = self._timed_out = None
-        # Apart: a kernel under test must not reach the arrays of a test cell.
+        self._deadline: float | None = None
+        self._interrupted = self._timed_out = False
+        # Two devices: a kernel under test must not reach the arrays of a test cell.
         checked, launched = simulator.Device(), simulator.Device()
         checked.echo = launched.echo = False
         self._draws = 0
@@ -120,19 +124,19 @@ class TrustedExecute(Execute):
         finally:
             if self._client is not None:
                 self._client.close()
-            self._bench.close()
+            self._runner.close()
 
     @property
     def kernels(self) -> dict[str, str]:
         return self._notebook.kernels
 
     def _trusted(self, resources: Any) -> tuple[dict[str, str], dict[str, str]]:
-        """Text of test cells and of locked cells without points, by id."""
+        """Return the text of test cells and of locked cells without points, by id."""
         if self.tests is not None:
             return dict(self.tests), dict(self.setup)
         about = (resources or {}).get("nbgrader")
         if not about:
-            raise ValueError("TrustedExecute needs `tests`, or the resources of nbgrader that name its gradebook")
+            raise ValueError("TrustedExecute needs `tests`, or nbgrader's resources, which name its gradebook")
         with Gradebook(about["db_url"]) as gradebook:
             notebook = gradebook.find_notebook(about["notebook"], about["assignment"])
             graded = {cell.name for cell in notebook.grade_cells}
@@ -182,11 +186,11 @@ class TrustedExecute(Execute):
         self._begin(trusted)
         self._unheard = False
         try:
-            names = self._notebook.fetch(self._bench.missing(trusted))
+            names = self._notebook.fetch(self._runner.missing(trusted))
             with self._in_folder():
-                # By then an answer that does not come has been given up.
-                outcome = self._bench.run(trusted, names, seconds + GIVE_UP_SECONDS)
-        except CheckFailed as error:  # the process ended while it was asked for the names
+                # Later than the client, which gives up waiting for an answer first.
+                outcome = self._runner.run(trusted, names, seconds + GIVE_UP_SECONDS)
+        except CheckFailed as error:  # the process ended when asked for the names
             return verdicts.gone(str(error))
         finally:
             self._deadline = None
@@ -201,15 +205,15 @@ class TrustedExecute(Execute):
         return verdicts.verdict(outcome, visible, self._knows, self._broken)
 
     def _set_up(self, trusted: TrustedCell) -> None:
-        """Run a cell that both sides need. It is the instructor's: an error is the grader's own."""
+        """Run a cell that both sides need. As it is the instructor's, an error is the grader's own."""
         self._begin(trusted)
         with self._in_folder():
-            outcome = self._bench.run(trusted, {}, self.limits.wall_seconds)  # imports, on the first notebook
+            outcome = self._runner.run(trusted, {}, self.limits.wall_seconds)  # long: the first notebook imports
         if outcome.error is not None:
             raise RuntimeError(f"the locked cell {trusted.name!r} fails: {outcome.error}") from outcome.error
 
     def _begin(self, trusted: TrustedCell) -> None:
-        """All that a cell draws at random follows from the secret, the assignment, the submission and the cell."""
+        """Seed all random draws of a cell from the secret, the assignment, the submission and the cell."""
         self._drawing, self._draws = trusted.name, 0
         random.seed(self._draw())
         np.random.seed(self._draw() % 2**32)  # noqa: NPY002 - a test may use the global generator
@@ -225,7 +229,7 @@ class TrustedExecute(Execute):
     # -- the student's kernel ----------------------------------------------------------------------------------
 
     async def async_start_new_kernel(self, **options: Any) -> None:
-        # A student's process must not read the secret in its environment.
+        # A student's process must not find the secret in its environment.
         options.setdefault("env", {name: value for name, value in os.environ.items() if name != SEED_VARIABLE})
         await super().async_start_new_kernel(**options)
 
@@ -247,8 +251,8 @@ class TrustedExecute(Execute):
             self.execute_cell(cell, index, store_history=True)
         except DeadKernelError:
             self._end("student_crash", "ended")
-        except Exception as error:  # of nbclient or jupyter_client, over a message of another form than they expect
-            self.log.warning("the kernel of a student sent something unexpected: %r", error)
+        except Exception as error:  # of nbclient or jupyter_client, over a message of unexpected form
+            self.log.warning("a student's kernel sent something unexpected: %r", error)
             self._end("student_crash", "broken")
         finally:
             self.child_seconds += time.monotonic() - began
@@ -266,12 +270,12 @@ class TrustedExecute(Execute):
                 self._broken.append(BrokenCell(cell.execution_count, cell.source, output.ename, output.evalue))
 
     def _count_on(self) -> None:
-        """Number the kernel's next cell as the page does, which counts test cells too: messages name cells by that.
+        """Number the kernel's next cell as the page does, test cells included, since messages name cells by it.
 
-        Each request says so; where there was none since the last test cell, this is one.
+        Every request to the agent sets the number. Without one since the last test cell, send one.
         """
         if self._counted != self.code_cells_executed:
-            with contextlib.suppress(CheckFailed):  # what it says of the end of the process stands in `ended`
+            with contextlib.suppress(CheckFailed):  # if the process ended, `ended` says why
                 self._ask([])
         self._counted = self.code_cells_executed + 1
 
@@ -298,7 +302,7 @@ class TrustedExecute(Execute):
             return super().process_message(msg, cell, cell_index)
         except CellExecutionComplete:
             raise
-        except Exception:  # a message that lacks what its kind has
+        except Exception:  # a message that lacks fields of its kind
             return None
 
     def output(self, outs: list, msg: dict[str, Any], display_id: str | None, cell_index: int) -> NotebookNode | None:
@@ -314,17 +318,17 @@ class TrustedExecute(Execute):
         return super().output(outs, msg, None, cell_index) if kept else None
 
     def on_cell_executed(self, **kwargs: Any) -> None:
-        """IPython tells of a wrong magic (UsageError) without a traceback; the message itself is what helps."""
+        """Give a wrong magic (UsageError) its message as a traceback: IPython sends none."""
         reply = kwargs["execute_reply"]["content"]
         if reply.get("status") == "error" and not reply.get("traceback"):
             reply["traceback"] = [f"{reply.get('ename')}: {reply.get('evalue')}"]
         super().on_cell_executed(**kwargs)
 
     def handle_comm_msg(self, outs: list, msg: dict[str, Any], cell_index: int) -> None:
-        """Widgets are not graded."""
+        """Ignore widgets, which are not graded."""
 
     def _update_display_id(self, display_id: str, msg: dict[str, Any]) -> None:
-        """An output stays as it was first shown: later changes would escape the limits."""
+        """Leave outputs as first shown: later changes would escape the limits."""
 
     # -- questions to its agent --------------------------------------------------------------------------------
 
@@ -340,8 +344,8 @@ class TrustedExecute(Execute):
     def _ask(self, wishes: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if self.ended is not None:
             raise CheckFailed(self.ended.reason, kind="process")
-        if self._bench.in_hidden_tests and any(wish["op"] == "call" for wish in wishes):
-            self._knows = self._bench.silent = True
+        if self._runner.in_hidden_tests and any(wish["op"] == "call" for wish in wishes):
+            self._knows = self._runner.silent = True
         began = time.monotonic()
         try:
             *answers, _ = self._agent().ask([*wishes, {"op": "count", "next": self.code_cells_executed + 1}])
@@ -351,16 +355,14 @@ class TrustedExecute(Execute):
             return answers
         except NoAnswer as error:
             if error.reason == "time":
-                raise CheckFailed(
-                    "A function of the notebook did not come to an end in time.", kind="endless"
-                ) from None
-            self._end("timeout" if error.reason == "silent" else "student_crash", error.reason)
-            raise CheckFailed(self.ended.reason, kind="process") from None
+                raise CheckFailed("A function of the notebook did not end in time.", kind="endless") from None
+            early = self._end("timeout" if error.reason == "silent" else "student_crash", error.reason)
+            raise CheckFailed(early.reason, kind="process") from None
         finally:
             self.child_seconds += time.monotonic() - began
 
-    def _end(self, status: str, reason: str) -> None:
-        """The student's process is, or shall be, no more."""
+    def _end(self, status: str, reason: str) -> EarlyEnd:
+        """End the student's process if it still runs, and note why."""
         text = _REASONS[reason]
         known = getattr(self.km, "ended", None)  # a sandbox knows why
         with contextlib.suppress(Exception):
@@ -369,12 +371,13 @@ class TrustedExecute(Execute):
             raise RuntimeError(f"the sandbox was lost: {known.text}")
         if known is not None and known.is_limit:
             status, text = "timeout" if known.reason == "wall" else "limit", known.text
-        self.ended = Ended(status, text)
+        self.ended = EarlyEnd(status, text)
+        return self.ended
 
 
 @contextlib.contextmanager
 def _repeatable_randomness() -> Iterator[None]:
-    """Global generators, which test cells seed, are afterwards as before."""
+    """Restore the global random generators, which test cells seed."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         yield
@@ -391,7 +394,7 @@ def _digest(nb: NotebookNode) -> str:
 
 
 def _result(value: Any, cell: NotebookNode) -> list[NotebookNode]:
-    """The output for a test cell's last expression: partial credit where it is a number that can be."""
+    """Return the output for a test cell's last expression: partial credit if it is a number in range."""
     points = float(cell.metadata.get("nbgrader", {}).get("points", 0))
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
         number = float(value)

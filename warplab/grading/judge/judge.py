@@ -2,8 +2,8 @@
 
     python -m warplab.grading.judge.judge      reads jobs on its standard input, writes results to its standard output
 
-It knows hidden tests and seeds, and has no gradebook. The student's cells run in a sandbox that it starts; whatever
-comes from there is data. It ends when its standard input does, and with it everything it started.
+It knows hidden tests and seeds, but no gradebook. The student's cells run in a sandbox that it starts, and whatever
+comes from there is data. It ends with its standard input, together with everything it started.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import os
 import queue
 import resource
 import signal
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -26,21 +25,21 @@ from nbgrader.utils import is_grade, is_locked
 from traitlets.config import Config
 
 from warplab.exercises.score import cell_id
-from warplab.grading.course import submissions
-from warplab.grading.course.jobs import MAX_TEXT, Job, Result, outcome, pack, unpack
+from warplab.grading.judge import assembly
 from warplab.grading.judge.execute import TrustedExecute
+from warplab.grading.judge.jobs import MAX_TEXT, Job, Result, outcome, pack, unpack
 from warplab.grading.sandbox.isolation import find
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
 from warplab.grading.sandbox.preflight import preflight
 
 
 class Judge:
-    """Grades jobs; keeps a warm sandbox between them. Use as a context manager, on the main thread."""
+    """Grades jobs, with a sandbox that stays warm between them. Use as a context manager, on the main thread."""
 
     def __init__(self) -> None:
         self._sandbox = find()
         self._zygotes: Zygotes | None = None
-        self._broken: list[str] | None = None  # promises of the sandbox that do not hold; None: not yet tried
+        self._broken: list[str] | None = None  # promises that the sandbox breaks; None: not yet tried
 
     def __enter__(self) -> Judge:
         return self
@@ -51,11 +50,11 @@ class Judge:
 
     @property
     def protection(self) -> str:
-        """Kind of the sandbox, as in `sandbox.Sandbox`."""
+        """Return the kind of the sandbox, as in `isolation.Sandbox`."""
         return self._sandbox.kind
 
     def _require_sandbox(self) -> None:
-        """Raises RuntimeError unless bubblewrap is there and holds what it promises."""
+        """Raise RuntimeError unless bubblewrap is there and keeps its promises."""
         if self.protection != "bubblewrap":
             raise RuntimeError(f"a sandbox is required. {self._sandbox.describe()}")
         if self._broken is None:
@@ -64,13 +63,13 @@ class Judge:
             raise RuntimeError(f"a sandbox is required, and this one leaks: {'; '.join(self._broken)}")
 
     def grade(self, job: Job) -> Result:
-        """The result of one submission; of a failure of the grader's own too."""
+        """Return the result of one submission, also if the grader itself fails."""
         started = time.monotonic()
         try:
             fields = self._grade(job)
-        except submissions.Unusable as error:
+        except assembly.Unusable as error:
             master = nbformat.reads(job.master, as_version=4)
-            fields = outcome(error.status, str(error), submissions.refused(master, str(error)))
+            fields = outcome(error.status, str(error), assembly.refused(master, str(error)))
         except Exception as error:
             fields = {"status": "infra_error", "reason": f"{type(error).__name__}: {error}"[:MAX_TEXT]}
         return Result(
@@ -85,10 +84,10 @@ class Judge:
         if job.require_sandbox:
             self._require_sandbox()
         if self._zygotes is None:
-            # Warming imports Numba and compiles a kernel: seconds, which an assignment without kernels does not need.
+            # Warming takes seconds to import Numba and compile kernels. An assignment without kernels needs none of it.
             self._zygotes = Zygotes(self._sandbox, warmed="warplab" in job.master)
         master = nbformat.reads(job.master, as_version=4)
-        assembled = submissions.assemble(job.key.assignment, master, job.files)
+        assembled = assembly.assemble(job.key.assignment, master, job.files)
         notebook = assembled.notebook
         tests, setup = trusted_cells(master)
         with (
@@ -116,11 +115,12 @@ class Judge:
 
 
 def trusted_cells(master: NotebookNode) -> tuple[dict[str, str], dict[str, str]]:
-    """Text of the code cells that the judge runs, by id: tests, and locked cells without points."""
-    tests, setup = {}, {}
+    """Return the text of the code cells that the judge runs, by id: tests, and locked cells without points."""
+    tests: dict[str, str] = {}
+    setup: dict[str, str] = {}
     for cell in master.cells:
         if cell.cell_type == "code" and is_locked(cell):
-            (tests if is_grade(cell) else setup)[cell_id(cell)] = cell.source
+            (tests if is_grade(cell) else setup)[str(cell_id(cell))] = cell.source
     return tests, setup
 
 
@@ -131,18 +131,19 @@ def _write_files(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def _ending(execute: TrustedExecute, notebook: NotebookNode, job: Job) -> tuple[str, str]:
-    """Status and reason of a notebook that was executed."""
+    """Return status and reason of a notebook that was executed."""
     if execute.ended is not None:
         return execute.ended.status, execute.ended.reason
     theirs = [cell for cell in notebook.cells if cell.cell_type == "code" and not is_locked(cell)]
     names = {output.get("ename") for cell in theirs for output in cell.outputs}
     if "CellTimeoutError" in names:
-        return "timeout", f"A cell did not come to its end within {job.cell_seconds} s: an endless loop?"
+        return "timeout", f"A cell did not end within {job.cell_seconds} s: an endless loop?"
     return "graded", ""
 
 
-def main() -> None:
-    # Prints of test cells, or of libraries, must not come between the messages.
+def main() -> NoReturn:
+    """Grade what comes in, until standard input ends."""
+    # Text that test cells or libraries print must not come between the messages.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     jobs = os.fdopen(os.dup(0), "rb")
@@ -158,11 +159,11 @@ def main() -> None:
 
 
 def _read(jobs: Any, waiting: queue.SimpleQueue[dict[str, Any]]) -> None:
-    """Runs beside the grading, so that the end of the coordinator is seen at any moment."""
+    """Read jobs in a thread of its own, which notices the end of the coordinator at any moment."""
     with contextlib.suppress(ValueError, OSError):
         while (message := unpack(jobs)) is not None:
             waiting.put(message)
-    os._exit(0)  # sandboxes die with their parent
+    os._exit(0)  # a sandbox ends with its judge
 
 
 def _write(answers: Any, message: dict[str, Any]) -> None:
@@ -171,4 +172,4 @@ def _write(answers: Any, message: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

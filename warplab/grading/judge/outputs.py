@@ -1,7 +1,7 @@
-"""What a student's cell leaves in the graded notebook: outputs of the forms that a notebook knows, not too many bytes.
+"""Outputs of a student's cells in the graded notebook: only valid forms, and a limited number of bytes.
 
-The kernel that sends them is not trusted, and feedback and formgrader show them in a browser: of rich outputs text,
-pictures and HTML without scripts stay.
+The kernel that sends them is not trusted, and feedback and formgrader show them in a browser. Of rich outputs only
+text, pictures and HTML without scripts stay.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MAX_LINES = 200  # of a traceback
 
 
 class Allowance:
-    """Counts what cells send. `cell`, `notebook`: most bytes to keep of one cell, and of all.
+    """An allowance of output bytes. `cell`, `notebook`: the most to keep of one cell, and of all cells.
 
-    Of the present cell: `received` bytes, `lost` of them not kept.
+    For the current cell, `received` counts all bytes and `lost` those not kept.
     """
 
     def __init__(self, cell: int, notebook: int) -> None:
@@ -34,11 +34,11 @@ class Allowance:
         self._room = self.received = self.lost = 0
 
     def begin(self) -> None:
-        """A new cell begins."""
+        """Begin a new cell."""
         self._room, self.received, self.lost = min(self._cell, self._notebook), 0, 0
 
     def take(self, size: int, divisible: bool) -> int:
-        """How many of `size` bytes may be kept; all or none of what is not divisible."""
+        """Return how many of `size` bytes may be kept: all or none if they are not divisible."""
         kept = size if size <= self._room else self._room if divisible else 0
         self._room -= kept
         self._notebook -= kept
@@ -48,7 +48,7 @@ class Allowance:
 
 
 def size_of(content: Any) -> int:
-    """Bytes of a message's content, about."""
+    """Return the approximate number of bytes of a message's content."""
     if isinstance(content, str):
         return len(content)
     if isinstance(content, dict):
@@ -59,7 +59,7 @@ def size_of(content: Any) -> int:
 
 
 def cleaned(output: Any, count: int) -> NotebookNode | None:
-    """A valid output with the text of `output`, None where nothing of it can stay. `count`: the cell's number."""
+    """Return a valid output with the content of `output`, None if nothing can stay. `count`: the cell's number."""
     kind = output.get("output_type")
     if kind == "stream" and isinstance(output.get("text"), str):
         name = "stderr" if output.get("name") == "stderr" else "stdout"
@@ -93,8 +93,9 @@ def _data(bundle: dict[Any, Any]) -> dict[str, str]:
 
 
 def withheld(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """In the place of what a process put out that knows inputs of hidden tests: nothing of its choice but the name of
-    an error, if that is one of Python's own.
+    """Return what replaces the outputs of a process that knows inputs of hidden tests.
+
+    Nothing in it is the process's choice, except the name of an error that is built into Python.
     """
     error = next((output for output in outputs if output.output_type == "error"), None)
     if error is None:
@@ -106,7 +107,7 @@ def withheld(outputs: list[NotebookNode]) -> list[NotebookNode]:
 
 
 def coalesced(outputs: list[NotebookNode]) -> list[NotebookNode]:
-    """Neighbouring pieces of one stream as one."""
+    """Join adjacent pieces of the same stream."""
     joined: list[NotebookNode] = []
     for output in outputs:
         last = joined[-1] if joined else None

@@ -1,6 +1,6 @@
-"""What stands in a test cell for a name of the student's notebook: its value, kernel or function, seen from the judge.
+"""Stand-ins in a test cell for names of the student's notebook: values, kernels and functions.
 
-A value is a fresh copy. A kernel is the PTX that the student's process compiled for the arguments at hand; it runs in
+A value is a fresh copy. A kernel is the PTX that the student's process compiled for the arguments at hand, and runs in
 the judge's simulator. A function runs in the student's process, on copies of its arguments. Anything else is an
 `Opaque`, which no test can use by mistake.
 """
@@ -17,29 +17,28 @@ from typing import Any, ClassVar
 from warplab import simulator
 from warplab.checks.errors import CheckFailed
 from warplab.compile import cuda_signature
-from warplab.compile.errors import ArgumentError
 from warplab.grading.exchange import artefacts, numba_types
 from warplab.grading.exchange.artefacts import ArtefactError, clean_text
 from warplab.grading.student.agent import MAX_MESSAGE, PUBLIC_MODULES
-from warplab.launch import profiling
-from warplab.launch.dimensions import dimensions
-from warplab.launch.kernel_source import Bound, bind_cuda, bind_numba, numba_signature
-from warplab.launch.numba_arguments import short_type
+from warplab.launch import cuda_arguments, numba_arguments, profiling
+from warplab.launch.errors import ArgumentError
+from warplab.launch.kernel_source import BoundKernel
+from warplab.launch.launch_record import Assemble
 from warplab.launch.simulate import simulate
 
 MISSING = object()
 MAX_PTX = 4 << 20  # characters of a kernel's PTX
-MAX_SOURCES = 2 << 20  # of the source files that it points to
+MAX_SOURCES = 2 << 20  # characters of the source files that it refers to
 _MAX_NAME = 200
 _MAX_PARTS = 64  # parameters of a kernel, signatures, classes of an exception
-# Their constructors take more than a message.
+# Exceptions whose constructors take more than a message.
 _UNUSUAL = (UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError, BaseExceptionGroup)
 
 Ask = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 
 
 class Notebook:
-    """The student's process as test cells see it. `ask` puts wishes to its agent.
+    """The student's process as test cells see it. `ask` sends wishes to its agent.
 
     `kernels`: the PTX of each kernel that a test ran, by name and argument types.
     """
@@ -47,11 +46,11 @@ class Notebook:
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
         self.kernels: dict[str, str] = {}
-        self._programs: dict[tuple, simulator.Entry] = {}
-        self._types: dict[str, list] = {}  # of Numba kernels, as tests have asked for so far
+        self._programs: dict[tuple, simulator.Program] = {}
+        self._types: dict[str, list] = {}  # argument types of Numba kernels that tests have asked for so far
 
     def fetch(self, names: Sequence[str]) -> dict[str, Any]:
-        """Stand-ins for these names as they are now; a name that the notebook does not have is left out."""
+        """Return stand-ins for these names as they are now, without names that the notebook does not have."""
         wishes = [{"op": "describe", "name": name, "types": self._types.get(name, [])} for name in names]
         found = {}
         for name, answer in zip(names, self.ask(wishes) if wishes else [], strict=True):
@@ -79,13 +78,13 @@ class Notebook:
         return Opaque(name, _short(answer.get("type"), "object"), _short(answer.get("why"), ""))
 
     def wanted(self, name: str, kinds: list) -> None:
-        """Note that a Numba kernel is compiled for these types: the next `fetch` brings its PTX along."""
+        """Note that a test wants a Numba kernel for these types: the next `fetch` brings its PTX along."""
         known = self._types.setdefault(name, [])
         if kinds not in known:
             known.append(kinds)
 
     def entry(self, kernel: str, compiled: Any) -> simulator.Entry:
-        """The entry in the simulator's program of what the agent compiled; raises what the compiler raised there."""
+        """Load what the agent compiled and return its entry. Raises what the compiler raised there."""
         if not isinstance(compiled, dict):
             raise ArtefactError(f"the process of the notebook gave no PTX for {kernel}")
         if compiled.get("kind") == "raised":
@@ -93,8 +92,8 @@ class Notebook:
         ptx, entry, sources = compiled.get("ptx"), compiled.get("entry"), compiled.get("sources")
         if type(ptx) is not str or len(ptx) > MAX_PTX:
             raise ArtefactError(f"the PTX of {kernel} has more than {MAX_PTX:,} characters, or there is none")
-        texts = sources.items() if type(sources) is dict else ()
-        texts = {clean_text(k): clean_text(v) for k, v in texts if type(k) is str and type(v) is str}
+        given = sources.items() if type(sources) is dict else ()
+        texts = {clean_text(k): clean_text(v) for k, v in given if type(k) is str and type(v) is str}
         if sum(len(k) + len(v) for k, v in texts.items()) > MAX_SOURCES:
             texts = {}
         key = (ptx, *texts.items())
@@ -110,7 +109,7 @@ class Notebook:
 
 
 class _Artefact:
-    """A kernel that was compiled in the student's process: a `kernel.Source`."""
+    """A kernel compiled in the student's process, with the interface of `launch.kernel_source`."""
 
     language: ClassVar[str]
 
@@ -119,13 +118,16 @@ class _Artefact:
         self.name = _short(answer.get("name"), name)
         self.blank = answer.get("blank") is True
 
+    def assembler(self, args: tuple) -> Assemble:
+        return _no_assembler
 
-def _no_assembler(arch: int, signature: Any = None) -> tuple[str, str]:
-    raise ArgumentError("registers and occupancy cannot be tested here: the assembler does not run beside the tests")
+
+def _no_assembler(arch: int) -> tuple[str, str]:
+    raise ArgumentError("registers and occupancy cannot be tested here, since no assembler runs beside the tests")
 
 
 class CudaArtefact(_Artefact):
-    """A kernel of CUDA C++. `code`: its source."""
+    """A kernel in CUDA C++. `code`: its source."""
 
     language = "CUDA C++"
 
@@ -135,14 +137,16 @@ class CudaArtefact(_Artefact):
         self._signature = _signature(answer.get("signature"))
         self._compiled = answer.get("compiled")
 
-    def bind(self, args: tuple, arrays: Any) -> Bound:
-        entry = self.notebook.entry(self.name, self._compiled)
-        self.notebook.kernels[self._variable] = self._compiled["ptx"]
-        return entry, bind_cuda(self.name, entry, self._signature, args, arrays), _no_assembler
+    def bind(self, args: tuple, arrays: Any) -> BoundKernel:
+        compiled: Any = self._compiled
+        entry = self.notebook.entry(self.name, compiled)
+        self.notebook.kernels[self._variable] = compiled["ptx"]
+        params = cuda_arguments.pack_arguments(self.name, entry, self._signature, args, arrays.address)
+        return BoundKernel(entry, params, _no_assembler)
 
 
 class NumbaArtefact(_Artefact):
-    """A kernel in Python, compiled by Numba for each tuple of argument types that a test gives it."""
+    """A kernel in Python, compiled by Numba for each tuple of argument types that a test uses."""
 
     language = "Numba"
 
@@ -160,8 +164,8 @@ class NumbaArtefact(_Artefact):
             if type(pair) is list and len(pair) == 2:
                 self._compiled[json.dumps(pair[0])] = pair[1]
 
-    def bind(self, args: tuple, arrays: Any) -> Bound:
-        signature = numba_signature(self.name, self.parameters, self.signatures, args)
+    def bind(self, args: tuple, arrays: Any) -> BoundKernel:
+        signature = numba_arguments.signature_of(self.name, self.parameters, self.signatures, args)
         kinds = [numba_types.encode(kind) for kind in signature]
         key = json.dumps(kinds)
         if key not in self._compiled:
@@ -169,9 +173,10 @@ class NumbaArtefact(_Artefact):
             (answer,) = self.notebook.ask([{"op": "compile", "name": self._variable, "types": kinds}])
             self._compiled[key] = answer
         entry = self.notebook.entry(self.name, self._compiled[key])
-        types = ", ".join(map(short_type, signature))
+        types = ", ".join(map(numba_arguments.short_type, signature))
         self.notebook.kernels[f"{self._variable}({types})"] = self._compiled[key]["ptx"]
-        return entry, bind_numba(self.parameters, signature, args, arrays), _no_assembler
+        params = numba_arguments.pack_arguments(self.parameters, signature, args, arrays.address)
+        return BoundKernel(entry, params, _no_assembler)
 
 
 class RemoteKernel:
@@ -197,8 +202,7 @@ class RemoteKernel:
         self._launch(*args, shared_mem)
 
     def _launch(self, grid: Any, block: Any, args: Any, shared_bytes: int) -> None:
-        options = profiling.launch_options()
-        grid, block = dimensions(grid, "grid"), dimensions(block, "block")
+        options: dict[str, Any] = dict(profiling.launch_options())
         profiling.record(simulate(self, grid, block, tuple(args), shared_bytes=shared_bytes, **options))
 
     def __repr__(self) -> str:
@@ -209,21 +213,21 @@ class RemoteKernel:
 
 
 class RemoteFunction:
-    """A student's function: a call takes its arguments there and brings back what it returns or raises."""
+    """A student's function. A call sends its arguments there, and returns or raises what comes back."""
 
     def __init__(self, notebook: Notebook, name: str, answer: dict[str, Any]) -> None:
         self._notebook, self._name = notebook, name
         self._warplab_on_the_host = answer.get("plain") is True
         self._warplab_blank = answer.get("blank") is True
         if type(answer.get("name")) is str:
-            self.__name__ = name  # as the test calls it: messages show it
+            self.__name__ = name  # the test's name for it, which messages show
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         (outcome,) = self._outcomes([(args, kwargs)])
         return outcome()
 
     def _warplab_batch(self, inputs: Sequence[Mapping[str, Any]]) -> list[Callable[[], Any]]:
-        """The function on each of the keyword arguments, in one request: calls that return or raise at once."""
+        """Call the function with each set of keyword arguments, in one request. Return the outcomes as functions."""
         return self._outcomes([((), dict(arguments)) for arguments in inputs])
 
     def _outcomes(self, calls: Sequence[tuple[tuple, dict]]) -> list[Callable[[], Any]]:
@@ -259,11 +263,11 @@ class RemoteFunction:
 
 
 class _NoAttribute(CheckFailed, AttributeError):
-    """So that `getattr` with a default and `hasattr` find no attribute."""
+    """A failure that `getattr` with a default and `hasattr` take for a missing attribute."""
 
 
 class Opaque:
-    """Something of the notebook that is no plain data. Using it fails the test and says so."""
+    """An object of the notebook that is no plain data. Using it fails the test with a message."""
 
     def __init__(self, name: str, kind: str, why: str = "") -> None:
         object.__setattr__(self, "_text", (name, kind, why))
@@ -299,7 +303,7 @@ for _operation in _OPERATIONS.split():
     setattr(Opaque, f"__{_operation}__", _refuse)
 
 
-# -- reading what the agent says -------------------------------------------------------------------------------
+# -- reading the agent's answers -------------------------------------------------------------------------------
 
 
 def _module(name: str) -> Any:
@@ -327,7 +331,7 @@ def _names(data: Any) -> list[str]:
 
 
 def _signature(data: Any) -> cuda_signature.Signature | None:
-    """A kernel's declaration as the student's process read it from the source; None where there is none to use."""
+    """Return a kernel's declaration as the student's process read it from the source, None if it is unusable."""
     if type(data) is not dict or type(data.get("name")) is not str or type(data.get("parameters")) is not list:
         return None
     parameters = []
@@ -345,7 +349,7 @@ def _signature(data: Any) -> cuda_signature.Signature | None:
 
 
 def _exception(answer: dict[str, Any]) -> Exception:
-    """An exception of the student's process: of the nearest built-in class, under its own name."""
+    """Return an exception like the student's: of the nearest built-in class, under its own name."""
     classes = answer.get("classes")
     classes = [name for name in classes if type(name) is str][:_MAX_PARTS] if type(classes) is list else []
     message = answer.get("message")

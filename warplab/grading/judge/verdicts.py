@@ -1,7 +1,7 @@
-"""What a student is told of a test cell.
+"""Verdicts: what a student is told about a test cell.
 
-Of a visible test the whole message. Of a hidden one a sentence of a fixed set, with the line of the student's own
-kernel or the counter that is over its limit: no input, no size, no expected value, nothing of the cell's text.
+A visible test shows its whole message. A hidden test shows one of a fixed set of sentences, with the line of the
+student's own kernel or the counter that is over its limit: no input, size, expected value or text of the cell.
 """
 
 from __future__ import annotations
@@ -36,22 +36,23 @@ SENTENCES = {
     "misaligned": "a misaligned access",
     "uninitialized": "a read of memory, or of a fragment, that nothing wrote",
     "race": "a data race",
-    "barrier": "threads wait for others that never come",
+    "barrier": "threads wait at a barrier that others never reach",
     "assertion": "an assertion does not hold",
-    "endless": "it does not come to an end",
+    "endless": "it does not end",
     "unknown instruction": "an instruction that the simulator does not know",
     "stopped": "the kernel is stopped by the simulator",
     "limit": "a counter is over its limit",
-    "memory": "it takes more memory than there is",
-    "name": "a name is missing that the tests use",
+    "memory": "it needs too much memory",
+    "name": "a name that the tests use is missing",
 }
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`kind`: a key of SENTENCES or "process"; "" for a test that passed. `message`: for the student.
+    """The verdict on one test cell.
 
-    `hidden`: it failed in hidden tests. `detail`: the whole message, for instructors only.
+    `kind`: a key of SENTENCES or "process"; "" for a test that passed. `message`: for the student. `detail`: the whole
+    message, for instructors only. `hidden`: it failed in hidden tests.
     """
 
     kind: str = ""
@@ -64,7 +65,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class BrokenCell:
-    """A cell of the notebook that ended with an error, `number` and error as the student's page shows them."""
+    """A cell of the notebook that ended with an error. `number` and error are as the student's page shows them."""
 
     number: int
     source: str
@@ -76,16 +77,16 @@ class BrokenCell:
         return self.ename not in ("CompileError", "SyntaxError", "IndentationError", "TabError")
 
     def should_define(self, name: str) -> bool:
-        """Whether it may be for this cell's error that `name` is missing: not so where it misses the name itself."""
+        """Return whether `name` may be missing because of this error: not if the cell itself misses the name."""
         named = re.search(rf"\b{re.escape(name)}\b", self.source)
         return named is not None and f"name {name!r} is not defined" not in self.evalue
 
     def told(self) -> str:
-        """What happened to it, and the first line of the error."""
-        if self.ename in ("CellTimeoutError", "KeyboardInterrupt"):  # it is interrupted when time is up
-            return f"its cell [{self.number}] did not come to its end"
+        """Return what happened to the cell, with the first line of the error."""
+        if self.ename in ("CellTimeoutError", "KeyboardInterrupt"):  # a cell is interrupted when its time is up
+            return f"its cell [{self.number}] did not end in time"
         what = "ended with an error" if self.compiles else "did not compile"
-        # IPython names a file of its own for the cell.
+        # IPython's message names a file that stands for the cell.
         first = re.sub(r" \([^()]*, (line \d+)\)$", r" (\1)", (self.evalue.strip().splitlines() or [""])[0])
         if self.ename == "CompileError":
             first = first.removeprefix(f"cell [{self.number}], ")
@@ -95,10 +96,10 @@ class BrokenCell:
 
 
 def verdict(outcome: Outcome, visible: str, knows: bool = False, broken: Sequence[BrokenCell] = ()) -> Verdict:
-    """The verdict on a test cell that ran. `visible`: the text of the cell without its hidden tests.
+    """Return the verdict on a test cell that ran.
 
-    `knows`: the student's process knows inputs of hidden tests. Then nothing that it may have chosen is shown.
-    `broken`: cells that failed before.
+    `visible`: the text of the cell without its hidden tests. `knows`: the student's process knows inputs of hidden
+    tests, so nothing that it may have chosen is shown. `broken`: cells that failed before.
     """
     error = outcome.error
     if error is None:
@@ -119,7 +120,7 @@ def verdict(outcome: Outcome, visible: str, knows: bool = False, broken: Sequenc
         return _in_our_own_words(outcome, kind, detail)
     if not outcome.hidden:
         if isinstance(error, OutOfTime):
-            ename, text = "CheckFailed", f"The test did not come to an end in time ({text})."
+            ename, text = "CheckFailed", f"The test did not end in time ({text})."
         lines = () if isinstance(error, CheckFailed) else tuple(_short(place) for place in outcome.place)
         return Verdict(
             kind, _short(text), detail, False, ename, (*lines, _short(f"{ename}: {text}" if text else ename))
@@ -134,7 +135,7 @@ def verdict(outcome: Outcome, visible: str, knows: bool = False, broken: Sequenc
 
 
 def _undefined(outcome: Outcome, name: str, cell: BrokenCell) -> Verdict:
-    """Of a test that misses a name for the error of a cell: that error says more."""
+    """Return the verdict on a test that misses a name because a cell failed. The cell's error says more."""
     message = f"There is no {name}: {cell.told()}"
     detail = f"CheckFailed: {message}"
     if outcome.hidden:
@@ -144,7 +145,7 @@ def _undefined(outcome: Outcome, name: str, cell: BrokenCell) -> Verdict:
 
 
 def _in_our_own_words(outcome: Outcome, kind: str, detail: str) -> Verdict:
-    """Of a visible test that fails: what the test says, and nothing of what the notebook answered."""
+    """Return the verdict on a failed visible test, with nothing of what the notebook answered."""
     lines = [f"A test fails: {SENTENCES[kind]}.", *outcome.place]
     if isinstance(outcome.error, CheckFailed) and outcome.error.where:
         lines.append(f"input {outcome.error.where}")
@@ -154,12 +155,12 @@ def _in_our_own_words(outcome: Outcome, kind: str, detail: str) -> Verdict:
 
 
 def gone(reason: str) -> Verdict:
-    """The verdict on a test cell whose notebook has no process any more."""
+    """Return the verdict on a test cell after the notebook's process has ended."""
     return Verdict("process", reason, f"CheckFailed: {reason}", False, "CheckFailed", (f"CheckFailed: {reason}",))
 
 
 def _facts(error: BaseException) -> tuple[str, str, str]:
-    """Kind, line of the student's kernel, counter."""
+    """Return the kind of failure, the line of the student's kernel, and the counter."""
     if isinstance(error, CheckFailed):
         return error.kind, error.line, error.counter
     if isinstance(error, SimulatorError):

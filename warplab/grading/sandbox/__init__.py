@@ -1,1 +1,1 @@
-"""Where a student's code runs, isolated from everything else."""
+"""Processes that isolate a student's code from everything else."""

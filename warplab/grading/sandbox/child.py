@@ -1,12 +1,12 @@
-"""From the warmed zygote to a student's kernel: what happens between the fork and the first cell.
+"""From the warmed zygote to a student's kernel: everything between the fork and the first cell.
 
-    zygote ── M, enters new namespaces, forks, ends
-                └─ init (pid 1 of them): mounts, files of the submission, capabilities dropped; waits, reaps, reports
-                     └─ the kernel: limits, filter of system calls, and from then on the student's
+    zygote ── M: enters new namespaces, forks, ends
+                └─ init, their pid 1: mounts, unpacks the submission's files, drops capabilities; then reaps and reports
+                     └─ the kernel: sets limits, filters system calls, then runs the student's code
 
-Init and kernel have the same user, so init is not dumpable (no tracing), takes no signal, and writes its report into a
-pipe that the kernel does not have. When init ends, the kernel of the operating system kills all that is left in
-the namespace. Without namespaces there is no M, and the zygote hunts down what is left.
+Init and the kernel run as the same user. Therefore init is not dumpable (no tracing), takes no signal, and reports
+through a pipe that the kernel does not have. When init ends, Linux kills everything left in the namespace. Without
+namespaces there is no M, and the zygote hunts down what is left.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warplab.grading.sandbox import linux
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
 
-# The zygote sends it to init, and init passes SIGINT on to the kernel.
+# The zygote sends this to init, which sends SIGINT to the kernel.
 INTERRUPT = signal.SIGUSR1
 INNER_UID = 1000
 _NAMESPACES = (
@@ -40,9 +40,11 @@ _NAMESPACES = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where and how a submission runs. `isolation`: "nested" (own namespaces inside bubblewrap's), "once" (bubblewrap's
-    namespaces, which serve one submission) or "limits" (no namespaces). `root`: its private folder. `uid`: the user to
-    become first, or None. `bystanders`: tasks of that user that are not the submission's.
+    """Where and how a submission runs.
+
+    `isolation`: "nested" (namespaces of its own inside bubblewrap's), "once" (bubblewrap's namespaces, which serve one
+    submission) or "limits" (no namespaces). `root`: its private folder. `uid`: the user to become first, or None.
+    `bystanders`: tasks of that user that belong to other work.
     """
 
     isolation: str
@@ -59,11 +61,13 @@ class Place:
         return self.root / "home"
 
 
-def launch(place: Place, limits: Limits, payload: int, channels: list[int], program: Callable, report: int) -> None:
-    """In a fresh fork of the zygote: become a submission's tree. Never returns.
+def launch(
+    place: Place, limits: SubmissionLimits, payload: int, channels: list[int], program: Callable, report: int
+) -> None:
+    """Become a submission's processes, in a fresh fork of the zygote. Never returns.
 
-    `payload`, `channels`, `report`: file descriptors. `program(header, channels, ready)` is what runs in the
-    sandbox; it calls `ready` before the student's code can.
+    `payload`, `channels`, `report`: file descriptors. `program(header, channels, ready)` runs in the sandbox and must
+    call `ready` before any code of the student's runs.
     """
     try:
         if place.isolation == "nested":
@@ -81,12 +85,12 @@ def launch(place: Place, limits: Limits, payload: int, channels: list[int], prog
 
 
 def try_namespaces() -> int:
-    """0 where inner namespaces with mounts of their own can be had. Raises OSError, or has a child print why not."""
+    """Return 0 if inner namespaces with their own mounts work. Otherwise raise OSError or have a child print why."""
     _enter_namespaces()
     init = os.fork()
     if init == 0:
         try:
-            _mount(Place("nested", Path("/tmp")), Limits(disk_bytes=1 << 20))
+            _mount(Place("nested", Path("/tmp")), SubmissionLimits(disk_bytes=1 << 20))
             os._exit(0)
         except OSError as error:
             print(error, file=sys.stderr)
@@ -103,7 +107,9 @@ def _enter_namespaces() -> None:
     Path("/proc/self/gid_map").write_text(f"{INNER_UID} {gid} 1")
 
 
-def _init(place: Place, limits: Limits, payload: int, channels: list[int], program: Callable, report: int) -> None:
+def _init(
+    place: Place, limits: SubmissionLimits, payload: int, channels: list[int], program: Callable, report: int
+) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     linux.set_dumpable(False)
     os.setsid()
@@ -113,7 +119,7 @@ def _init(place: Place, limits: Limits, payload: int, channels: list[int], progr
         linux.die_with_parent()
         linux.become_subreaper()
     if place.uid is not None:
-        _become(place)
+        _become(place.uid, place.root)
     for folder in (place.work, place.home):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     header = _unpack(payload, place.work)
@@ -131,7 +137,7 @@ def _init(place: Place, limits: Limits, payload: int, channels: list[int], progr
     _watch(kernel, report)
 
 
-def _mount(place: Place, limits: Limits) -> None:
+def _mount(place: Place, limits: SubmissionLimits) -> None:
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
     size = f"size={limits.disk_bytes},nr_inodes=20000,mode=700"
@@ -145,20 +151,20 @@ def _mount(place: Place, limits: Limits) -> None:
             Path(f"/proc/sys/user/max_{kind}_namespaces").write_text("0")
 
 
-def _become(place: Place) -> None:
-    """Leave root. The interpreter may lie where only root can read: then reading everything stays possible."""
-    place.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.chown(place.root, place.uid, place.uid)
-    linux.become(place.uid, keep=(linux.CAP_DAC_READ_SEARCH,))
+def _become(uid: int, root: Path) -> None:
+    """Stop being root. If only root can read the interpreter's files, the right to read everything stays."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.chown(root, uid, uid)
+    linux.become(uid, keep=(linux.CAP_DAC_READ_SEARCH,))
     linux.set_dumpable(False)
     needed = (os.__file__, sys.prefix, *(folder for folder in sys.path if os.path.isdir(folder)))
-    # os.access asks for the real user without capabilities, as it should.
+    # os.access checks the real user without capabilities, as intended.
     if all(os.access(path, os.R_OK) for path in needed):
         linux.drop_capabilities()
 
 
 def _unpack(payload: int, folder: Path) -> dict:
-    """Write the submission's files, which follow a JSON header with their relative paths and sizes."""
+    """Write the submission's files. They follow a JSON header, which is returned, with their paths and sizes."""
     with os.fdopen(os.dup(payload), "rb") as file:
         file.seek(0)
         header = json.loads(file.read(int.from_bytes(file.read(8), "big")))
@@ -170,7 +176,7 @@ def _unpack(payload: int, folder: Path) -> dict:
 
 
 def _watch(kernel: int, report: int) -> None:
-    """As pid 1: reap, pass interrupts on, and say how the kernel ended. Ending here ends the whole namespace."""
+    """Act as pid 1: reap, pass interrupts on, report how the kernel ended. Returning ends the whole namespace."""
     while True:
         got = signal.sigwait({signal.SIGCHLD, INTERRUPT})
         if got == INTERRUPT:
@@ -191,8 +197,10 @@ def _watch(kernel: int, report: int) -> None:
                 os._exit(0)
 
 
-def _kernel(place: Place, limits: Limits, header: dict, channels: list[int], program: Callable, report: int) -> None:
-    """Until `ready` is called, nothing of the student's runs, and the working folder is one without their files."""
+def _kernel(
+    place: Place, limits: SubmissionLimits, header: dict, channels: list[int], program: Callable, report: int
+) -> None:
+    """Run the program. Until it calls `ready`, the working folder holds none of the student's files."""
 
     def ready() -> None:
         _write(report, {"ready": True})
@@ -205,7 +213,7 @@ def _kernel(place: Place, limits: Limits, header: dict, channels: list[int], pro
         if place.isolation != "nested":
             linux.die_with_parent()
         os.environ.update(HOME=str(place.home), TMPDIR=str(place.root))
-        tempfile.tempdir = None  # as the zygote remembered it
+        tempfile.tempdir = None  # forget the zygote's
         sys.argv = ["kernel"]
         os.chdir(place.home)
         _keep_only([*channels, report])
@@ -219,7 +227,7 @@ def _kernel(place: Place, limits: Limits, header: dict, channels: list[int], pro
     except SystemExit as error:
         os._exit(error.code if isinstance(error.code, int) else int(error.code is not None))
     except BaseException:
-        _write(report, {"error": traceback.format_exc()})  # once `ready` was called, it goes nowhere
+        _write(report, {"error": traceback.format_exc()})  # goes nowhere once `ready` has been called
         os._exit(70)
     os._exit(0)
 

@@ -1,12 +1,12 @@
-"""A kernel in the sandbox for nbclient, over IPC sockets in a folder that only the grader can reach.
+"""A sandboxed kernel for nbclient, over IPC sockets in a folder that only the grader can reach.
 
     zygotes = Zygotes(find())
-    with SandboxedKernelManager(zygotes, files={"data.csv": b"..."}, limits=Limits()) as manager:
+    with SandboxedKernelManager(zygotes, files={"data.csv": b"..."}, limits=SubmissionLimits()) as manager:
         NotebookClient(notebook, km=manager).execute()
-    manager.ended                              # why the kernel ended: sandbox.Ended
+    manager.ended                              # why the kernel ended: zygote_client.Ended
 
-The judge makes and binds the sockets and hands their descriptors to the kernel, so the folder need not be shared. Its
-own clients connect to a second set of sockets; `relay` joins the two and counts what comes from the kernel.
+The judge binds the sockets and hands their descriptors to the kernel, so the two share no folder. The judge's own
+clients connect to a second set of sockets; `relay` joins the two sets and counts what comes from the kernel.
 """
 
 from __future__ import annotations
@@ -24,34 +24,36 @@ from typing import Any
 import zmq
 import zmq.asyncio
 from jupyter_client.asynchronous import AsyncKernelClient
+from jupyter_client.connect import KernelConnectionInfo
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerBase
 
-from warplab.grading.sandbox.isolation import Ended, Sandbox, Zygote, find
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.isolation import Sandbox, find
+from warplab.grading.sandbox.limits import SubmissionLimits
 from warplab.grading.sandbox.relay import Relay
+from warplab.grading.sandbox.zygote_client import Ended, ZygoteClient
 
 # In the order in which kernel_app.CHANNELS binds them.
 _CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
-_FOLDER_BYTES = 70  # of the 107 of a socket's path; the rest is for what is in the folder
-_WAITING_MESSAGES = 64  # received but not yet read, of one socket; more wait in the kernel's process
+_FOLDER_BYTES = 70  # a socket's path has at most 107 bytes; the rest is for names inside the folder
+_WAITING_MESSAGES = 64  # received but not yet read, per socket; more wait in the kernel's process
 
 
 class Zygotes:
-    """One zygote at a time, replaced when it has served `submissions` or has died. Not for several threads."""
+    """A supply of zygotes, one at a time: replaced after `submissions` or when it has died. Not thread-safe."""
 
     def __init__(self, sandbox: Sandbox | None = None, submissions: int = 200, warmed: bool = True) -> None:
         self.sandbox = sandbox or find()
         self._most, self._warmed = submissions, warmed
-        self._zygote: Zygote | None = None
+        self._zygote: ZygoteClient | None = None
 
-    def take(self, limits: Limits) -> Zygote:
-        """A zygote that can take a submission. The one that runs in it, if any, is ended."""
+    def take(self, limits: SubmissionLimits) -> ZygoteClient:
+        """Return a zygote that can take a submission. A submission that still runs in it is ended."""
         if self._zygote is not None and (not self._zygote.fresh or self._zygote.used >= self._most):
             self.close()
         if self._zygote is None:
-            self._zygote = Zygote(self.sandbox, self._warmed, disk_bytes=limits.disk_bytes)
+            self._zygote = ZygoteClient(self.sandbox, self._warmed, disk_bytes=limits.disk_bytes)
         elif self._zygote.used:
             self._zygote.kill()
         return self._zygote
@@ -69,10 +71,10 @@ class Zygotes:
 
 
 class _Provisioner(KernelProvisionerBase):
-    """What jupyter_client asks of a kernel's process, answered by the zygote."""
+    """The zygote behind the interface through which jupyter_client handles a kernel's process."""
 
     manager: SandboxedKernelManager
-    zygote: Zygote | None = None
+    zygote: ZygoteClient | None = None
     ended: Ended | None = None
 
     @property
@@ -82,7 +84,7 @@ class _Provisioner(KernelProvisionerBase):
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
         return {"cmd": []}  # the judge's environment and folder are not the kernel's
 
-    async def launch_kernel(self, cmd: list[str], **_: Any) -> dict:
+    async def launch_kernel(self, cmd: list[str], **_: Any) -> KernelConnectionInfo:
         self.ended = None
         self.zygote = self.manager.zygotes.take(self.manager.limits)
         try:
@@ -108,7 +110,7 @@ class _Provisioner(KernelProvisionerBase):
         return code
 
     async def send_signal(self, signum: int) -> None:
-        """Any signal but those that end a process is delivered as an interrupt."""
+        """Interrupt the kernel, whatever the signal."""
         if self.zygote is not None and self.ended is None:
             self.zygote.interrupt()
 
@@ -133,7 +135,7 @@ def _listen(path: str) -> socket.socket:
 
 class _Client(AsyncKernelClient):
     async def _async_wait_for_ready(self, timeout: float | None = None) -> None:
-        """As jupyter_client's, which always waits 0.2 s for more messages: here the kernel's "idle" is the last one."""
+        """Wait as jupyter_client does, but without its fixed 0.2 s: the kernel's "idle" is its last message."""
         deadline = time.monotonic() + (timeout if timeout is not None else math.inf)
         while True:
             asked = self.kernel_info()
@@ -142,7 +144,7 @@ class _Client(AsyncKernelClient):
                     pass
                 while (reply := await self.get_shell_msg(timeout=1))["parent_header"].get("msg_id") != asked:
                     pass
-            except Empty:  # asked before the connection to its output was there
+            except Empty:  # it answered before the connection to its output was there
                 if not await self._async_is_alive():
                     raise RuntimeError("Kernel died before replying to kernel_info") from None
                 if time.monotonic() > deadline:
@@ -162,32 +164,36 @@ def _says_idle(message: dict, asked: str) -> bool:
 class SandboxedKernelManager(AsyncKernelManager):
     """One submission's kernel. `files`: the student's, by relative path, copied into its working folder.
 
-    A shutdown kills at once: nothing that a student's code does at its end can matter.
+    A shutdown kills at once, since nothing that a student's code does at its end matters.
     """
 
     def __init__(
-        self, zygotes: Zygotes, files: dict[str, bytes] | None = None, limits: Limits | None = None, **options: Any
+        self,
+        zygotes: Zygotes,
+        files: dict[str, bytes] | None = None,
+        limits: SubmissionLimits | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(client_class=f"{__name__}.{_Client.__name__}", **options)
-        self.zygotes, self.files, self.limits = zygotes, dict(files or {}), limits or Limits()
+        self.zygotes, self.files, self.limits = zygotes, dict(files or {}), limits or SubmissionLimits()
         self._channels = contextlib.ExitStack()  # the relay, its sockets, their folder
         self._clients: list[AsyncKernelClient] = []
         self._kernel_spec = KernelSpec(argv=["sandboxed"], display_name="Python 3", language="python")
-        self.provisioner = _Provisioner(kernel_spec=self._kernel_spec, parent=self)
-        self.provisioner.manager = self
-        # Defaults of the sockets that this context makes: what the kernel sends is a student's.
+        self.provisioner = self._processes = _Provisioner(kernel_spec=self._kernel_spec, parent=self)
+        self._processes.manager = self
+        # Defaults for all sockets of this context: a student decides what the kernel sends.
         self.context.setsockopt(zmq.MAXMSGSIZE, self.limits.message_bytes)
         self.context.setsockopt(zmq.RCVHWM, _WAITING_MESSAGES)
 
     @property
     def ended(self) -> Ended | None:
-        """None while the kernel runs and before it was started; afterwards why it ended."""
-        if self.provisioner.ended is None and self.provisioner.zygote is not None:
-            self.provisioner.ended = self.provisioner.zygote.status()
-        return self.provisioner.ended
+        """Return why the kernel ended; None while it runs and before it was started."""
+        if self._processes.ended is None and self._processes.zygote is not None:
+            self._processes.ended = self._processes.zygote.status()
+        return self._processes.ended
 
-    def open_channels(self, zygote: Zygote) -> dict:
-        """Start the kernel on sockets in a new private folder. Returns jupyter_client's connection information."""
+    def open_channels(self, zygote: ZygoteClient) -> KernelConnectionInfo:
+        """Start the kernel on sockets in a new private folder. Return jupyter_client's connection information."""
         self._channels.close()
         parent = next((p for p in (tempfile.gettempdir(), "/tmp") if len(os.fsencode(p)) < _FOLDER_BYTES), None)
         folder = Path(self._channels.enter_context(tempfile.TemporaryDirectory(prefix="warplab-", dir=parent)))
@@ -196,7 +202,7 @@ class SandboxedKernelManager(AsyncKernelManager):
             self._channels.enter_context(_listen(str(folder / f"judge-{n}"))) for n in range(1, len(_CHANNELS) + 1)
         ]
         self.connection_file = str(folder / "connection.json")
-        information = {
+        information: Any = {  # its TypedDict has no computed keys, and the key as text
             **{f"{channel}_port": number for number, channel in enumerate(_CHANNELS, start=1)},
             "transport": "ipc",
             "ip": str(folder / "judge"),
@@ -214,24 +220,24 @@ class SandboxedKernelManager(AsyncKernelManager):
 
     def _stop_flood(self, reason: str) -> None:
         self.log.warning("Stopping the kernel: %s", reason)
-        if self.provisioner.zygote is not None:
-            self.provisioner.ended = self.provisioner.zygote.kill("output")
+        if self._processes.zygote is not None:
+            self._processes.ended = self._processes.zygote.kill("output")
 
     async def _async_request_shutdown(self, restart: bool = False) -> None:
-        await self.provisioner.kill()
+        await self._processes.kill()
 
     request_shutdown = _async_request_shutdown
 
-    def client(self, **options: Any) -> AsyncKernelClient:
-        """As AsyncKernelManager's; its channels are closed with the manager."""
+    def client(self, **options: Any) -> AsyncKernelClient:  # type: ignore[override]  # as AsyncKernelManager's is
+        """Return a client, as AsyncKernelManager does; its channels are closed with the manager."""
         self._clients.append(super().client(**options))
         return self._clients[-1]
 
     def close(self) -> None:
-        """End the kernel and close the sockets. May be called at any time, and again."""
-        if self.provisioner.zygote is not None and self.provisioner.ended is None:
-            self.provisioner.ended = self.provisioner.zygote.kill()
-        self.provisioner.zygote = None
+        """End the kernel and close the sockets. Safe at any time, and repeatedly."""
+        if self._processes.zygote is not None and self._processes.ended is None:
+            self._processes.ended = self._processes.zygote.kill()
+        self._processes.zygote = None
         for client in self._clients:
             client.stop_channels()
         self._clients = []

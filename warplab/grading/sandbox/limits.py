@@ -1,4 +1,4 @@
-"""What one submission may use, and the part of it that the kernel of the operating system enforces by itself."""
+"""Limits on what one submission may use, and those of them that Linux enforces by itself."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of one submission: of its whole process tree where nothing else is said.
+class SubmissionLimits:
+    """Limits of one submission, for its whole process tree unless noted.
 
-    The memory of the tree is looked at ten times a second; besides, each process can map no more than `memory_bytes`
-    on top of what it inherits. `disk_bytes` is the size of the private /tmp, where there is one.
+    The tree's memory is checked ten times per second; in addition, each process can map at most `memory_bytes` beyond
+    what it inherits. `disk_bytes` is the size of the private /tmp, where there is one.
     Raises ValueError for a limit that is not positive.
     """
 
@@ -40,16 +40,16 @@ class Limits:
         return dataclasses.asdict(self)
 
     def apply(self, tasks_already_there: int = 0) -> None:
-        """Set the limits of the calling process and of those that it will start, for good.
+        """Set the limits of the calling process and of those that it will start, irrevocably.
 
-        `tasks_already_there`: tasks of the same user that count towards the process limit and are not the submission's.
+        `tasks_already_there`: tasks of other work by the same user, which Linux counts towards the process limit.
         """
         mapped = _mapped_bytes()
         whole = int(self.cpu_seconds)
         for which, soft, hard in (
-            # Linux starts a system's handler of core dumps with a limit of 0, but not with one of 1; see core(5).
+            # Linux starts the system's core-dump handler even at a limit of 0, but not at 1; see core(5).
             (resource.RLIMIT_CORE, 1, 1),
-            # A second apart, so that Python can still die of the first signal with a name.
+            # One second apart, so that Python can still die of the first signal, whose name tells why.
             (resource.RLIMIT_CPU, max(1, whole), max(1, whole) + 1),
             (resource.RLIMIT_AS, mapped + self.memory_bytes, mapped + self.memory_bytes),
             (resource.RLIMIT_NPROC, self.processes + tasks_already_there, self.processes + tasks_already_there),

@@ -1,4 +1,6 @@
-"""System calls that Python 3.11 has no function for: namespaces, mounts, capabilities, a filter of system calls.
+"""System calls for namespaces, mounts, capabilities and a filter of system calls.
+
+By ctypes, because neither Python 3.11 nor a package that the course installs has functions for them.
 
 Sources: the Linux manual pages unshare(2), mount(2), prctl(2), capset(2), seccomp(2), netdevice(7); numbers from the
 kernel's headers (uapi/linux/sched.h, mount.h, prctl.h, capability.h, seccomp.h, audit.h; asm/unistd.h).
@@ -21,7 +23,7 @@ CLONE_NEWIPC = 0x08000000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
-_CLONE_NEW_ANY = 0x7E020080  # those and NEWCGROUP, NEWTIME
+_CLONE_NEW_ANY = 0x7E020080  # the above, NEWCGROUP and NEWTIME
 
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 _MNT_DETACH = 2
@@ -71,7 +73,7 @@ def _prctl(option: int, *values: int) -> None:
 
 
 def set_dumpable(value: bool) -> None:
-    """A process that is not dumpable cannot be traced by another of the same user, nor its /proc entries be read."""
+    """Set whether other processes of the same user can trace this one and read its entries in /proc."""
     _prctl(_PR_SET_DUMPABLE, int(value))
 
 
@@ -80,7 +82,7 @@ def die_with_parent() -> None:
 
 
 def become_subreaper() -> None:
-    """Orphans among the descendants become children of this process."""
+    """Make orphaned descendants children of this process."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -89,13 +91,13 @@ def no_new_privileges() -> None:
 
 
 def leave_session_keyring() -> None:
-    """Take a new, empty keyring: the one inherited may hold the keys of whoever started the grading."""
+    """Take a new, empty keyring: the inherited one may hold the keys of whoever started the grading."""
     if _MACHINE is not None:
-        _libc.syscall(_KEYCTL[_MACHINE[0]], _KEYCTL_JOIN_SESSION_KEYRING, None)  # kernels without keyrings refuse
+        _libc.syscall(_KEYCTL[_MACHINE[0]], _KEYCTL_JOIN_SESSION_KEYRING, None)  # fails on kernels without keyrings
 
 
 def become(uid: int, keep: tuple[int, ...] = ()) -> None:
-    """Change from root to user and group `uid`, without supplementary groups; of the capabilities only `keep` stay."""
+    """Change from root to user and group `uid`, without supplementary groups, and keep only the capabilities `keep`."""
     _prctl(_PR_SET_KEEPCAPS, int(bool(keep)))
     os.setgroups([])
     os.setresgid(uid, uid, uid)
@@ -104,11 +106,11 @@ def become(uid: int, keep: tuple[int, ...] = ()) -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, also those that a later program could gain."""
+    """Give up every capability, including those that a later program could gain."""
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     for capability in range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) == -1:
-            break  # past the last one, or not allowed: then none can be gained either, see no_new_privileges
+            break  # past the last one, or not permitted: then no_new_privileges keeps any from being gained
     _set_capabilities(())
 
 
@@ -126,13 +128,13 @@ def raise_loopback() -> None:
 
 
 def mount_points() -> list[str]:
-    """Where something is mounted, in the order of mounting."""
+    """Return all mount points, in the order of mounting."""
     with open("/proc/self/mountinfo") as file:
         return [line.split()[4].encode().decode("unicode_escape") for line in file]
 
 
-# Numbers of system calls on x86-64 and AArch64 (None: not there). These no notebook needs: they reach other processes,
-# keys, mounts and namespaces, widen the kernel's surface for attack, or take memory that no limit counts.
+# Numbers of system calls on x86-64 and AArch64 (None: does not exist). No notebook needs these: they reach other
+# processes, keys, mounts and namespaces, widen the attack surface of Linux, or take memory that no limit counts.
 _REFUSED = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
     "pidfd_getfd": (438, 438), "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
@@ -150,7 +152,7 @@ _REFUSED = {
     "migrate_pages": (256, 238), "move_pages": (279, 239),
 }  # fmt: skip
 _SOCKET, _CLONE, _CLONE3, _KEYCTL = (41, 198), (56, 220), (435, 435), (250, 219)
-_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # place in the pairs above, AUDIT_ARCH_*
+_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # index into the pairs above, AUDIT_ARCH_*
 _MACHINE = _MACHINES.get(platform.machine())
 _X32_BIT = 0x40000000
 
@@ -158,7 +160,7 @@ _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0
 _NUMBER, _ARCH, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
-# AF_VSOCK, for one, reaches a virtual machine's host from any network namespace.
+# AF_VSOCK, for example, reaches a virtual machine's host from any network namespace.
 _FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 
 
@@ -169,8 +171,9 @@ def can_filter() -> bool:
 def filter_system_calls() -> None:
     """Refuse the calls above, new namespaces, and sockets of other families, for this process and its descendants.
 
-    Needs `no_new_privileges` before.
+    Call `no_new_privileges` first. Only where `can_filter`.
     """
+    assert _MACHINE is not None
     place, architecture = _MACHINE
     steps: list[tuple[int, int, int, int]] = []
 
@@ -183,9 +186,9 @@ def filter_system_calls() -> None:
     steps += [(_LOAD, 0, 0, _ARCH), (_JUMP_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _KILL)]
     steps += [(_LOAD, 0, 0, _NUMBER), (_JUMP_AT_LEAST, 0, 1, _X32_BIT), error(errno.ENOSYS)]
     for numbers in _REFUSED.values():
-        if numbers[place] is not None:
-            steps += [unless_equal(numbers[place], 1), error(errno.EPERM)]
-    # Its flags lie in memory, where a filter cannot look; the C library then falls back to clone.
+        if (number := numbers[place]) is not None:
+            steps += [unless_equal(number, 1), error(errno.EPERM)]
+    # clone3 has its flags in memory, where a filter cannot look; refused, the C library falls back to clone.
     steps += [unless_equal(_CLONE3[place], 1), error(errno.ENOSYS)]
     steps += [unless_equal(_CLONE[place], 3), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_JUMP_ANY_BIT, 0, 1, _CLONE_NEW_ANY)]
     steps += [error(errno.EPERM), (_LOAD, 0, 0, _NUMBER)]

@@ -1,10 +1,10 @@
-"""Does the sandbox hold, on this machine, now? Tried out from the inside, as a submission.
+"""A check from the inside, as a submission, that the sandbox holds on this machine.
 
     for finding in preflight(find()):
         print(finding)
 
 The judge plants what a submission must not reach: a file, a variable in the environment, listening sockets. A probe
-then runs where a student's kernel would, tries everything and says how far it came.
+then runs in the place of a student's kernel, tries everything and reports how far it got.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
 from warplab.paths import COURSE
 
-PROBE_LIMITS = Limits(
+PROBE_LIMITS = SubmissionLimits(
     wall_seconds=30, cpu_seconds=20, memory_bytes=1 << 30, processes=40, file_bytes=1 << 20, disk_bytes=8 << 20
 )
 _UNPRIVILEGED = "user unprivileged"
@@ -41,7 +41,7 @@ _EXPECTED_VARIABLES = re.compile(
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a sandbox promises. `holds`: does it? `detail`: what the probe saw."""
+    """One promise of a sandbox. `holds`: whether it is kept. `detail`: what the probe saw."""
 
     promise: str
     holds: bool
@@ -52,11 +52,12 @@ class Finding:
 
 
 def preflight(sandbox=None) -> list[Finding]:
-    """Try out a `sandbox.Sandbox` (without one, the best that works here). Raises SandboxError where it cannot start.
+    """Try out a sandbox, by default the best that works here. Raises SandboxError if it cannot start.
 
-    Under limits alone most of the findings do not hold; that is what they are for.
+    Under limits alone most promises do not hold, as the findings then say.
     """
-    from warplab.grading.sandbox.isolation import Zygote, find
+    from warplab.grading.sandbox.isolation import find
+    from warplab.grading.sandbox.zygote_client import ZygoteClient
 
     sandbox = sandbox or find()
     with contextlib.ExitStack() as stack:
@@ -71,7 +72,7 @@ def preflight(sandbox=None) -> list[Finding]:
         ours, theirs = socket.socketpair()
         stack.enter_context(ours)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        zygote = stack.enter_context(Zygote(sandbox, warmed=False, disk_bytes=PROBE_LIMITS.disk_bytes))
+        zygote = stack.enter_context(ZygoteClient(sandbox, warmed=False, disk_bytes=PROBE_LIMITS.disk_bytes))
         header = {
             "folder": str(folder),
             "sockets": list(listeners),
@@ -87,7 +88,7 @@ def preflight(sandbox=None) -> list[Finding]:
 
 
 def _receive(channel: socket.socket) -> tuple[list[dict], int]:
-    """What the probe found, and which user it is here: Linux tells a socket's reader, whatever namespace wrote."""
+    """Return what the probe found, and its user on this machine, which Linux tells a socket's reader."""
     data, ancillary, _, _ = channel.recvmsg(1 << 16, socket.CMSG_SPACE(12))
     _, user, _ = struct.unpack("3i", next(content for _, kind, content in ancillary if kind == socket.SCM_CREDENTIALS))
     while chunk := channel.recv(1 << 16):
@@ -102,9 +103,9 @@ def _seen_from_outside(finding: Finding, user: int) -> Finding:
 
 
 def probe(header: dict, channels: list[int], ready: Callable[[], None]) -> None:
-    """Inside the sandbox: write the findings as JSON to the first of `channels`."""
+    """Write the findings as JSON to the first of `channels`. Runs inside the sandbox."""
     ready()
-    limits = Limits(**header["limits"])
+    limits = SubmissionLimits(**header["limits"])
     findings = []
     for promise, look in (
         ("no network", lambda: _network(header)),
@@ -132,7 +133,7 @@ def _network(header: dict) -> tuple[bool, str]:
     reached = []
     interfaces = [name for _, name in socket.if_nameindex() if name != "lo"]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe_, contextlib.suppress(OSError):
-        probe_.connect(("192.0.2.1", 9))  # an address for documentation: is there a route to anywhere?
+        probe_.connect(("192.0.2.1", 9))  # reserved for documentation: tells whether there is a route
         reached.append("a route out")
     for address in header["sockets"]:
         with socket.socket(socket.AF_UNIX) as probe_, contextlib.suppress(OSError):
@@ -154,7 +155,6 @@ def _files(header: dict) -> tuple[bool, str]:
 
 
 def _writes(header: dict) -> tuple[bool, str]:
-
     folders = ["/", "/usr", "/etc", "/dev", "/var/tmp", "/run", "/proc/sys/kernel", header["folder"]]
     folders += [sys.prefix, os.path.dirname(os.__file__), str(COURSE / "warplab")]
     written = []
@@ -167,8 +167,8 @@ def _writes(header: dict) -> tuple[bool, str]:
     return not written, f"wrote into {', '.join(written)}" if written else f"{len(folders)} folders refused"
 
 
-def _disk(limits: Limits) -> tuple[bool, str]:
-    """Fill what can be written, up to twice the limit."""
+def _disk(limits: SubmissionLimits) -> tuple[bool, str]:
+    """Fill every folder that can be written to, up to twice the limit."""
     written = 0
     folder = Path(os.environ["TMPDIR"], "fill")
     folder.mkdir()
@@ -178,7 +178,7 @@ def _disk(limits: Limits) -> tuple[bool, str]:
             for number in range(2 * limits.disk_bytes // _BLOCK):
                 written += (place / f"warplab-probe-{number}").write_bytes(block)
     except OSError as error:
-        reason = error.strerror
+        reason = str(error.strerror)
     else:
         reason = "nothing stopped it"
     finally:
@@ -189,28 +189,29 @@ def _disk(limits: Limits) -> tuple[bool, str]:
     return held, f"wrote {written >> 10} KiB of {limits.disk_bytes >> 10}: {reason}"
 
 
-def _file_size(limits: Limits) -> tuple[bool, str]:
+def _file_size(limits: SubmissionLimits) -> tuple[bool, str]:
     path = Path(os.environ["TMPDIR"], "big")
     try:
         with open(path, "wb") as file:
             file.truncate(limits.file_bytes + 1)
     except OSError as error:
-        return error.errno == errno.EFBIG, error.strerror
+        return error.errno == errno.EFBIG, str(error.strerror)
     finally:
         path.unlink(missing_ok=True)
     return False, f"made a file of {limits.file_bytes + 1} bytes"
 
 
-def _memory(limits: Limits) -> tuple[bool, str]:
+def _memory(limits: SubmissionLimits) -> tuple[bool, str]:
     try:
         mmap.mmap(-1, limits.memory_bytes + 1).close()
     except OSError as error:
-        return True, error.strerror
+        return True, str(error.strerror)
     return False, f"mapped {limits.memory_bytes + 1} bytes"
 
 
-def _processes(limits: Limits) -> tuple[bool, str]:
-    children, reason = [], ""
+def _processes(limits: SubmissionLimits) -> tuple[bool, str]:
+    children: list[int] = []
+    reason = ""
     release, hold = os.pipe()
     try:
         while len(children) < 2 * limits.processes:
@@ -221,7 +222,7 @@ def _processes(limits: Limits) -> tuple[bool, str]:
                 os._exit(0)
             children.append(child)
     except OSError as error:
-        reason = error.strerror
+        reason = str(error.strerror)
     os.close(hold)
     for child in children:
         os.waitpid(child, 0)
@@ -230,7 +231,7 @@ def _processes(limits: Limits) -> tuple[bool, str]:
 
 def _others(header: dict) -> tuple[bool, str]:
     seen = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    own, pid = {1, os.getpid()}, os.getpid()  # and what started it: inside bubblewrap's namespace, the zygote
+    own, pid = {1, os.getpid()}, os.getpid()  # and its ancestors: inside bubblewrap's namespace, the zygote
     with contextlib.suppress(OSError):
         while pid > 1:
             pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])

@@ -1,7 +1,7 @@
-"""Between the judge's ZeroMQ sockets and those of a student's kernel: passes bytes on, and counts the kernel's.
+"""A relay between the judge's ZeroMQ sockets and those of a student's kernel, which counts the kernel's bytes.
 
-libzmq limits the size of a frame and the number of waiting messages, but not the frames of one message, so a kernel
-that never ends a message could fill the judge's memory. What the relay has let through, the judge can hold.
+libzmq limits the size of a frame and the number of waiting messages, but not the number of frames per message. A kernel
+that never ends a message could therefore fill the judge's memory. The relay lets through only as much as fits.
 
 Source of the format: ZeroMQ Message Transport Protocol 3.1 (rfc.zeromq.org/spec/37), greeting and framing.
 """
@@ -16,22 +16,22 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
 
 _GREETING = 64
 _MORE, _LONG = 1, 2
 _FRAMES_OF_A_MESSAGE = 256
-_FRAME_COST = 128  # bytes that a frame is counted as, at least: libzmq keeps 64 for an empty one
+_FRAME_COST = 128  # bytes that a frame counts as at least: libzmq keeps 64 for an empty one
 _CHUNK = 1 << 16
-_MOST_WAITING = 1 << 20  # bytes that wait for a slow reader before no more are read
+_MOST_WAITING = 1 << 20  # bytes held back for a slow reader before reading pauses
 
 
 class Excess(Exception):
-    """The kernel sent more than it may, or something that is not ZMTP 3."""
+    """The kernel sent more than it may, or did not speak ZMTP 3."""
 
 
 class Counter:
-    """Follows the frames of one connection in one direction. `spent` is called with the cost of each, in bytes."""
+    """The frames of one connection in one direction. `spend` is called with the cost of each frame, in bytes."""
 
     def __init__(self, message_bytes: int, spend: Callable[[int], None]) -> None:
         self._most, self._spend = message_bytes, spend
@@ -40,7 +40,7 @@ class Counter:
         self._message, self._frames = 0, 0
 
     def feed(self, data: bytes) -> None:
-        """Raises Excess."""
+        """Count the next bytes of the connection. Raises Excess."""
         at = 0
         if len(self._greeting) < _GREETING:
             at = min(len(data), _GREETING - len(self._greeting))
@@ -59,7 +59,7 @@ class Counter:
                 self._begin_frame()
 
     def _check_greeting(self) -> None:
-        # An older version in it would make libzmq read frames of another format.
+        # An older version would make libzmq read frames of another format.
         known = self._greeting
         if (
             known[:1] not in (b"", b"\xff")
@@ -87,25 +87,25 @@ class Counter:
 
 @dataclass(eq=False)
 class _End:
-    """One side of a connection. `waiting`: bytes to be written to it."""
+    """One side of a connection; `other` is the other side. `waiting`: bytes still to be written to it."""
 
     socket: socket.socket
     counter: Counter | None = None
-    other: _End | None = None
     waiting: bytearray = field(default_factory=bytearray)
+    other: _End = field(init=False)
 
 
 class Relay(threading.Thread):
-    """Accepts on `outer` sockets; each connection is joined to the path in `inner` at the same place.
+    """A thread that joins each connection to an `outer` socket to the path of the same index in `inner`.
 
-    `on_excess(reason)` is called once, in this thread, when the kernel has sent more than it may.
+    It calls `on_excess(reason)` once, in this thread, if the kernel sends more than it may.
     """
 
     def __init__(
         self,
         outer: Iterable[socket.socket],
         inner: Iterable[str],
-        limits: Limits,
+        limits: SubmissionLimits,
         on_excess: Callable[[str], None],
     ) -> None:
         super().__init__(name="warplab-relay", daemon=True)
@@ -118,7 +118,7 @@ class Relay(threading.Thread):
         self._listeners = list(outer)
         for listener, path in zip(self._listeners, inner, strict=True):
             listener.setblocking(False)
-            self._selector.register(listener, selectors.EVENT_READ, path)
+            self._selector.register(listener, selectors.EVENT_READ, (listener, path))
 
     def stop(self) -> None:
         os.close(self._stop_writing)
@@ -141,9 +141,9 @@ class Relay(threading.Thread):
         for key, ready in self._selector.select():
             if key.fd == self._stop_reading:
                 return False
-            if isinstance(key.data, str):
-                self._join(key.fileobj, key.data)
-            elif key.data in self._ends:  # not closed by an event before this one
+            if isinstance(key.data, tuple):
+                self._join(*key.data)
+            elif key.data in self._ends:  # an earlier event may have closed it
                 self._pass_on(key.data, ready)
         return True
 
@@ -154,14 +154,14 @@ class Relay(threading.Thread):
             try:
                 theirs.setblocking(False)
                 theirs.connect(path)
-            except OSError:  # the kernel is gone, or lets too many connections wait
+            except OSError:  # the kernel is gone, or too many connections wait
                 theirs.close()
                 ours.close()
                 return
             ours.setblocking(False)
             judge = _End(ours)
-            kernel = _End(theirs, Counter(self._limits.message_bytes, self._spend), judge)
-            judge.other = kernel
+            kernel = _End(theirs, Counter(self._limits.message_bytes, self._spend))
+            judge.other, kernel.other = kernel, judge
             for end in (judge, kernel):
                 self._ends.add(end)
                 self._watch(end)
@@ -193,7 +193,7 @@ class Relay(threading.Thread):
             self._watch(side)
 
     def _watch(self, end: _End) -> None:
-        """Wait for what the end can take part in now: nothing, where it reads faster than the other writes."""
+        """Select what this end can do now. It is not read from while the other end falls behind."""
         events = selectors.EVENT_READ if len(end.other.waiting) < _MOST_WAITING else 0
         events |= selectors.EVENT_WRITE if end.waiting else 0
         key = self._selector.get_map().get(end.socket)

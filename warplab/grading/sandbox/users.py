@@ -1,4 +1,4 @@
-"""For a grader that is root: users of no account, one a zygote, as which students' code runs.
+"""A pool of users without accounts, one per zygote, as which students' code runs if the grader is root.
 
 Linux limits the number of processes of a user, but not of root.
 """
@@ -13,14 +13,14 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-# User ids that neither distributions nor systemd give to anyone (systemd.io/UIDS-GIDS: 60578 to 61183).
+# Neither distributions nor systemd assign these user ids (systemd.io/UIDS-GIDS: 60578 to 61183 are unused).
 POOL = range(60800, 61056)
 _LOCKS = Path("/run/warplab-grading")
 
 
 @contextlib.contextmanager
 def pooled_user() -> Iterator[int | None]:
-    """For root: a user id that no account and no other grader uses, held while the context lasts. Otherwise None."""
+    """Hold, for root, a user id that no account and no other grader uses. Yields None if the grader is not root."""
     if os.geteuid() != 0:
         yield None
         return
@@ -35,16 +35,16 @@ def pooled_user() -> Iterator[int | None]:
             except BlockingIOError:
                 continue
             try:
-                _evict(user)  # what a grader that was killed may have left
+                _evict(user)  # a killed grader may have left processes
                 yield user
             finally:
                 _evict(user)
             return
-    raise RuntimeError(f"all {len(POOL)} user ids of the pool are in use: are there that many graders on this machine?")
+    raise RuntimeError(f"all {len(POOL)} user ids of the pool are in use; end some of the graders on this machine")
 
 
 def _evict(user: int) -> None:
-    """Kill all processes of a pooled user. Inside bubblewrap there are none by now; see zygote for the usual way."""
+    """Kill all processes of a pooled user. Usually the zygote has already done so."""
     for entry in os.listdir("/proc"):
         with contextlib.suppress(FileNotFoundError):
             if entry.isdigit() and os.stat(f"/proc/{entry}").st_uid == user:

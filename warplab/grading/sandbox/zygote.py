@@ -1,17 +1,17 @@
-"""The warmed parent of all submissions' kernels: it imports once what every notebook needs, then forks.
+"""The warmed parent process of all submissions: it imports once what every notebook needs, then forks.
 
     python -m warplab.grading.sandbox.zygote ISOLATION --socket DESCRIPTOR --root FOLDER [--become UID | --uid UID]
 
-It runs inside the sandbox, holds no secret, has one thread, and takes one submission at a time. Commands come from the
-judge as JSON over the socket, one a message (SOCK_SEQPACKET), and each gets one answer:
+It runs inside the sandbox, holds no secret, has one thread, and takes one submission at a time. The judge
+(`zygote_client`) sends commands as JSON over the socket, one per message (SOCK_SEQPACKET), and each gets one answer:
 
     start      {"program", "limits"} and descriptors: the payload, then the kernel's sockets    {"ok": true}
     status                                                                    {"running": true} or {"ended": {...}}
     interrupt                                                                                   {"ok": true}
     kill       {"reason"}                                                                       {"ended": {...}}
 
-The payload holds the student's files, which the zygote does not read: what it read could be found in its memory by the
-next student. When the socket closes, the zygote kills what runs and ends.
+The payload holds the student's files. The zygote does not read them, because the next student could find them in its
+memory. When the socket closes, the zygote kills what runs and ends.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ import socket
 import sys
 import time
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from warplab.grading.sandbox import linux
 from warplab.grading.sandbox.child import INTERRUPT, Place, launch, try_namespaces
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
+from warplab.grading.sandbox.processes import descendants, processes, usage
 
-TICK = 0.1  # seconds between two looks at a submission's CPU time and memory, or longer where looking takes long
-_LOOKING_SHARE = 0.05  # of the time
-_CROWD = 8  # processes of a submission; with more, all of them give way to other submissions
-_START_SECONDS = 30.0
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_JIFFY = os.sysconf("SC_CLK_TCK")
+TICK = 0.1  # seconds between two looks at a submission's processor time and memory; more where looking is slow
+_LOOKING_SHARE = 0.05  # of the time, at most
+_CROWD = 8  # a submission with more processes gives way to other submissions
+_START_SECONDS = 60.0
 _PROGRAMS = {
     "kernel": ("warplab.grading.student.kernel_app", "run"),
     "probe": ("warplab.grading.sandbox.preflight", "probe"),
@@ -70,10 +70,10 @@ _USEFUL = (
 )
 
 
-class Submission:
-    """One submission's tree of processes. `ended` is None while it runs."""
+class RunningSubmission:
+    """The processes of one submission. `ended` is None while they run."""
 
-    def __init__(self, place: Place, limits: Limits, report: int, forked: int) -> None:
+    def __init__(self, place: Place, limits: SubmissionLimits, report: int, forked: int) -> None:
         self.place, self.limits = place, limits
         self.ended: dict | None = None
         self._report, self._forked, self._init = report, forked, 0
@@ -82,7 +82,7 @@ class Submission:
         self._reniced: set[int] = set()
 
     def wait_until_up(self) -> str | None:
-        """None once the program is ready for the student's code; otherwise why it is not."""
+        """Wait until the program is ready for the student's code. Return None, or what went wrong."""
         deadline = time.monotonic() + _START_SECONDS
         problem = f"it was not ready after {_START_SECONDS:g} s"
         while time.monotonic() < deadline:
@@ -117,7 +117,7 @@ class Submission:
         return self._report
 
     def look(self) -> None:
-        """Has it ended by itself, or used up what it may?"""
+        """Note whether it has ended by itself, and end it if it is over a limit."""
         if self.ended is not None:
             return
         for message in self._messages(0):
@@ -125,22 +125,23 @@ class Submission:
                 self._cpu = max(self._cpu, message["cpu_seconds"])
                 self._peak = max(self._peak, message["peak_bytes"])
                 cpu = message["code"] in (-signal.SIGXCPU, -signal.SIGKILL) and self._cpu >= self.limits.cpu_seconds
-                return self._bury("cpu" if cpu else "exit", message["code"])
+                self._bury("cpu" if cpu else "exit", message["code"])
+                return
         if self._report < 0:  # init was killed, which only the submission or a lack of memory can do
-            return self._bury("exit")
-        tree, cpu, memory = usage(self._init, self.limits.memory_bytes)
+            self._bury("exit")
+            return
+        tree, seconds, memory = usage(self._init, self.limits.memory_bytes)
         self._give_way(tree)
-        self._cpu, self._peak = max(self._cpu, cpu), max(self._peak, memory)
+        self._cpu, self._peak = max(self._cpu, seconds), max(self._peak, memory)
         if memory > self.limits.memory_bytes:
             self._bury("memory")
-        elif cpu > self.limits.cpu_seconds:
+        elif seconds > self.limits.cpu_seconds:
             self._bury("cpu")
         elif time.monotonic() - self._started > self.limits.wall_seconds:
             self._bury("wall")
-        return None
 
     def _give_way(self, tree: list[int]) -> None:
-        """Linux shares the processors among processes, so a fork bomb would leave the others' notebooks nearly none."""
+        """Lower the priority of a crowd of processes: Linux divides the processors among processes, not submissions."""
         if len(tree) > _CROWD:
             for pid in set(tree) - self._reniced:
                 with contextlib.suppress(OSError):
@@ -156,13 +157,13 @@ class Submission:
             self._bury(reason)
 
     def _bury(self, reason: str, code: int | None = None) -> None:
-        """Leave no process and no file of it. The reasons are those of `sandbox.Ended`."""
+        """End it without leaving a process or a file. `reason`: as in `zygote_client.Ended`."""
         if self._init:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._init, signal.SIGKILL)
         if self.place.isolation != "nested":
             _hunt(self.place)
-        # With the last of the descendants reaped, none is left: orphans become the zygote's children.
+        # Orphans become the zygote's children, so once no child is left to reap, no descendant is left.
         with contextlib.suppress(ChildProcessError):
             while True:
                 os.waitpid(-1, 0)
@@ -180,67 +181,24 @@ class Submission:
         }
 
 
-def _processes() -> dict[int, list[str]]:
-    """pid -> the fields of /proc/PID/stat that follow the command: state, parent, ..."""
-    found = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(OSError):
-                found[int(entry)] = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
-    return found
-
-
-def descendants(of: int, processes: dict[int, list[str]]) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for pid, fields in processes.items():
-        children.setdefault(int(fields[1]), []).append(pid)
-    found = list(children.get(of, ()))
-    for pid in found:
-        found += children.get(pid, ())
-    return found
-
-
-def usage(init: int, enough: int) -> tuple[list[int], float, int]:
-    """The processes of init's tree, the CPU seconds and the bytes of memory that they use.
-
-    Shared pages are divided among their users only where the sum of all that is resident, which is quick to find, is
-    more than `enough`.
-    """
-    processes = _processes()
-    tree = descendants(init, processes)
-    times = (int(time_) for pid in {init, *tree} & processes.keys() for time_ in processes[pid][11:15])
-    resident = sum(max(0, int(processes[pid][21])) * _PAGE for pid in tree)
-    if resident > enough:
-        resident = sum(_proportional_bytes(pid, int(processes[pid][21]) * _PAGE) for pid in tree)
-    return tree, sum(times) / _JIFFY, resident
-
-
-def _proportional_bytes(pid: int, resident: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:  # a process that hides its maps counts in full
-        return resident
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), resident)
-
-
 def _hunt(place: Place) -> None:
-    """Kill all that a submission without a namespace of its own has left, daemons too."""
+    """Kill everything, daemons too, that a submission without a namespace of its own has left."""
     if place.isolation == "once":
         with contextlib.suppress(ProcessLookupError):
-            os.kill(-1, signal.SIGKILL)  # all that bubblewrap holds but the zygote, at one stroke
+            os.kill(-1, signal.SIGKILL)  # everything inside bubblewrap but the zygote, at once
         return
     if place.uid is not None:
         hunter = os.fork()
         if hunter == 0:
             with contextlib.suppress(OSError):
                 linux.become(place.uid)
-                os.kill(-1, signal.SIGKILL)  # all of that user
+                os.kill(-1, signal.SIGKILL)  # every process of that user
             os._exit(0)
         os.waitpid(hunter, 0)
         return
-    for number in (signal.SIGSTOP, signal.SIGKILL):  # what is stopped starts nothing new
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # a stopped process starts no other
         known: set[int] = set()
-        while left := set(descendants(os.getpid(), _processes())) - known:
+        while left := set(descendants(os.getpid(), processes())) - known:
             known |= left
             for pid in left:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -248,22 +206,24 @@ def _hunt(place: Place) -> None:
 
 
 class Zygote:
+    """The process itself: obeys the judge and looks after the submission that runs."""
+
     def __init__(self, channel: socket.socket, isolation: str, root: Path, uid: int | None) -> None:
         self._channel, self._isolation, self._root, self._uid = channel, isolation, root, uid
-        self._submission: Submission | None = None
+        self._submission: RunningSubmission | None = None
         self._started = 0
 
     def serve(self) -> None:
         pause = TICK
         while True:
-            running = self._submission is not None and self._submission.ended is None
-            waiting = [self._channel, *([self._submission] if running else [])]
-            ready = select.select(waiting, [], [], pause if running else None)[0]
-            if running:
+            running = self._submission if self._submission is not None and self._submission.ended is None else None
+            waiting = [self._channel.fileno(), *([] if running is None else [running.fileno()])]
+            ready = select.select(waiting, [], [], None if running is None else pause)[0]
+            if running is not None:
                 looked = time.monotonic()
-                self._submission.look()
+                running.look()
                 pause = max(TICK, (time.monotonic() - looked) / _LOOKING_SHARE)
-            if self._channel in ready:
+            if self._channel.fileno() in ready:
                 try:
                     message, descriptors = receive(self._channel)
                 except EOFError:
@@ -278,22 +238,22 @@ class Zygote:
             self._submission.kill()
 
     def _obey(self, message: dict, descriptors: list[int]) -> dict:
-        match message["op"], self._submission:
-            case "start", submission if submission is None or submission.ended is not None:
-                return self._start(message, descriptors)
-            case "start", _:
+        operation, submission = message["op"], self._submission
+        if operation == "start":
+            if submission is not None and submission.ended is None:
                 return {"error": "a submission is running"}
-            case _, None:
-                return {"error": "nothing was started"}
-            case "interrupt", submission:
-                submission.interrupt()
-                return {"ok": True}
-            case "kill", submission:
-                submission.kill(message["reason"])
-        return {"ended": self._submission.ended} if self._submission.ended else {"running": True}
+            return self._start(message, descriptors)
+        if submission is None:
+            return {"error": "nothing was started"}
+        if operation == "interrupt":
+            submission.interrupt()
+            return {"ok": True}
+        if operation == "kill":
+            submission.kill(message["reason"])
+        return {"ended": submission.ended} if submission.ended else {"running": True}
 
     def _start(self, message: dict, descriptors: list[int]) -> dict:
-        limits = Limits(**message["limits"])
+        limits = SubmissionLimits(**message["limits"])
         module, name = _PROGRAMS[message["program"]]
         program = getattr(importlib.import_module(module), name)
         self._started += 1
@@ -307,29 +267,30 @@ class Zygote:
             self._channel.close()
             launch(place, limits, payload, channels, program, writing)
         os.close(writing)
-        self._submission = Submission(place, limits, reading, pid)
+        self._submission = RunningSubmission(place, limits, reading, pid)
         problem = self._submission.wait_until_up()
         return {"ok": True} if problem is None else {"error": problem}
 
     def _bystanders(self) -> int:
-        """Tasks of the submission's user that are not the submission's and that the process limit counts."""
+        """Return how many tasks of other work by the same user the process limit counts."""
         if self._isolation == "nested":
             return 0
         user, count = self._uid if self._uid is not None else os.getuid(), 0
-        for pid in _processes():
+        for pid in processes():
             with contextlib.suppress(OSError):
                 if os.stat(f"/proc/{pid}").st_uid == user:
                     count += len(os.listdir(f"/proc/{pid}/task"))
         return count
 
 
-def send(channel: socket.socket, message: dict, descriptors: list[int] = ()) -> None:
+def send(channel: socket.socket, message: dict, descriptors: Sequence[int] = ()) -> None:
+    """Send one message, with copies of file descriptors."""
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
     channel.sendmsg([json.dumps(message).encode()], rights)
 
 
 def receive(channel: socket.socket) -> tuple[dict, list[int]]:
-    """Raises EOFError when the other side has closed, TimeoutError as the socket is set to."""
+    """Return the next message and its descriptors. Raises EOFError once the other side has closed."""
     descriptors = array.array("i")
     data, ancillary, _, _ = channel.recvmsg(1 << 17, socket.CMSG_LEN(16 * descriptors.itemsize))
     for level, kind, content in ancillary:
@@ -341,8 +302,8 @@ def receive(channel: socket.socket) -> tuple[dict, list[int]]:
 
 
 def warm() -> None:
-    """Import what notebooks import, and compile a kernel of each kind, so that the compilers are loaded and typed."""
-    sys.modules["debugpy"] = None  # a second of imports, for a debugger that nobody will use
+    """Import what notebooks import, and compile a kernel of each kind, which loads the compilers and their types."""
+    sys.modules["debugpy"] = None  # type: ignore[assignment]  # skips a second of imports for a debugger nobody uses
     import ipykernel.debugger  # noqa: F401
 
     del sys.modules["debugpy"]
@@ -353,7 +314,7 @@ def warm() -> None:
             importlib.import_module(name)
     _warm_outputs()
     _warm_compilers()
-    # A collection in a child would touch, and so copy, every page of what is here.
+    # A garbage collection in a child would write to, and so copy, every page of these objects.
     gc.collect()
     gc.freeze()
 
@@ -397,8 +358,10 @@ def _warm_compilers() -> None:
 
 
 def uncover_proc() -> None:
-    """Take away what bubblewrap, started by root, mounts over parts of /proc: with it Linux lets no one mount a new
-    /proc in an inner namespace. They are not writable for the user that the zygote becomes next.
+    """Unmount what bubblewrap, started by root, mounts over parts of /proc.
+
+    With them in place Linux refuses to mount a new /proc in an inner namespace. The user that the zygote becomes next
+    cannot write to those parts anyway.
     """
     for point in reversed(linux.mount_points()):
         if point.startswith("/proc/"):

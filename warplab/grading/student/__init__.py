@@ -1,1 +1,1 @@
-"""What runs inside the sandbox, beside the student's code."""
+"""The grader's part inside the sandbox, beside the student's code."""

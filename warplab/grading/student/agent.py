@@ -1,12 +1,13 @@
-"""What a student's process answers to the judge: its names, the PTX of its kernels, and results of its functions.
+"""The agent, which answers the judge's questions inside a student's process.
 
-Runs in the student's kernel and holds no secret; whatever it says is the student's word and is read as such. The judge
-evaluates `answer('{"do": [...]}')` with each request. Requests and answers are JSON, values as in `artefacts`:
+It tells what the notebook's names stand for, the PTX of kernels, and the results of functions. It holds no secret, and
+whatever it says is read as the student's word. Per request the judge evaluates `answer('{"do": [...]}')`.
+Requests and answers are JSON, with values as in `artefacts`:
 
-    {"op": "describe", "name": n, "types": [[kind, ...], ...]}  what `n` is; of a Numba kernel also PTX for these types
+    {"op": "describe", "name": n, "types": [[kind, ...], ...]}  what `n` is; for a Numba kernel also PTX for these types
     {"op": "compile", "name": n, "types": [kind, ...]}          PTX of a Numba kernel for these types
-    {"op": "call", "name": n, "calls": [[args, kwargs], ...]}   a function's answers, one after the other
-    {"op": "count", "next": i}                                  the next cell is numbered i
+    {"op": "call", "name": n, "calls": [[args, kwargs], ...]}   results of a function, in order
+    {"op": "count", "next": i}                                  number the next cell i
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from warplab.grading.exchange.artefacts import ArtefactError
 
 MIME = "application/vnd.warplab.answer"
 MAX_MESSAGE = 4000  # characters of an error's message
-# Modules whose names a test may use though only the student's cells import them; the judge has its own copies.
+# Modules that a test may use though only the student's cells import them; the judge takes its own copies.
 PUBLIC_MODULES = {
     "cmath": "cmath",
     "collections": "collections",
@@ -45,7 +46,7 @@ PUBLIC_MODULES = {
 
 
 class Unheard(io.TextIOBase):
-    """Where functions print to while a test calls them: nobody reads it. `any`: whether something was printed."""
+    """The output of functions while a test calls them, which nobody reads. `any`: whether they printed something."""
 
     any = False
 
@@ -58,7 +59,7 @@ class Unheard(io.TextIOBase):
 
 
 class Answer:
-    """Text that reaches the judge as it is, through IPython's display formatter."""
+    """Text that reaches the judge unchanged through IPython's display formatter."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -71,14 +72,14 @@ class Answer:
 
 
 def answer(request: str) -> Answer:
-    """The answers to a request, from the notebook that this process runs."""
+    """Answer a request about the notebook that this process runs."""
     from IPython import get_ipython
 
     return Answer(respond(request, get_ipython().user_ns))
 
 
 def respond(request: str, namespace: dict[str, Any]) -> str:
-    """The answers to a request about `namespace`, as JSON."""
+    """Answer a request about `namespace`, as JSON."""
     done = []
     for wish in json.loads(request)["do"]:
         try:
@@ -89,7 +90,7 @@ def respond(request: str, namespace: dict[str, Any]) -> str:
 
 
 def warm_up() -> None:
-    """Load what students' cells and these answers need, the compilers too: a process forked from this one is quick."""
+    """Load what students' cells and these answers need, the compilers included, for the sake of forked processes."""
     import numpy as np
 
     from warplab.dropin import choice
@@ -117,7 +118,7 @@ def warm_up() -> None:
     respond(json.dumps({"do": wishes}), namespace)
 
 
-# -- what a name is ------------------------------------------------------------------------------------------
+# -- what a name stands for ----------------------------------------------------------------------------------
 
 
 def _describe(namespace: dict[str, Any], wish: dict) -> dict:
@@ -146,7 +147,7 @@ def _describe(namespace: dict[str, Any], wish: dict) -> dict:
 
 
 def _kernel_source(value: Any):
-    """What a kernel was made from; None for anything else, a function that `cuda.jit` did not see included."""
+    """Return what a kernel was made from; None for anything else, such as a function without `cuda.jit`."""
     from warplab.launch.kernel_source import source_of
 
     if isinstance(value, types.FunctionType | type):
@@ -208,15 +209,15 @@ def _compiled_cuda(source) -> dict:
 
 def _compiled_numba(source, kinds: list) -> dict:
     signature = tuple(numba_types.decode(kind) for kind in kinds)
-    entry = source.compile(signature)
-    return _program(source.compiled[signature].ptx, entry)
+    compiled = source.compile(signature)
+    return _program(compiled.ptx, compiled.entry)
 
 
 def _program(ptx: str, entry) -> dict:
     return {"kind": "ptx", "ptx": ptx, "entry": entry.name, "sources": entry.program.sources}
 
 
-# -- what a function answers ---------------------------------------------------------------------------------
+# -- results of functions ------------------------------------------------------------------------------------
 
 
 def _call(namespace: dict[str, Any], wish: dict) -> dict:
@@ -238,7 +239,7 @@ def _call(namespace: dict[str, Any], wish: dict) -> dict:
 
 
 def _raised(error: BaseException) -> dict:
-    """An exception: names of its classes, the most special first, and its message."""
+    """Return an exception's message and the names of its classes, the most derived first."""
     try:
         message = str(error)
     except Exception:

@@ -1,7 +1,7 @@
-"""IPython's kernel inside the sandbox, on sockets that it is handed.
+"""IPython's kernel inside the sandbox, on sockets that the judge hands it.
 
-The judge binds the five sockets in a folder that the sandbox does not have and passes them on as file descriptors. So
-there is no shared folder that a student could fill or plant symlinks in, and no other kernel's socket in sight.
+The judge binds the five sockets in a folder outside the sandbox and passes them on as file descriptors. So there is no
+shared folder that a student could fill or plant symlinks in, and no other kernel's socket in reach.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class _Heartbeat(Heartbeat):
 
 
 class SandboxedKernelApp(IPKernelApp):
-    """An IPKernelApp without a connection file, a debugger or a history on disk."""
+    """IPython's kernel without a connection file, a debugger or a history on disk."""
 
     def __init__(self, connection: dict, descriptors: list[int], **options) -> None:
         super().__init__(**options)
-        # A socket's number, 1 to 5, stands for a port; the descriptor behind it is bound already.
+        # The sockets' numbers, 1 to 5, serve as ports; the descriptors behind them are bound already.
         self._descriptors = dict(zip(range(1, 6), descriptors, strict=True))
         self.transport, self.ip = "ipc", "kernel"
         for port, channel in enumerate(CHANNELS, start=1):
@@ -57,7 +57,7 @@ class SandboxedKernelApp(IPKernelApp):
         return super()._try_bind_socket(s, port)
 
     def init_control(self, context: zmq.Context) -> None:
-        """As IPKernelApp's; the debugger's socket stays unconnected, since the shell socket has no path here."""
+        """Set up as IPKernelApp does, but leave the debugger unconnected: the shell socket has no path here."""
         self.control_socket = context.socket(zmq.ROUTER)
         self.control_socket.linger = 1000
         self.control_port = self._bind_socket(self.control_socket, self.control_port)
@@ -75,8 +75,8 @@ class SandboxedKernelApp(IPKernelApp):
 
 
 def run(header: dict, channels: list[int], ready: Callable[[], None]) -> None:
-    """Be a kernel until told to stop. `header["connection"]`: the session's key and signature scheme."""
-    np.random.seed()  # noqa: NPY002 - every fork would draw the same numbers from the zygote's global generator
+    """Run a kernel until told to stop. `header["connection"]`: the session's key and signature scheme."""
+    np.random.seed()  # noqa: NPY002 - otherwise every fork draws the same numbers from the zygote's generator
     app = SandboxedKernelApp(header["connection"], channels)
     app.initialize(["--log-level=CRITICAL", "--HistoryManager.enabled=False", f"--ipython-dir={os.environ['HOME']}"])
     _integrate(app.shell)
@@ -85,7 +85,7 @@ def run(header: dict, channels: list[int], ready: Callable[[], None]) -> None:
 
 
 def _integrate(shell) -> None:
-    """What some modules do when a notebook imports them first: the zygote did, and had no notebook."""
+    """Do what some modules do when a notebook first imports them: the zygote imported them, without a notebook."""
     from warplab.dropin import magic
 
     magic.register(shell)

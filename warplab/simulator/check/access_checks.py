@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from warplab.simulator.check.unwritten_fragments import RegisterRead
 from warplab.simulator.errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
 from warplab.simulator.memory.array_locations import described, element, of_array, of_shared
 from warplab.simulator.memory.device_memory import Allocation, is_host_address
 from warplab.simulator.memory.lane_access import Addresses, mark_written, written
+from warplab.simulator.translate.unwritten_fragments import RegisterRead
 
 _TOO_LITTLE = "or was too little dynamic shared memory given at the launch?"
 _ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"}

@@ -21,7 +21,7 @@ import numpy as np
 from warplab.simulator.check.lockstep import REASON, Lockstep, relies_on_it
 from warplab.simulator.check.race_records import Event, Numbers, Record, Smaller, Who
 from warplab.simulator.check.vector_clocks import Clocks, clocks_needed
-from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import DataRace
 from warplab.simulator.memory.array_locations import element, of_shared
 from warplab.simulator.memory.device_memory import ORIGIN

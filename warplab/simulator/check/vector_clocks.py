@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.constants import WARP_SIZE
 
 _JOIN = {"whole": np.maximum, "part": np.maximum, "mask": np.bitwise_or}
 _DTYPES = {"whole": np.int32, "part": np.int32, "mask": np.uint32}

@@ -7,19 +7,17 @@ requests, sectors and wavefronts are those that the hardware counts. docs/counte
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
+
 if TYPE_CHECKING:
     from warplab.simulator.count.warp_steps import StepTrace
 
 Place = tuple[str, int]  # file and line
-
-WARP_SIZE = 32
-SECTOR_BYTES = 32
 
 
 class Counter(NamedTuple):
@@ -309,9 +307,8 @@ class LaunchProfile:
     `lines` and the three `line_…` hold the same for each source line, by file and line number. Distinct bytes of lines
     do not add up: several lines may touch the same ones.
     `sampled`: (blocks run, blocks of the grid) where the counters are scaled from some blocks, None if all ran.
-    `static`: what the compiled kernel needs; "shared_bytes" of a block, dynamic too; `warplab.launch.resources` adds more.
-    `output`: what the kernel printed. `assemble`: how `warplab.launch.resources` compiles the kernel again, None if unknown.
-    `gpu_seconds` and `gpu_name` are set only where the launch ran on that GPU and was timed with events.
+    `static`: what the compiled kernel needs: "shared_bytes" of a block, including dynamic ones; whoever compiles the
+    kernel for a GPU may add more. `output`: what the kernel printed.
     """
 
     kernel: str
@@ -331,6 +328,3 @@ class LaunchProfile:
     sampled: tuple[int, int] | None = None
     static: dict[str, int | None] = field(default_factory=dict)
     output: str = ""
-    assemble: Callable | None = field(default=None, repr=False, compare=False)
-    gpu_seconds: float | None = None
-    gpu_name: str | None = None

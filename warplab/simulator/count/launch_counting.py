@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from warplab.simulator.count.counters import SECTOR_BYTES, Access, Counts, LaunchProfile, Place
+from warplab.simulator.constants import SECTOR_BYTES
+from warplab.simulator.count.counters import Access, Counts, LaunchProfile, Place
 from warplab.simulator.count.warp_steps import StepTrace, traced_lanes
 from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.lane_groups import KnownPasses
 from warplab.simulator.ptx.program import Where
-from warplab.simulator.run.lane_groups import KnownPasses
 from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH
 from warplab.simulator.translate.ptxas_model import exits
 from warplab.simulator.translate.translation import Translation

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.ptx.program import Where
 from warplab.simulator.translate.translation import Translation
 

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from warplab.simulator.count.counters import SECTOR_BYTES, WARP_SIZE
+from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.memory.device_memory import ORIGIN
-from warplab.simulator.run.lane_groups import Group
+from warplab.simulator.memory.lane_groups import Group
 
 FEWEST = 4  # warps for which it is worth looking
 _BANK_ROW = 128  # bytes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warplab.simulator.errors import UnsupportedInstruction
 from warplab.simulator.memory.address_patterns import FEWEST, Pattern
 from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
 
@@ -224,8 +225,6 @@ class Accessor:
         for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
             if window <= addresses.low and addresses.high < 2 * window:
                 return space, addresses.like(addresses.base - np.uint64(window))
-        from warplab.simulator.errors import UnsupportedInstruction
-
         raise UnsupportedInstruction(f"one access to several memory spaces at once: `{site.text}`")
 
 

@@ -25,7 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-WARP_SIZE = 32
+from warplab.simulator.constants import WARP_SIZE
+
 BITS = {
     **dict.fromkeys(("s8", "u8", "e4m3", "e5m2", "b8"), 8),
     **dict.fromkeys(("f16", "bf16", "b16"), 16),

@@ -12,9 +12,9 @@ import re
 from dataclasses import dataclass, replace
 
 from warplab.simulator.errors import UnsupportedInstruction, refusing
-from warplab.simulator.ptx.parser import TYPE_BYTES
 from warplab.simulator.ptx.program import (
     NOWHERE,
+    TYPE_BYTES,
     Address,
     Entry,
     Immediate,

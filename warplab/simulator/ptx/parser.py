@@ -10,11 +10,13 @@ import math
 import re
 import struct
 
-from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import UnsupportedInstruction, refusing
 from warplab.simulator.ptx.indexed_jumps import append_jumps
+from warplab.simulator.ptx.inlining import inline
 from warplab.simulator.ptx.program import (
     NOWHERE,
+    TYPE_BYTES,
     Address,
     Entry,
     Immediate,
@@ -30,14 +32,6 @@ from warplab.simulator.ptx.program import (
     Where,
 )
 
-TYPE_BYTES = {
-    **dict.fromkeys(("b8", "u8", "s8"), 1),
-    **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), 2),
-    **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2"), 4),
-    **dict.fromkeys(("b64", "u64", "s64", "f64"), 8),
-    **dict.fromkeys(("b128",), 16),
-    "pred": 1,
-}
 SPACES = ("shared", "local", "const", "global")
 # The part of shared memory that the system keeps for itself, of which cooperative groups use some. Here it is a
 # variable of the kernels that read where it begins.
@@ -77,11 +71,15 @@ _VARIABLE = re.compile(
 )
 
 
-def parse(ptx: str, sources: dict[str, str]) -> Program:
+def load(ptx: str, sources: dict[str, str] | None = None) -> Program:
+    """Parse PTX text. `sources` maps file names, as in the PTX's `.file`, to their text; used in reports.
+
+    Raises UnsupportedInstruction for PTX that the parser cannot read. Unknown instructions are reported at launch.
+    """
     if len(ptx) > MAX_TEXT:
         raise UnsupportedInstruction(f"the PTX has more than {MAX_TEXT:,} characters")
     with refusing("cannot read this PTX"):
-        return _Parser(ptx, sources).run()
+        return _Parser(ptx, dict(sources or {})).run()
 
 
 class _Parser:
@@ -90,7 +88,7 @@ class _Parser:
         self.at = 0
         self.files = {int(i): name for i, name in _FILE.findall(ptx)}
         self.places: dict[tuple[str, str, str], Where] = {}  # file, line and column of a .loc → the line it means
-        self.program = Program(sources=sources)
+        self.program = Program(inline, sources=sources)
         self.registers = 0  # declared so far
         self._ends = _scopes(self.text)
         if RESERVED in self.text:

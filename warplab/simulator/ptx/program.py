@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -52,6 +53,14 @@ class Where(NamedTuple):
     line: int
 
 
+TYPE_BYTES = {
+    **dict.fromkeys(("b8", "u8", "s8"), 1),
+    **dict.fromkeys(("b16", "u16", "s16", "f16", "bf16"), 2),
+    **dict.fromkeys(("b32", "u32", "s32", "f32", "f16x2", "bf16x2"), 4),
+    **dict.fromkeys(("b64", "u64", "s64", "f64"), 8),
+    **dict.fromkeys(("b128",), 16),
+    "pred": 1,
+}
 NOWHERE = Where("", 0)
 _FIRST_CODE = 1 << 24
 
@@ -118,9 +127,7 @@ class Entry:
     @functools.cached_property
     def inlined(self) -> Entry:
         """The kernel with the bodies of the functions that it calls in place of the calls."""
-        from warplab.simulator.ptx.inlining import inline
-
-        return inline(self)
+        return self.program.inline(self)
 
     @functools.cached_property
     def shared_bytes(self) -> int:
@@ -138,8 +145,11 @@ class Entry:
 
 @dataclass(eq=False)
 class Program:
-    """A PTX module. `sources`: text of the source files that its lines refer to, by name."""
+    """A PTX module. `inline` puts the bodies of its functions in place of an entry's calls. `sources`: text of the
+    source files that its lines refer to, by name.
+    """
 
+    inline: Callable[[Entry], Entry]
     version: str = ""
     target: str = ""
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -176,13 +186,3 @@ def symbols(operands):
             yield operand.base.name
         elif isinstance(operand, Vector):
             yield from symbols(operand.items)
-
-
-def load(ptx: str, sources: dict[str, str] | None = None) -> Program:
-    """Parse PTX text. `sources` maps file names, as in the PTX's `.file`, to their text; used in reports.
-
-    Raises UnsupportedInstruction for PTX that the parser cannot read. Unknown instructions are reported at launch.
-    """
-    from warplab.simulator.ptx.parser import parse
-
-    return parse(ptx, dict(sources or {}))

@@ -19,7 +19,7 @@ import numpy as np
 
 from warplab.simulator.errors import MisalignedAddress, SimulatorError
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.run.lane_groups import part
+from warplab.simulator.memory.lane_groups import part
 
 _BULK_BYTES = 16  # addresses and sizes of cp.async.bulk are multiples
 

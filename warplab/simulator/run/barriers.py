@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import DivergentBarrier, SimulatorError
+from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.ptx.program import Immediate, Instruction, Negated, Operand
-from warplab.simulator.run.lane_groups import Group
 
 
 class _Form(NamedTuple):
@@ -201,7 +201,7 @@ class Barriers:
         present = np.bincount(warp_of, minlength=chunk.warps)
         partial = (present > 0) & (present != chunk.warp_sizes)
         if partial.any():
-            self.scheduler.meetings.check_none_left()
+            self.scheduler.convergence.check_none_left()
             warp = int(np.argmax(partial))
             lane = int(group.all_lanes[np.searchsorted(warp_of, warp)])
             raise DivergentBarrier(

@@ -12,27 +12,28 @@ import numpy as np
 
 from warplab.simulator.check.access_checks import Checks
 from warplab.simulator.check.races import Races
+from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count import sampling
-from warplab.simulator.count.counters import WARP_SIZE, LaunchProfile
+from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.count.launch_counting import Counting
 from warplab.simulator.errors import Index3, InvalidLaunch, SimulatorError
 from warplab.simulator.memory.device_memory import WINDOW_LOCAL, WINDOW_SHARED, DeviceMemory
 from warplab.simulator.memory.heap import Heap
 from warplab.simulator.memory.lane_access import Accessor, Addresses
+from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.ptx.parser import RESERVED, RESERVED_BYTES
 from warplab.simulator.ptx.program import Entry, Program
 from warplab.simulator.run import cooperative
 from warplab.simulator.run.async_copies import AsynchronousCopies
 from warplab.simulator.run.atomics import Atomics
 from warplab.simulator.run.geometry import Geometry, chunk_geometry
-from warplab.simulator.run.lane_groups import Group
 from warplab.simulator.run.matrix_operations import MatrixOperations
 from warplab.simulator.run.mbarriers import MBarriers
 from warplab.simulator.run.printf import Printed
 from warplab.simulator.run.scheduler import POLICIES, Scheduler
 from warplab.simulator.run.system_services import System
 from warplab.simulator.run.warp_operations import WarpOperations
-from warplab.simulator.translate.block_writer import SPECIAL
+from warplab.simulator.translate.special_registers import SPECIAL
 from warplab.simulator.translate.translation import Translation, translate
 
 MAX_THREADS = 1024

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import Index3
 
 

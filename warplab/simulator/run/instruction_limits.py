@@ -11,11 +11,9 @@ import math
 import numpy as np
 
 from warplab.simulator.errors import InstructionLimit
-from warplab.simulator.ptx.program import Immediate, Instruction
 from warplab.simulator.translate.basic_blocks import Block
+from warplab.simulator.translate.waiting_loops import waits_for_memory
 
-_WAITING = frozenset(("volatile", "relaxed", "acquire", "mmio", "cas", "exch", "try_wait", "test_wait"))
-_NEUTRAL = frozenset(("add", "or", "xor"))  # with 0
 _RAISE = "If it does end later, raise the limit: simulate(..., path_limit={})."
 
 
@@ -29,7 +27,7 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
     what = f"the kernel does not end: {far}"
     chunk = scheduler.chunk
     advice = ""
-    spinning = _waits_for_memory(chunk.translation.blocks, block)
+    spinning = waits_for_memory(chunk.translation.blocks, block)
     if spinning and scheduler.policy == "pascal" and _held_up(scheduler, group):
         what = f"the kernel does not end, a deadlock: {far}"
         reason = (
@@ -67,52 +65,3 @@ def _held_up(scheduler, group) -> bool:
     warps = np.unique(scheduler.chunk.warp_of[group.all_lanes])
     parts = [lanes for parts in scheduler.pending.values() for lanes in parts]
     return any(np.isin(scheduler.chunk.warp_of[lanes], warps).any() for lanes in parts)
-
-
-def _waits_for_memory(blocks: list[Block], block: Block) -> bool:
-    """Is there an access in the loop around `block` that is meant to see what other threads write?"""
-    before: list[list[int]] = [[] for _ in blocks]
-    for one in blocks:
-        for number in one.successors():
-            before[number].append(one.index)
-    following = [one.successors() for one in blocks]
-    loop = reached(following, block.index) & reached(before, block.index)
-    return any(_looks(blocks[number]) for number in loop)
-
-
-def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
-    """The innermost loops that look at what other threads write: for each block of one, all its blocks."""
-    loops = sorted(
-        (one.index - head, head, one.index) for one in blocks for head in one.successors() if head <= one.index
-    )
-    result: dict[int, frozenset[int]] = {}
-    for block in blocks:
-        around = next((range(head, end + 1) for _, head, end in loops if head <= block.index <= end), None)
-        if around is not None and _looks(block):
-            result.update(dict.fromkeys(around, frozenset(around)))
-    return result
-
-
-def _looks(block: Block) -> bool:
-    return any(
-        i.opcode in ("ld", "atom", "mbarrier") and (not _WAITING.isdisjoint(i.modifiers) or _changes_nothing(i))
-        for i in block.counted
-    )
-
-
-def _changes_nothing(i: Instruction) -> bool:
-    """`atomicAdd(flag, 0)` and the like, which only look."""
-    value = i.operands[-1] if i.opcode == "atom" and not _NEUTRAL.isdisjoint(i.modifiers) else None
-    return isinstance(value, Immediate) and value.value == 0
-
-
-def reached(following: list, start: int) -> set[int]:
-    """Blocks that control comes to after `start`, itself only if it comes back."""
-    found: set[int] = set()
-    work = list(following[start])
-    while work:
-        number = work.pop()
-        if number not in found:
-            found.add(number)
-            work += following[number]
-    return found

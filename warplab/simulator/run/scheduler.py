@@ -2,7 +2,7 @@
 
 The lanes of a chunk that stand at the same block form one group and run it together. Because the lowest block goes
 first, lanes that went two ways at a branch meet again at the block where the ways join, as a compiler lays them out.
-Barriers (`barriers`) and warp-wide instructions (`meetings`) hold lanes back until the others have come.
+Barriers (`barriers`) and warp-wide instructions (`warp_convergence`) hold lanes back until the others have come.
 
 Scheduling "volta": each thread has its own program counter. When lanes wait in vain for many steps while others loop,
 they get a turn, as the hardware gives each thread one at some time: a thread that spins on a lock cannot starve the
@@ -15,11 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from warplab.simulator.errors import SimulatorError
+from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.run import instruction_limits
 from warplab.simulator.run.barriers import Barriers
 from warplab.simulator.run.cooperative import HINT, uses_registers
-from warplab.simulator.run.lane_groups import Group
-from warplab.simulator.run.warp_rendezvous import Meetings
+from warplab.simulator.run.warp_convergence import WarpConvergence
 from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC
 
 POLICIES = ("volta", "pascal")
@@ -38,7 +38,7 @@ class Scheduler:
         self.alive = ((np.uint64(1) << chunk.warp_sizes.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
         # Of those that have, who did so behind other code than the rest of their warp went on to.
         self.ended_elsewhere = np.zeros_like(self.alive)
-        self.meetings = Meetings(self)
+        self.convergence = WarpConvergence(self)
         self.barriers = Barriers(self)
         self.waited = self.grace = 0
         self.loops = chunk.translation.waiting_loops
@@ -67,8 +67,8 @@ class Scheduler:
                     return executed
                 continue
             block = blocks[current]
-            if block.meeting is not None:
-                group = self.meetings.meet(block, group)
+            if block.warp_wide is not None:
+                group = self.convergence.converge(block, group)
                 if group is None:
                     continue
             executed += group.count * lengths[current]
@@ -94,7 +94,7 @@ class Scheduler:
                 if group is not None:
                     current, group = self.barriers.arrive(block, group)
             elif end == WARP_SYNC:
-                current, group = self.meetings.sync(block, group)
+                current, group = self.convergence.sync(block, group)
             elif end == TRAP:
                 reason = "" if chunk.device.workspace or not uses_registers(translation) else HINT
                 raise SimulatorError("the kernel stopped itself (trap)", reason=reason, **self.where(block, group))
@@ -103,8 +103,8 @@ class Scheduler:
 
     def waiting(self) -> list[np.ndarray]:
         """Lanes held back at barriers and at warp-wide instructions, sorted arrays."""
-        meetings = (*self.meetings.held.values(), *self.meetings.syncing.values())
-        return [*meetings, *self.gathering.values(), *self.barriers.waiting]
+        warp_wide = (*self.convergence.held.values(), *self.convergence.syncing.values())
+        return [*warp_wide, *self.gathering.values(), *self.barriers.waiting]
 
     def put(self, number: int, lanes: np.ndarray) -> None:
         """Let lanes go on at a block when its turn comes."""
@@ -230,13 +230,13 @@ class Scheduler:
 
     def _idle(self) -> bool:
         """Nothing can run. True if lanes were let go after all; an error if some wait for ever."""
-        if self.meetings.wake() or self.barriers.wake():
+        if self.convergence.wake() or self.barriers.wake():
             return True
         if self.gathering:  # the others did not come
             number = min(self.gathering)
             lanes = self.gathering.pop(number)
             self.barriers.arrive(self.chunk.translation.blocks[number], Group(self.chunk, lanes))
-        self.meetings.check_none_left()
+        self.convergence.check_none_left()
         self.barriers.check_none_left()
         return False
 

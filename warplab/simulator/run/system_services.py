@@ -9,41 +9,11 @@ import numpy as np
 from warplab.simulator.errors import AssertFailed, IllegalAddress, SimulatorError
 from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
 from warplab.simulator.ptx.program import Where
+from warplab.simulator.translate.special_registers import REGISTERS
 
-NUMBER_OF_SMS = 132  # of an H100 SXM
 _MAX_STRING = 1 << 16
 _PRINTF = "Does the format have more conversions than there are arguments?"
 
-# Special registers that are read where they stand, in an instruction: dtype, value for a chunk.
-# The clocks count the PTX instructions that the chunk of blocks has gone through (a thread sees its own and those of
-# the threads that ran before it); %globaltimer goes on from launch to launch. Neither is a time of a GPU.
-REGISTERS = {
-    "%clock": ("u4", lambda chunk: chunk.system.clock & 0xFFFFFFFF),
-    "%clock_hi": ("u4", lambda chunk: chunk.system.clock >> 32),
-    "%clock64": ("u8", lambda chunk: chunk.system.clock),
-    "%globaltimer": ("u8", lambda chunk: chunk.system.now),
-    "%globaltimer_lo": ("u4", lambda chunk: chunk.system.now & 0xFFFFFFFF),
-    "%globaltimer_hi": ("u4", lambda chunk: chunk.system.now >> 32),
-    "%gridid": ("u8", lambda chunk: chunk.device.launches),
-    "%nsmid": ("u4", lambda chunk: NUMBER_OF_SMS),
-    "%smid": ("u4", lambda chunk: (chunk.first_block + chunk.block_of) % NUMBER_OF_SMS),
-    "%dynamic_smem_size": ("u4", lambda chunk: chunk.dynamic_shared_bytes),
-    "%total_smem_size": ("u4", lambda chunk: chunk.shared_stride),
-    "%aggr_smem_size": ("u4", lambda chunk: chunk.own_shared_bytes + 1024),  # with what the system keeps for itself
-    "%is_explicit_cluster": ("b1", lambda chunk: False),  # every block is a cluster of its own
-    "%cluster_ctarank": ("u4", lambda chunk: 0),
-    "%cluster_nctarank": ("u4", lambda chunk: 1),
-    **{f"%cluster_ctaid.{axis}": ("u4", lambda chunk: 0) for axis in "xyz"},
-    **{f"%cluster_nctaid.{axis}": ("u4", lambda chunk: 1) for axis in "xyz"},
-    **{f"%clusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%ctaid.{a}"]) for axis in "xyz"},
-    **{f"%nclusterid.{axis}": ("u4", lambda chunk, a=axis: chunk.geometry.special[f"%nctaid.{a}"]) for axis in "xyz"},
-    **{f"%envreg{k}": ("u4", lambda chunk: 0) for k in range(32)},
-    "%envreg1": ("u4", lambda chunk: (chunk.device.workspace or 0) >> 32),
-    "%envreg2": ("u4", lambda chunk: (chunk.device.workspace or 0) & 0xFFFFFFFF),
-    **{f"%pm{k}": ("u4", lambda chunk: 0) for k in range(8)},  # counters that only a profiler sets up
-    **{f"%pm{k}_64": ("u8", lambda chunk: 0) for k in range(8)},
-    "%current_graph_exec": ("u8", lambda chunk: 0),  # the kernel does not run in a graph
-}
 _NOWHERE = {
     "call": (
         "a call through a pointer that holds no function",

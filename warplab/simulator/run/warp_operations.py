@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.constants import WARP_SIZE
 
 _FULL = 0xFFFFFFFF
 _REDUCTIONS = {

@@ -30,11 +30,11 @@ _COMBINE = frozenset(("and", "or", "xor"))  # setp with a third input
 # Operands of the forms `d|p` with two destinations.
 _OPERANDS_WITH_PREDICATE = {"shfl": 6, "match": 4, "elect": 3}
 # Warp-wide instructions: the lanes of a warp that their mask names must be together before one of them runs.
-_MEETINGS = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix"))
+_WARP_WIDE = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix"))
 
 
-def is_meeting(instruction: Instruction) -> bool:
-    return instruction.opcode in _MEETINGS
+def is_warp_wide(instruction: Instruction) -> bool:
+    return instruction.opcode in _WARP_WIDE
 
 
 @dataclass(eq=False)
@@ -42,7 +42,7 @@ class Block:
     """Instructions run one after another. Blocks are numbered in the order of `ordering`, mostly program order.
 
     `end`: how it ends. BRANCH (a branch in the program) and GUARD (a skip around one guarded instruction, which
-    counts as no branch) go to `target` where `condition` holds, else on to the next block. `meeting`: the warp-wide
+    counts as no branch) go to `target` where `condition` holds, else on to the next block. `warp_wide`: the warp-wide
     instruction that the block begins with.
     """
 
@@ -53,7 +53,7 @@ class Block:
     condition: Register | None = None
     negated: bool = False
     target: int = -1
-    meeting: Instruction | None = None
+    warp_wide: Instruction | None = None
     live_in: frozenset[str] = frozenset()
     live_out: frozenset[str] = frozenset()
 
@@ -130,11 +130,11 @@ def cut(entry: Entry) -> list[Block]:
             new_block()
         if blocks[-1].last is not None:
             new_block()
-        meets = is_meeting(instruction)
-        if meets and instruction.guard is None:
+        warp_wide = is_warp_wide(instruction)
+        if warp_wide and instruction.guard is None:
             if blocks[-1].body:
                 new_block()
-            blocks[-1].meeting = instruction
+            blocks[-1].warp_wide = instruction
         start_of[number] = blocks[-1].index
         kind = _TERMINATORS.get(instruction.opcode)
         if kind == BARRIER and "warp" in instruction.modifiers:
@@ -148,7 +148,7 @@ def cut(entry: Entry) -> list[Block]:
             inner = new_block()
             if kind is None:
                 inner.body = [instruction]
-                inner.meeting = instruction if meets else None
+                inner.warp_wide = instruction if warp_wide else None
             else:
                 inner.end = kind
             inner.last = instruction

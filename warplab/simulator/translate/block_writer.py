@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from warplab.simulator.check import unwritten_fragments
 from warplab.simulator.errors import UnsupportedInstruction
 from warplab.simulator.ptx.program import Address, Immediate, Instruction, Negated, Operand, Register, Symbol, Where
-from warplab.simulator.run.system_services import REGISTERS
 from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block
+from warplab.simulator.translate.special_registers import REGISTERS, SPECIAL
 
 # NumPy dtype of each PTX type. Registers hold bits; an instruction's type says how it reads them.
 DTYPES = {
@@ -36,11 +35,6 @@ DTYPES = {
     "f64": "f8",
     "b128": "V16",  # bits to move and to compare, no number
     "pred": "b1",
-}
-SPECIAL = {
-    **{f"%{name}.{axis}": "u4" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"},
-    **{f"%lanemask_{order}": "u4" for order in ("eq", "le", "lt", "ge", "gt")},
-    **dict.fromkeys(("%laneid", "%warpid", "%nwarpid"), "u4"),
 }
 
 
@@ -104,16 +98,11 @@ class BlockWriter:
 
     def instruction(self, instruction: Instruction) -> None:
         self.now = instruction
-        emit = self.translator.table.get(instruction.opcode)
+        emit = self.translator.emitter(instruction.opcode)
         if emit is None:
             raise self.unsupported()
-        doubtful = self.translator.doubtful
         try:
-            if doubtful:
-                unwritten_fragments.check(self, instruction)
             emit(self, instruction)
-            if doubtful:
-                unwritten_fragments.note(self, instruction)
         except (KeyError, IndexError, AttributeError, ValueError) as error:
             # A modifier or operand that the row does not know.
             raise self.unsupported() from error

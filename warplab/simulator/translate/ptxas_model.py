@@ -161,7 +161,9 @@ def predicated(blocks: list[Block], amounts: dict[int, int]) -> dict[int, int]:
             entered[number] = entered.get(number, 0) + 1
 
     def short(block: Block) -> bool:
-        return entered[block.index] == 1 and block.meeting is None and sum(amounts[id(i)] for i in block.body) <= SHORT
+        return (
+            entered[block.index] == 1 and block.warp_wide is None and sum(amounts[id(i)] for i in block.body) <= SHORT
+        )
 
     result: dict[int, int] = {}
     for block in blocks:

@@ -7,20 +7,22 @@ with `L` the registers read are gathered first and those that live on are scatte
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from warplab.simulator import numerics
-from warplab.simulator.check import unwritten_fragments
 from warplab.simulator.errors import UnsupportedInstruction, refusing
-from warplab.simulator.ptx.program import Entry, Param, Variable, Where, layout
-from warplab.simulator.run import instruction_limits
+from warplab.simulator.ptx.program import Entry, Instruction, Param, Variable, Where, layout
+from warplab.simulator.translate import operations, unwritten_fragments
 from warplab.simulator.translate.access_fusion import merged_accesses
 from warplab.simulator.translate.basic_blocks import CARRY, Block, cut
-from warplab.simulator.translate.block_writer import DTYPES, SPECIAL, BlockWriter, Site
+from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Site
 from warplab.simulator.translate.ptxas_model import machine_instructions, predicated, rare_ways
-from warplab.simulator.translate.value_numbering import Places
+from warplab.simulator.translate.special_registers import SPECIAL
+from warplab.simulator.translate.value_numbering import ValueNumbering
+from warplab.simulator.translate.waiting_loops import waiting_loops
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Translation:
     predicated: dict[int, int]  # blocks without a branch around them → the block with their condition
     block_where: list[Where]
     amounts: dict[int, int]  # machine instructions for each of PTX, by `id`
-    waiting_loops: dict[int, frozenset[int]]  # as `endless` finds them
+    waiting_loops: dict[int, frozenset[int]]  # as `waiting_loops` finds them
 
 
 def translate(entry: Entry) -> Translation:
@@ -64,16 +66,12 @@ def translate(entry: Entry) -> Translation:
 
 class _Translator:
     def __init__(self, entry: Entry) -> None:
-        from warplab.simulator.translate import operations
-
         if entry.cluster_blocks > 1:
             raise UnsupportedInstruction(
                 f"kernel {entry.name} asks for clusters of {entry.cluster_blocks} blocks (__cluster_dims__)",
                 reason="The simulator runs every block as a cluster of its own; run this kernel on a GPU.",
                 kernel=entry.name,
             )
-        self.table = operations.TABLE
-        self.flops, self.kind = operations.flops, operations.kind
         self.entry = entry
         self.params: dict[str, Param] = {p.name: p for p in entry.params}
         self.variables: dict[str, Variable] = {**entry.program.variables, **entry.variables}
@@ -86,7 +84,7 @@ class _Translator:
         self.sites: list[Site] = []
         self.constants: dict[str, object] = {}
         # Where CAS loops swap. A plain load there may read any value: the CAS tells whether it was the right one.
-        self.place = Places(entry).of
+        self.place = ValueNumbering(entry).location
         self.swapped = {self.place(i) for i in entry.instructions if i.opcode == "atom" and "cas" in i.modifiers}
 
     def _register_dtype(self, kind: str) -> str:
@@ -129,7 +127,7 @@ class _Translator:
             without_branch,
             [next((i.where for i in block.counted), Where("", 0)) for block in blocks],
             amounts,
-            instruction_limits.waiting_loops(blocks),
+            waiting_loops(blocks),
         )
 
     def _static_counts(self, block: Block, amounts: dict[int, int]) -> dict[Where, StaticCounts]:
@@ -138,12 +136,17 @@ class _Translator:
             static = counts.setdefault(instruction.where, StaticCounts())
             static.instructions += amounts[id(instruction)]
             static.branches += rare_ways(instruction)
-            precision, amount = self.flops(instruction)
+            precision, amount = operations.flops(instruction)
             if precision:
                 static.flops[precision] = static.flops.get(precision, 0) + amount
-            kind = self.kind(instruction)
+            kind = operations.kind(instruction)
             static.mix[kind] = static.mix.get(kind, 0) + amounts[id(instruction)]
         return counts
+
+    def emitter(self, opcode: str) -> Callable[[BlockWriter, Instruction], None] | None:
+        """What writes the code for an instruction; None if the simulator does not know it."""
+        emit = operations.TABLE.get(opcode)
+        return unwritten_fragments.tracked(emit) if emit is not None and self.doubtful else emit
 
     def slot(self, register: str) -> int:
         return self.slots.setdefault(register, len(self.slots))

@@ -21,8 +21,8 @@ _PURE = frozenset(
 Value = tuple[int, int]  # number, plus a constant
 
 
-class Places:
-    """Places of one kernel, with its calls inlined."""
+class ValueNumbering:
+    """What the registers of one kernel, with its calls inlined, hold and where its memory instructions go."""
 
     def __init__(self, entry: Entry) -> None:
         self._written = Counter(name for i in entry.instructions for name in destinations(i))
@@ -33,8 +33,8 @@ class Places:
         for instruction in entry.instructions:
             self._follow(instruction)
 
-    def of(self, instruction: Instruction) -> Value | None:
-        """The place of a memory instruction, None for others."""
+    def location(self, instruction: Instruction) -> Value | None:
+        """Number of the location that a memory instruction goes to, plus a constant; None for other instructions."""
         address = next((operand for operand in instruction.operands if isinstance(operand, Address)), None)
         if address is None:
             return None
@@ -65,7 +65,7 @@ class Places:
             self._set(i.operands[0], (self._number((i.opcode, i.modifiers, operands)), 0))
         elif i.opcode == "ld" and "param" in i.modifiers and isinstance(i.operands[1].base, Symbol):
             self._set(i.operands[0], (self._number(i.operands[1]), 0))
-        elif i.opcode in ("ld", "st") and (place := self.of(i))[0] in self._local:
+        elif i.opcode in ("ld", "st") and (place := self.location(i))[0] in self._local:
             if i.opcode == "st":
                 self._stack[place] = self._value(i.operands[1])
             elif place in self._stack:

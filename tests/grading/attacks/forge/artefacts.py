@@ -5,7 +5,7 @@ import itertools
 import json
 import pickle
 
-from warplab.grading import agent
+from warplab.grading.student import agent
 
 
 class Bomb:

@@ -2,7 +2,7 @@
 # expects: graded 0 0 0 0
 import json
 
-from warplab.grading import agent
+from warplab.grading.student import agent
 
 claim = {"kind": "value", "value": True, "passed": True, "points": 4, "score": 4, "status": "graded", "results": True}
 agent.respond = lambda request, namespace: json.dumps(

@@ -3,7 +3,7 @@
 
 
 # %% scale
-from warplab.grading import agent
+from warplab.grading.student import agent
 
 
 @cuda.jit

@@ -1,6 +1,6 @@
 # problem: multiply
 # loses: multiply-fits, multiply-guard
-# reason: only the first 1000 of 1024 elements(.|\n)*is a size written into the kernel
+# reason: only the first 1000 of 1024 elements(.|\n)*is a size hard-coded
 
 from warplab import cuda
 

@@ -1,6 +1,6 @@
 # problem: multiply
 # loses: multiply-guard
-# reason: wrote \d+ elements past the end: \d+ threads
+# reason: wrote \d+ elements past the end of \w+: \d+ threads
 
 from warplab import cuda
 

@@ -1,6 +1,6 @@
 # problem: multiply
 # loses: multiply-guard
-# reason: wrote one element past the end, index \d+ of an array of \d+
+# reason: wrote one element past the end of c, index \d+ of an array of \d+
 
 from warplab import cuda
 

@@ -1,6 +1,6 @@
 # problem: multiply-any-grid
 # loses: any-grid-right, any-grid-frugal
-# reason: does not come to an end
+# reason: does not end
 
 from warplab import cuda
 

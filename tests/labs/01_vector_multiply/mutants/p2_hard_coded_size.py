@@ -1,6 +1,6 @@
 # problem: multiply-any-grid
 # loses: any-grid-right, any-grid-frugal
-# reason: wrote 871 elements past the end, up to index 999 of an array of 129
+# reason: wrote 871 elements past the end of c, up to index 999 of an array of 129
 
 from warplab import cuda
 

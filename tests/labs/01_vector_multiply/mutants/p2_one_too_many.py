@@ -1,6 +1,6 @@
 # problem: multiply-any-grid
 # loses: any-grid-right, any-grid-frugal
-# reason: wrote one element past the end, index 1000 of an array of 1000
+# reason: wrote one element past the end of c, index 1000 of an array of 1000
 
 from warplab import cuda
 

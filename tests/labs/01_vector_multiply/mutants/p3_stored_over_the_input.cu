@@ -1,6 +1,6 @@
 // problem: multiply-cuda
 // loses: cuda-fits, cuda-guard
-// reason: c: only the first 0|the input|never written
+// reason: c: none of its|the input|never written
 extern "C" __global__ void multiply_cuda(const float* a, const float* b, float* c, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,6 +1,6 @@
 // problem: multiply-float4
 // loses: float4-right, float4-traffic
-// reason: wrote 1 element past the end: a store of 4 reaches over it
+// reason: wrote 1 element past the end of c: a store of 4 elements crosses it
 extern "C" __global__ void multiply_float4(const float* a, const float* b, float* c, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

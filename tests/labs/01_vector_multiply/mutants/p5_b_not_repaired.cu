@@ -1,6 +1,6 @@
 // problem: multiply-reversed
 // loses: reversed-right, reversed-once
-// reason: a load of b\[1000\] reaches past the end of b(.|\n)*for c\[0\]
+// reason: a load of b\[1000\] reaches past the end of b(.|\n)*to compute c\[0\]
 extern "C" __global__ void multiply_reversed(const float* a, const float* b, float* c, int n)
 {
     int first = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,6 +1,6 @@
 // problem: multiply-reversed
 // loses: reversed-right, reversed-once
-// reason: a load of b\[-1\] reaches before the start of b(.|\n)*is n itself an index
+// reason: a load of b\[-1\] reaches before the start of b(.|\n)*is n itself a valid index
 extern "C" __global__ void multiply_reversed(const float* a, const float* b, float* c, int n)
 {
     int first = blockIdx.x * blockDim.x + threadIdx.x;

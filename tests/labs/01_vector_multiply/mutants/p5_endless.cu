@@ -1,6 +1,6 @@
 // problem: multiply-reversed
 // loses: reversed-right, reversed-once
-// reason: does not come to an end
+// reason: does not end
 extern "C" __global__ void multiply_reversed(const float* a, const float* b, float* c, int n)
 {
     int first = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,6 +1,6 @@
 # problem: numbers
 # loses: numbers-bandwidth
-# reason: a kilo is 1000 here, not 1024
+# reason: kilo means 1000 here, not 1024
 
 from warplab import cards
 

@@ -1,6 +1,6 @@
 # problem: sectors
 # loses: sectors-any
-# reason: sectors returns a wrong value
+# reason: sectors returns the wrong value
 
 prediction = {
     "a[i + 8]": 4,

@@ -1,6 +1,6 @@
 # problem: efficiency
 # loses: efficiency-sides, efficiency-loops
-# reason: prediction is no dict
+# reason: prediction is not a dict
 
 prediction = [1 / 2, 1 / 4, 1, 0.4, 0.3387]
 

@@ -12,4 +12,4 @@ prediction = {
 
 
 def efficiency(passes):
-    """Warp efficiency of a block whose thread i makes passes[i] passes of one loop."""
+    """Return the warp efficiency of a block whose thread i makes passes[i] passes of one loop."""

@@ -1,6 +1,6 @@
 # problem: mixed
 # loses: mixed-uniform, mixed-budget
-# reason: too many divergent branches|too little warp efficiency
+# reason: too many divergent branches|warp efficiency is too low
 
 from warplab import cuda
 

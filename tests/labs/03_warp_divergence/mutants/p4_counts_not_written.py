@@ -1,6 +1,6 @@
 # problem: pack
 # loses: pack-right, pack-once, pack-budget
-# reason: counts: only the first 0 of|counts:
+# reason: counts: none of its|counts:
 
 from warplab import cuda
 

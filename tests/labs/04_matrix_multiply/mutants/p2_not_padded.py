@@ -11,7 +11,7 @@ TILE = 16
 
 @cuda.jit
 def distances(x, y, d):
-    """d[i, j] = squared distance of row i of x from row j of y; blocks of TILE x TILE threads."""
+    """d[i, j] = squared distance between row i of x and row j of y; blocks of TILE x TILE threads."""
     own = cuda.shared.array((TILE, TILE), float32)
     other = cuda.shared.array((TILE, TILE), float32)
     across, down = cuda.threadIdx.x, cuda.threadIdx.y

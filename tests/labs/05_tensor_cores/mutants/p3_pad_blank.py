@@ -7,4 +7,4 @@ from warplab import cuda
 
 @cuda.jit
 def pad(a, out):
-    """out = a as float16, in its first rows and columns; 0 elsewhere."""
+    """out = a as float16 in the first rows and columns, 0 elsewhere."""

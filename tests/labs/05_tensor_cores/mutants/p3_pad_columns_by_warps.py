@@ -9,7 +9,7 @@ from warplab import cuda
 
 @cuda.jit
 def pad(a, out):
-    """out = a as float16, in its first rows and columns; 0 elsewhere."""
+    """out = a as float16 in the first rows and columns, 0 elsewhere."""
     row, column = cuda.grid(2)
     if row < out.shape[0] and column < out.shape[1]:
         value = np.float32(0)

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def pad(a, out):
-    """out = a as float16, in its first rows and columns; 0 elsewhere."""
+    """out = a as float16 in the first rows and columns, 0 elsewhere."""
     row = column = 0
     if row < out.shape[0] and column < out.shape[1]:
         value = np.float32(0)

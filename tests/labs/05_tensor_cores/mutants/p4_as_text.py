@@ -15,6 +15,6 @@ prediction = {
 
 
 def lost_from(step, bits):
-    """The smallest power of two V with V + step == V in numbers of so many significant bits."""
+    """Return the smallest power of two V with V + step == V in numbers of this many significant bits."""
     power = 2.0 ** math.floor(math.log2(step) + bits)
     return power if power >= step * 2**bits else 2 * power

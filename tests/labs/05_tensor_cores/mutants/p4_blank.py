@@ -13,4 +13,4 @@ prediction = {
 
 
 def lost_from(step, bits):
-    """The smallest power of two V with V + step == V in numbers of so many significant bits."""
+    """Return the smallest power of two V with V + step == V in numbers of this many significant bits."""

@@ -13,5 +13,5 @@ prediction = {
 
 
 def lost_from(step, bits):
-    """The smallest power of two V with V + step == V in numbers of so many significant bits."""
+    """Return the smallest power of two V with V + step == V in numbers of this many significant bits."""
     return step * 2**bits

@@ -15,7 +15,7 @@ prediction = {
 
 
 def lost_from(step, bits):
-    """The smallest power of two V with V + step == V in numbers of so many significant bits."""
+    """Return the smallest power of two V with V + step == V in numbers of this many significant bits."""
     power = np.float16(1)
     while power < 32768 and power + np.float16(step) != power:
         power *= np.float16(2)

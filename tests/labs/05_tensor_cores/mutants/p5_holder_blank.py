@@ -4,8 +4,8 @@
 
 
 def place(operand, lane, i):
-    """Number, row by row, of element i that a lane holds of A (16 × 16), B (16 × 8) or C (16 × 8)."""
+    """Return the number, row by row, of a lane's element i of A (16 × 16), B (16 × 8) or C (16 × 8)."""
 
 
 def holder(operand, row, column):
-    """The lane that holds the element of A, B or C in this row and column."""
+    """Return the lane that holds the element of A, B or C in this row and column."""

@@ -1,10 +1,10 @@
 # problem: holder
 # loses: holder-lane
-# reason: holder returns a wrong value
+# reason: holder returns the wrong value
 
 
 def place(operand, lane, i):
-    """Number, row by row, of element i that a lane holds of A (16 × 16), B (16 × 8) or C (16 × 8)."""
+    """Return the number, row by row, of a lane's element i of A (16 × 16), B (16 × 8) or C (16 × 8)."""
     g, t = lane // 4, lane % 4
     if operand == "A":
         return 16 * (g + 8 * (i // 2 % 2)) + 2 * t + i % 2 + 8 * (i // 4)
@@ -14,7 +14,7 @@ def place(operand, lane, i):
 
 
 def holder(operand, row, column):
-    """The lane that holds the element of A, B or C in this row and column."""
+    """Return the lane that holds the element of A, B or C in this row and column."""
     if operand == "B":
         row, column = column, row
     return 4 * (row % 8) + column % 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warplab.simulator.ptx.fragments import BITS, wmma_fragment
 from warplab.simulator.ptx.program import Address, Immediate, Instruction, Vector
-from warplab.simulator.run import matrix_operations
+from warplab.simulator.translate import matrix_instructions
 from warplab.simulator.translate.block_writer import BlockWriter
 from warplab.simulator.translate.operations.arithmetic import allow
 
@@ -33,7 +33,7 @@ def _dtype(kind: str) -> str:
     return "u8" if kind == "f64" else "u4"
 
 
-def _product(w: BlockWriter, i: Instruction, product: matrix_operations.Product) -> None:
+def _product(w: BlockWriter, i: Instruction, product: matrix_instructions.Product) -> None:
     a, b, c, d = product.kinds
     for operand, kind, fragment in zip(
         i.operands, (d, a, b, c), (product.fragments[k] for k in (3, 0, 1, 2)), strict=False
@@ -53,7 +53,9 @@ def _mma(w: BlockWriter, i: Instruction) -> None:
     *options, d, a, b, c = rest
     allow(w, options, {"satfinite"})
     kinds = (a, b, c, d)
-    product = matrix_operations.mma(shape, (layout_a, layout_b), kinds, "satfinite" in options, w.now.where, w.now.text)
+    product = matrix_instructions.mma(
+        shape, (layout_a, layout_b), kinds, "satfinite" in options, w.now.where, w.now.text
+    )
     _product(w, i, product)
 
 
@@ -70,7 +72,7 @@ def _wmma_mma(w: BlockWriter, i: Instruction) -> None:
         raise w.unsupported()
     # With f16 factors only the types of D and C are written.
     d, a, b, c = kinds if len(kinds) == 4 else (kinds[0], "f16", "f16", kinds[1])
-    _product(w, i, matrix_operations.wmma(shape, (a, b, c, d), "satfinite" in options, w.now.where, w.now.text))
+    _product(w, i, matrix_instructions.wmma(shape, (a, b, c, d), "satfinite" in options, w.now.where, w.now.text))
 
 
 def _transfer(w: BlockWriter, i: Instruction, address: Address, stride) -> tuple[str, str]:
@@ -80,11 +82,11 @@ def _transfer(w: BlockWriter, i: Instruction, address: Address, stride) -> tuple
         raise w.unsupported()
     space, by_column = _space(i), layout == "col"
     fragment = wmma_fragment(shape, operand, kind)
-    nbytes, by_tiles, accesses = matrix_operations.wmma_accesses(fragment, operand, kind, by_column, space)
+    nbytes, by_tiles, accesses = matrix_instructions.wmma_accesses(fragment, operand, kind, by_column, space)
     base, offset = w.addresses(address)
     dtype, count = f"u{min(nbytes, 8)}", max(1, nbytes // 8)
     w.site("load" if operation == "load" else "store", space, dtype, count, offset)
-    transfer = matrix_operations.Transfer(
+    transfer = matrix_instructions.Transfer(
         w.translator.sites[-1], fragment, by_column, BITS[kind] // 8, by_tiles, accesses
     )
     if stride is None:

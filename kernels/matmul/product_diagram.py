@@ -13,7 +13,8 @@ from matplotlib.patches import Patch
 
 from warplab.draw.style import BLUE, DPI, FONT, ORANGE, closed
 from warplab.launch.reading import one_launch
-from warplab.simulator.count.counters import WARP_SIZE, Access
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.count.counters import Access
 
 WORD_BYTES = 4
 LOADED = ("#EFEFEF", "#B9D7EA", BLUE)  # by nobody; by the block; by warp 0 at first

@@ -1,7 +1,7 @@
-"""Questions of the judge to the agent in a student's kernel, while a test cell runs and the event loop stands still.
+"""The judge's questions to the agent in a student's kernel, while a test cell runs and the event loop stands still.
 
-They take the kernel's shell channel through a socket of their own. The kernel is not trusted: what is no answer of the
-expected form is no answer, and waiting for one ends at a deadline.
+They use the kernel's shell channel through a socket of their own. The kernel is not trusted: a message of another form
+than expected counts as none, and waiting ends at a deadline.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from warplab.grading.student.agent import MIME
 
 _EXPRESSION = "__import__('warplab.grading.student.agent', fromlist=['answer']).answer({!r})"
 _POLL_SECONDS = 0.25  # between two looks at whether the process lives
-_INTERRUPT_SECONDS = 3.0  # that an interrupted kernel has to say so
-GIVE_UP_SECONDS = _INTERRUPT_SECONDS + 2.0  # after which a question is given up, beyond the time that it may take
+_INTERRUPT_SECONDS = 3.0  # for an interrupted kernel to say so
+GIVE_UP_SECONDS = _INTERRUPT_SECONDS + 2.0  # beyond a question's time limit, until it is given up
 
 
 class NoAnswer(Exception):
-    """The student's process gave no answer. `reason`: "ended", "time" (and it can go on) or "silent" (it cannot)."""
+    """The student's process gave no answer. `reason`: "ended", "time" (it can go on) or "silent" (it cannot)."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -35,23 +35,23 @@ class NoAnswer(Exception):
 
 
 class AgentClient:
-    """Asks the agent of the kernel that `manager` runs. `remaining()`: seconds that the current answer may take."""
+    """A connection to the agent of the kernel that `manager` runs. `remaining()`: seconds left for the answer."""
 
-    def __init__(self, manager: Any, remaining: Callable[[], float], limits: artefacts.Limits) -> None:
+    def __init__(self, manager: Any, remaining: Callable[[], float], limits: artefacts.ArtefactLimits) -> None:
         self._manager, self._remaining, self._limits = manager, remaining, limits
-        # Of its own: nbclient's is a copy of the manager's that counts messages for itself. Of two requests of one name
-        # it would take this one's end for that of its cell, and leave out what the cell puts out.
+        # nbclient's session copies the manager's and counts messages by itself. Sharing its name, two requests could
+        # get the same id; nbclient would take the end of this one for that of its cell, and lose the cell's output.
         self._session = manager.session.clone()
         self._session.session = new_id()
         self._connected = manager.connect_shell()
-        # nbclient's sockets belong to its event loop; this one is read without.
-        self._socket = zmq.Socket.shadow(self._connected)
+        # nbclient's sockets belong to its event loop; this one is read without it.
+        self._socket: zmq.Socket = zmq.Socket.shadow(self._connected)
 
     def close(self) -> None:
         self._connected.close(linger=0)
 
     def ask(self, wishes: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """One answer a wish, each a dict with a text "kind"; the rest is as the student's process says.
+        """Return one answer per wish. Only the text "kind" of an answer is sure; the rest is the student's word.
 
         Raises NoAnswer.
         """
@@ -72,7 +72,7 @@ class AgentClient:
         ]
 
     def responds(self, seconds: float) -> bool:
-        """Whether the kernel answers anything at all."""
+        """Return whether the kernel answers at all."""
         try:
             self._evaluate("None", seconds, interrupt=False)
         except NoAnswer:
@@ -100,18 +100,18 @@ class AgentClient:
         raise NoAnswer("silent" if late is None else "time")
 
     def _receive(self, request: str, deadline: float) -> dict | None:
-        """Content of the reply to a request; None if there is none until `deadline`."""
+        """Return the content of the reply to a request, None if there is none by `deadline`."""
         while True:
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
-            if not self._socket.poll(1000 * min(left, _POLL_SECONDS)):
+            if not self._socket.poll(int(1000 * min(left, _POLL_SECONDS))):
                 if not run_sync(self._manager.is_alive)():
                     raise NoAnswer("ended")
                 continue
             try:
                 _, message = self._session.recv(self._socket)
-            except Exception:  # not signed, not JSON, not a message: whatever the process chose to send
+            except Exception:  # not signed, not JSON, not a message: the process can send anything
                 continue
             parent, content = message.get("parent_header"), message.get("content")
             if isinstance(parent, dict) and parent.get("msg_id") == request and isinstance(content, dict):
@@ -119,7 +119,7 @@ class AgentClient:
 
 
 def _text(content: dict) -> str:
-    """The agent's text in an execute_reply, "" where there is none."""
+    """Return the agent's text in an execute_reply, "" if there is none."""
     found: Any = content
     for key in ("user_expressions", "answer", "data", MIME):
         found = found.get(key) if isinstance(found, dict) else None

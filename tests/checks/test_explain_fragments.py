@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from warplab import checks
-from warplab.checks import fragments
+from warplab.checks import explain_fragments
 from warplab.launch.kernel_source import CudaSource
 
 LAYER = """\
@@ -51,9 +51,9 @@ def test_the_layer_is_right():
     [
         ("half, col_major> b", "half, row_major> b", "the layout of w's fragment"),
         ("half, row_major> a", "half, col_major> a", "the layout of x's fragment"),
-        ("(b, w + column * inputs + k, inputs)", "(b, w + column * inputs + k, 16)", fragments.WRONG),
-        ("x + k", "x", fragments.WRONG),
-        ("column < outputs", "column < outputs + 16", fragments.PAST_THE_END),
+        ("(b, w + column * inputs + k, inputs)", "(b, w + column * inputs + k, 16)", explain_fragments.WRONG),
+        ("x + k", "x", explain_fragments.WRONG),
+        ("column < outputs", "column < outputs + 16", explain_fragments.PAST_THE_END),
     ],
 )
 def test_a_wrong_fragment_is_told_of_fragments(right, wrong, look_at):

@@ -1,4 +1,4 @@
-"""Hidden tests in the text of a cell: where they are, and the cell without them."""
+"""Hidden tests in the text of a cell: their lines, and the cell without them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"  # nbgrader's marks
 
 
 def without_hidden_tests(source: str) -> str:
-    """A cell as the release has it: the lines from a begin mark to its end mark, or to the end, left out."""
+    """Return a cell as the release has it, without the lines from a begin mark to its end mark or the cell's end."""
     return "\n".join(line for line, hidden in marked_lines(source) if not hidden)
 
 
 def marked_lines(source: str) -> Iterator[tuple[str, bool]]:
-    """Each line, and whether it is hidden; the marks are."""
+    """Yield each line and whether it is hidden, as the marks themselves are."""
     inside = False
     for line in source.split("\n"):
         if BEGIN in line:

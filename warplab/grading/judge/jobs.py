@@ -1,4 +1,4 @@
-"""What goes to a judge and what comes back: plain data, the same over a pipe and over a cluster."""
+"""Jobs for a judge and their results: plain data, the same over a pipe and over a cluster."""
 
 from __future__ import annotations
 
@@ -7,32 +7,40 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import determine_grade, is_grade
 
 from warplab.exercises.score import cell_id
-from warplab.grading.course.ledger import Key
-from warplab.grading.sandbox.limits import Limits
+from warplab.grading.sandbox.limits import SubmissionLimits
 
-# graded: run to its end. student_crash: the submission could not be run to its end, or is no notebook of this
-# assignment. timeout: it ran out of time. limit: out of memory, processes, output, or size. These four are scores.
-# infra_error: the grader itself failed; no score, a person must look.
+# graded: ran to its end. student_crash: could not be run to its end, or is no notebook of this assignment. timeout: ran
+# out of time. limit: out of memory, processes, output or size. These four give scores. infra_error: the grader itself
+# failed; no score, a person must look.
 STATUSES = ("graded", "student_crash", "timeout", "limit", "infra_error")
 
 MAX_MESSAGE = 512 * 2**20
 MAX_TEXT = 500  # characters of one failure in a result
 
 
+class Key(NamedTuple):
+    """What a result belongs to. `submission`, `tests`: hashes in hex, the second with the course's secret."""
+
+    assignment: str
+    student: str
+    submission: str
+    tests: str
+
+
 @dataclass(frozen=True)
 class Job:
     """One submission to grade.
 
-    `master`: the instructor's notebook as JSON, hidden tests in it. `files`: the student's, path -> content; `given`:
-    the instructor's, which win. `seed`: the course's secret for hidden inputs. `cell_seconds`: limit of one cell.
-    `require_sandbox`: refuse without one.
+    `master`: the instructor's notebook as JSON, with hidden tests. `files`: the student's, path -> content. `given`:
+    the instructor's, which take precedence. `seed`: the course's secret for hidden inputs. `cell_seconds`: time limit
+    of one cell. `require_sandbox`: refuse to grade without one.
     """
 
     key: Key
@@ -40,13 +48,13 @@ class Job:
     files: dict[str, bytes]
     given: dict[str, bytes]
     seed: str
-    limits: Limits = field(default_factory=Limits)
+    limits: SubmissionLimits = field(default_factory=SubmissionLimits)
     cell_seconds: int = 120
     require_sandbox: bool = False
 
     @property
     def longest_seconds(self) -> float:
-        """What the student's cells and the test cells may take together, each up to its limit."""
+        """Return how long the student's cells and the test cells may take together, each up to its limit."""
         cells = json.loads(self.master)["cells"]
         tests = sum(bool(cell["metadata"].get("nbgrader", {}).get("grade")) for cell in cells)
         return self.limits.wall_seconds + tests * self.cell_seconds
@@ -60,7 +68,7 @@ class Job:
     def from_message(cls, message: dict[str, Any]) -> Job:
         converted = {
             "key": Key(*message["key"]),
-            "limits": Limits(**message["limits"]),
+            "limits": SubmissionLimits(**message["limits"]),
             "files": _decoded(message["files"]),
             "given": _decoded(message["given"]),
         }
@@ -69,13 +77,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """How a submission was graded.
+    """The result of grading a submission.
 
-    `status`: of `STATUSES`. `reason`: for the student, "" where it ran to its end. `scores`: test cell -> (points,
-    possible). `failures`: test cell -> first line of what went wrong; `kinds`: test cell -> which kind of failure, of
-    `verdicts.SENTENCES` or "process", where that is known. `notes`: see `submissions.Assembled`. `notebook`: as
-    executed, JSON; None for an infra_error. `kernels`: name -> PTX, for the report on similarity. `seconds`: it took.
-    `sandbox`: which protection the student's code ran under. `memory`: the judge's peak so far, bytes.
+    `status`: one of `STATUSES`. `reason`: for the student, "" if the notebook ran to its end. `scores`: test cell ->
+    (points, possible). `failures`: test cell -> first line of what went wrong. `kinds`: test cell -> kind of failure, a
+    key of `verdicts.SENTENCES` or "process", if known. `notes`: see `assembly.Assembled`. `notebook`: as executed, in
+    JSON; None for an infra_error. `kernels`: name -> PTX, for the report on similarity. `seconds`: duration. `sandbox`:
+    kind of sandbox that the student's code ran in. `memory`: the judge's peak so far, bytes.
     """
 
     key: Key
@@ -93,7 +101,7 @@ class Result:
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:
-            raise ValueError(f"status {self.status!r} is none of {', '.join(STATUSES)}")
+            raise ValueError(f"the status must be one of {', '.join(STATUSES)}, got {self.status!r}")
 
     def as_message(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in (field.name for field in dataclasses.fields(self))}
@@ -111,18 +119,18 @@ def outcome(
     details: Mapping[str, str] | None = None,
     kinds: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Fields of a `Result` that follow from an executed notebook.
+    """Return the fields of a `Result` that follow from an executed notebook.
 
-    `details`: test cell -> what went wrong, for the instructor; else what the cell's outputs say. `kinds`: as there.
+    `details`: test cell -> what went wrong, for the instructor; by default the cell's outputs tell. `kinds`: as there.
     """
     scores, failures = {}, {}
     for cell in notebook.cells:
-        if is_grade(cell):
+        if is_grade(cell) and (name := cell_id(cell)) is not None:
             points, possible = determine_grade(cell)
             if points is not None:  # None waits for a person
-                scores[cell_id(cell)] = (float(points), possible)
+                scores[name] = (float(points), possible)
                 if points < possible:
-                    failures[cell_id(cell)] = _failure(cell, details or {})
+                    failures[name] = _failure(cell, (details or {}).get(name, ""))
     return {
         "status": status,
         "reason": reason,
@@ -133,9 +141,8 @@ def outcome(
     }
 
 
-def _failure(cell: NotebookNode, details: Mapping[str, str]) -> str:
-    """First line of what went wrong in a test cell."""
-    text = details.get(cell_id(cell), "")
+def _failure(cell: NotebookNode, text: str) -> str:
+    """Return the first line of what went wrong in a test cell. `text`: what went wrong, if known."""
     for output in cell.get("outputs", []):
         if not text and output.output_type == "error":
             text = f"{output.ename}: {output.evalue}"
@@ -145,13 +152,13 @@ def _failure(cell: NotebookNode, details: Mapping[str, str]) -> str:
 
 
 def pack(message: dict[str, Any]) -> bytes:
-    """A message as it stands in a pipe: length in 8 bytes, most significant first, then JSON."""
+    """Return a message as sent through a pipe: its length in 8 bytes, most significant first, then JSON."""
     body = json.dumps(message).encode()
     return len(body).to_bytes(8, "big") + body
 
 
 def unpack(stream: BinaryIO) -> dict[str, Any] | None:
-    """The next message of a pipe, None at its end. Raises ValueError for what is no message."""
+    """Read the next message of a pipe, None at its end. Raises ValueError for anything else."""
     head = stream.read(8)
     if len(head) < 8:
         return None

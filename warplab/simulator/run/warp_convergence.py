@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from warplab.simulator.count.counters import WARP_SIZE
+from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import DivergentWarp
+from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.ptx.program import Immediate
-from warplab.simulator.run.instruction_limits import reached
-from warplab.simulator.run.lane_groups import Group
 from warplab.simulator.run.matrix_operations import NEEDS_WHOLE_WARP
 from warplab.simulator.translate.basic_blocks import WARP_SYNC
+from warplab.simulator.translate.waiting_loops import reached
 
 FULL_MASK = 0xFFFFFFFF
 _WITHOUT_MASK = ("mma", "wmma", "ldmatrix", "stmatrix")  # .aligned: all lanes
@@ -27,7 +27,7 @@ _WITHOUT_MASK = ("mma", "wmma", "ldmatrix", "stmatrix")  # .aligned: all lanes
 _NUMBA_REDUCE = "gpu_reduce_block_strided"
 
 
-class Meetings:
+class WarpConvergence:
     """Lanes held at warp-wide instructions of one chunk."""
 
     def __init__(self, scheduler) -> None:
@@ -37,24 +37,24 @@ class Meetings:
         self.following: dict[int, set[int]] = {}  # blocks that can come after a block
         self.lenient = self.chunk.access.checks is None or _NUMBA_REDUCE in self.chunk.entry.name
 
-    def meet(self, block, group: Group) -> Group | None:
+    def converge(self, block, group: Group) -> Group | None:
         """The lanes whose whole mask has arrived; the others are held until the rest comes."""
         number = block.index
         if number in self.held:
             group = self.scheduler.merged([group.all_lanes, self.held.pop(number)])
-        mask = self._mask(block.meeting, group)
+        mask = self._mask(block.warp_wide, group)
         if group.whole and mask.shape[0] == 1 and mask[0] == FULL_MASK:
             return group
         lanes = group.all_lanes
-        self._refuse_unnamed(block.meeting, lanes, mask)
-        self._refuse_ended(block.meeting, lanes, mask)
+        self._refuse_unnamed(block.warp_wide, lanes, mask)
+        self._refuse_ended(block.warp_wide, lanes, mask)
         missing = mask & self.scheduler.alive[self.chunk.warp_of[lanes]] & ~group.active
         if not missing.any():
             return group
         complete = missing == 0
         self.held[number] = lanes[~complete]
         self._refuse_on_pascal()
-        self._refuse_passed(number, block.meeting, group, missing)
+        self._refuse_passed(number, block.warp_wide, group, missing)
         return Group(self.chunk, lanes[complete]) if complete.any() else None
 
     def sync(self, block, group: Group) -> tuple[int, Group | None]:
@@ -114,7 +114,7 @@ class Meetings:
         for number in sorted(self.held):
             block = self.chunk.translation.blocks[number]
             group = self.scheduler.merged([self.held.pop(number)])
-            missing = self._mask(block.meeting, group) & self.scheduler.alive[self.chunk.warp_of[group.all_lanes]]
+            missing = self._mask(block.warp_wide, group) & self.scheduler.alive[self.chunk.warp_of[group.all_lanes]]
             if ((missing & ~group.active) == 0).any():
                 self.scheduler.put(number, group.all_lanes)
                 return True
@@ -128,7 +128,7 @@ class Meetings:
         at_start = bool(self.held)
         number, lanes = min((self.held or self.syncing).items())
         block, group = self.chunk.translation.blocks[number], self.scheduler.merged([lanes])
-        instruction = block.meeting if at_start else block.last
+        instruction = block.warp_wide if at_start else block.last
         lane, alive = int(lanes[0]), self.scheduler.alive
         missing = int(self._mask(instruction, group)[0] & alive[self.chunk.warp_of[lane]] & ~group.active[0])
         raise self._error(instruction, lane, missing)

@@ -8,14 +8,12 @@ writes the register sets it, a move passes it on. What is neither moved nor look
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from warplab.simulator.ptx.program import Instruction, Operand, Register, Vector, Where
 from warplab.simulator.translate.basic_blocks import BARRIER, Block, destinations, sources
-
-if TYPE_CHECKING:
-    from warplab.simulator.translate.block_writer import BlockWriter
+from warplab.simulator.translate.block_writer import BlockWriter
 
 _MOVES = frozenset(("mov", "argument"))
 _FILL = "The fragment was never filled: fill_fragment, or a load, before the first product."
@@ -61,7 +59,18 @@ def doubtful(blocks: list[Block], registers) -> frozenset[str]:
     return found
 
 
-def check(w: BlockWriter, i: Instruction) -> None:
+def tracked(emit: Callable[[BlockWriter, Instruction], None]) -> Callable[[BlockWriter, Instruction], None]:
+    """`emit`, with a test before the instruction that its operands were written, and its own results noted."""
+
+    def emit_tracked(w: BlockWriter, i: Instruction) -> None:
+        _check(w, i)
+        emit(w, i)
+        _note(w, i)
+
+    return emit_tracked
+
+
+def _check(w: BlockWriter, i: Instruction) -> None:
     """Write the test, made before `i` runs, that its operands were written."""
     for operand, what, reason in _checked(i):
         flags = [w.local(flag(name)).name for name in _names(operand) if name in w.translator.doubtful]
@@ -70,7 +79,7 @@ def check(w: BlockWriter, i: Instruction) -> None:
             w.line(f"if m.access.checks is not None: m.access.checks.registers({read}, ({', '.join(flags)},), L)")
 
 
-def note(w: BlockWriter, i: Instruction) -> None:
+def _note(w: BlockWriter, i: Instruction) -> None:
     """Write what becomes of the flags of the registers that `i` has written."""
     for name, origins in _origins(i):
         if name not in w.translator.doubtful:

@@ -1,4 +1,4 @@
-"""Likely causes of wrong results of tensor cores: what a kernel check says where to look."""
+"""Likely causes of wrong results from tensor cores: where a learner should look."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 
 TILE = 16
 LOAD_OR_STORE = "_matrix_sync("  # in a source line that loads or stores a fragment of wmma
-PAST_THE_END = "a tile that lies past the end is neither loaded nor stored: which warps have one, and is there a guard?"
+PAST_THE_END = "a tile past the end must be neither loaded nor stored: which warps have one, and is there a guard?"
 WRONG = (
-    "what the fragments hold, those of both factors and that of the sums: the layout, the stride, the element where "
-    "each begins; then what is done with the sums"
+    "what the fragments of both factors and of the sums hold: the layout, the stride, the element where each begins; "
+    "then what is done with the sums"
 )
 
 
 def look_at(arguments: Mapping[str, Any], expected: np.ndarray, got: np.ndarray) -> str:
-    """For a wrong product of two matrices by tensor cores; `expected`, `got`: of the output's shape."""
+    """Return where to look for a wrong product of two matrices; `expected` and `got` have the output's shape."""
     return _turned_factor(arguments, expected, got) or WRONG
 
 
 def _turned_factor(arguments: Mapping[str, Any], expected: np.ndarray, got: np.ndarray) -> str:
-    """Where a product comes out as if all tiles of one factor were transposed; empty where it does not."""
+    """Where to look if the product is as if all tiles of one factor were transposed; else empty."""
     factors = {name: value for name, value in arguments.items() if _has_whole_tiles(value)}
     if len(factors) != 2 or got.ndim != 2:
         return ""
@@ -31,10 +31,10 @@ def _turned_factor(arguments: Mapping[str, Any], expected: np.ndarray, got: np.n
         if not _is_product(left, right, transposed, expected):
             continue
         for name, value in factors.items():
-            pair = [_turned(value) if factor is value else factor for factor in (left, right)]
-            if _is_product(*pair, transposed, got):
+            first, second = (_turned(value) if factor is value else factor for factor in (left, right))
+            if _is_product(first, second, transposed, got):
                 return (
-                    f"the layout of {name}'s fragment: this comes out if each tile of {name} is read transposed, "
+                    f"the layout of {name}'s fragment: this is the result if each tile of {name} is read transposed, "
                     "row_major where it is col_major or the other way round"
                 )
     return ""
@@ -45,7 +45,7 @@ def _has_whole_tiles(value: Any) -> bool:
 
 
 def _turned(matrix: np.ndarray) -> np.ndarray:
-    """Each tile of 16 × 16 transposed, in its place."""
+    """Transpose each tile of 16 × 16 in its place."""
     rows, columns = matrix.shape
     tiles = matrix.reshape(rows // TILE, TILE, columns // TILE, TILE)
     return tiles.transpose(0, 3, 2, 1).reshape(rows, columns)

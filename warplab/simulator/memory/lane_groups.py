@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warplab.simulator.count.counters import SECTOR_BYTES, WARP_SIZE
+from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 
 BANKS = 32  # of shared memory, 4 bytes wide
 

@@ -1,0 +1,165 @@
+"""The six steps of lab 05 by name, how they are compiled and launched. `product.multiply` checks arguments."""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.tensor_core import hopper, tiles
+from warplab import cp
+from warplab.compile import headers
+
+FOLDER = Path(__file__).parent
+TYPES = {"float16": "half", "float32": "float"}  # of C, in CUDA C++
+
+
+@dataclass(frozen=True)
+class Step:
+    """One kernel. `tile`: rows and columns of C that a block computes; `threads`: of a block.
+
+    `multiples`: what m, n and k must be multiples of; `alignment`: bytes, of the arrays' addresses; `shared_bytes`: of
+    a block's memory for tiles, 0 where `tiles` says. `hopper`: needs compute capability 9.0, and is no kernel for the
+    simulator.
+    """
+
+    number: int
+    name: str
+    tile: tuple[int, int]
+    threads: int
+    multiples: tuple[int, int, int]
+    alignment: int = 16
+    shared_bytes: int = 0
+    hopper: bool = False
+
+    @property
+    def file(self) -> str:
+        return f"{self.number}_{self.name}.cu"
+
+    @property
+    def source(self) -> str:
+        """CUDA C++."""
+        return (FOLDER / self.file).read_text()
+
+    def function(self, dtype: Any = np.float32) -> Any:
+        """The compiled kernel of the active backend, for results of a type in TYPES."""
+        return _function(self.file, f"tensor_core_{self.name}<{TYPES[np.dtype(dtype).name]}>", self.shared_bytes)
+
+    def grid(self, m: int, n: int) -> tuple[int, ...]:
+        """Blocks, as (x, y), for a product of m × n."""
+        return math.ceil(n / self.tile[1]), math.ceil(m / self.tile[0])
+
+    def launch(self, a: Any, b: Any, c: Any) -> None:
+        """Queues the kernel, without any check; shapes and addresses must be as `multiples` and `alignment` say."""
+        arguments = a, b, c, *map(np.int32, (*c.shape, a.shape[1]))
+        function = self.function(c.dtype)
+        function(self.grid(*c.shape), (self.threads,), arguments, shared_mem=self.shared_bytes)
+
+
+@dataclass(frozen=True)
+class StagesStep(Step):
+    """Step 4, a template of several sizes: `tiles.stages()` says which it takes; `tile` and `threads` are unused."""
+
+    def function(self, dtype: Any = np.float32, sizes: tiles.Stages | None = None) -> Any:
+        """The kernel for results of a type and for sizes, by default those of `tiles.stages()`."""
+        return _stages_function(np.dtype(dtype).name, sizes or tiles.stages())
+
+    def grid(self, m: int, n: int, sizes: tiles.Stages | None = None) -> tuple[int, ...]:
+        """Blocks for a product of m × n."""
+        sizes = sizes or tiles.stages()
+        return (math.ceil(m / sizes.bm) * math.ceil(n / sizes.bn),)
+
+    def launch(self, a: Any, b: Any, c: Any, sizes: tiles.Stages | None = None) -> None:
+        """Queues the kernel, without any check."""
+        sizes = sizes or tiles.stages()
+        arguments = a, b, c, *map(np.int32, (*c.shape, a.shape[1]))
+        function = self.function(c.dtype, sizes)
+        function(self.grid(*c.shape, sizes), (sizes.threads,), arguments, shared_mem=sizes.shared_bytes)
+
+
+@dataclass(frozen=True)
+class TmaStep(Step):
+    """Step 5. The kernel gets its operands as tensor maps."""
+
+    def function(self, dtype: Any = np.float32) -> hopper.Kernel:
+        """The kernel, loaded on the GPU."""
+        return hopper.kernel(self.file, f"tensor_core_{self.name}", (f"-DRESULT={TYPES[np.dtype(dtype).name]}",))
+
+    def launch(self, a: Any, b: Any, c: Any) -> None:
+        """Queues the kernel, without any check."""
+        maps = hopper.tensor_map(a, self.tile[0], tiles.DEPTH), hopper.tensor_map(b, tiles.DEPTH, hopper.LINE)
+        arguments = *maps, c, *map(np.int32, (*c.shape, a.shape[1]))
+        self.function(c.dtype)(self.grid(*c.shape), (self.threads,), arguments, tiles.TMA_SHARED_BYTES)
+
+
+@dataclass(frozen=True)
+class PersistentStep(Step):
+    """Step 6, which is compiled for several sizes: `tiles.persistent()` says which it takes."""
+
+    def function(self, dtype: Any = np.float32, sizes: tiles.Persistent | None = None) -> hopper.Kernel:
+        """The kernel, loaded on the GPU."""
+        sizes = sizes or tiles.persistent()
+        options = f"-DRESULT={TYPES[np.dtype(dtype).name]}", *sizes.options
+        return hopper.kernel(self.file, f"tensor_core_{self.name}", options)
+
+    def launch(self, a: Any, b: Any, c: Any, sizes: tiles.Persistent | None = None) -> None:
+        """Queues the kernel, without any check."""
+        sizes = sizes or tiles.persistent()
+        line = hopper.LINE_BYTES // c.dtype.itemsize
+        maps = (
+            hopper.tensor_map(a, self.tile[0], tiles.DEPTH),
+            hopper.tensor_map(b, tiles.DEPTH, hopper.LINE),
+            hopper.tensor_map(c, hopper.GROUP_ROWS, line),
+        )
+        arguments = *maps, *map(np.int32, (*c.shape, a.shape[1]))
+        function = self.function(c.dtype, sizes)
+        grid = (sizes.blocks(*c.shape, _resident_blocks(function, sizes, self.threads)),)
+        function(grid, (self.threads,), arguments, sizes.shared_bytes)
+
+
+@functools.cache
+def _resident_blocks(function: hopper.Kernel, sizes: tiles.Persistent, threads: int) -> int:
+    return sizes.cluster * function.resident_clusters(sizes.cluster, threads, sizes.shared_bytes)
+
+
+@functools.cache
+def _stages_function(dtype: str, sizes: tiles.Stages) -> Any:
+    return _function("4_mma_stages.cu", sizes.entry(TYPES[dtype]), sizes.shared_bytes)
+
+
+@functools.cache
+def _function(file: str, instance: str, shared_bytes: int) -> Any:
+    """An instance of the template in a file, allowed so much shared memory."""
+    folders = tuple(f"-I{folder}" for folder in headers.include_folders())  # of mma.h, which CuPy does not look for
+    code = (FOLDER / file).read_text()
+    options = ("-std=c++17", "-lineinfo", *folders)
+    function = cp.RawModule(code=code, options=options, name_expressions=(instance,)).get_function(instance)
+    if shared_bytes:
+        function.max_dynamic_shared_size_bytes = shared_bytes
+    return function
+
+
+STEPS: dict[str, Step] = {
+    step.name: step
+    for step in (
+        Step(1, "wmma", (16, 16), 32, (16, 16, 16), 32),
+        Step(2, "wmma_shared", (128, 128), 128, (16, 16, 8), 32, shared_bytes=2 * 2 * (128 * 72 + 64 * 136)),
+        Step(3, "mma_swizzled", (128, 128), 128, (1, 8, 8), shared_bytes=2 * 2 * 64 * (128 + 128)),
+        StagesStep(4, "mma_stages", (0, 0), 0, (1, 8, 8)),
+        TmaStep(5, "wgmma_tma", (128, 256), 256, (1, 8, 8), hopper=True),
+        PersistentStep(6, "wgmma_persistent", (128, 256), 384, (1, 8, 8), hopper=True),
+    )
+}
+
+
+def step(name: str | int) -> Step:
+    """The step of that name or number; ValueError names the others."""
+    for known in STEPS.values():
+        if name in (known.name, known.number):
+            return known
+    choices = ", ".join(f"{known.number} or {known.name!r}" for known in STEPS.values())
+    raise ValueError(f"there is no step {name!r}; choose one of {choices}")

@@ -1,0 +1,72 @@
+"""The inputs that checks make: distinct values, exact sums, launches that cover them, poison."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.kernel_checks import PRODUCT, RIGHT
+from warplab import checks
+from warplab.checks.cases import cover, cover_tiles, distinct, poisoned, same_bits, summable
+
+
+@given(st.integers(1, 3000), st.integers(0, 2**32), st.sampled_from([np.float32, np.float64]))
+def test_inputs_are_distinct_and_not_whole(n, seed, dtype):
+    values = distinct(np.random.default_rng(seed), n, dtype)
+    assert values.dtype == dtype
+    assert np.unique(values).size == n
+    assert not np.any(values == np.round(values))
+    assert np.all((values > 1) & (values < 9))
+
+
+@given(st.integers(1, 10_000), st.sampled_from([1, 32, 96, 1024]), st.sampled_from([1, 4]))
+def test_cover_is_enough_and_not_a_block_more(n, block, elements):
+    blocks, threads = cover(block, elements=elements)(n)
+    assert threads == block
+    assert (blocks - 1) * block * elements < n <= blocks * block * elements
+
+
+@given(st.integers(1, 200), st.integers(1, 200))
+def test_tiles_cover_a_matrix_and_no_more(rows, columns):
+    (across, down), block = cover_tiles((32, 8), tile=(32, 16))((rows, columns))
+    assert block == (32, 8)
+    assert (across - 1) * 32 < columns <= across * 32
+    assert (down - 1) * 16 < rows <= down * 16
+
+
+@given(st.integers(0, 2**32), st.integers(1, 2**14))
+def test_sums_of_summable_values_are_exact(seed, n):
+    rng = np.random.default_rng(seed)
+    values = summable(rng, n)
+    assert values.dtype == np.float32
+    for order in (values, values[::-1], rng.permutation(values)):
+        assert np.cumsum(order)[-1] == np.sum(values, dtype=np.float64)
+
+
+def test_more_summable_values_than_sums_are_exact_for():
+    with pytest.raises(ValueError, match="summable: 16385 elements, expected 1 to 16384"):
+        summable(np.random.default_rng(), 2**14 + 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int32, np.uint8])
+def test_poison(dtype):
+    poison = poisoned(np.ones((3, 4), dtype))
+    assert (poison.shape, poison.dtype) == ((3, 4), np.dtype(dtype))
+    if np.issubdtype(dtype, np.floating):
+        assert np.isnan(poison).all()
+        assert not same_bits(poison, np.full((3, 4), np.nan, dtype)).any()  # a computed NaN is no poison
+
+
+def test_each_run_draws_new_inputs():
+    seen = []
+
+    def make_case(rng, n):
+        case = PRODUCT(rng, n)
+        seen.append(float(case.arguments["a"][0]))
+        return case
+
+    for _ in range(2):
+        checks.kernel(RIGHT, make_case, sizes=[1], launches=[(1, 32)])
+    assert seen[0] != seen[1]

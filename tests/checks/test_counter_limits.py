@@ -1,0 +1,133 @@
+"""Limits on the counters of a launch: which pass, and which source lines a failure names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.kernel_checks import (
+    INDEX,
+    PRODUCT,
+    RIGHT,
+    cuda_kernel,
+    doubled,
+    doubled_without_size,
+    failure,
+    failure_on_one_warp,
+)
+from warplab import checks, cuda
+from warplab.checks import Case
+from warplab.checks.cases import elementwise
+from warplab.launch.kernel_source import CudaSource
+
+
+def test_limits_name_counter_and_line():
+    strided = CudaSource(
+        'extern "C" __global__ void f(const float* a, const float* b, float* c, int n)\n{\n'
+        "    for (int i = threadIdx.x * 8; i < threadIdx.x * 8 + 8; ++i)\n        c[i] = a[i] * b[i];\n}\n",
+        "f",
+    )
+    launch = {"sizes": [256], "launches": [(1, 32)]}
+    checks.kernel(strided, PRODUCT, limits={"sectors_per_load_request": 32}, **launch)
+    error = failure(strided, PRODUCT, limits={"sectors_per_load_request": 4}, **launch)
+    assert (error.expected, error.got) == ("at most 4", "32")
+    error = failure(strided, PRODUCT, limits={"global_store_requests": lambda n: n / 32 - 1}, **launch)
+    assert (error.expected, error.got) == ("at most 7", "8")
+    assert error.look_at == "line 4: c[i] = a[i] * b[i];\nNo other line adds to the count."
+
+
+def test_repeated_writes_are_counted():
+    error = failure(
+        cuda_kernel("for (int i = 0; i < n; ++i) c[i] = a[i] * b[i];"),
+        PRODUCT,
+        sizes=[4096],
+        launches=[(64, 1)],
+        limits={"global_store_bytes": lambda n: 4 * n},
+    )
+    assert (error.expected, error.got) == ("at most 16,384", "1,048,576")
+    assert "64 times the bytes allowed: do several threads write the same element?" in error.look_at
+
+
+def test_limit_of_something_never_counted_fails():
+    kernel = cuda_kernel(INDEX + "if (i < n) c[i] = 1;")
+    ones = elementwise(lambda a, b: np.ones_like(a), ("a", "b"), "c", length="n")
+    assert failure(kernel, ones, limits={"sectors_per_load_request": 4}).got == "none counted"
+
+
+def test_least_names_counter_and_the_line_with_most_idle_lanes():
+    few = CudaSource(
+        'extern "C" __global__ void f(const float* a, const float* b, float* c, int n)\n{\n'
+        "    if (threadIdx.x < 8)\n        for (int i = threadIdx.x; i < n; i += 8)\n"
+        "            c[i] = a[i] * b[i];\n}\n",
+        "f",
+    )
+    launch = {"sizes": [256], "launches": [(1, 32)]}
+    checks.kernel(few, PRODUCT, least={"warp_efficiency": 0.25}, **launch)
+    error = failure(few, PRODUCT, least={"warp_efficiency": lambda n: n / 256}, **launch)
+    assert (error.expected, error.kind, error.counter) == ("at least 1", "limit", "warp_efficiency")
+    assert 0.25 < float(error.got) < 0.3
+    assert error.look_at == ("line 5: c[i] = a[i] * b[i];\nOn average, 8 of the 32 lanes of a warp are active here.")
+    checks.kernel(RIGHT, PRODUCT, sizes=[256], least={"warp_efficiency": 1})
+
+
+def test_misspelt_limit_is_an_error_of_the_test():
+    with pytest.raises(AttributeError, match="sectors_per_request"):
+        checks.kernel(RIGHT, PRODUCT, limits={"sectors_per_request": 4})
+
+
+THREE_BARRIERS = """\
+    for (int k = 0; k < 4; k++)
+        __syncthreads();
+    __syncthreads();
+    out[threadIdx.x] = 2 * a[threadIdx.x];
+    __syncthreads();"""
+
+
+def test_every_line_that_adds_to_a_counter_is_named_the_most_first():
+    error = failure_on_one_warp(THREE_BARRIERS, limits={"barriers": 4})
+    assert error.look_at.splitlines() == [
+        "line 4: __syncthreads();  (4)",
+        "line 5: __syncthreads();  (1)",
+        "line 7: __syncthreads();  (1)",
+    ]
+
+
+def test_beyond_some_lines_their_number_and_sum_are_named():
+    barriers = "\n".join(["    __syncthreads();"] * 6)
+    error = failure_on_one_warp(f"{barriers}\n    out[threadIdx.x] = 2 * a[threadIdx.x];", limits={"barriers": 4})
+    assert error.look_at.splitlines()[3:] == ["line 6: __syncthreads();  (1)", "and 2 more lines (2)"]
+
+
+def test_of_a_ratio_the_line_where_it_is_largest_is_named():
+    body = "    float x = a[threadIdx.x];\n    out[threadIdx.x] = x + a[threadIdx.x / 8];"
+    error = failure_on_one_warp(body, make_case=with_the_first_four, limits={"sectors_per_load_request": 0.5})
+    assert error.look_at == "line 3: float x = a[threadIdx.x];"
+
+
+def with_the_first_four(rng, n):
+    case = doubled(rng, n)
+    a = case.arguments["a"]
+    return Case(case.arguments, {"out": a + a[np.arange(n) // 8]})
+
+
+def test_a_sum_in_float64_is_told_of_its_start():
+    @cuda.jit
+    def f(a, out):
+        total = 0.0
+        for _ in range(2):
+            total += a[cuda.threadIdx.x]
+        out[cuda.threadIdx.x] = total
+
+    error = failure_on_one_warp(kernel=f, make_case=doubled_without_size, limits={"flops_f64": 0})
+    assert "makes a sum float64 in Numba" in error.look_at
+    assert "total += a" in error.look_at
+
+
+def test_values_in_local_memory_are_told_of_registers():
+    body = """\
+    float own[64];
+    for (int k = 0; k < 64; k++)
+        own[k] = a[(threadIdx.x + k) % 32];
+    out[threadIdx.x] = 2 * own[n - 32 + (n - 32) * (int)a[0]];"""
+    error = failure_on_one_warp(body, limits={"local_load_requests": 0})
+    assert "for which a thread has no register left" in error.look_at

@@ -1,0 +1,99 @@
+"""What a failure says of missing and wrong values: where to look."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.support.kernel_checks import cuda_kernel, failure, failure_on_one_warp
+from warplab import checks
+from warplab.checks import Case
+from warplab.checks.cases import cover_tiles, distinct, summable
+from warplab.launch.kernel_source import CudaSource
+
+
+def turned(rng, size):
+    rows, columns = size
+    a = distinct(rng, rows * columns).reshape(rows, columns)
+    return Case({"a": a, "t": None, "rows": np.int32(rows), "columns": np.int32(columns)}, {"t": a.T.copy()})
+
+
+def turning(body: str) -> CudaSource:
+    place = "int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;"
+    return cuda_kernel(place + body, "const float* a, float* t, int rows, int columns")
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "look_at"),
+    [
+        ("if (x < columns && y < rows) t[x * rows + y] = a[y * columns + x];", "", ""),
+        (
+            "if (x < columns - 1 && y < rows) t[x * rows + y] = a[y * columns + x];",
+            r"t: 33 of 1320 elements were never written, the first at \[39, 0\] \(40 × 33 elements\)\.",
+            r"should write \[39, 0\] to \[39, 32\]: how do they find their row and column",
+        ),
+        (
+            "if (x < columns && y < rows) t[x * rows + y] = a[(rows - 1 - y) * columns + x];",
+            r"t is wrong in 1280 of 1320 elements, the first at \[0, 0\]\.",
+            r"the index: element \[0, 0\] holds the right value of element \[0, 32\]",
+        ),
+        (
+            "if (x < columns) t[x * rows + y] = a[y * columns + x];",
+            r"a load of a\[1320\] reaches past the end of a \(1320 elements\)\.",
+            r"the index into a: the thread reads a\[1320\] to compute t\[33\]|the guard",
+        ),
+    ],
+)
+def test_grids_and_arrays_of_two_dimensions(body, said, look_at):
+    launch = {"sizes": [(3, 5), (33, 40)], "launches": [cover_tiles((32, 8))]}
+    if not said:
+        return checks.kernel(turning(body), turned, **launch)
+    error = failure(turning(body), turned, **launch)
+    assert re.search(said, str(error)), error
+    assert re.search(look_at, error.look_at), error
+    assert "size 33 × 40, 2 × 5 blocks of 32 × 8 threads, seed" in error.where
+
+
+def test_a_right_value_of_another_element_may_be_chance():
+    def few_values(rng, n):
+        a = rng.integers(0, 4, n).astype(np.float32)
+        return Case({"a": a, "s": None}, {"s": 2 * a})
+
+    wrong = cuda_kernel("s[threadIdx.x] = 2 * a[threadIdx.x] + 2 * (threadIdx.x == 7);", "const float* a, float* s")
+    shifted = cuda_kernel("s[threadIdx.x] = 2 * a[(threadIdx.x + 1) % 64];", "const float* a, float* s")
+    launch = {"sizes": [64], "launches": [(1, 64)]}
+    assert failure(wrong, few_values, **launch).look_at.startswith("the expression")
+    assert failure(shifted, few_values, **launch).look_at.startswith("the index")
+
+
+def test_a_wrong_sum_is_not_the_last_element():
+    def summed(rng, n):
+        a = summable(rng, n)
+        return Case({"a": a, "s": np.zeros(1, np.float32)}, {"s": a.sum(keepdims=True)})
+
+    wrong = cuda_kernel("atomicAdd(s, a[0]);", "const float* a, float* s")
+    error = failure(wrong, summed, sizes=[64], launches=[(1, 64)])
+    assert error.look_at == "which elements go into the single result, and whether each does so exactly once"
+
+
+def test_a_sum_without_atomics_is_told_so():
+    def summed(rng, n):
+        a = np.arange(1, n + 1, dtype=np.float32)
+        return Case({"a": a, "s": np.zeros(1, np.float32)}, {"s": a.sum(keepdims=True)})
+
+    lost = cuda_kernel("s[0] += a[blockIdx.x];", "const float* a, float* s")
+    error = failure(lost, summed, sizes=[4], launches=[(4, 1)])
+    assert "warps store to it 4 times and no atomic operation is used" in error.look_at
+
+
+def test_a_wrong_value_from_a_tile_is_told_of_the_tile():
+    body = """\
+    __shared__ float tile[32];
+    int t = threadIdx.x;
+    tile[t] = 3 * a[t] + 100;
+    __syncthreads();
+    out[t] = 2 * tile[t];"""
+    assert "including those that the block copies into shared memory" in failure_on_one_warp(body).look_at
+    assert "shared memory" not in failure_on_one_warp("    out[threadIdx.x] = 3 * a[threadIdx.x] + 100;").look_at

@@ -1,0 +1,119 @@
+"""The checks of functions: what passes, what fails, and for what reason."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from warplab import checks
+
+
+def function_failure(function, expected=lambda x: 3.0 * x) -> checks.CheckFailed:
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.function(function, expected, lambda rng: {"x": float(rng.uniform(1, 2))})
+    return caught.value
+
+
+def test_a_whole_number_is_shown_as_the_expected_one_is():
+    with pytest.raises(checks.CheckFailed, match=r"expected  24\n  got       12\n"):
+        checks.examples(lambda x: 12.0 * x, [({"x": 1}, 24), ({"x": 2}, 24)])
+
+
+def test_a_right_function_passes(capfd):
+    assert checks.function(lambda x: 3 * x, lambda x: x + x + x, lambda rng: {"x": float(rng.random())}) is None
+    out, err = capfd.readouterr()
+    assert out == "<lambda>: right for 100 inputs.\n"
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: None, "not written yet"),
+        (lambda x: print(end=""), "<lambda> returns nothing.(.|\n)*print shows a value, return hands it back"),
+        (lambda x: str(3 * x), "wrong type"),
+        (lambda x: np.array([3 * x]), "wrong type"),
+        (lambda x: True, "wrong type"),
+        (lambda x: float("nan"), "not finite"),
+        (lambda x: float("inf"), "not finite"),
+        (lambda x: 1 / 0, "raises ZeroDivisionError"),
+        (lambda y: 3 * y, "raises TypeError"),
+        (lambda x: 4.5, "the same value whatever it is given"),
+        (lambda x: 3000 * x, "a power of 1000"),
+        (lambda x: 24 * x, "bits or bytes"),
+        (lambda x: 3 * x * 1e9 / 2**30, "1000 here, not 1024"),
+        (lambda x: 2 * x, "every result is 0.666667 times"),
+        (lambda x: 3 * x + 0.1, "the error differs from input to input$"),
+        (lambda x: 3 * x + 0.1 * (x > 1.5), r"from input to input; \d+ of 100 answers are right"),
+    ],
+)
+def test_a_wrong_function_is_rejected_for_its_reason(function, message):
+    assert re.search(message, str(function_failure(function)))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: x <= 1.5, "every answer is the opposite"),
+        (lambda x: False, "the same value whatever it is given"),
+        (lambda x: x > 1.9, "answers are wrong"),
+        (lambda x: 1, "wrong type"),
+        (lambda x: "True", "wrong type"),
+    ],
+)
+def test_yes_or_no(function, message):
+    assert message in str(function_failure(function, lambda x: x > 1.5))
+
+
+def test_one_wrong_answer_of_several():
+    with pytest.raises(checks.CheckFailed, match="1 of 3 answers is wrong"):
+        checks.examples(lambda x: x > 3, [({"x": 1}, False), ({"x": 2}, True), ({"x": 4}, True)])
+
+
+def test_the_unit_is_a_cause_of_a_comparison_that_never_changes():
+    with pytest.raises(checks.CheckFailed, match="are they in the same unit"):
+        checks.examples(lambda x: x <= 2, [({"x": 1e9}, True), ({"x": 3e9}, False)])
+
+
+@pytest.mark.parametrize(
+    ("answer", "look_at"),
+    [
+        (
+            lambda x: math.floor(x),
+            "off by one: every wrong answer is too small by 1. Is it rounded in the right direction?",
+        ),
+        (lambda x: math.ceil(x) + 1, "off by one: every wrong answer is too large by 1. Is it rounded in the right"),
+        (lambda x: math.ceil(2 * x), "what is counted: every result is about 2 times the right one"),
+        (lambda x: math.ceil(x / 4), "what is counted: every result is about 0.25 times the right one"),
+        (lambda x: math.ceil(x * x), "how the result depends on each input: the error differs from input to input"),
+        (lambda x: 2 * x, "how the result depends on each input: the error differs from input to input"),
+    ],
+)
+def test_whole_numbers_wrong_by_their_rounding_or_a_factor_before_it(answer, look_at):
+    table = [({"x": x}, math.ceil(x)) for x in (44.4, 342.8, 54.5, 8.9)]
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.examples(answer, table)
+    assert caught.value.look_at.startswith(look_at)
+
+
+def test_numpy_scalars_are_numbers():
+    checks.examples(lambda x: np.float32(x), [({"x": 0.5}, 0.5)])
+    checks.examples(lambda x: np.bool_(x > 0), [({"x": 0.5}, True)])
+    checks.examples(lambda x: x, [({"x": 3}, 3)])
+
+
+def test_function_failure_can_be_repeated():
+    error = function_failure(lambda x: 2 * x)
+    call = re.search(r"<lambda>\(x=([\d.]+)\), seed \d+", error.where)
+    assert float(error.expected) == 3 * float(call[1])
+    assert float(error.got) == 2 * float(call[1])
+
+
+def test_no_function_and_no_inputs():
+    with pytest.raises(checks.CheckFailed, match="A function is expected"):
+        checks.examples(3.0, [({}, 3.0)])
+    with pytest.raises(ValueError, match="no inputs"):
+        checks.examples(abs, [])

@@ -1,0 +1,93 @@
+"""What a failure says of accesses outside arrays: the access, what was written there, where to look."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.kernel_checks import INDEX, PRODUCT, cuda_kernel, failure, failure_on_one_warp
+from warplab.checks.cases import elementwise
+
+
+def test_elements_written_in_front_are_found():
+    error = failure(cuda_kernel("c[(int)threadIdx.x - 3] = 1;"), PRODUCT, sizes=[32], launches=[(1, 32)])
+    assert error.problem == "f: a store to c[-3] reaches before the start of c (32 elements)."
+    assert error.got.endswith("Allowed to continue, the kernel wrote 3 elements before the start of c.")
+    assert error.look_at == "the index: it becomes negative"
+
+
+def test_a_read_outside_is_reported_with_the_array():
+    kernel = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] * b[i + 1];")
+    error = failure(kernel, PRODUCT)
+    assert error.problem == "f: a load of b[1000] reaches past the end of b (1000 elements)."
+    assert "a load of 4 bytes" in error.got
+    assert "guard" not in error.got
+    assert error.look_at == "the index into b: the thread reads b[1000] to compute c[999]"
+
+
+FAULTY = "for (int i = threadIdx.x; i <= n; i += blockDim.x) c[i] = a[i] * b[{index}];"
+
+
+@pytest.mark.parametrize("block", [1, 32])
+def test_an_illegal_load_and_a_store_outside_are_told_apart(block):
+    """Both are there; where another element's store is outside, the message is about the load alone."""
+    launch = {"sizes": [100], "launches": [(1, block)]}
+    error = failure(cuda_kernel(FAULTY.format(index="n - i")), PRODUCT, **launch)
+    assert error.problem == "f: a load of b[100] reaches past the end of b (100 elements)."
+    assert error.look_at == "the index into b: the thread reads b[100] to compute c[0]"
+    assert "wrote" not in str(error)
+    error = failure(cuda_kernel(FAULTY.format(index="n - 1 - i")), PRODUCT, **launch)
+    assert error.problem == "f: a load of b[-1] reaches before the start of b (100 elements)."
+    assert "wrote one element past the end of c, index 100 of an array of 100" in error.got
+    assert error.look_at == "the comparison with the size: is n itself a valid index?"
+
+
+def test_writes_past_the_end_are_found_where_bands_are_added_up():
+    """a * b + c of three guard bands with one pattern is that pattern again: nothing would seem to be written."""
+    product_sum = elementwise(lambda a, b, c: a * b + c, ("a", "b", "c"), "d", length="n")
+    parameters = "const float* a, const float* b, const float* c, float* d, int n"
+    error = failure(cuda_kernel(INDEX + "d[i] = a[i] * b[i] + c[i];", parameters), product_sum)
+    assert "wrote 24 elements past the end of d: 1024 threads, 1000 elements" in error.got
+    assert error.look_at == "the guard: what must a thread do that has no element?"
+
+
+@pytest.mark.parametrize("index", ["i + 100000000", "i + 20000", "i - 100000000"])
+def test_an_access_far_outside_says_where_to_look(index):
+    error = failure(cuda_kernel(INDEX + f"if (i < n) c[{index}] = a[i] * b[i];"), PRODUCT)
+    assert error.got.startswith("illegal address: a store of 4 bytes")
+    assert "index" in error.look_at
+
+
+def test_wrong_width_is_explained():
+    kernel = cuda_kernel(INDEX + "if (i < n) ((double*)c)[i] = a[i] * b[i];")
+    assert "c has elements of 4 bytes, but the kernel accesses 8 bytes at a time" in failure(kernel, PRODUCT).look_at
+
+
+def test_a_load_into_a_tile_is_not_said_to_be_for_the_threads_element():
+    body = """\
+    __shared__ float tile[64];
+    int t = threadIdx.x;
+    tile[t] = a[t], tile[t + 32] = a[t + 32];
+    __syncthreads();
+    out[t] = 2 * tile[t];"""
+    error = failure_on_one_warp(body)
+    assert error.problem == "f: a load of a[32] reaches past the end of a (32 elements)."
+    assert error.look_at == "the index into a, and the guard of the load into shared memory: the last element is a[31]"
+
+
+def test_a_load_and_a_store_outside_are_both_named_where_there_are_tiles():
+    body = """\
+    __shared__ float tile[32];
+    int t = threadIdx.x;
+    tile[t] = a[t];
+    __syncthreads();
+    out[t] = 2 * tile[t];"""
+    error = failure_on_one_warp(body, n=27)
+    first, second = error.look_at.splitlines()
+    assert first == "the index into a, and the guard of the load into shared memory: the last element is a[26]"
+    assert second == "and the guard: what must a thread do that has no element?"
+
+
+def test_stores_far_outside_are_told_of_a_guard_and_not_of_a_bound():
+    body = "    out[threadIdx.x] = 2 * a[min(threadIdx.x, n - 1)];\n    if (threadIdx.x > 20) out[threadIdx.x + 3] = 1;"
+    error = failure_on_one_warp(body, n=27)
+    assert error.look_at.startswith("the guard of the store: is there one"), error

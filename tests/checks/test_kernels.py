@@ -1,0 +1,85 @@
+"""The check of a kernel: what passes, what is no kernel, what a failure says. Wrong kernels are in tests/labs."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.support.kernel_checks import INDEX, PRODUCT, RIGHT, cuda_kernel, failure
+from warplab import checks
+
+
+def test_a_right_kernel_passes_silently_but_for_one_line(capfd):
+    assert checks.kernel(RIGHT, PRODUCT) is None
+    out, err = capfd.readouterr()
+    assert re.fullmatch(r"f: right for 10 sizes and 2 launch shapes\.\n", out)
+    assert err == ""  # nbgrader counts anything there as a failure
+
+
+def test_a_failure_names_what_is_needed_to_repeat_it():
+    wrong = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] * b[i] + (i == 70);")
+    error = failure(wrong, PRODUCT, sizes=[100], launches=[(2, 64)])
+    assert "f: c is wrong in 1 of 100 elements, the first at index 70." in str(error)
+    seed = int(re.search(r"n = 100, 2 blocks of 64 threads, seed (\d+)", str(error))[1])
+    assert str(failure(wrong, PRODUCT, sizes=[100], launches=[(2, 64)], seed=seed)) == str(error)
+    assert str(failure(wrong, PRODUCT, sizes=[100], launches=[(2, 64)], seed=seed + 1)) != str(error)
+
+
+def test_a_notebook_shows_the_message_without_the_frames_of_the_check():
+    error = failure(cuda_kernel(""), PRODUCT)
+    assert error._render_traceback_() == [f"CheckFailed: {error}"]
+    assert isinstance(error, AssertionError)
+
+
+@pytest.mark.parametrize("options", [{"sizes": []}, {"launches": []}])
+def test_a_check_of_nothing_is_refused(options):
+    with pytest.raises(ValueError, match="no sizes or no launches"):
+        checks.kernel(RIGHT, PRODUCT, **options)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda a, b, c, n: None, "<lambda> is a Python function, which runs on the host"),
+        (np.multiply, "not a kernel"),
+        (np.ones(3), "not a kernel"),
+        (None, "not a kernel"),
+        (42, "not a kernel"),
+    ],
+)
+def test_what_is_not_a_kernel_is_refused(answer, message):
+    assert message in str(failure(answer, PRODUCT))
+
+
+def test_language():
+    checks.kernel(RIGHT, PRODUCT, language="CUDA C++")
+    error = failure(RIGHT, PRODUCT, language="Numba")
+    assert (error.expected, error.got) == ("Numba", "CUDA C++")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "line"),
+    [
+        ("", "not written", ""),
+        (INDEX + "if (i < n) c[i] = a[i];", "wrong result", ""),
+        (INDEX + "if (i < n) { c[i] = a[i] * b[i]; const_cast<float*>(a)[i] = 0; }", "input modified", ""),
+        (INDEX + "c[i] = a[i] * b[i];", "outside", "kernel.cu, line 1"),
+        (INDEX + "c[i % n] = i;", "outside|wrong result|race", None),
+        (INDEX + "while (n) c[0] = i;", "endless|race", None),
+        ("__trap();", "stopped", "kernel.cu, line 1"),
+    ],
+)
+def test_kind_and_line_of_a_failure(body, kind, line):
+    error = failure(cuda_kernel(body), PRODUCT, sizes=[40], launches=[(2, 32)])
+    assert re.fullmatch(kind, error.kind), error
+    assert line is None or error.line.startswith(line)
+    assert line != "" or error.line == ""
+
+
+def test_kind_of_a_limit_and_of_a_language():
+    error = failure(RIGHT, PRODUCT, sizes=[40], launches=[(2, 32)], limits={"global_store_bytes": 8})
+    assert (error.kind, error.counter) == ("limit", "global_store_bytes")
+    assert failure(RIGHT, PRODUCT, language="Numba").kind == "wrong language"
+    assert failure(abs, PRODUCT).kind == failure(lambda a: None, PRODUCT).kind == "no kernel"

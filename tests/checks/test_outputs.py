@@ -1,0 +1,66 @@
+"""The arrays after a launch: which values pass, and that every array is checked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.kernel_checks import INDEX, PRODUCT, cuda_kernel, failure
+from warplab import checks
+from warplab.checks import Case
+from warplab.checks.cases import distinct
+
+
+@pytest.mark.parametrize("expected", [np.nan, 1.0])
+@pytest.mark.parametrize("tolerance", [{}, {"rtol": 1e-3, "atol": 1e9}])
+def test_nan_never_passes(expected, tolerance):
+    def make_case(rng, n):
+        return Case({"c": None}, {"c": np.full(n, expected, np.float32)})
+
+    kernel = cuda_kernel('c[threadIdx.x] = nanf("");', "float* c")
+    assert "is wrong in 8 of 8 elements" in str(failure(kernel, make_case, sizes=[8], launches=[(1, 8)], **tolerance))
+
+
+def test_tolerance():
+    kernel = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] * b[i] * 1.001f;")
+    checks.kernel(kernel, PRODUCT, rtol=0.01)
+    assert "is wrong" in str(failure(kernel, PRODUCT, rtol=1e-4))
+    assert "is wrong" in str(failure(kernel, PRODUCT))
+
+
+def test_infinity_is_close_to_nothing():
+    kernel = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] / 0.0f;")
+    assert "= inf" in str(failure(kernel, PRODUCT, rtol=0.5, atol=1e30))
+
+
+def test_every_array_is_checked_not_only_the_output():
+    kernel = cuda_kernel(INDEX + "if (i < n) { c[i] = a[i] * b[i]; const_cast<float*>(b)[i] = 0; }")
+    error = failure(kernel, PRODUCT)
+    assert error.problem == "f: the input b was modified."
+    assert error.got == "b[0] = 0.0"
+
+
+def test_an_array_may_be_input_and_output():
+    def make_case(rng, n):
+        a = distinct(rng, n)
+        return Case({"a": a, "n": np.int32(n)}, {"a": a + np.float32(1)})
+
+    parameters = "float* a, int n"
+    checks.kernel(cuda_kernel(INDEX + "if (i < n) a[i] += 1;", parameters), make_case)
+    error = failure(cuda_kernel(INDEX + "if (i < n - 1) a[i] += 1;", parameters), make_case)
+    assert "a is wrong in 1 of 1000 elements, the first at index 999" in str(error)
+
+
+def test_two_outputs_of_two_dimensions():
+    def make_case(rng, n):
+        a = distinct(rng, n * n).reshape(n, n)
+        return Case({"a": a, "t": None, "s": None}, {"t": a.T.copy(), "s": a.sum(axis=1, keepdims=True)})
+
+    body = (
+        "int n = blockDim.x, i = threadIdx.x; float sum = 0;"
+        "for (int j = 0; j < n; ++j) { t[j * n + i] = a[i * n + j]; sum += a[i * n + j]; } s[i] = sum;"
+    )
+    launch = {"sizes": [3, 8], "launches": [lambda n: (1, n)], "rtol": 1e-5}
+    checks.kernel(cuda_kernel(body, "const float* a, float* t, float* s"), make_case, **launch)
+    wrong = cuda_kernel(body + "if (i == 5) s[5] += 1;", "const float* a, float* t, float* s")
+    assert "s is wrong in 1 of 8 elements, the first at [5, 0]" in str(failure(wrong, make_case, **launch))

@@ -1,0 +1,185 @@
+"""A launch's counters against the limits of a check, and the source lines that a learner should look at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from warplab.checks.kernel_run import KernelRun
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.count.counters import COUNTERS, Counts, LaunchProfile
+
+Limit = float | Callable[[Any], float]  # of a size
+
+_DESCRIPTIONS = {counter.name: counter.description for counter in COUNTERS}
+_SUMS = frozenset(field.name for field in fields(Counts))  # counters to which each line adds
+_MOST_LINES = 4
+_ORDINARY = "what computes the sums: the ordinary cores?"
+
+# What stands behind a counter to which lines of the source add without asking for it.
+_SPILLS = (
+    "Local memory holds arrays whose index is known only at run time, and values for which a thread has no register "
+    "left: how many does it keep at a time?"
+)
+_BEHIND = {
+    "flops_f64": "An untyped number such as 0 or 0.0 makes a sum float64 in Numba; float32(0) does not.",
+    "local_load_requests": _SPILLS,
+    "local_store_requests": _SPILLS,
+}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the counters of a launch may be; see `kernel`. `products`: None if any are allowed."""
+
+    most: Mapping[str, Limit] = field(default_factory=dict)
+    least: Mapping[str, Limit] = field(default_factory=dict)
+    products: Mapping[str, Limit] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.most or self.least or self.products is not None)
+
+    def check(self, run: KernelRun, profile: LaunchProfile) -> None:
+        """Raise `CheckFailed` at the first limit that the launch misses."""
+        if self.products is not None:
+            _check_products(run, profile, {name: _of(run, limit) for name, limit in self.products.items()})
+        for counter, limit in self.most.items():
+            _check_most(run, profile, counter, _of(run, limit))
+        for counter, limit in self.least.items():
+            _check_least(run, profile, counter, _of(run, limit))
+
+
+def _of(run: KernelRun, limit: Limit) -> float:
+    return limit(run.size) if callable(limit) else limit
+
+
+def _check_products(run: KernelRun, profile: LaunchProfile, wanted: dict[str, float]) -> None:
+    got: Mapping[str, float] = profile.tensor_operations
+    if got == wanted:
+        return
+    if not got:
+        problem, look_at = "the tensor cores do nothing", _ORDINARY
+    elif got.keys() - wanted.keys():
+        problem = "the matrix products on the tensor cores are of another kind"
+        look_at = "the shape, and the types of the factors and of the sums"
+    else:
+        many = sum(got.values()) > sum(wanted.values())
+        problem = f"too {'many' if many else 'few'} matrix products on the tensor cores"
+        look_at = "how many tiles there are, how many steps each takes, and whether " + (
+            "any product is computed twice" if many else "every product is computed"
+        )
+    raise run.failed(
+        f"{run.name}: {problem}.",
+        expected=_products(wanted),
+        got=_products(got),
+        look_at=look_at,
+        kind="limit",
+        counter="tensor_operations",
+    )
+
+
+def _check_most(run: KernelRun, profile: LaunchProfile, counter: str, most: float) -> None:
+    got = getattr(profile.counts, counter)
+    if _known(got) and got <= most:
+        return
+    raise run.failed(
+        f"{run.name}: too many {_words(counter)}{_meaning(counter)}.",
+        expected=f"at most {_number(most)}",
+        got=_number(got) if _known(got) else "none counted",
+        look_at=_over_limit(profile, counter, got, most) if _known(got) else "",
+        kind="limit",
+        counter=counter,
+    )
+
+
+def _check_least(run: KernelRun, profile: LaunchProfile, counter: str, least: float) -> None:
+    got = getattr(profile.counts, counter)
+    if _known(got) and got >= least:
+        return
+    # The counters of `Counts` are numbers of things; what is derived from them is not.
+    few = f"too few {_words(counter)}" if counter in _SUMS else f"the {_words(counter)} is too low"
+    raise run.failed(
+        f"{run.name}: {few}{_meaning(counter)}.",
+        expected=f"at least {_number(least)}",
+        got=_number(got) if _known(got) else "none counted",
+        look_at=_under_limit(profile, counter),
+        kind="limit",
+        counter=counter,
+    )
+
+
+def _known(count: float | None) -> bool:
+    return count is not None and not math.isnan(count)
+
+
+def _over_limit(profile: LaunchProfile, counter: str, got: float, most: float) -> str:
+    """The source lines that add to `counter`, the most first, and why they do; empty where lines are not known.
+
+    For a ratio, to which lines do not add, the line where it is largest.
+    """
+    if not hasattr(type(profile.counts), counter) or not profile.lines:
+        return ""
+    parts = {place: getattr(counts, counter) or 0 for place, counts in profile.lines.items()}
+    found = sorted((place for place in parts if parts[place]), key=lambda place: (-parts[place], place))
+    if not found:
+        return ""
+    if counter not in _SUMS:
+        text = _line(profile, found[0])
+    elif len(found) == 1:
+        text = f"{_line(profile, found[0])}\nNo other line adds to the count."
+    else:
+        text = "\n".join(f"{_line(profile, place)}  ({_number(parts[place])})" for place in found[:_MOST_LINES])
+        left = found[_MOST_LINES:]
+        if left:
+            text += f"\nand {len(left)} more line{'s' * (len(left) > 1)} ({_number(sum(parts[x] for x in left))})"
+    if counter == "global_store_bytes" and most:
+        text += f"\n{_number(got / most)} times the bytes allowed: do several threads write the same element?"
+    return text + (f"\n{_BEHIND[counter]}" if counter in _BEHIND else "")
+
+
+def _under_limit(profile: LaunchProfile, counter: str) -> str:
+    """For the warp efficiency, the source line at which most lanes idle; for tensor cores, what may work instead.
+
+    Empty for other counters, and where lines are not known.
+    """
+    if counter == "tensor_operations":
+        return _ORDINARY
+    if counter != "warp_efficiency":
+        return ""
+
+    def idle(counts: Counts) -> int:
+        return WARP_SIZE * counts.warp_instructions - counts.thread_instructions
+
+    place = max(profile.lines, key=lambda place: idle(profile.lines[place]), default=None)
+    if place is None or not idle(profile.lines[place]):
+        return ""
+    counts = profile.lines[place]
+    active = counts.thread_instructions / counts.warp_instructions
+    return f"{_line(profile, place)}\nOn average, {_number(active)} of the {WARP_SIZE} lanes of a warp are active here."
+
+
+def _line(profile: LaunchProfile, place: tuple[str, int]) -> str:
+    """A source line with its number, such as "line 7: out[i] = a[i]"."""
+    file, line = place
+    text = profile.sources.get(file, "").splitlines()
+    return f"line {line}" + (f": {text[line - 1].strip()}" if 0 < line <= len(text) else "")
+
+
+def _words(counter: str) -> str:
+    return counter.replace("_", " ")
+
+
+def _meaning(counter: str) -> str:
+    return f" ({_DESCRIPTIONS[counter]})" if counter in _DESCRIPTIONS else ""
+
+
+def _products(counts: Mapping[str, float]) -> str:
+    """Matrix products by name, such as "8 of m16n16k16.f32.f16"."""
+    return ", ".join(f"{_number(count)} of {name}" for name, count in counts.items()) or "none"
+
+
+def _number(value: float) -> str:
+    """Digits with separators for a whole number, else 3 significant ones."""
+    return f"{value:,.0f}" if value == round(value) else f"{value:,.3g}" if value < 1000 else f"{value:,.1f}"

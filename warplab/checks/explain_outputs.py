@@ -1,0 +1,125 @@
+"""Likely causes of wrong outputs: from the elements that are missing or wrong to where a learner should look."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.simulator.count.counters import Counts
+
+READS = "the expression that computes an element, and which elements of the inputs it reads"
+TAIL = "the tail: the elements left over when n is not a multiple of 4"
+
+
+def place(index: int | np.integer, shape: tuple[int, ...]) -> str:
+    """Where element `index`, counted through the array, is: "[7]", or "[1, 2]" in an array of two dimensions."""
+    at = (index,) if len(shape) == 1 else np.unravel_index(index, shape)
+    return f"[{', '.join(str(int(i)) for i in at)}]"
+
+
+def unwritten(written: np.ndarray, blocks: int, threads_per_block: int) -> tuple[str, str]:
+    """What was left out, and where to look, for an output of which only `written` (bool) elements were stored."""
+    if written.ndim == 1:
+        return _unwritten_elements(written, blocks, threads_per_block)
+    return _unwritten_places(written)
+
+
+def _unwritten_places(written: np.ndarray) -> tuple[str, str]:
+    """For arrays of two and more dimensions."""
+    missing = np.argwhere(~written)
+    first = place(np.flatnonzero(~written)[0], written.shape)
+    size = " × ".join(map(str, written.shape))
+    what = f"{len(missing)} of {written.size} elements were never written, the first at {first}"
+    ends = [f"[{', '.join(map(str, corner))}]" for corner in (missing.min(axis=0), missing.max(axis=0))]
+    return (
+        f"{what} ({size} elements)",
+        f"the threads that should write {' to '.join(dict.fromkeys(ends))}: how do they find their row and column, "
+        "and what does their guard compare?",
+    )
+
+
+def _unwritten_elements(written: np.ndarray, blocks: int, threads_per_block: int) -> tuple[str, str]:
+    n, count = written.size, int(written.sum())
+    first = int(np.flatnonzero(~written)[0])
+    if written[first:].any():
+        missing, last = n - count, first + int(np.argmax(written[first:])) - 1
+        gap = f"index {first}" if first == last else f"indices {first} to {last}"
+        return (
+            f"{missing} of {n} elements were never written, the first at index {first}",
+            f"the index of each thread: together the threads leave gaps, the first at {gap}",
+        )
+    if first == n - 1 and first > 0:
+        look_at = "the condition that ends the work"
+        return (
+            f"the last of {n} elements was never written",
+            f"{look_at}, or {TAIL}" if first % 4 == 0 else f"{look_at}: does it let the last element in?",
+        )
+    what = f"only the first {first} of {n} elements were written"
+    if first < 2:
+        what = f"only the first of {n} elements was written" if first else f"none of its {n} elements was written"
+    if first == threads_per_block and blocks > 1:
+        return (f"{what}, as many as one block has threads", "the index: threads of different blocks compute the same")
+    if first == blocks * threads_per_block:
+        return (
+            f"{what}, as many as the launch has threads",
+            "what a thread does after its first element: there are fewer threads than elements",
+        )
+    if n - first < 4 and first % 4 == 0 and first:
+        return (what, TAIL)
+    return (
+        what,
+        f"elements {first} to {n - 1}, which no thread takes: how does a thread find its index? "
+        "Or is a size hard-coded in the kernel?",
+    )
+
+
+def wrong_values(
+    got: np.ndarray, expected: np.ndarray, wrong: np.ndarray, shape: tuple[int, ...], counts: Counts | None = None
+) -> str:
+    """Where to look for an output whose elements `wrong` have the wrong value.
+
+    `got`, `expected`: one-dimensional; `wrong`: indices into them; `shape`: of the array; `counts`: of the launch.
+    """
+    values, wanted = got[wrong], expected[wrong]
+    if np.issubdtype(expected.dtype, np.floating):
+        if np.isnan(values).all():
+            return "what is read: the result is NaN, as if it came from memory that holds no result yet"
+        types = _wrong_types(values, wanted)
+        if types:
+            return types
+    if expected.size == 1 and counts and counts.global_store_requests > 1 and not counts.atomics:
+        return (
+            f"the stores to the single result: warps store to it {counts.global_store_requests} times and no atomic "
+            "operation is used. If a warp reads the sum, adds to it and stores it, it loses what others added meanwhile"
+        )
+    if expected.size == 1:
+        return "which elements go into the single result, and whether each does so exactly once"
+    source = np.flatnonzero(expected == values[0])
+    if source.size and _are_others(values[:8], expected):
+        here, there = (str(i) if len(shape) == 1 else place(i, shape) for i in (int(wrong[0]), int(source[0])))
+        return f"the index: element {here} holds the right value of element {there}"
+    if wrong.size == 1 and wrong[0] == expected.size - 1:
+        return "the last element"
+    if wrong.size < 4 and wrong[0] >= expected.size // 4 * 4:
+        return "the tail: only elements after the last whole group of 4 are wrong"
+    if counts and counts.shared_store_requests + counts.shared_copy_wavefronts:
+        return (
+            f"{READS}, including those that the block copies into shared memory: from which row and column, and to "
+            "which place?"
+        )
+    return READS
+
+
+def _wrong_types(values: np.ndarray, wanted: np.ndarray) -> str:
+    """Where to look for values that differ from floating-point ones by their type alone; else empty."""
+    if np.array_equal(values, np.trunc(wanted)):
+        return "the types: every wrong value is the right one cut to a whole number"
+    with np.errstate(over="ignore"):  # a warning on stderr would be one more failure to nbgrader
+        halves = wanted.astype(np.float16).astype(wanted.dtype)
+    if np.array_equal(values, halves):
+        return "the types: every wrong value is the right one rounded to 16 bits"
+    return ""
+
+
+def _are_others(values: np.ndarray, expected: np.ndarray) -> bool:
+    """Whether wrong values are right ones of other elements, and not by chance, as one of few values may be."""
+    return bool(np.isin(values, expected).all()) and (values.size >= 4 or np.unique(expected).size == expected.size)

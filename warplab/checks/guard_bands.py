@@ -1,0 +1,48 @@
+"""Device arrays with room around them, in which the accesses of a kernel that misses its arrays can be seen."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warplab.checks.cases import POISON_BYTE
+from warplab.checks.session import device
+from warplab.launch.device_arrays import Buffer, DeviceArray
+
+BAND_ELEMENTS = 8192  # at least, on each side of an array
+_ALIGNMENT = 512  # bytes, as of every allocation
+
+
+class GuardedArray:
+    """A device array between two guard bands of its own allocation, filled with a pattern that any write destroys.
+
+    `threads`: of the launch; the bands have room for two elements of each. `number`: of the array in the launch. Each
+    array has another pattern: with equal ones the band of c would be that of a * b + c as well.
+    """
+
+    def __init__(self, values: np.ndarray, threads: int, number: int) -> None:
+        self.size, self.itemsize = values.size, values.itemsize
+        elements = max(2 * threads, 2 * values.size, BAND_ELEMENTS)
+        self._band = -(-elements * self.itemsize // _ALIGNMENT) * _ALIGNMENT
+        self._buffer = Buffer(values.nbytes + 2 * self._band, device())
+        self._pattern = (POISON_BYTE + number) % 256
+        self._buffer.bytes[:] = self._pattern
+        view = np.ndarray(values.shape, values.dtype, self._buffer.bytes, self._band)
+        view[...] = values
+        device().memory.mark_initialized(self._buffer.address, self._buffer.nbytes)
+        self.array = DeviceArray(self._buffer, view)
+
+    def holds(self, address: int) -> bool:
+        """Whether an address is in the array or in its bands."""
+        return self._buffer.address <= address < self._buffer.address + self._buffer.nbytes
+
+    def index(self, address: int) -> int:
+        """The element of the array at an address, negative in front of it."""
+        return (address - self._buffer.address - self._band) // self.itemsize
+
+    def written_around(self) -> tuple[np.ndarray, np.ndarray]:
+        """Which elements were written before the array and after it (1-D bool, in the order of addresses)."""
+        before, after = self._buffer.bytes[: self._band], self._buffer.bytes[-self._band :]
+        return self._written(before), self._written(after)
+
+    def _written(self, band: np.ndarray) -> np.ndarray:
+        return (band != self._pattern).reshape(-1, self.itemsize).any(axis=1)

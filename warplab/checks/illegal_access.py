@@ -1,0 +1,204 @@
+"""The failure of a kernel that reaches outside its arrays: the access, what the kernel wrote there, the likely cause.
+
+To find out more than the simulator reports, the kernel runs once more, with room around its arrays.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from warplab.checks.cases import Dimensions
+from warplab.checks.errors import CheckFailed, kind_of, line_of
+from warplab.checks.explain_fragments import LOAD_OR_STORE, PAST_THE_END
+from warplab.checks.explain_outputs import TAIL
+from warplab.checks.guard_bands import BAND_ELEMENTS, GuardedArray
+from warplab.checks.kernel_run import KernelRun
+from warplab.simulator.count.counters import Access, LaunchProfile
+from warplab.simulator.errors import IllegalAddress, Index3, SimulatorError
+
+
+def failure(run: KernelRun, error: IllegalAddress) -> CheckFailed:
+    """What a learner is told of an illegal address that stopped `run`."""
+    arrays = {name: value for name, value in run.case.buffers().items() if isinstance(value, np.ndarray)}
+    access = OutsideAccess.of(error.what, arrays)
+    got, look_at = str(error), access.look_at() if access else "the index, and the size it is compared with"
+    if LOAD_OR_STORE in got:
+        look_at = PAST_THE_END
+    else:
+        got, look_at = _with_room(run, error, access, arrays) or (got, look_at)
+    return run.failed(
+        f"{run.name}: {access.problem()}" if access else f"{run.name} reaches outside its arrays.",
+        got=got,
+        look_at=look_at,
+        kind=kind_of(error),
+        line=line_of(error),
+    )
+
+
+@dataclass(frozen=True)
+class OutsideAccess:
+    """An access outside an array. `index`: the first element that it touches; `size`: elements of the array."""
+
+    op: str  # "load", "store" or "atomic operation"
+    side: str  # "past the end" or "before the start"
+    array: str
+    index: int
+    size: int
+    width: int
+    itemsize: int
+
+    @classmethod
+    def of(cls, message: str, arrays: dict[str, np.ndarray]) -> OutsideAccess | None:
+        """From the simulator's message; None if it is not about an array of the launch."""
+        found = re.match(
+            r"illegal address: an? ([a-z ]+) of (\d+) bytes at \w+: ([\d,]+) bytes (past the end|before the start) "
+            r"of array `(\w+)`",
+            message,
+        )
+        if not found or found[5] not in arrays:
+            return None
+        array, width, distance = arrays[found[5]], int(found[2]), int(found[3].replace(",", ""))
+        start = array.nbytes + distance - width if found[4] == "past the end" else -distance
+        return cls(found[1], found[4], found[5], start // array.itemsize, array.size, width, array.itemsize)
+
+    def problem(self) -> str:
+        article = "an" if self.op[0] == "a" else "a"
+        link = "of" if self.op == "load" else "to" if self.op == "store" else "on"
+        what = link if self.width == self.itemsize else f"of {self.width} bytes at"
+        return (
+            f"{article} {self.op} {what} {self.array}[{self.index}] reaches {self.side} of {self.array} "
+            f"({self.size} element{'' if self.size == 1 else 's'})."
+        )
+
+    def look_at(self, element: str = "", tiles: bool = False) -> str:
+        """Where to look. `element`: what the thread stores to next, such as "c[0]", if that is known. `tiles`: the
+        kernel keeps values in shared memory, so what a thread loads need not be for its own element."""
+        if element and self.op == "load" and tiles:
+            last = f"the last element is {self.array}[{self.size - 1}]"
+            return f"the index into {self.array}, and the guard of the load into shared memory: {last}"
+        if element and self.op == "load":
+            return f"the index into {self.array}: the thread reads {self.array}[{self.index}] to compute {element}"
+        if self.side == "before the start":
+            return f"the index into {self.array}: it becomes negative"
+        return f"the index into {self.array}, and the guard: the last element is {self.array}[{self.size - 1}]"
+
+
+def _with_room(
+    run: KernelRun, error: IllegalAddress, access: OutsideAccess | None, arrays: dict[str, np.ndarray]
+) -> tuple[str, str] | None:
+    """What happened, and where to look, from a launch with room around the arrays; None if it tells nothing more."""
+    guarded = {name: GuardedArray(value, run.threads, number) for number, (name, value) in enumerate(arrays.items())}
+    arguments = tuple(guarded[name].array if name in guarded else value for name, value in run.case.buffers().items())
+    trace = {"trace_warps": -(-run.threads // 32), "trace_events": min(4096, 2**22 // run.threads)}
+    try:
+        profile = run.simulate(arguments, path_limit=64 * BAND_ELEMENTS, races=False, **trace)
+    except SimulatorError:
+        return None  # further out than the bands
+    got = str(error)
+    odd = _odd_width(profile.accesses, {name: value.itemsize for name, value in guarded.items()}, access)
+    if odd:
+        return got, odd
+    store = _next_store(profile, _linear(error.block, run.grid), _linear(error.thread, run.block), guarded)
+    if store is None:
+        return None
+    name, index = store
+    value, tiles = guarded[name], bool(profile.counts.shared_store_requests + profile.counts.shared_copy_wavefronts)
+    if 0 <= index < value.size and (access is None or access.op == "load"):
+        if access is None:
+            return None
+        # The simulator's reason asks for a guard, which such a thread does not need.
+        return got.removesuffix(f"\n  {error.reason}"), access.look_at(f"{name}[{index}]", tiles)
+    before, after = value.written_around()
+    if not (before.any() or after.any()):
+        return None
+    widths = [traced.width for traced in profile.accesses if traced.op == "store" and traced.array == name]
+    group = max(widths, default=0) // value.itemsize
+    what, look_at = _overrun(name, before, after, value.size, run.threads, group)
+    if tiles and access and access.op == "load":  # a guard of the store alone does not help
+        look_at = f"{access.look_at(name, tiles)}\nand {look_at}"
+    return f"{got}\nAllowed to continue, the kernel {what}.", look_at
+
+
+def _linear(index: Index3 | None, size: Dimensions) -> int | None:
+    """Number of a block in its grid, or of a thread in its block."""
+    if index is None:
+        return None
+    across, down = (*((size,) if isinstance(size, int) else size), 1, 1)[:2]
+    return index[0] + across * (index[1] + down * index[2])
+
+
+def _next_store(
+    profile: LaunchProfile, block: int | None, thread: int | None, guarded: dict[str, GuardedArray]
+) -> tuple[str, int] | None:
+    """Array and index of the store that the illegal access belongs to: itself, or the next one by the same thread."""
+    if block is None or thread is None:
+        return None
+    met = False
+    for access in profile.accesses:
+        lanes = np.flatnonzero((access.block == block) & (access.thread == thread))
+        if access.space != "global" or not lanes.size:
+            continue
+        address = int(access.address[lanes[0]])
+        name = next((name for name, value in guarded.items() if value.holds(address)), None)
+        if name is None:
+            continue
+        index = guarded[name].index(address)
+        elements = access.width // guarded[name].itemsize
+        met = met or index < 0 or index + elements > guarded[name].size
+        if met and access.op == "store":
+            # The last element of a wide store shows that it ends outside, even if it starts inside.
+            return name, index if index < 0 else index + max(elements, 1) - 1
+    return None
+
+
+def _odd_width(accesses: list[Access], itemsizes: dict[str, int], outside: OutsideAccess | None) -> str:
+    """Where to look if the kernel accesses an array in pieces wider or narrower than its elements; else empty.
+
+    `outside`: the access past an array that is to be explained; other arrays are not its cause. Pairs of halves, 4
+    bytes at a time, are no mistake.
+    """
+    for access in accesses:
+        size = itemsizes.get(access.array or "")
+        if (outside and access.array != outside.array) or (size, access.width) == (2, 4):
+            continue
+        if size and access.width != size and access.width < 16:
+            return (
+                f"the types of the parameters: {access.array} has elements of {size} bytes, "
+                f"but the kernel accesses {access.width} bytes at a time (line {access.line})"
+            )
+    return ""
+
+
+def _overrun(name: str, before: np.ndarray, after: np.ndarray, n: int, threads: int, group: int) -> tuple[str, str]:
+    """What was written outside array `name` of n elements, and where to look.
+
+    `before`, `after`: the elements written on both sides (1-D bool). `group`: elements that one store instruction of a
+    thread writes.
+    """
+    if before.any():
+        return (f"wrote {int(before.sum())} elements before the start of {name}", "the index: it becomes negative")
+    count, last = int(after.sum()), n + int(np.flatnonzero(after)[-1])
+    if count == threads - n and count > 1 and last == threads - 1:
+        return (
+            f"wrote {count} elements past the end of {name}: {threads} threads, {n} elements",
+            "the guard: what must a thread do that has no element?",
+        )
+    if count < group:
+        return (
+            f"wrote {count} element{'s' if count > 1 else ''} past the end of {name}: "
+            f"a store of {group} elements crosses it",
+            TAIL,
+        )
+    if count == 1 and last == n:
+        return (
+            f"wrote one element past the end of {name}, index {n} of an array of {n}",
+            "the comparison with the size: is n itself a valid index?",
+        )
+    return (
+        f"wrote {count} elements past the end of {name}, up to index {last} of an array of {n}",
+        "the guard of the store: is there one, and does it compare each index (row and column, if there are two) with "
+        "the size of the array?",
+    )

@@ -1,0 +1,100 @@
+"""One launch of the kernel under check: what it is launched with, and failures that say so."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from warplab.checks.cases import Case, Dimensions, Size
+from warplab.checks.errors import CheckFailed, Kind
+from warplab.checks.session import device
+from warplab.simulator.count.counters import LaunchProfile
+
+
+@dataclass(frozen=True)
+class KernelRun:
+    """A kernel, its name, and one launch of it.
+
+    `size`: what `case` was made for, such as the number of elements. `seed`: of the check, not of this case alone.
+    """
+
+    kernel: Any
+    name: str
+    case: Case
+    size: Size
+    grid: Dimensions
+    block: Dimensions
+    seed: int
+    rtol: float
+    atol: float
+
+    @property
+    def blocks(self) -> int:
+        return _product(self.grid)
+
+    @property
+    def threads_per_block(self) -> int:
+        return _product(self.block)
+
+    @property
+    def threads(self) -> int:
+        return self.blocks * self.threads_per_block
+
+    def simulate(self, arguments: tuple, **options: int) -> LaunchProfile:
+        """Launch the kernel on the simulator; `options` are fields of `simulator.Options`."""
+        from warplab.launch.simulate import simulate
+
+        elements = max(np.size(value) for value in arguments)
+        # The trace is for pictures. A shared array made volatile is a wrong answer to a missing barrier.
+        options = {"path_limit": 10_000 + 64 * elements, "trace_warps": 0, "volatile_orders": False} | options
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
+            return simulate(self.kernel, self.grid, self.block, arguments, device=device(), **options)
+
+    def failed(
+        self,
+        problem: str,
+        *,
+        expected: str = "",
+        got: str = "",
+        look_at: str = "",
+        kind: Kind = "wrong result",
+        line: str = "",
+        counter: str = "",
+    ) -> CheckFailed:
+        """The failure of this launch; `problem` is a whole sentence."""
+        return CheckFailed(
+            problem,
+            expected=expected,
+            got=got,
+            where=self._where(),
+            look_at=look_at,
+            kind=kind,
+            line=line,
+            counter=counter,
+        )
+
+    def _where(self) -> str:
+        size = f"n = {self.size}" if isinstance(self.size, int) else f"size {_times(self.size)}"
+        return f"{size}, {_dimensions(self.grid, 'block')} of {_dimensions(self.block, 'thread')}, seed {self.seed}"
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things, such as "1 size" or "2 sizes"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _dimensions(value: Dimensions, what: str) -> str:
+    return counted(value, what) if isinstance(value, int) else f"{_times(value)} {what}s"
+
+
+def _times(numbers: tuple[int, ...]) -> str:
+    return " × ".join(map(str, numbers))
+
+
+def _product(dimensions: Dimensions) -> int:
+    return dimensions if isinstance(dimensions, int) else prod(dimensions)

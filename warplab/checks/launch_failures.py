@@ -1,0 +1,104 @@
+"""A launch of the kernel under check, and what a learner is told if it ends with an error."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from warplab.checks import illegal_access, outputs
+from warplab.checks.errors import CheckFailed, kind_of, line_of
+from warplab.checks.kernel_run import KernelRun
+from warplab.simulator.count.counters import LaunchProfile
+from warplab.simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError, SimulatorFailure
+
+_C_TYPES = {
+    "float16": "half",
+    "float32": "float",
+    "float64": "double",
+    "int32": "int",
+    "uint32": "unsigned int",
+    "int64": "long long",
+}
+
+
+def launch(run: KernelRun, *, counters: bool) -> tuple[LaunchProfile, dict[str, np.ndarray | np.generic]]:
+    """Launch the kernel; return its profile and its arguments afterwards, by name.
+
+    The arrays have no room to spare: everything beyond them is illegal. Raises `CheckFailed`.
+    """
+    buffers = run.case.buffers()
+    try:
+        return run.simulate(tuple(buffers.values()), counters=counters), buffers
+    except IllegalAddress as error:
+        raise illegal_access.failure(run, error) from None
+    except DataRace as error:
+        raise _data_race(run, error) from None
+    except InstructionLimit as error:
+        raise run.failed(
+            f"{run.name} does not end.",
+            got=error.without_advice(),
+            look_at="the loop: does its index reach the end?",
+            kind=kind_of(error),
+            line=line_of(error),
+        ) from None
+    except SimulatorError as error:
+        raise run.failed(
+            f"{run.name} was stopped by the simulator.", got=str(error), kind=kind_of(error), line=line_of(error)
+        ) from None
+    except (TypeError, ValueError) as error:
+        raise _unfit(run, error) from None
+    except (MemoryError, SimulatorFailure):  # says nothing about the kernel
+        raise
+    except Exception as error:  # the compilers raise classes of their own
+        text = f"{type(error).__name__}: {error}"
+        look_at = _look_at_compile_error(text)
+        raise run.failed(f"{run.name} does not compile.", got=text, look_at=look_at, kind="compile") from None
+
+
+def _data_race(run: KernelRun, error: DataRace) -> CheckFailed:
+    """What the race did to the result, with the race as its likely cause; the race alone if the result is right."""
+    buffers = run.case.buffers()
+    try:
+        profile = run.simulate(tuple(buffers.values()), races=False)
+        outputs.check(run, buffers, profile.counts)
+    except CheckFailed as wrong:
+        cause = f"There is also a data race: {error.what.removeprefix('race: ')} ({line_of(error)})."
+        return CheckFailed(
+            wrong.problem,
+            expected=wrong.expected,
+            got=wrong.got,
+            where=wrong.where,
+            look_at=f"{wrong.look_at}\n{cause}",
+            kind=wrong.kind,
+            line=line_of(error),
+        )
+    except SimulatorError:
+        pass
+    look_at = "which thread owns which element"
+    if "shared memory" in str(error):
+        look_at = "what must be done before that line, by which threads, and what makes the others wait for it"
+    return run.failed(
+        f"{run.name} has a data race.", got=str(error), look_at=look_at, kind=kind_of(error), line=line_of(error)
+    )
+
+
+def _unfit(run: KernelRun, error: Exception) -> CheckFailed:
+    """The failure for arguments that do not fit. The check makes them, so only the kernel can change."""
+    got, look_at = str(error), ""
+    mistyped = re.fullmatch(r"(.* points to \w+, but the array holds (\w+)): convert it .*", got, re.DOTALL)
+    if mistyped:
+        declared = _C_TYPES.get(mistyped[2], mistyped[2])
+        got, look_at = mistyped[1], f"the declared type of that parameter: it must be {declared}*"
+    problem = f"{run.name} cannot be launched with ({', '.join(run.case.arguments)})."
+    return run.failed(problem, got=got, look_at=look_at, kind="arguments")
+
+
+def _look_at_compile_error(error: str) -> str:
+    """Where to look for a compiler's message that says neither what is wrong nor where; empty for others."""
+    if re.search(r"Function\(<function (shared|local)\.array .*\n(.*\n)? *>>> array\(.*int64", error):
+        return (
+            "the sizes of the array in shared or local memory: each must be a number, or a name defined as one "
+            "outside the kernel, not an expression"
+        )
+    return ""

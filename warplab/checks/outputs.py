@@ -1,0 +1,71 @@
+"""The arrays after a launch: inputs unmodified, outputs written, values right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from warplab.checks import explain_fragments, explain_outputs
+from warplab.checks.cases import poisoned, same_bits
+from warplab.checks.kernel_run import KernelRun
+from warplab.simulator.count.counters import Counts
+
+
+def check(run: KernelRun, buffers: Mapping[str, np.ndarray | np.generic], counts: Counts | None = None) -> None:
+    """Check all arrays of a launch; raise `CheckFailed` at the first that is wrong.
+
+    `buffers`: the arguments after the launch. `counts`: of the launch, which help to find the cause.
+    """
+    for name, value in run.case.arguments.items():
+        if isinstance(value, np.ndarray) and name not in run.case.expected:
+            _check_input(run, name, np.asarray(buffers[name]), value)
+    for name, expected in run.case.expected.items():
+        _check_output(run, name, np.asarray(buffers[name]), expected, counts)
+
+
+def _check_input(run: KernelRun, name: str, got: np.ndarray, given: np.ndarray) -> None:
+    changed = np.flatnonzero(~same_bits(got, given).ravel())
+    if changed.size:
+        at = changed[0]
+        element = name + explain_outputs.place(at, given.shape)
+        raise run.failed(
+            f"{run.name}: the input {name} was modified.",
+            expected=f"{element} = {given.ravel()[at]}",
+            got=f"{element} = {got.ravel()[at]}",
+            look_at="the left-hand side of each assignment",
+            kind="input modified",
+        )
+
+
+def _check_output(run: KernelRun, name: str, got: np.ndarray, expected: np.ndarray, counts: Counts | None) -> None:
+    flat, wanted = got.ravel(), expected.ravel()
+    if run.case.arguments[name] is None:
+        written = ~same_bits(got, poisoned(expected))
+        if not written.all():
+            at = np.flatnonzero(~written)[0]
+            what, look_at = explain_outputs.unwritten(written, run.blocks, run.threads_per_block)
+            raise run.failed(
+                f"{run.name}: {name}: {what}.",
+                expected=f"{name}{explain_outputs.place(at, got.shape)} = {wanted[at]}",
+                got="what was in memory before the launch",
+                look_at=look_at,
+                kind="not written",
+            )
+    # Either way NaN is equal to nothing.
+    exact = not run.rtol and not run.atol
+    right = flat == wanted if exact else np.isclose(flat, wanted, rtol=run.rtol, atol=run.atol)
+    wrong = np.flatnonzero(~right)
+    if wrong.size:
+        at = wrong[0]
+        place = explain_outputs.place(at, got.shape)
+        look_at = explain_outputs.wrong_values(flat, wanted, wrong, got.shape, counts)
+        if counts and counts.tensor_operations and look_at.startswith(explain_outputs.READS):
+            look_at = explain_fragments.look_at(run.case.arguments, expected, got)
+        raise run.failed(
+            f"{run.name}: {name} is wrong in {wrong.size} of {wanted.size} elements, the first at "
+            f"{f'index {at}' if got.ndim == 1 else place}.",
+            expected=f"{name}{place} = {wanted[at]}",
+            got=f"{name}{place} = {flat[at]}",
+            look_at=look_at,
+        )

@@ -1,0 +1,27 @@
+"""Where CUDA's headers are: in pip packages, and in a toolkit of the machine where there is one."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+
+@functools.cache
+def include_folders() -> tuple[str, ...]:
+    """Return the folders of the CUDA headers: runtime and crt (<mma.h>, <cuda_fp16.h>, ...) and CCCL (<cuda/std/...>)."""
+    try:
+        from cuda import pathfinder
+    except ImportError:
+        return ()
+    folders = []
+    for library in ("cudart", "cccl"):
+        try:
+            folder = pathfinder.find_nvidia_header_directory(library)
+        except Exception:  # a missing header package matters only to sources that include from it
+            folder = None
+        if folder:
+            folders.append(folder)
+    # The machine's own toolkit comes last, for what the packages lack: not every machine with a GPU has the package
+    # with <crt/mma.h>.
+    toolkit = os.path.join(os.environ.get("CUDA_PATH", ""), "include")
+    return (*folders, toolkit) if os.path.isabs(toolkit) and os.path.isdir(toolkit) else tuple(folders)

@@ -1,0 +1,127 @@
+"""Python kernels to PTX by Numba and NVVM, which come as pip packages; needs no GPU and no CUDA toolkit."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from warplab.compile import linked_code, ptx_linking
+from warplab.compile.architecture import DEFAULT_ARCH
+from warplab.compile.errors import CompilerNotFound, shorten_traceback
+
+
+@dataclass(frozen=True)
+class NumbaProgram:
+    """A compiled Python kernel. `entry`: its name in `ptx`. `texts`: linked CUDA C++ that is in no file, by name.
+
+    `library`, `annotation`: Numba's own objects, with the LLVM code and the types of the variables. `exceptions`: maps
+    the number that a debug kernel leaves behind to the exception it raised.
+    """
+
+    ptx: str
+    entry: str
+    texts: dict[str, str]
+    library: Any
+    annotation: Any
+    exceptions: Callable[[int], tuple]
+
+
+def compile_numba(function: Callable, signature: tuple, arch: int = DEFAULT_ARCH, **options) -> tuple[str, str]:
+    """Return the PTX of a Python kernel, with line information, and its entry's name; see `compile_numba_program`."""
+    program = compile_numba_program(function, signature, arch, **options)
+    return program.ptx, program.entry
+
+
+def compile_numba_program(
+    function: Callable,
+    signature: tuple,
+    arch: int = DEFAULT_ARCH,
+    *,
+    fastmath: bool = False,
+    opt: bool = True,
+    launch_bounds: int | tuple[int, ...] | None = None,
+    debug: bool = False,
+    link: tuple = (),
+) -> NumbaProgram:
+    """Compile a Python kernel as `numba.cuda` does for capability `arch` (75 for 7.5), with what it links.
+
+    `signature`: a tuple of Numba types, one per argument. `link`: paths (.cu, .ptx) and objects such as
+    `cuda.CUSource`. The entry's mangled name is replaced by the function's own, which keeps the PTX readable. Raises
+    Numba's own errors (`numba.cuda.core.errors.TypingError` and so on), CompileError for linked CUDA C++ that does not
+    compile, NotImplementedError for linked code that is neither CUDA C++ nor PTX.
+    """
+    numba_cuda()
+    from numba.cuda import types
+    from numba.cuda.compiler import compile_cuda, kernel_fixup
+    from numba.cuda.core.errors import NumbaDebugInfoWarning
+    from numba.cuda.cudadrv import nvvm
+
+    capability = divmod(arch, 10)
+    with numba_without_gpu(capability), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaDebugInfoWarning)  # a function made by exec() has no lines to record
+        try:
+            compiled = compile_cuda(
+                function,
+                types.void,
+                signature,
+                debug=debug,
+                lineinfo=True,
+                fastmath=fastmath,
+                nvvm_options={"fastmath": fastmath, "opt": 3 if opt else 0},
+                cc=capability,
+            )
+        except Exception as error:  # whatever Numba makes of a mistake in the kernel: only the message helps a learner
+            shorten_traceback(error)
+            raise
+        library = compiled.library
+        kernel = library.get_function(compiled.fndesc.llvm_func_name)
+        kernel_fixup(kernel, debug)
+        nvvm.set_launch_bounds(kernel, launch_bounds)
+        modules = library.get_asm_strs(cc=capability)
+    linked = linked_code.of_kernel(modules, [*link, *library._linking_files])
+    ptx = ptx_linking.link([*modules, *(code.ptx(arch) for code in linked)])
+    mangled = re.findall(r"\.visible \.entry (\w+)\(", ptx)[0]
+    entry = function.__name__ if function.__name__.isidentifier() else "kernel"
+    texts = {code.name: code.text for code in linked}
+    annotation, exceptions = compiled.type_annotation, compiled.call_helper.get_exception
+    return NumbaProgram(ptx.replace(mangled, entry), entry, texts, library, annotation, exceptions)
+
+
+@contextlib.contextmanager
+def numba_without_gpu(capability: tuple[int, int]) -> Iterator[None]:
+    """Name a compute capability for Numba, which compiles device functions for "the current device", where none is."""
+    from warplab.hardware import backend
+
+    if backend.name() == "gpu":
+        yield
+        return
+    from numba.cuda import dispatcher
+
+    class Device:
+        compute_capability = capability
+
+    original = dispatcher.get_current_device
+    dispatcher.get_current_device = Device
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = original
+
+
+def numba_cuda() -> ModuleType:
+    """Return the module numba.cuda.
+
+    Raises CompilerNotFound where it does not load, RuntimeError where Numba's own simulator has taken its place.
+    """
+    try:
+        from numba import config, cuda
+    except ImportError as error:
+        raise CompilerNotFound("Numba for CUDA", error) from error
+    if config.ENABLE_CUDASIM:
+        raise RuntimeError("NUMBA_ENABLE_CUDASIM is set, so Numba compiles nothing; unset it and start Python again")
+    return cuda

@@ -1,0 +1,41 @@
+"""What NVIDIA's assembler makes of PTX: its report, by nvJitLink, which comes as a pip package."""
+
+from __future__ import annotations
+
+import functools
+
+from warplab.compile.errors import CompilerNotFound
+
+
+@functools.lru_cache(maxsize=256)
+def assemble_ptx(ptx: str, arch: int, max_registers: int | None = None) -> str:
+    """Return nvJitLink's report on machine code for capability `arch` (75 for 7.5).
+
+    `max_registers`: most registers per thread that the assembler may use. Raises RuntimeError for PTX that it refuses.
+    """
+    try:
+        from cuda.bindings import nvjitlink
+
+        nvjitlink.version()
+    except Exception as error:  # a missing shared library raises classes of cuda.pathfinder
+        raise CompilerNotFound("nvJitLink, which assembles PTX,", error) from error
+
+    def text(kind: str) -> str:
+        buffer = bytearray(getattr(nvjitlink, f"get_{kind}_log_size")(handle))
+        getattr(nvjitlink, f"get_{kind}_log")(handle, buffer)
+        return buffer.decode(errors="replace").strip("\0 \n")
+
+    data = ptx.encode()
+    # With its cache nvJitLink gives half a report.
+    arguments = [f"-arch=sm_{arch}", "-verbose", "-no-cache"]
+    if max_registers is not None:
+        arguments.append(f"-maxrregcount={max_registers}")
+    handle = nvjitlink.create(len(arguments), arguments)
+    try:
+        nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel.ptx")
+        nvjitlink.complete(handle)
+        return text("info")
+    except nvjitlink.nvJitLinkError as error:
+        raise RuntimeError(f"the kernel could not be assembled for sm_{arch}: {text('error') or error}") from error
+    finally:
+        nvjitlink.destroy(handle)

@@ -1,0 +1,34 @@
+"""How an error looks in a notebook: the learner's own lines and the message, without the course's internals."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import sysconfig
+import traceback
+
+from warplab.compile.source_files import display_name, is_cell
+from warplab.paths import COURSE
+
+_NOT_THE_LEARNERS = tuple(
+    {str(COURSE / "warplab"), *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))}
+)
+
+
+def short_traceback(error: BaseException) -> list[str]:
+    """Return the lines of `error` for IPython, which asks an exception's `_render_traceback_` for them.
+
+    After `%xmode Verbose` they are the whole traceback, as always.
+    """
+    shell = sys.modules["IPython"].get_ipython()
+    if shell.InteractiveTB.mode == "Verbose":
+        return shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__)
+    lines = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        number = frame.lineno or 0
+        code = linecache.getline(frame.filename, number).strip()
+        internal = frame.filename.startswith((*_NOT_THE_LEARNERS, "<")) and not is_cell(frame.filename)
+        if internal or "get_ipython().run_cell_magic(" in code:
+            continue
+        lines += [f"{display_name(frame.filename)}, line {number}:", f"    {code}"]
+    return [*lines, f"{type(error).__name__}: {error}"]

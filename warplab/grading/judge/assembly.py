@@ -1,0 +1,160 @@
+"""A submission's notebook put together with the instructor's, so that only answers come from the student.
+
+Nothing in a submission is trusted: of its notebook only the text of cells is used, and of that only what the student
+may write.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from nbgrader.utils import is_grade, is_locked, is_solution, is_task
+
+from warplab.exercises import score
+from warplab.exercises.score import cell_id
+from warplab.grading.exchange.artefacts import clean_text
+from warplab.grading.judge.hidden_tests import without_hidden_tests
+
+MAX_CELLS = 2000
+MAX_TEXT = 2**20  # characters, all cells together
+
+
+class Unusable(Exception):
+    """A submission cannot be graded. The message tells its author why. `status`: as in `jobs.STATUSES`."""
+
+    def __init__(self, reason: str, status: str = "student_crash") -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass
+class Assembled:
+    """A notebook ready to be graded. `notes`: changes to the student's cells, for student and instructor."""
+
+    notebook: NotebookNode
+    notes: list[str] = field(default_factory=list)
+
+
+def assemble(name: str, master: NotebookNode, files: Mapping[str, bytes]) -> Assembled:
+    """Return the student's notebook of assignment `name` with the instructor's tests in it. Raises `Unusable`.
+
+    `master`: the instructor's notebook with hidden tests. `exercises.score.assemble` tells what comes from whom.
+    """
+    submitted, notes = _notebook(name, master, files)
+    notebook = score.assemble(submitted, master)
+    for index, cell in enumerate(notebook.cells):
+        if cell_id(cell) is None:
+            cell.id = f"own-{index}"  # ids must differ, and a student's may not
+    return Assembled(notebook, notes + _changes(submitted, master))
+
+
+def refused(master: NotebookNode, reason: str) -> NotebookNode:
+    """Return the notebook of a submission that could not be graded: no answers, and every test fails with `reason`."""
+    notebook = copy.deepcopy(master)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.execution_count, cell.outputs = None, []
+            if is_grade(cell):
+                cell.outputs = [nbformat.v4.new_output("error", ename="NotGraded", evalue=reason, traceback=[reason])]
+    return notebook
+
+
+def _notebook(name: str, master: NotebookNode, files: Mapping[str, bytes]) -> tuple[NotebookNode, list[str]]:
+    """Find the assignment's notebook among the files: by its name, else the only one that has its cells."""
+    wanted = f"{name}.ipynb"
+    ids = {cell_id(cell) for cell in master.cells} - {None}
+    if wanted in files:
+        submitted = parse(files[wanted])
+        if not ids & {cell_id(cell) for cell in submitted.cells}:
+            raise Unusable(f"{wanted} has no cell of this assignment: is it the notebook of another one?")
+        return submitted, []
+    others = {}
+    for path, content in files.items():
+        if path.endswith(".ipynb"):
+            try:
+                submitted = parse(content)
+            except Unusable:
+                continue
+            if ids & {cell_id(cell) for cell in submitted.cells}:
+                others[path] = submitted
+    if len(others) == 1:
+        ((path, submitted),) = others.items()
+        return submitted, [f"{wanted} is missing; {path} has its cells and was graded."]
+    if others:
+        raise Unusable(f"{wanted} is missing, and several notebooks have its cells: {', '.join(sorted(others))}.")
+    raise Unusable(f"{wanted} is missing from the submission.")
+
+
+def parse(content: bytes) -> NotebookNode:
+    """Rebuild a notebook from its bytes, keeping only the text of its cells and the ids that nbgrader gave them.
+
+    Outputs, kernel and all other metadata are dropped. Raises `Unusable`.
+    """
+    try:
+        raw = nbformat.converter.convert(nbformat.reader.reads(content.decode("utf-8-sig")), 4)
+        given = list(raw["cells"])
+        cells = [_cell(cell) for cell in given[: MAX_CELLS + 1]]
+    except Exception as error:  # malformed JSON and malformed notebooks fail in a dozen ways
+        raise Unusable(f"This is not a Jupyter notebook ({type(error).__name__}); save it again.") from error
+    if len(given) > MAX_CELLS:
+        raise Unusable(f"The notebook has {len(given)} cells, and {MAX_CELLS} are allowed.", "limit")
+    if sum(len(cell.source) for cell in cells) > MAX_TEXT:
+        raise Unusable(f"The cells of the notebook hold more than {MAX_TEXT:,} characters.", "limit")
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def _cell(raw: Mapping) -> NotebookNode:
+    make = {
+        "code": nbformat.v4.new_code_cell,
+        "markdown": nbformat.v4.new_markdown_cell,
+        "raw": nbformat.v4.new_raw_cell,
+    }[raw["cell_type"]]
+    source = raw["source"]
+    text = source if isinstance(source, str) else "".join(source)
+    cell = make(source=clean_text(text))
+    nbgrader = raw.get("metadata", {}).get("nbgrader", {})
+    if isinstance(nbgrader, Mapping):
+        name = nbgrader.get("grade_id")
+        if isinstance(name, str):
+            cell.metadata["nbgrader"] = {"grade_id": name, "solution": bool(nbgrader.get("solution"))}
+    attachments = raw.get("attachments")
+    if cell.cell_type == "markdown" and isinstance(attachments, Mapping):
+        cell["attachments"] = {
+            clean_text(str(name)): {clean_text(str(mime)): clean_text(data) for mime, data in bundle.items()}
+            for name, bundle in attachments.items()
+            if isinstance(bundle, Mapping) and all(isinstance(data, str) for data in bundle.values())
+        }
+    return cell
+
+
+def _changes(submitted: NotebookNode, master: NotebookNode) -> list[str]:
+    """Return what the student did to the instructor's cells."""
+    notes = []
+    found: dict[str, list[NotebookNode]] = {}
+    for cell in submitted.cells:
+        if name := cell_id(cell):
+            found.setdefault(name, []).append(cell)
+    for given in master.cells:
+        name = cell_id(given)
+        if name is None:
+            continue
+        copies = found.get(name, [])
+        if len(copies) > 1:
+            notes.append(f"Cell {name!r} was there {len(copies)} times; the last one counted.")
+        if is_locked(given):
+            if not copies:
+                notes.append(f"Cell {name!r} was deleted and has been put back.")
+            elif copies[-1].source.rstrip() not in (without_hidden_tests(given.source).rstrip(), given.source.rstrip()):
+                notes.append(f"Cell {name!r} was edited; the instructor's was used.")
+        elif not copies and (is_solution(given) or is_task(given)):
+            notes.append(f"The answer cell {name!r} is missing.")
+    order = [cell_id(cell) for cell in submitted.cells if cell_id(cell)]
+    order = [name for index, name in enumerate(order) if name not in order[index + 1 :]]
+    given_order = [cell_id(cell) for cell in master.cells if cell_id(cell) in found]
+    if [name for name in order if name in given_order] != given_order:
+        notes.append("Cells of the exercise were moved; they were graded in their original order.")
+    return notes

@@ -1,0 +1,84 @@
+"""Processes of this machine, read from /proc: their tree, processor time and memory; and how to end a tree."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_JIFFY = os.sysconf("SC_CLK_TCK")
+
+
+def processes() -> dict[int, list[str]]:
+    """Return, per pid, the fields of /proc/PID/stat that follow the command: state, parent, ..."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                # The command, a name in brackets, may hold anything.
+                fields = Path(f"/proc/{entry}/stat").read_text(errors="replace").rpartition(")")[2].split()
+                if fields:
+                    found[int(entry)] = fields
+    return found
+
+
+def descendants(of: int, known: dict[int, list[str]]) -> list[int]:
+    """Return the processes below `of`, nearest first. `known`: what `processes` returned."""
+    children: dict[int, list[int]] = {}
+    for pid, fields in known.items():
+        children.setdefault(int(fields[1]), []).append(pid)
+    found = list(children.get(of, ()))
+    for pid in found:
+        found += children.get(pid, ())
+    return found
+
+
+def usage(init: int, enough: int) -> tuple[list[int], float, int]:
+    """Return the processes of init's tree, their processor time in seconds, and their memory in bytes.
+
+    Dividing shared pages among their users is slow. It is done only where the sum of all resident pages, which counts
+    shared ones several times, exceeds `enough`.
+    """
+    known = processes()
+    tree = descendants(init, known)
+    times = (int(time_) for pid in {init, *tree} & known.keys() for time_ in known[pid][11:15])
+    resident = sum(max(0, int(known[pid][21])) * _PAGE for pid in tree)
+    if resident > enough:
+        resident = sum(_proportional_bytes(pid, int(known[pid][21]) * _PAGE) for pid in tree)
+    return tree, sum(times) / _JIFFY, resident
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the resident memory of a process in bytes; 0 if it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process exists and is not merely waiting for its parent to note its end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
+    except (OSError, IndexError):
+        return False
+
+
+def kill_tree(process: subprocess.Popen) -> None:
+    """Kill a process and everything below it."""
+    process.send_signal(signal.SIGSTOP)  # a stopped process starts no other meanwhile; no effect if it has ended
+    if process.returncode is None:
+        for pid in [*descendants(process.pid, processes()), process.pid]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _proportional_bytes(pid: int, resident: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:  # a process that hides its maps counts in full
+        return resident
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), resident)

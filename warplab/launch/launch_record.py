@@ -1,0 +1,29 @@
+"""`LaunchRecord`: what the simulator counted, and what only the launch itself knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from warplab.simulator.count.counters import LaunchProfile
+
+# Translates to machine code for an architecture: the assembler's report and the kernel's name in it.
+Assemble = Callable[[int], tuple[str, str]]
+
+
+@dataclass
+class LaunchRecord(LaunchProfile):
+    """One launch as a profile records it: the simulator's counters, the time on a GPU, and where the code came from.
+
+    `assemble`: compiles the kernel again (`warplab.launch.resources`); None if unknown. `gpu_seconds`, `gpu_name`: set
+    only where the launch ran on that GPU and was timed with events.
+    """
+
+    assemble: Assemble | None = field(default=None, repr=False, compare=False)
+    gpu_seconds: float | None = None
+    gpu_name: str | None = None
+
+    @classmethod
+    def of(cls, profile: LaunchProfile, assemble: Assemble | None = None) -> LaunchRecord:
+        """The record of a launch with this profile; `profile` itself if it is a record already."""
+        return profile if isinstance(profile, cls) else cls(**vars(profile), assemble=assemble)

@@ -1,0 +1,148 @@
+"""Matrix instructions as data: which lanes hold and move which elements, and with what arithmetic.
+
+A `Product` is one mma or wmma.mma of the program, a `Transfer` one wmma.load or wmma.store. `fragments` says which lane
+holds which element, `tensor_cores` has the arithmetic; `run.matrix_operations` runs them for a group of warps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.numerics import tensor_cores
+from warplab.simulator.ptx.fragments import BITS, Fragment, mma_fragment, wmma_fragment
+from warplab.simulator.ptx.program import Where
+
+
+@dataclass(eq=False)
+class Product:
+    """One mma or wmma.mma: `name`, such as "m16n8k16.f32.f16"; PTX types and fragments of A, B, C and D."""
+
+    name: str
+    kinds: tuple[str, str, str, str]
+    fragments: tuple[Fragment, Fragment, Fragment, Fragment]
+    arithmetic: Callable
+    where: Where
+    text: str
+    machine: int = 1  # instructions of the tensor cores that an H100 executes for it
+    separate: int = 1  # products side by side: four for m8n8k4 with f16
+
+    def __post_init__(self) -> None:
+        self.gathers = [_gather(fragment) for fragment in self.fragments[:3]]
+        d = self.fragments[3]
+        self.scatter = (d.row * d.columns + d.column).reshape(-1)
+
+
+def mma(shape: str, layouts: tuple[str, str], kinds, saturate: bool, where: Where, text: str) -> Product:
+    """`kinds`: PTX types of A, B, C, D. KeyError for a form that tensor cores do not have."""
+    fragments = tuple(
+        mma_fragment(shape, operand, kind, layout)
+        for operand, kind, layout in zip("abcd", kinds, (*layouts, "row", "row"), strict=True)
+    )
+    if shape == "m8n8k4" and kinds[0] == "f16":
+        return Product(_name(shape, kinds), kinds, fragments, tensor_cores.quad_pair, where, text, 0, 4)
+    if layouts != ("row", "col"):
+        raise KeyError(layouts)
+    machine = 2 if kinds[0] in ("e4m3", "e5m2") else 1
+    return Product(_name(shape, kinds), kinds, fragments, _ARITHMETIC[kinds[0]](saturate), where, text, machine)
+
+
+def wmma(shape: str, kinds, saturate: bool, where: Where, text: str) -> Product:
+    """Like `mma`. The layouts in memory do not matter any more."""
+    fragments = tuple(wmma_fragment(shape, operand, kind) for operand, kind in zip("abcd", kinds, strict=True))
+    arithmetic = _ARITHMETIC[kinds[0]](saturate)
+    if kinds[0] == "tf32":
+        arithmetic = tensor_cores.half_precision((np.s_[:4], np.s_[4:]))
+    machine = {"f64": 1, "tf32": 4}.get(kinds[0], 2)
+    return Product(_name(shape, kinds), kinds, fragments, arithmetic, where, text, machine)
+
+
+_WHOLE = tensor_cores.half_precision((np.s_[:],))
+_ARITHMETIC = {
+    **dict.fromkeys(("f16", "bf16", "tf32"), lambda saturate: _WHOLE),
+    **dict.fromkeys(("e4m3", "e5m2"), lambda saturate: tensor_cores.eight_bit),
+    **dict.fromkeys(("s8", "u8"), tensor_cores.integers),
+    "f64": lambda saturate: tensor_cores.double_precision,
+}
+
+
+def _name(shape: str, kinds) -> str:
+    a, b, _, d = kinds
+    return f"{shape}.{d}.{a}" + (f".{b}" if b != a else "")
+
+
+def _gather(fragment: Fragment) -> np.ndarray:
+    """For each element of the matrix, row by row, the place in the fragments (lane · elements + element)."""
+    places = np.zeros(fragment.rows * fragment.columns, np.int64)
+    elements = fragment.row.shape[1]
+    # In reverse: of elements held several times (f16 wmma) the first counts, as on an H100.
+    where = (fragment.row * fragment.columns + fragment.column).reshape(-1)[::-1]
+    places[where] = np.arange(WARP_SIZE * elements)[::-1]
+    return places
+
+
+@dataclass(eq=False)
+class Transfer:
+    """One wmma.load or wmma.store: what the lanes of a warp read or write, access by access.
+
+    `accesses`: for each, the lanes that take part and the row and column of the first element of each of them; the
+    other elements follow along the layout's direction. `site`: width and kind of one access; `by_tiles`: like ldmatrix.
+    """
+
+    site: object
+    fragment: Fragment
+    by_column: bool
+    item: int
+    by_tiles: bool
+    accesses: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+    def __post_init__(self) -> None:
+        fragment, n = self.fragment, self.site.width // self.item
+        self.scatter = (fragment.row * fragment.columns + fragment.column).reshape(-1)
+        self.gather = _gather(fragment)
+        step = np.arange(n) * (fragment.columns if self.by_column else 1)
+        self.elements = [(row * fragment.columns + column)[:, None] + step for _, row, column in self.accesses]
+
+    def offsets(self, row: np.ndarray, column: np.ndarray, stride: np.ndarray) -> np.ndarray:
+        """Bytes from the matrix's first element, (warps, lanes); `stride` (warps, 1) in elements."""
+        outer, inner = (column, row) if self.by_column else (row, column)
+        return (outer.astype(np.uint64) * stride + inner.astype(np.uint64)) * np.uint64(self.item)
+
+
+def wmma_accesses(fragment: Fragment, operand: str, kind: str, by_column: bool, space: str):
+    """How an H100 moves a wmma fragment: (bytes of an access, `by_tiles` and accesses as in `Transfer`).
+
+    Read from the machine code that ptxas 13.0 makes of wmma.load and wmma.store for sm_90. A register's elements
+    that follow one another in memory take one access; 16-bit elements that do not are fetched the other way round,
+    8 × 8 at a time, and transposed between the lanes; neighbouring 4- and 8-byte elements of C and D go in pairs;
+    A and B of 8 and 16 bits in shared memory are read as by ldmatrix, up to four 8-row tiles at once.
+    """
+    item = BITS[kind] // 8
+    per_register = max(1, 4 // item)
+    along = fragment.row if by_column else fragment.column
+    row, column = fragment.row, fragment.column
+    if operand in ("a", "b") and kind == "f16":  # leave out what is there twice
+        elements = max(2, fragment.rows * fragment.columns // WARP_SIZE)
+        row, column, along = row[:, :elements], column[:, :elements], along[:, :elements]
+    together = 2 if item >= 4 and operand in ("c", "d") else per_register
+    in_a_row = together > 1 and bool((along[:, 1] == along[:, 0] + 1).all())
+    if item == 2 and not in_a_row:
+        row, column = row // 8 * 8 + column % 8, column // 8 * 8 + row % 8
+        in_a_row = True
+    if not in_a_row:
+        together = 1
+    row, column = row[:, ::together], column[:, ::together]
+    lanes = np.arange(WARP_SIZE)
+    if space == "shared" and operand in ("a", "b") and item <= 2 and in_a_row:
+        most = {1: 2, 2: 4}[item]
+        accesses = []
+        for first in range(0, row.shape[1], most):
+            # Lane 8i + j gives the address of row j of tile i: where the fragment's lane 4j begins.
+            tiles = range(first, min(first + most, row.shape[1]))
+            rows, columns = (np.concatenate([x[::4, tile] for tile in tiles]) for x in (row, column))
+            accesses.append((lanes[: rows.shape[0]], rows, columns))
+        return 16, True, accesses
+    return item * together, False, [(lanes, row[:, j], column[:, j]) for j in range(row.shape[1])]
