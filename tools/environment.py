@@ -106,7 +106,8 @@ def prepare(layers: list[str], this_python: bool) -> None:
         check_disk(kind)
         say(f"Installing: {SETS[kind].download:.1f} GB to download, {SETS[kind].installed:.1f} GB on disk")
     install(files)
-    site_packages().joinpath("warplab.pth").write_text(f"{ROOT}\n")  # makes warplab and kernels importable
+    (site_packages,) = VENV.glob("lib/python3.*/site-packages")
+    (site_packages / "warplab.pth").write_text(f"{ROOT}\n")  # makes warplab and kernels importable
     write_stamp({"pins": pins, "tree": str(ROOT), "python": platform.python_version() if anew else stamp["python"]})
     say(f"Ready after {time.monotonic() - started:.0f} s. Nothing is installed again until the pins change.")
 
@@ -147,10 +148,7 @@ def read_stamp() -> dict | None:
 
 
 def write_stamp(content: dict) -> None:
-    """Write it whole or not at all, also when the machine stops in between."""
-    unfinished = STAMP.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(content, indent=1) + "\n")
-    os.replace(unfinished, STAMP)
+    STAMP.write_text(json.dumps(content, indent=1) + "\n")  # half of it is no JSON, which reads as unfinished
 
 
 def why_anew(stamp: dict | None, this_python: bool) -> str:
@@ -173,10 +171,6 @@ def venv_python_version() -> str | None:
         return output_of(PYTHON, "-I", "-c", "import platform; print(platform.python_version())")
     except (OSError, subprocess.CalledProcessError):
         return None
-
-
-def site_packages() -> Path:
-    return Path(output_of(PYTHON, "-I", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"))
 
 
 def output_of(*command: str | Path, environment: dict[str, str] | None = None) -> str:
