@@ -218,6 +218,14 @@ def test_an_environment_of_an_older_version_of_the_course_is_made_anew(monkeypat
     assert "older version of the course" in environment.why_anew(environment.read_stamp(), this_python=False)
 
 
+def test_a_record_that_was_cut_off_reads_as_unfinished(monkeypatch, tmp_path):
+    monkeypatch.setattr(environment, "STAMP", tmp_path / "warplab-setup.json")
+    assert environment.read_stamp() is None
+    for text in ("", '{"pins": {"requirements.txt"', "{}"):
+        environment.STAMP.write_text(text)
+        assert "was not finished" in environment.why_anew(environment.read_stamp(), this_python=False)
+
+
 @pytest.mark.parametrize(
     ("change", "this_python", "words"),
     [

@@ -1,4 +1,4 @@
-"""The whole set-up by the real pip and the real uv, on a small course with small wheels: once, anew, and when it fails."""
+"""The whole set-up by the real pip and uv, on a small course with small wheels: once, anew, and when it fails."""
 
 from __future__ import annotations
 
@@ -256,8 +256,8 @@ def test_no_network_for_uv(ready):
 
 
 def test_packages_come_from_the_indexes_of_pips_configuration(ready):
-    """The mirror has an older version, the second index the pinned one, as a class may have it."""
-    for name, version in (("mirror", "1.5"), ("second", "2.0")):
+    """An extra index, which uv asks first, has only an older version; it does not hide the mirror's."""
+    for name, version in (("mirror", "2.0"), ("second", "1.5")):
         folder = ready.parent / name / "tiny"
         folder.mkdir(parents=True)
         tiny(folder, version)
