@@ -5,7 +5,8 @@
 #   WARPLAB_BACKEND=simulator|gpu
 #   LAB_ARGS="--no-browser"      more arguments for jupyter lab
 #   TEST_ARGS="-k doctor"        more arguments for pytest
-#   LABS="vector_multiply"       the labs whose benchmarks run
+#   LABS="04 05"                 the labs for bench, record, compare-ncu and notebooks; all, if not given
+#   BENCH_ARGS="--only KEY"      more arguments for bench and record: measure one key of one lab
 
 SHELL := /bin/sh
 BIN := .venv/bin
@@ -18,7 +19,7 @@ SETUP = set_up() { for python in $${PYTHON:-python3} python3.13 python3.12 pytho
 # From the default index alone: the pins must not depend on wheels that lie on one machine.
 PINS = UV_INDEX= UV_FIND_LINKS= $(BIN)/python -m tools.run_uv pip compile pyproject.toml --quiet \
 	--python-version 3.11 --python-platform x86_64-manylinux_2_28 --custom-compile-command "make pins" $(PINS_ARGS)
-LABS ?= $(patsubst kernels/%/benchmark.py,%,$(sort $(wildcard kernels/*/benchmark.py)))
+LABS ?=
 
 # No pop-up that offers news of the Jupyter project. The course's folder is the root, so that links from a lesson to its
 # exercise work; the address that is printed opens the first lesson.
@@ -45,13 +46,13 @@ test-gpu: setup-dev ## the tests that need an NVIDIA GPU
 	WARPLAB_BACKEND=gpu $(BIN)/python -m pytest -m gpu $(TEST_ARGS)
 
 bench: setup ## each kernel's speed on this GPU against copy and library, all labs
-	@for lab in $(LABS); do $(BIN)/python -m kernels.$$lab.benchmark || exit $$?; done
+	$(BIN)/python -m tools.bench $(BENCH_ARGS) $(LABS)
 
 record: setup ## the same, written to the recordings that notebooks show where no GPU is
-	@for lab in $(LABS); do $(BIN)/python -m kernels.$$lab.benchmark --record || exit $$?; done
+	$(BIN)/python -m tools.bench --record $(BENCH_ARGS) $(LABS)
 
 compare-ncu: setup ## the simulator's counters against Nsight Compute's (needs an NVIDIA GPU and ncu)
-	$(BIN)/python -m tools.ncu
+	$(BIN)/python -m tools.ncu $(LABS)
 
 differential: setup ## 2,400 random kernels in the simulator against results recorded on an H100
 	$(BIN)/python -m tests.differential.compare
@@ -63,10 +64,10 @@ bench-grading: setup-dev ## the grading of a class of 300, and its speed against
 	$(BIN)/python -m tools.grading_speed
 
 exercises: setup ## generate exercises/ from solutions/, as nbgrader does
-	$(BIN)/python -m warplab.exercises.release
+	$(BIN)/python -m tools.release_exercises
 
 notebooks: setup ## execute the notebooks and write their outputs
-	$(BIN)/python tools/execute_notebooks.py
+	$(BIN)/python -m tools.execute_notebooks $(LABS)
 
 doctor: setup ## what this machine has, which backend runs and why
 	$(BIN)/python -m warplab doctor

@@ -1,8 +1,8 @@
-"""Executes lessons from a clean kernel, top to bottom, and writes their outputs in place.
+"""Execute lessons from a clean kernel, top to bottom, and writes their outputs in place.
 
-    python tools/execute_notebooks.py                      every notebook in notebooks/
-    python tools/execute_notebooks.py notebooks/00*.ipynb  these
-    python tools/execute_notebooks.py --check              run, write nothing
+    python -m tools.execute_notebooks                      the lesson of every lab that runs on this machine
+    python -m tools.execute_notebooks 04 matmul x.ipynb    those of these labs, and notebooks by their path
+    python -m tools.execute_notebooks --check              run, write nothing
 
 A notebook is written only if no cell raised an error or wrote to stderr. Paths of this machine are cut from the text
 of outputs; execution timestamps are not kept. The device goes into the notebook's metadata under "warplab".
@@ -27,10 +27,13 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from nbformat.notebooknode import NotebookNode
 from PIL import Image
 
+from warplab.bench import timing
+from warplab.bench.lab import Lab, find, labs
+from warplab.hardware import backend
 from warplab.paths import COURSE
 
 NOTEBOOKS = COURSE / "notebooks"
-TIMEOUT = 300  # seconds a cell
+TIMEOUT = 300  # seconds per cell
 COLOURS = 64  # of a picture's palette: a third of the bytes, and no difference to be seen in a diagram
 ABSOLUTE_PATH = re.compile(r"(?<![\w./:-])/(?:home|root|tmp|usr|opt|var|mnt|srv|work|workspace|data|Users)/[\w./-]+")
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
@@ -88,7 +91,7 @@ def texts(output: NotebookNode) -> dict[str, str]:
 
 
 def _clean(output: NotebookNode) -> None:
-    """Cuts the path of this checkout, so that files are named as the reader finds them."""
+    """Cut the path of this checkout, so that files are named as the reader finds them."""
     for kind, text in texts(output).items():
         shorter = text.replace(f"{COURSE}{os.sep}", "")
         if output.output_type == "stream":
@@ -122,9 +125,6 @@ def _shrink(output: NotebookNode) -> None:
 
 def device() -> dict[str, str]:
     """Backend, device and date, as kept in a notebook's metadata."""
-    from warplab.bench import timing
-    from warplab.hardware import backend
-
     if backend.name() == "gpu":
         about = timing.machine()
         return {"backend": "gpu", "device": about["device"], "date": about["date"]}
@@ -138,14 +138,34 @@ def _write(path: Path, notebook: NotebookNode) -> None:
     os.replace(unfinished, path)
 
 
+def _path(name: str) -> Path:
+    """The notebook that the command line names, by its path or its lab. ValueError when there is no such lab."""
+    return Path(name) if name.endswith(".ipynb") else find(name).notebook
+
+
+def _runs_here(lab: Lab) -> bool:
+    if not lab.needs_gpu or timing.gpu_count() >= lab.gpus:
+        return True
+    print(f"{lab.slug} is left out: it runs on {lab.runs_on}, and this machine has {timing.gpu_count()}.")
+    return False
+
+
 def main(argv: list[str] | None = None) -> int:
-    """Returns the exit code: 0, 1 when a notebook failed, 2 when one does not exist."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("notebooks", nargs="*", type=Path, help="default: all in notebooks/")
+    """Return the exit code: 0, 1 when a notebook failed, 2 when one does not exist."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.execute_notebooks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("notebooks", nargs="*", metavar="LAB", help="number, topic or slug, or a path; default: all")
     parser.add_argument("--check", action="store_true", help="execute, but write nothing")
     parser.add_argument("--timeout", type=int, default=TIMEOUT, metavar="SECONDS", help="limit of one cell")
     arguments = parser.parse_args(argv)
-    paths = arguments.notebooks or sorted(NOTEBOOKS.glob("*.ipynb"))
+    try:
+        paths = [_path(name) for name in arguments.notebooks] or [lab.notebook for lab in labs() if _runs_here(lab)]
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     missing = [str(path) for path in paths if not path.is_file()]
     if missing or not paths:
         print(f"error: no such notebook: {', '.join(missing) or NOTEBOOKS}", file=sys.stderr)
@@ -180,5 +200,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(COURSE))
     raise SystemExit(main())

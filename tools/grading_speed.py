@@ -29,6 +29,7 @@ import psutil
 from tests.support.class_harness import Student, generated_class, gradebook
 from warplab.grading.course.ledger import records
 from warplab.paths import COURSE
+from warplab.text.tables import markdown
 
 TOPIC = "01_vector_multiply"
 GRADE = [sys.executable, "-m", "warplab", "grade", TOPIC]
@@ -181,9 +182,9 @@ def main() -> int:
 
 
 def table(head: tuple[str, str, str], rows: list[tuple[str, float]], count: int) -> str:
-    """A table of seconds, and of submissions a minute."""
-    lines = ["| {} | {} | {} |".format(*head), "| --- | ---: | ---: |"]
-    return "\n".join(lines + [f"| `{name}` | {seconds:.0f} | {60 * count / seconds:.0f} |" for name, seconds in rows])
+    """A table of seconds, and of submissions per minute."""
+    cells = [(f"`{name}`", f"{seconds:.0f}", f"{60 * count / seconds:.0f}") for name, seconds in rows]
+    return markdown(head, cells, numbers=True)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,19 @@
 """The simulator's counters held to Nsight Compute's: `python -m tools.ncu [topic ...]`.
 
-A topic takes part with a file `kernels/TOPIC/launches.py` that holds LAUNCHES, a list of `Launch`. On a
-machine with a GPU and `ncu` the launches run there under `ncu`, which gives `kernels/TOPIC/ncu.json`;
-elsewhere the committed file is used. Then the same launches run on the simulator. Without topics all are compared,
-and `docs/counters.md` gets the tables. The exit code is 1 when a counter differs by more than is allowed.
+A topic is a lab with launches (`Lab.launches`), or "counters", the launches of kernels/counters. On a machine with a
+GPU and `ncu` the launches run there under `ncu`, which gives `kernels/TOPIC/ncu.json`; elsewhere the committed file is
+used. Then the same launches run in the simulator, and the topic's page is written: counters.md beside the kernels, or
+docs/counters.md. The exit code is 1 when a counter differs by more than is allowed.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import importlib
 import json
 import math
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from warplab.bench import timing
-from warplab.bench.compared_launches import Difference, Launch
+from warplab.bench import isolation, lab_kernels, nsight_compute, timing
+from warplab.bench.compared_launches import EFFICIENCY, Difference, Launch
+from warplab.bench.lab import find, labs
 from warplab.hardware import backend
 from warplab.paths import COURSE
 from warplab.simulator.count.counters import COUNTERS
 
+COUNTERS_TOPIC = "counters"  # kernels/counters: launches of no lab, one for each pattern that the simulator counts
 # Counters that the hardware and the simulator must agree on, exactly unless a launch says why not.
 EQUAL = (
     *(f"global_{op}_{what}" for op in ("load", "store") for what in ("requests", "sectors", "bytes")),
@@ -41,30 +40,43 @@ EQUAL = (
 # Held to the hardware where a launch says how far; ptxas may unroll a loop once more, which leaves fewer of them.
 BRANCHES = ("branches", "divergent_branches")
 COMPARED = (*EQUAL, *BRANCHES)
-EFFICIENCY = "warp_efficiency"
 EFFICIENCY_WITHIN = 0.02  # share of a warp's lanes
 # Read too, because they say what the assembler has made of the kernel.
 ALSO = {
     "warp_instructions": "smsp__inst_executed.sum",
-    "threads_an_instruction": "smsp__thread_inst_executed_per_inst_executed.ratio",
+    "threads_per_instruction": "smsp__thread_inst_executed_per_inst_executed.ratio",
     "threads_not_predicated_off": "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
 }
 LABELS = {c.name: c.label for c in COUNTERS} | {EFFICIENCY: "warp efficiency"}
 
 
 def topics() -> list[str]:
-    """Names of the topics with a table of launches."""
-    return sorted(path.parent.name for path in (COURSE / "kernels").glob("*/launches.py"))
+    """Names of the folders below kernels/ with launches: the simulator's own, and those of labs that have some."""
+    return [COUNTERS_TOPIC, *(lab.topic for lab in labs() if lab.launches)]
+
+
+def folder(topic: str) -> Path:
+    """Where a topic's launches are, and what was recorded and written of them."""
+    return COURSE / "kernels" / topic
+
+
+def title(topic: str) -> str:
+    """Of a topic, for people."""
+    if topic == COUNTERS_TOPIC:
+        return "the simulator"
+    lab = find(topic)
+    return f"lab {lab.number:02}, {lab.title}"
 
 
 def launches(topic: str) -> list[Launch]:
     """The table of a topic; raises ValueError when there is none or two launches share a name."""
     if topic not in topics():
-        raise ValueError(f"kernels/{topic}/launches.py does not exist; topics with one: {', '.join(topics())}")
-    table = importlib.import_module(f"kernels.{topic}.launches").LAUNCHES
+        raise ValueError(f"there are no launches of {topic!r}; topics with some: {', '.join(topics())}")
+    name = "launches" if topic == COUNTERS_TOPIC else find(topic).launches
+    table = importlib.import_module(f"kernels.{topic}.{name}").LAUNCHES
     names = [launch.name for launch in table]
     if len(set(names)) != len(names):
-        raise ValueError(f"two launches in kernels/{topic}/launches.py have the same name")
+        raise ValueError(f"two launches in kernels/{topic}/{name}.py have the same name")
     return table
 
 
@@ -89,10 +101,7 @@ def run_on_gpu(launch: Launch) -> None:
         cupy.cuda.Device().synchronize()
         if profiled:
             cupy.cuda.profiler.start()
-        if numba:
-            compiled[launch.grid, launch.block, 0, launch.shared_bytes](*arguments)
-        else:
-            compiled(launch.grid, launch.block, arguments, shared_mem=launch.shared_bytes)
+        lab_kernels.launch(compiled, launch.grid, launch.block, arguments, launch.shared_bytes)
         cupy.cuda.Device().synchronize()
         cupy.cuda.profiler.stop()
 
@@ -103,65 +112,54 @@ def metrics() -> dict[str, str]:
 
 
 def measured(topic: str) -> dict[str, Any]:
-    """Runs a topic's launches under `ncu`; returns what `ncu.json` holds. RuntimeError when ncu fails."""
+    """Run a topic's launches under `ncu`; return what `ncu.json` holds. RuntimeError when ncu fails."""
     table = launches(topic)
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "ncu.csv"
-        command = ["ncu", "--clock-control", "none", "--profile-from-start", "off", "--target-processes", "all"]
-        command += ["--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log)]
-        command += ["--metrics", ",".join(dict.fromkeys(" + ".join(metrics().values()).split(" + ")))]
-        command += [sys.executable, "-m", "tools.ncu", "--child", topic]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=COURSE)
-        output = log.read_text() if log.exists() else ""
-        if done.returncode:
-            raise RuntimeError(
-                f"ncu ended with code {done.returncode}:\n{output[-4000:]}\n{done.stdout}\n{done.stderr}"
-            )
-    rows = parse(output)
-    if len(rows) != len(table):
-        raise RuntimeError(f"ncu saw {len(rows)} launches instead of {len(table)}:\n{output[-4000:]}")
+    names = metrics()
+    command = isolation.command("tools.ncu:run_topic_on_gpu", topic)
+    found = nsight_compute.profiled(command, dict.fromkeys(" + ".join(names.values()).split(" + ")))
+    if len(found) != len(table):
+        raise RuntimeError(f"ncu saw {len(found)} launches instead of {len(table)}: {[row.kernel for row in found]}")
     about = timing.machine()
-    version = (
-        subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout.split("Version ")[-1].split()[0]
-    )
     return {
         "device": about["device"],
         "date": about["date"],
-        "ncu": version,
+        "ncu": nsight_compute.version(),
+        "counters": list(names),
         "launches": {
-            launch.name: {"grid": launch.grid, "block": launch.block, "counters": row}
-            for launch, row in zip(table, rows, strict=True)
+            launch.name: {"grid": launch.grid, "block": launch.block, "counters": counters(row)}
+            for launch, row in zip(table, found, strict=True)
         },
     }
 
 
-def parse(output: str) -> list[dict[str, float]]:
-    """Counters of each launch, in order, from ncu's raw metrics as CSV: names, units, then a row a launch."""
-    lines = output.splitlines()
-    first = next((k for k, line in enumerate(lines) if line.startswith('"ID"')), None)
-    if first is None:
-        raise RuntimeError(f"there is no table in ncu's output:\n{output}")
+def run_topic_on_gpu(topic: str) -> None:
+    """Under ncu: every launch of a topic."""
+    for launch in launches(topic):
+        run_on_gpu(launch)
 
-    def number(row: dict[str, str], metric: str) -> float:
-        value = float(row[metric].replace(",", ""))
-        return int(value) if metric.endswith(".sum") else value
 
-    rows = list(csv.DictReader(lines[first:]))[1:]
-    return [
-        {name: sum(number(row, m) for m in metric.split(" + ")) for name, metric in metrics().items()} for row in rows
-    ]
+def counters(launch: nsight_compute.ProfiledLaunch) -> dict[str, float]:
+    """Counters that are not 0, by name, from the metrics of a launch under ncu."""
+
+    def value(metric: str) -> float:
+        return int(launch.metrics[metric]) if metric.endswith(".sum") else launch.metrics[metric]
+
+    found = {name: sum(value(m) for m in metric.split(" + ")) for name, metric in metrics().items()}
+    return {name: number for name, number in found.items() if number}
 
 
 def as_json(recorded: dict[str, Any]) -> str:
-    """Text of `ncu.json`: a line a launch."""
+    """Text of `ncu.json`: a line per launch."""
     head = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in recorded.items() if key != "launches"]
     rows = [f"  {json.dumps(name)}: {json.dumps(entry)}" for name, entry in recorded["launches"].items()]
     return "{\n " + ",\n ".join(head) + ',\n "launches": {\n' + ",\n".join(rows) + "\n }\n}\n"
 
 
 def recording(topic: str) -> dict[str, Any]:
-    """The committed counters of a topic; FileNotFoundError if there are none."""
-    return json.loads((COURSE / "kernels" / topic / "ncu.json").read_text())
+    """The committed counters of a topic: those read are listed under `counters`, and a launch holds those that are not
+    0. FileNotFoundError if there are none.
+    """
+    return json.loads((folder(topic) / "ncu.json").read_text())
 
 
 @dataclass(frozen=True)
@@ -208,7 +206,8 @@ def compare(topic: str, recorded: dict[str, Any]) -> list[Comparison]:
                 "run `make compare-ncu` on a machine with a GPU"
             )
         counts = simulated(launch)
-        read = {**entry["counters"], EFFICIENCY: entry["counters"]["threads_an_instruction"] / 32}
+        read = dict.fromkeys(recorded["counters"], 0) | entry["counters"]
+        read[EFFICIENCY] = read["threads_per_instruction"] / 32
         result += [
             Comparison(launch.name, name, read[name], counts[name], launch.allowed(name))
             for name in (*COMPARED, EFFICIENCY)
@@ -220,11 +219,8 @@ def compare(topic: str, recorded: dict[str, Any]) -> list[Comparison]:
 def unrecorded(topic: str, recorded: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Launches and counters of today that the recording, being older, lacks: the next `make compare-ncu` on a machine
     with a GPU brings them."""
-    held = recorded["launches"]
-    counters = next(iter(held.values()))["counters"] if held else {}
-    return [launch.name for launch in launches(topic) if launch.name not in held], [
-        name for name in COMPARED if name not in counters
-    ]
+    missing = [launch.name for launch in launches(topic) if launch.name not in recorded["launches"]]
+    return missing, [name for name in COMPARED if name not in recorded["counters"]]
 
 
 def text(comparisons: Iterable[Comparison]) -> str:
@@ -236,39 +232,33 @@ def text(comparisons: Iterable[Comparison]) -> str:
 
 
 def main() -> int:
-    """Returns the exit code: 0 when all counters hold, 1 when one differs, 2 with nothing to compare."""
+    """Return the exit code: 0 when all counters hold, 1 when one differs, 2 with nothing to compare."""
     from tools import ncu_page
 
     parser = argparse.ArgumentParser(prog="python -m tools.ncu", description=__doc__)
-    parser.add_argument("topics", nargs="*", help="folders under kernels/ (default: all that have a launches.py)")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("topics", nargs="*", help=f"default: all, {', '.join(topics())}")
     arguments = parser.parse_args()
-    if arguments.child:
-        for launch in launches(arguments.topics[0]):
-            run_on_gpu(launch)
-        return 0
-    results: dict[str, tuple[dict[str, Any], list[Comparison]]] = {}
-    for topic in arguments.topics or topics():
-        path = COURSE / "kernels" / topic / "ncu.json"
+    figures: dict[str, Any] = {}
+    recorded: dict[str, Any] = {}
+    asked = [name if name == COUNTERS_TOPIC else find(name).topic for name in arguments.topics]
+    for topic in asked or topics():
+        path = folder(topic) / "ncu.json"
         if backend.name() == "gpu" and shutil.which("ncu"):
             path.write_text(as_json(measured(topic)))
         elif not path.exists():
-            print(f"There is no GPU with ncu here, and {path} does not exist.", file=sys.stderr)
-            return timing.NO_GPU
+            print(f"There is no GPU with ncu here, and {path} does not exist: {topic} is left out.", file=sys.stderr)
+            continue
         recorded = recording(topic)
         comparisons = compare(topic, recorded)
-        results[topic] = recorded, comparisons
+        ncu_page.write(topic, recorded, comparisons)
+        figures[topic] = {"compared": len(comparisons), "differing": sum(not c.holds for c in comparisons)}
         print(f"{topic}: ncu on {recorded['device']}, {recorded['date']}")
         print(ncu_page.summary(comparisons))
         apart = [c for c in comparisons if not (c.equal or (c.holds and c.difference is None))]
         print(text(apart) if apart else "All counters hold.")
-    if not arguments.topics:
-        ncu_page.write(results)
-    figures = {
-        topic: {"compared": len(comparisons), "differing": sum(not c.holds for c in comparisons)}
-        for topic, (_, comparisons) in results.items()
-    }
-    print(timing.last_line("compare-ncu", figures, next(iter(results.values()))[0]))
+    if not figures:
+        return timing.NO_GPU
+    print(timing.last_line("compare-ncu", figures, recorded))
     return int(any(f["differing"] for f in figures.values()))
 
 

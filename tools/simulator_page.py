@@ -26,6 +26,7 @@ from warplab import simulator
 from warplab.paths import COURSE
 from warplab.simulator.translate import operations
 from warplab.simulator.translate.operations import atomics, comparisons
+from warplab.text.tables import markdown
 
 PAGE = COURSE / "docs" / "simulator.md"
 SPEED = COURSE / "docs" / "simulator_speed.json"
@@ -162,7 +163,7 @@ def page() -> str:
         "Kernels of `tests/support/defects.py`, each with the first line of what it is told; more lines give the place and a "
         "likely cause. Each has a mended twin that runs silently, and most are tried in Numba too "
         "(`tests/simulator/check/test_defects.py`).",
-        _table(["mistake", "error", "first line of the message", "in Numba"], _defects()),
+        markdown(["mistake", "error", "first line of the message", "in Numba"], _defects()),
         RACES,
         "## Speed",
         *_speed(json.loads(SPEED.read_text())),
@@ -176,14 +177,9 @@ def page() -> str:
         "A kernel with one of these stops before it runs, with the message `UnsupportedInstruction` and the line. "
         "Likewise recursion, dynamic parallelism, arrays of a size known only at run time (`alloca`) and clusters of "
         "more than one block.",
-        _table(["instruction", "tried as", "what the message adds"], _refused()),
+        markdown(["instruction", "tried as", "what the message adds"], _refused()),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _table(heads: list[str], rows) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
 
 
 def _speed(figures: dict) -> Iterator[str]:
@@ -198,19 +194,19 @@ def _speed(figures: dict) -> Iterator[str]:
             ratio = figures["ratios"][f"{name}, {mode}"]
             row.append(f"{1e3 * figures['seconds'][mode][name]:.3g} ms, {ratio:,} ×")
         rows.append(row)
-    yield _table(["launch", "Numba's simulator", "checks off", "all checks and counters"], rows)
+    yield markdown(["launch", "Numba's simulator", "checks off", "all checks and counters"], rows)
     rows = [
         [simulator_speed.LABELS[mode], f"{found['seconds']:g} s", f"{found['peak_bytes'] / 2**30:.2f} GiB"]
         for mode, found in figures["large"].items()
     ]
-    yield _table(["tiled 512 × 512 matrix product, 262,144 threads", "time", "peak memory of the process"], rows)
+    yield markdown(["tiled 512 × 512 matrix product, 262,144 threads", "time", "peak memory of the process"], rows)
     costs = figures["nanoseconds_a_thread_instruction"]
     sizes = list(next(iter(costs.values())))
     heads = [
         "nanoseconds of processor time an executed thread instruction, by threads",
         *(f"{int(n):,}" for n in sizes),
     ]
-    yield _table(
+    yield markdown(
         heads, [[simulator_speed.LABELS[mode], *(f"{cost[n]:g}" for n in sizes)] for mode, cost in costs.items()]
     )
 
@@ -251,7 +247,7 @@ def _supported() -> Iterator[str]:
     for kind in sorted(kinds):
         rows = [[f"`{opcode}`", *_described(opcode, forms.get(opcode, set()))] for opcode in kinds[kind]]
         yield f"### {kind[0].upper()}{kind[1:]}"
-        yield _table(["instruction", "types", "modifiers", "combinations compared"], rows)
+        yield markdown(["instruction", "types", "modifiers", "combinations compared"], rows)
 
 
 def _described(opcode: str, forms: set[tuple[str, ...]]) -> list[str]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from pathlib import Path
 
 import numpy as np
 
-from kernels.counters import numba_kernels
-from warplab import cp
 from warplab.bench.compared_launches import Difference, Launch
+from warplab.bench.lab_kernels import Sources
 
-FOLDER = Path(__file__).parent
 # Element types of CUDA C++ by the bytes of an access, and the NumPy dtype and items that stand for one.
 TYPES = {
     1: ("unsigned char", np.uint8, 1),
@@ -23,7 +20,7 @@ TYPES = {
     16: ("float4", np.float32, 4),
 }
 N = 4096
-_TEMPLATES = {
+_INSTANCES = {
     "global_memory.cu": [f"{k}<{t[0]}>" for k in ("copy_strided", "gather", "scatter") for t in TYPES.values()],
     "shared_memory.cu": [f"{k}<{t[0]}>" for k in ("shared_load", "shared_store") for t in TYPES.values()]
     + ["matmul_tiled<16>", "matmul_tiled<32>"],
@@ -34,17 +31,18 @@ _TEMPLATES = {
 }
 
 
-@functools.cache
-def _module(file: str):
-    code = (FOLDER / file).read_text()
-    plain = [
-        line.split("(")[0].split()[-1] for line in code.splitlines() if line.startswith("__global__ void ")
-    ]  # named, so that C++ names are found
-    return cp.RawModule(code=code, options=("-std=c++17", "-lineinfo"), name_expressions=_TEMPLATES[file] + plain)
+def _kernels(file: str) -> list[str]:
+    """Instances of a file's templates and its other kernels: all are listed, so that names of C++ are found."""
+    lines = (Path(__file__).parent / file).read_text().splitlines()
+    plain = [line.split("(")[0].split()[-1] for line in lines if line.startswith("__global__ void ")]
+    return [*_INSTANCES[file], *plain]
+
+
+SOURCES = Sources(__package__, templates={file: _kernels(file) for file in _INSTANCES})
 
 
 def _cuda(file: str, kernel: str):
-    return lambda: _module(file).get_function(kernel)
+    return lambda: SOURCES.function(file, kernel)
 
 
 def scrambled(count: int, seed: int = 1) -> np.ndarray:
@@ -76,12 +74,7 @@ def empty(count: int, dtype=np.float32) -> np.ndarray:
 
 def _launch(name: str, file: str, kernel: str, blocks, threads, *arguments) -> Launch:
     arguments = tuple(np.int32(a) if type(a) is int else np.float32(a) if type(a) is float else a for a in arguments)
-    return Launch(name, _cuda(file, kernel), _three(blocks), _three(threads), arguments)
-
-
-def _three(size) -> tuple[int, int, int]:
-    x, y, z = (*((size,) if isinstance(size, int) else size), 1, 1)[:3]
-    return x, y, z
+    return Launch(name, _cuda(file, kernel), blocks, threads, arguments)
 
 
 def _global_memory() -> list[Launch]:
@@ -327,9 +320,7 @@ def _atomics() -> list[Launch]:
 
 def _numba() -> list[Launch]:
     def launch(name: str, kernel: str, blocks, threads, *arguments) -> Launch:
-        return Launch(
-            f"Numba: {name}", lambda: getattr(numba_kernels, kernel), _three(blocks), _three(threads), arguments
-        )
+        return Launch(f"Numba: {name}", _cuda("numba_kernels.py", kernel), blocks, threads, arguments)
 
     n = 100
     a, b = (data(64 * 64, seed=k).reshape(64, 64) for k in (1, 2))

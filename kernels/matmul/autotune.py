@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from kernels.matmul import tiles
+from kernels.matmul.ladder import launch_tuned, tuned_function, tuned_grid
 from kernels.matmul.measurements import SHAPES, cublas, operands
-from kernels.matmul.steps import launch_tuned, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles
 from warplab.bench import timing
 from warplab.bench.timing import Candidate, time_gpu, time_together

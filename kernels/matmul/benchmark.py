@@ -1,7 +1,4 @@
-"""Lab 04's benchmark: prints the ladder at 4096³ and 8192³ and products by shape, beside cuBLAS, and one line of JSON.
-
-`--record` measures all that the notebook shows and writes `recordings.json`. Without a GPU: exit code 2.
-"""
+"""Lab 04's benchmark: the ladder at 4096³ and 8192³ and products by shape, beside cuBLAS."""
 
 from __future__ import annotations
 
@@ -9,7 +6,8 @@ from typing import Any
 
 from kernels.matmul import recordings
 from kernels.matmul.measurements import MEASUREMENTS
-from kernels.products import Ladders
+from warplab.bench.benchmark import Benchmark
+from warplab.bench.products import ProductTables
 
 
 def _heading(table: dict[str, Any]) -> str:
@@ -17,17 +15,19 @@ def _heading(table: dict[str, Any]) -> str:
     return f"{side} × {side} × {side}; peak of fused multiply-adds {peak:.1f} TFLOP/s"
 
 
-LADDERS = Ladders(
-    recordings,
-    MEASUREMENTS,
-    keys=("ladder", "large_ladder"),
+TABLES = ProductTables(
     ratio="ratio_to_cublas",
     library="cuBLAS",
     peak="the FMA peak",
     heading=_heading,
     shapes_heading="TFLOP/s by shape; tiles: what step 9 is compiled for, as in tiles.py",
 )
-text, figures, correct = LADDERS.text, LADDERS.figures, LADDERS.correct
+BENCHMARK = Benchmark(
+    recordings,
+    MEASUREMENTS,
+    {**{key: TABLES.ladder() for key in ("ladder", "large_ladder")}, "shapes": TABLES.shapes()},
+    __doc__,
+)
 
 if __name__ == "__main__":
-    raise SystemExit(LADDERS.main(__doc__))
+    raise SystemExit(BENCHMARK.main())

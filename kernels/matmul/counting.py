@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.matmul.steps import step, tuned_function, tuned_grid
+from kernels.matmul.ladder import step, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles, chosen
 from warplab.launch.simulate import simulate
 from warplab.simulator.count.counters import Counts, LaunchProfile

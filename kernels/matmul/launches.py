@@ -6,12 +6,11 @@ import functools
 
 import numpy as np
 
-from kernels.copy_differences import MEETING, NOT_COUNTED, PREDICATED
-from kernels.matmul.steps import STEPS, tuned_function, tuned_grid
+from kernels.matmul.ladder import STEPS, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles
 from warplab.bench.compared_launches import Difference, Launch
+from warplab.bench.copy_differences import MEETING, NOT_COUNTED, PREDICATED
 
-SECTION = "Matrix multiply (lab 04)"
 SHAPES = ((128, 128, 32), (130, 132, 20), (65, 131, 37))  # whole tiles; tails; rows at any address
 TUNED = (Tiles(128, 128, 16, 32, 64, 8, 8, 3, 2, 8), Tiles(64, 64, 16, 16, 32, 4, 4, 3, 3, 8))
 _SPILLED = "ptxas spills registers of the copies of single words to keep two blocks on a multiprocessor."
@@ -29,11 +28,6 @@ def _differences(name: str, n: int) -> tuple[Difference, ...]:
     return tuple(found)
 
 
-def _three(size: tuple[int, ...]) -> tuple[int, int, int]:
-    x, y, z = (*size, 1, 1)[:3]
-    return x, y, z
-
-
 def _launches() -> list[Launch]:
     result = []
     for m, n, k in SHAPES:
@@ -46,10 +40,10 @@ def _launches() -> list[Launch]:
                 continue
             aligned = all({"a": k, "b": n, "c": n}[name] % 4 == 0 for name in step.vectors)
             function = functools.partial(step.function, aligned)
-            grid = _three(step.grid(m, n))
+            grid = step.grid(m, n)
             differences = _differences(step.name, n)
             result.append(
-                Launch(f"{step.name}, {what}", function, grid, _three(step.block), arguments, 0, SECTION, differences)
+                Launch(f"{step.name}, {what}", function, grid, step.block, arguments, differences=differences)
             )
         for sizes in TUNED:
             name = f"tuned {sizes.bm} × {sizes.bn}"
@@ -57,12 +51,11 @@ def _launches() -> list[Launch]:
                 Launch(
                     f"{name}, {what}",
                     functools.partial(tuned_function, sizes, n % 4 == 0),
-                    _three(tuned_grid(sizes, m, n)),
-                    (sizes.threads, 1, 1),
+                    tuned_grid(sizes, m, n),
+                    sizes.threads,
                     arguments,
                     sizes.shared_bytes,
-                    SECTION,
-                    _differences(name, n),
+                    differences=_differences(name, n),
                 )
             )
     return result

@@ -1,22 +1,21 @@
-"""What lab 04 measures on a GPU: one function a table or plot, each returning numbers in JSON types.
+"""What lab 04 measures on a GPU: one function per table or plot, each returning numbers in JSON types.
 
-Keys end in their unit: `seconds`, `tflops` (2 · m · n · k operations, 1e12 a second). Times are medians, of random data
-and in turns with cuBLAS; before that each output is poisoned and checked. `relative_error`: of the result against
+Keys end in their unit: `seconds`, `tflops` (2 · m · n · k operations, 1e12 per second). Times are medians, of random
+data and in turns with cuBLAS; before that each output is poisoned and checked. `relative_error`: of the result against
 float64, in the Frobenius norm, over the first rows. `MEASUREMENTS` names the functions as `recordings.json` does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernels.matmul import hardware, recordings
-from kernels.matmul.steps import STEPS, Step
-from kernels.products import rates_of
+from kernels.matmul import nsight_compute, recordings
+from kernels.matmul.ladder import SOURCES, STEPS, Step
 from warplab.bench import timing as benchmark
+from warplab.bench.products import rates_of
 from warplab.bench.recordings import Measurement
 from warplab.bench.timing import Candidate, time_together
 from warplab.hardware import backend, cards
@@ -25,7 +24,7 @@ SIDE, LARGE_SIDE = 4096, 8192
 FAST = ("register_tile_2d", "vectorised", "warp_tile", "async_copies", "tuned")
 CHECKED_ROWS = 256
 FLOAT32_ERROR = 2e-5  # float32 with k to 65536 stays below; TF32, with its 10 bits, comes to 3e-4
-PEAK_BLOCKS_A_MULTIPROCESSOR, PEAK_BLOCK, PEAK_ROUNDS = 8, 256, 4000
+PEAK_BLOCKS_PER_MULTIPROCESSOR, PEAK_BLOCK, PEAK_ROUNDS = 8, 256, 4000
 PEAK_OPERATIONS = 2 * 16 * 16  # of a thread and round of fma_peak
 # Shapes (m, n, k): square from small to large, few rows, few columns, deep, shallow, and rows that no vector fits.
 SHAPES = (
@@ -41,18 +40,9 @@ SHAPES = (
 )
 
 
-def gpu() -> Any:
-    """CuPy itself: these functions measure a GPU and nothing else."""
-    benchmark.require_gpu("This measurement")
-    import cupy
-
-    cupy.get_default_memory_pool().free_all_blocks()
-    return cupy
-
-
 def operands(m: int, n: int, k: int) -> tuple[Any, Any, Any]:
     """Random matrices a and b, from -1 to 1, and room for their product."""
-    cupy = gpu()
+    cupy = benchmark.cupy_on_gpu()
     a, b = (cupy.random.uniform(-1, 1, shape, dtype=np.float32) for shape in ((m, k), (k, n)))
     return a, b, cupy.empty((m, n), np.float32)
 
@@ -66,7 +56,7 @@ def cublas(a: Any, b: Any, c: Any) -> None:
 
 def relative_error(a: Any, b: Any, c: Any) -> float:
     """Of the first rows of c, in the Frobenius norm, against the product in float64."""
-    cupy = gpu()
+    cupy = benchmark.cupy_on_gpu()
     exact = a[:CHECKED_ROWS].astype(np.float64) @ b.astype(np.float64)
     return float(cupy.linalg.norm(c[:CHECKED_ROWS] - exact) / cupy.linalg.norm(exact))
 
@@ -83,9 +73,8 @@ def fma_candidate() -> tuple[Candidate, float]:
     """The kernel of peak.cu to be timed, and its operations."""
     import cupy
 
-    blocks = PEAK_BLOCKS_A_MULTIPROCESSOR * cupy.cuda.Device().attributes["MultiProcessorCount"]
-    code = (Path(__file__).parent / "peak.cu").read_text()
-    function = cupy.RawModule(code=code, options=("-std=c++17",)).get_function("fma_peak")
+    blocks = PEAK_BLOCKS_PER_MULTIPROCESSOR * cupy.cuda.Device().attributes["MultiProcessorCount"]
+    function = SOURCES.function("peak.cu", "fma_peak")
     out = cupy.empty(blocks * PEAK_BLOCK, np.float32)
     arguments = (blocks,), (PEAK_BLOCK,), (out, np.float32(0.999), np.float32(0.001), np.int32(PEAK_ROUNDS))
     return Candidate(function, [arguments]), blocks * PEAK_BLOCK * PEAK_ROUNDS * PEAK_OPERATIONS
@@ -148,12 +137,12 @@ def _tiles(m: int, n: int, k: int) -> str:
 
 def traffic() -> list[dict[str, Any]] | None:
     """What Nsight Compute counts of each step and of cuBLAS at 4096³; None where there is no ncu."""
-    return hardware.traffic(SIDE)
+    return nsight_compute.traffic(SIDE)
 
 
 def library_kernels() -> list[dict[str, Any]] | None:
     """Which kernels cuBLAS launches for each shape in SHAPES; None where there is no ncu."""
-    return hardware.library_kernels(SHAPES)
+    return nsight_compute.library_kernels(SHAPES)
 
 
 def by_ncu(key: str) -> Measurement:
@@ -168,19 +157,18 @@ def by_ncu(key: str) -> Measurement:
             found = None
         if found is not None and found.value is not None:
             return found
-    recorded = recordings.load()
-    return Measurement(recorded["values"][key], recorded["device"], recorded["date"], live=False)
+    return recordings.recorded(key)
 
 
 def multiprocessor() -> tuple[int, int]:
-    """How many multiprocessors the GPU has whose times are shown, here or recorded, and FP32 cores each of them."""
+    """Multiprocessors of the GPU whose times are shown, here or recorded, and FP32 cores of each."""
     if backend.name() == "gpu":
-        device = gpu().cuda.Device()
+        device = benchmark.cupy_on_gpu().cuda.Device()
         half = device.compute_capability[0] in "67" or device.compute_capability == "80"
         return device.attributes["MultiProcessorCount"], 64 if half else 128
-    recorded = recordings.load()
-    card = next(card for card in cards.CARDS.values() if f" {card.name} " in recorded["device"])
-    return recorded["multiprocessors"], card.fp32_cores
+    recorded = recordings.recorded("ladder")
+    card = next(card for card in cards.CARDS.values() if f" {card.name} " in recorded.device)
+    return recorded.machine["multiprocessors"], card.fp32_cores
 
 
 def copy_gbps() -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.matmul.steps import Step, step
+from kernels.matmul.ladder import Step, step
 from warplab import cp
 from warplab.bench.device_arguments import check_factors, check_product
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from warplab.draw.style import BLUE, DPI, FONT, ORANGE, closed
-from warplab.launch.reading import one_launch
+from warplab.launch.profile_queries import one_launch
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import Access
 

@@ -9,6 +9,6 @@ from kernels.memory_access.summing import SUMS, total
 from kernels.memory_access.transposing import TRANSPOSES, transpose
 from warplab.bench.recordings import Recordings
 
-recordings = Recordings("memory_access")
+recordings = Recordings(__name__)
 
 __all__ = ["SCANS", "SUMS", "TRANSPOSES", "prefix_sum", "recordings", "total", "transpose"]

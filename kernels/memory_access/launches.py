@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access.host import BLOCK, FLIGHTS, RADII, Kernel, cuda_function, in_flight
 from kernels.memory_access.patterns import HEAT_BLOCK, LAYOUTS, STRIDED
 from kernels.memory_access.scanning import SCANS, TILE
+from kernels.memory_access.sources import BLOCK, FLIGHTS, RADII, SOURCES, in_flight
 from kernels.memory_access.summing import SUMS
 from kernels.memory_access.transposing import TRANSPOSES
-from tools.ncu import EFFICIENCY
-from warplab.bench.compared_launches import Difference, Launch
+from warplab.bench.compared_launches import EFFICIENCY, Difference, Launch
+from warplab.bench.lab_kernels import Kernel, Size
 
-_SECTION = "Memory access (lab 02)"
 _ESTIMATED = (
     "How many machine instructions ptxas makes of a PTX instruction is estimated; where few lanes run a part of the "
     "kernel, it makes more or fewer of that part than the estimate."
@@ -49,20 +48,13 @@ def _empty(*shape: int) -> np.ndarray:
     return np.full(shape, np.nan, np.float32)
 
 
-def _three(size: tuple[int, ...] | int) -> tuple[int, int, int]:
-    x, y, z = (*((size,) if isinstance(size, int) else size), 1, 1)[:3]
-    return x, y, z
-
-
-def _launch(
-    name: str, kernel: Any, grid: tuple[int, ...] | int, block: tuple[int, ...] | int, *arguments: Any
-) -> Launch:
+def _launch(name: str, kernel: Any, grid: Size, block: Size, *arguments: Any) -> Launch:
     differences = next((d for start, d in _DIFFERENCES.items() if name.startswith(start)), ())
-    return Launch(name, kernel, _three(grid), _three(block), arguments, section=_SECTION, differences=differences)
+    return Launch(name, kernel, grid, block, arguments, differences=differences)
 
 
 def _cuda(file: str, entry: str) -> Any:
-    return lambda: cuda_function(file, entry)
+    return lambda: SOURCES.function(f"{file}.cu", entry)
 
 
 def _strided(kernel: Kernel, n: int, stride: int, offset: int) -> Launch:

@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 
 from kernels.memory_access import patterns
-from kernels.memory_access.host import BLOCK, FLIGHTS, RADII, cuda_function, in_flight
-from kernels.memory_access.managed import unified_memory
+from kernels.memory_access.sources import BLOCK, FLIGHTS, RADII, SOURCES, in_flight
 from kernels.memory_access.tables import (
-    fitting,
-    gpu,
     layout_table,
     scan_table,
     sum_table,
     transpose_shapes,
     transpose_table,
 )
+from kernels.memory_access.unified_memory import unified_memory
 from warplab.bench import timing as benchmark
 from warplab.bench.timing import Candidate, time_gpu, time_together
 
@@ -36,16 +34,16 @@ REGISTERS = 65536  # of a multiprocessor
 
 def strides(n: int = 2**25) -> dict[str, Any]:
     """A copy of n floats whose loads are `stride` elements apart. `gbps` counts 8 bytes an element of the result."""
-    cupy = gpu()
-    n = fitting(n, 2 * STRIDES[-1])
+    cupy = benchmark.cupy_on_gpu()
+    n = benchmark.fitting(n, 2 * STRIDES[-1])
     a, out = cupy.random.random(n * STRIDES[-1], dtype=np.float32), cupy.empty(n, np.float32)
     return {"n": n, "rows": _patterns("stride", STRIDES, a, out, lambda k: (k, 0))}
 
 
 def offsets(n: int = 2**27) -> dict[str, Any]:
     """A copy of n floats whose loads begin `offset` elements after a line of 128 bytes."""
-    cupy = gpu()
-    n = fitting(n, 3)
+    cupy = benchmark.cupy_on_gpu()
+    n = benchmark.fitting(n, 3)
     a, out = cupy.random.random(n + OFFSETS[-1], dtype=np.float32), cupy.empty(n, np.float32)
     return {"n": n, "rows": _patterns("offset", OFFSETS, a, out, lambda k: (1, k))}
 
@@ -62,7 +60,7 @@ def _patterns(
             raise AssertionError(f"the copy with stride {stride} and offset {offset} is wrong")
         arguments = (a, out, np.uint64(out.size), np.int32(stride), np.int32(offset))
         candidates[value] = _candidate(
-            cuda_function("access", "copy_strided"), math.ceil(out.size / BLOCK), BLOCK, arguments
+            SOURCES.function("access.cu", "copy_strided"), math.ceil(out.size / BLOCK), BLOCK, arguments
         )
     timings = time_together(candidates, rounds=5, runs=7)
     return [{what: value, "seconds": t.seconds, "gbps": t.bandwidth(2 * out.nbytes)} for value, t in timings.items()]
@@ -79,8 +77,8 @@ def stencils(n: int = 2**27) -> dict[str, Any]:
     once. `l1_of_shared`: speed through L1 as a share of the speed through shared memory. `heat`: five points in two
     dimensions, 16384 × 16384 or less.
     """
-    cupy = gpu()
-    n = fitting(n, 3)
+    cupy = benchmark.cupy_on_gpu()
+    n = benchmark.fitting(n, 3)
     out = cupy.empty(n, np.float32)
     rows = []
     for radius in RADII:
@@ -94,7 +92,7 @@ def stencils(n: int = 2**27) -> dict[str, Any]:
         del results
         rows.append({"radius": radius, **_two_ways(lambda kind: patterns.launch_mean(a, out, radius, kind), n, radius)})  # noqa: B023
     side = 2**14
-    while fitting(side * side, 3) < side * side:
+    while benchmark.fitting(side * side, 3) < side * side:
         side //= 2
     a, out = cupy.random.random((side + 2, side + 2), dtype=np.float32), cupy.empty((side, side), np.float32)
     expected = 0.25 * ((a[:-2, 1:-1] + a[2:, 1:-1]) + (a[1:-1, :-2] + a[1:-1, 2:]))
@@ -122,8 +120,8 @@ def _two_ways(launch: Callable[[str], None], n: int, radius: float) -> dict[str,
 
 def working_sets(smallest: int = 2**18, largest: int = 2**30) -> dict[str, Any]:
     """Bandwidth of reading by the bytes that are read again and again, past the L1 caches."""
-    cupy = gpu()
-    largest = min(largest, 4 * fitting(largest // 4, 2))
+    cupy = benchmark.cupy_on_gpu()
+    largest = min(largest, 4 * benchmark.fitting(largest // 4, 2))
     a = cupy.random.random(largest // 4, dtype=np.float32)
     blocks = cupy.cuda.Device().attributes["MultiProcessorCount"] * 8
     out = cupy.empty(blocks * BLOCK, np.float32)
@@ -131,7 +129,7 @@ def working_sets(smallest: int = 2**18, largest: int = 2**30) -> dict[str, Any]:
     rows = []
     for nbytes in sorted(size for size in sizes if size <= largest):
         loads = max(512, math.ceil(2 * nbytes / (blocks * BLOCK * 16)))
-        function = cuda_function("access", "read_again")
+        function = SOURCES.function("access.cu", "read_again")
         arguments = (a, np.uint32(nbytes // 16), np.int32(loads), out)
         timing = time_gpu(*_call(_candidate(function, blocks, BLOCK, arguments)), runs=9)
         rows.append({"bytes": nbytes, "gbps": timing.bandwidth(blocks * BLOCK * loads * 16)})
@@ -148,13 +146,13 @@ def bytes_in_flight(n: int = 2**27) -> dict[str, Any]:
     `in_flight_bytes`: that the threads of one multiprocessor have asked for at a time. Left out: grids of which not all
     blocks fit on the GPU at once.
     """
-    cupy = gpu()
-    n = fitting(n, 3)
+    cupy = benchmark.cupy_on_gpu()
+    n = benchmark.fitting(n, 3)
     multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
     a, out = cupy.random.random(n, dtype=np.float32), cupy.empty(n, np.float32)
     rows = []
     for width, items in FLIGHTS:
-        function = cuda_function("access", in_flight(width, items))
+        function = SOURCES.function("access.cu", in_flight(width, items))
         for block, blocks in WARPS:
             if -(-function.num_regs // 8) * 8 * block * blocks > REGISTERS:
                 continue
@@ -178,10 +176,10 @@ def bytes_in_flight(n: int = 2**27) -> dict[str, Any]:
 
 def latencies(smallest: int = 2**14, largest: int = 2**30, steps: int = 2**14) -> list[dict[str, Any]]:
     """Seconds of one load that waits for the one before, by the bytes over which such loads are spread at random."""
-    cupy = gpu()
-    largest = min(largest, 4 * fitting(largest // 4, 3))
+    cupy = benchmark.cupy_on_gpu()
+    largest = min(largest, 4 * benchmark.fitting(largest // 4, 3))
     stream = cupy.cuda.get_current_stream()
-    function, end = cuda_function("access", "chase"), cupy.empty(1, np.uint32)
+    function, end = SOURCES.function("access.cu", "chase"), cupy.empty(1, np.uint32)
     result = []
     size = smallest
     while size <= largest:
@@ -213,11 +211,11 @@ def bank_conflicts(repeats: int = 512) -> dict[str, Any]:
 
     `gbps`: 4 bytes a load, over all multiprocessors.
     """
-    cupy = gpu()
+    cupy = benchmark.cupy_on_gpu()
     blocks = cupy.cuda.Device().attributes["MultiProcessorCount"] * 8
     out = cupy.empty(blocks * BLOCK, np.float32)
     strides = range(patterns.MAX_STRIDE + 1)
-    function = cuda_function("banks", "read_banks")
+    function = SOURCES.function("banks.cu", "read_banks")
     candidates = {
         stride: _candidate(function, blocks, BLOCK, (out, np.int32(stride), np.int32(repeats))) for stride in strides
     }

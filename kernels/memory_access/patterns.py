@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access.host import BLOCK, FLOAT4_BYTES, RADII, Kernel, choose, cuda_function, dimensions, in_flight
+from kernels.memory_access.sources import BLOCK, FLOAT4_BYTES, NUMBA, RADII, SOURCES, dimensions, in_flight
 from warplab import cp
 from warplab.bench.device_arguments import check_apart, check_array
+from warplab.bench.lab_kernels import Kernel, by_name, choose
 
 HEAT_BLOCK = (32, 8)
 MAX_STRIDE = 33  # of read_banks, by the words that it has
@@ -29,32 +30,26 @@ class Layout(Kernel):
     def arguments(self, points: Any, out: Any) -> tuple:
         return (points, out) if self.language == "Numba" else (points, out, np.uint64(out.size))
 
-    def launch(self, points: Any, out: Any) -> None:
-        """Launches without any check."""
-        self.start((math.ceil(out.size / BLOCK),), (BLOCK,), self.arguments(points, out))
+    def queue(self, points: Any, out: Any) -> None:
+        """Launch without any check."""
+        self.launch((math.ceil(out.size / BLOCK),), (BLOCK,), self.arguments(points, out))
 
 
-LAYOUTS = {
-    kernel.name: kernel
-    for kernel in (
-        Layout("numba_aos_field", "Numba", "access", "aos_field", fields=1),
-        Layout("numba_soa_field", "Numba", "access", "soa_field", soa=True, fields=1),
-        Layout("numba_aos_norm", "Numba", "access", "aos_norm"),
-        Layout("numba_soa_norm", "Numba", "access", "soa_norm", soa=True),
-        Layout("cuda_aos_field", "CUDA C++", "access", "aos_field", fields=1),
-        Layout("cuda_soa_field", "CUDA C++", "access", "soa_field", soa=True, fields=1),
-        Layout("cuda_aos_norm", "CUDA C++", "access", "aos_norm"),
-        Layout("cuda_aos_norm_float4", "CUDA C++", "access", "aos_norm_float4", FLOAT4_BYTES),
-        Layout("cuda_soa_norm", "CUDA C++", "access", "soa_norm", soa=True),
-    )
-}
-STRIDED = {
-    kernel.name: kernel
-    for kernel in (
-        Kernel("numba", "Numba", "access", "copy_strided"),
-        Kernel("cuda", "CUDA C++", "access", "copy_strided"),
-    )
-}
+LAYOUTS = by_name(
+    Layout("numba_aos_field", SOURCES, NUMBA, "aos_field", fields=1),
+    Layout("numba_soa_field", SOURCES, NUMBA, "soa_field", soa=True, fields=1),
+    Layout("numba_aos_norm", SOURCES, NUMBA, "aos_norm"),
+    Layout("numba_soa_norm", SOURCES, NUMBA, "soa_norm", soa=True),
+    Layout("cuda_aos_field", SOURCES, "access.cu", "aos_field", fields=1),
+    Layout("cuda_soa_field", SOURCES, "access.cu", "soa_field", soa=True, fields=1),
+    Layout("cuda_aos_norm", SOURCES, "access.cu", "aos_norm"),
+    Layout("cuda_aos_norm_float4", SOURCES, "access.cu", "aos_norm_float4", FLOAT4_BYTES),
+    Layout("cuda_soa_norm", SOURCES, "access.cu", "soa_norm", soa=True),
+)
+STRIDED = by_name(
+    Kernel("numba", SOURCES, NUMBA, "copy_strided"),
+    Kernel("cuda", SOURCES, "access.cu", "copy_strided"),
+)
 
 
 def copy_strided(a: Any, out: Any, stride: int = 1, offset: int = 0, kernel: str = "cuda") -> Any:
@@ -77,9 +72,9 @@ def copy_strided(a: Any, out: Any, stride: int = 1, offset: int = 0, kernel: str
     check_apart("a", a, out)
     grid, block = (math.ceil(out.size / BLOCK),), (BLOCK,)
     if chosen.language == "Numba":
-        chosen.start(grid, block, (a, out, np.int64(stride), np.int64(offset)))
+        chosen.launch(grid, block, (a, out, np.int64(stride), np.int64(offset)))
     else:
-        chosen.start(grid, block, (a, out, np.uint64(out.size), np.int32(stride), np.int32(offset)))
+        chosen.launch(grid, block, (a, out, np.uint64(out.size), np.int32(stride), np.int32(offset)))
     return out
 
 
@@ -93,7 +88,7 @@ def norms(points: Any, out: Any, kernel: str) -> Any:
     check_array("out", out)
     check_array("points", points, (4, out.size) if chosen.soa else (out.size, 4), alignment=chosen.alignment)
     if out.size:
-        chosen.launch(points, out)
+        chosen.queue(points, out)
     return out
 
 
@@ -109,7 +104,7 @@ def copy_in_flight(a: Any, out: Any, width: int, items: int, blocks: int, block:
         raise ValueError(f"a has {a.size} elements; loads of {width} bytes need a multiple of {width // 4}")
     if a.size:
         check_apart("a", a, out)
-        cuda_function("access", entry)((blocks,), (block,), (a, out, np.uint64(a.size * 4 // width)))
+        SOURCES.function("access.cu", entry)((blocks,), (block,), (a, out, np.uint64(a.size * 4 // width)))
     return out
 
 
@@ -123,7 +118,7 @@ def read_again(a: Any, loads: int, blocks: int) -> Any:
     if a.size % 4 or not a.size:
         raise ValueError(f"a has {a.size} elements; loads of 16 bytes need a multiple of 4, and at least 4")
     out = cp.empty(blocks * BLOCK, np.float32)
-    cuda_function("access", "read_again")((blocks,), (BLOCK,), (a, np.uint32(a.size // 4), np.int32(loads), out))
+    SOURCES.function("access.cu", "read_again")((blocks,), (BLOCK,), (a, np.uint32(a.size // 4), np.int32(loads), out))
     return out
 
 
@@ -131,7 +126,7 @@ def chase(following: Any, start: int, steps: int) -> Any:
     """Where one thread is after `steps` steps from `start`, each to following[at]; a device array of one uint32."""
     check_array("following", following, dtype=np.uint32)
     out = cp.empty(1, np.uint32)
-    cuda_function("access", "chase")((1,), (1,), (following, np.uint32(start), np.int32(steps), out))
+    SOURCES.function("access.cu", "chase")((1,), (1,), (following, np.uint32(start), np.int32(steps), out))
     return out
 
 
@@ -140,7 +135,7 @@ def read_banks(stride: int, repeats: int, blocks: int = 1, block: int = BLOCK) -
     if not 0 <= stride <= MAX_STRIDE:
         raise ValueError(f"stride is {stride}; it can be 0 to {MAX_STRIDE}")
     out = cp.empty(blocks * block, np.float32)
-    cuda_function("banks", "read_banks")((blocks,), (block,), (out, np.int32(stride), np.int32(repeats)))
+    SOURCES.function("banks.cu", "read_banks")((blocks,), (block,), (out, np.int32(stride), np.int32(repeats)))
     return out
 
 
@@ -162,7 +157,7 @@ def mean(a: Any, out: Any, radius: int, kind: str = "l1") -> Any:
 
 def launch_mean(a: Any, out: Any, radius: int, kind: str) -> None:
     """`mean` without checks."""
-    function = cuda_function("stencil", f"mean_{kind}<{radius}>")
+    function = SOURCES.function("stencil.cu", f"mean_{kind}<{radius}>")
     function((math.ceil(out.size / BLOCK),), (BLOCK,), (a, out, np.uint64(out.size)))
 
 
@@ -185,7 +180,7 @@ def launch_heat(a: Any, out: Any, kind: str) -> None:
     """`heat` without checks."""
     rows, columns = out.shape
     grid = (math.ceil(columns / HEAT_BLOCK[0]), math.ceil(rows / HEAT_BLOCK[1]))
-    cuda_function("stencil", f"heat_{kind}")(grid, HEAT_BLOCK, (a, out, np.int32(rows), np.int32(columns)))
+    SOURCES.function("stencil.cu", f"heat_{kind}")(grid, HEAT_BLOCK, (a, out, np.int32(rows), np.int32(columns)))
 
 
 def _check_kind(kind: str) -> None:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access.host import BLOCK, FLOAT4_BYTES, Kernel, choose, cuda_function
+from kernels.memory_access.sources import BLOCK, FLOAT4_BYTES, SOURCES
 from warplab import cp
 from warplab.bench.device_arguments import check_apart, check_array
+from warplab.bench.lab_kernels import Kernel, by_name, choose
 
 TILE = 256 * 8 * 4  # elements that a block of scan_look_back takes
 
@@ -32,7 +33,7 @@ def _by_blocks(a: Any, out: Any) -> Callable[[], None]:
         if blocks == 1:
             break
         a, out = sums, cp.empty(blocks, np.float32)
-    scan, add = (cuda_function("scan", entry) for entry in ("scan_blocks", "add_before"))
+    scan, add = (SOURCES.function("scan.cu", entry) for entry in ("scan_blocks", "add_before"))
 
     def launch() -> None:
         for source, to, sums, blocks in levels:
@@ -46,7 +47,7 @@ def _by_blocks(a: Any, out: Any) -> Callable[[], None]:
 def _look_back(a: Any, out: Any) -> Callable[[], None]:
     tiles = math.ceil(a.size / TILE)
     state = cp.empty(tiles + 1, np.uint64)  # of the tiles, then the number of the next one
-    scan = cuda_function("scan", "scan_look_back")
+    scan = SOURCES.function("scan.cu", "scan_look_back")
 
     def launch() -> None:
         state.fill(0)
@@ -55,13 +56,10 @@ def _look_back(a: Any, out: Any) -> Callable[[], None]:
     return launch
 
 
-SCANS = {
-    kernel.name: kernel
-    for kernel in (
-        Scan("cuda_by_blocks", "CUDA C++", "scan", "scan_blocks", plan=_by_blocks),
-        Scan("cuda_look_back", "CUDA C++", "scan", "scan_look_back", FLOAT4_BYTES, plan=_look_back),
-    )
-}
+SCANS = by_name(
+    Scan("cuda_by_blocks", SOURCES, "scan.cu", "scan_blocks", plan=_by_blocks),
+    Scan("cuda_look_back", SOURCES, "scan.cu", "scan_look_back", FLOAT4_BYTES, plan=_look_back),
+)
 
 
 def prefix_sum(a: Any, out: Any, kernel: str = "cuda_look_back") -> Any:

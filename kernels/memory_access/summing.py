@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access.host import BLOCK, FLOAT4_BYTES, Kernel, choose
+from kernels.memory_access.sources import BLOCK, FLOAT4_BYTES, NUMBA, SOURCES
 from warplab import cp
 from warplab.bench.device_arguments import check_array
+from warplab.bench.lab_kernels import Kernel, by_name, choose
 
 WIDE = 512  # threads a block of sum_float4
 WIDE_TILE = WIDE * 8 * 4  # elements that its blocks take at a time
@@ -45,12 +46,12 @@ class Sum(Kernel):
                 return result
             a = to
 
-    def launch(self, passes: list[tuple[Any, Any, int]], zero: Callable[[], Any]) -> None:
-        """Launches without any check. `zero()` sets the result to zero, for kernels that add to it."""
+    def queue(self, passes: list[tuple[Any, Any, int]], zero: Callable[[], Any]) -> None:
+        """Launch without any check. `zero()` sets the result to zero, for kernels that add to it."""
         if self.atomic:
             zero()
         for a, out, blocks in passes:
-            self.start((blocks,), (self.block,), self.arguments(a, out))
+            self.launch((blocks,), (self.block,), self.arguments(a, out))
 
 
 def _grid_stride(n: int) -> int:
@@ -62,28 +63,25 @@ def _float4(n: int) -> int:
 
 
 def _cuda(step: str, **how: Any) -> Sum:
-    return Sum(f"cuda_{step}", "CUDA C++", "reduction", f"sum_{step}", **how)
+    return Sum(f"cuda_{step}", SOURCES, "reduction.cu", f"sum_{step}", **how)
 
 
 def _numba(step: str, **how: Any) -> Sum:
-    return Sum(f"numba_{step}", "Numba", "reduction", f"sum_{step}", **how)
+    return Sum(f"numba_{step}", SOURCES, NUMBA, f"sum_{step}", **how)
 
 
-SUMS = {
-    kernel.name: kernel
-    for kernel in (
-        _numba("interleaved"),
-        _numba("sequential"),
-        _numba("shuffle"),
-        _numba("grid_stride", blocks=_grid_stride, atomic=True),
-        _cuda("interleaved"),
-        _cuda("sequential"),
-        _cuda("shuffle"),
-        _cuda("atomic", atomic=True),
-        _cuda("grid_stride", blocks=_grid_stride, atomic=True),
-        _cuda("float4", blocks=_float4, block=WIDE, atomic=True, alignment=FLOAT4_BYTES),
-    )
-}
+SUMS = by_name(
+    _numba("interleaved"),
+    _numba("sequential"),
+    _numba("shuffle"),
+    _numba("grid_stride", blocks=_grid_stride, atomic=True),
+    _cuda("interleaved"),
+    _cuda("sequential"),
+    _cuda("shuffle"),
+    _cuda("atomic", atomic=True),
+    _cuda("grid_stride", blocks=_grid_stride, atomic=True),
+    _cuda("float4", blocks=_float4, block=WIDE, atomic=True, alignment=FLOAT4_BYTES),
+)
 
 
 def total(a: Any, kernel: str = "cuda_float4") -> Any:
@@ -101,5 +99,5 @@ def total(a: Any, kernel: str = "cuda_float4") -> Any:
     if a.size == 0:
         out.fill(0)  # a grid of no blocks is an invalid launch
         return out
-    chosen.launch(chosen.passes(a, out), lambda: out.fill(0))
+    chosen.queue(chosen.passes(a, out), lambda: out.fill(0))
     return out

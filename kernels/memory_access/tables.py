@@ -25,50 +25,24 @@ N = 2**28
 ROUNDS, RUNS = 7, 11
 
 
-def gpu() -> Any:
-    """CuPy itself: these functions measure a GPU and nothing else."""
-    benchmark.require_gpu("This measurement")
-    import cupy
-
-    cupy.get_default_memory_pool().free_all_blocks()
-    return cupy
-
-
-def native(language: str, array: Any) -> Any:
-    """Numba converts a CuPy array at every launch and waits for its stream; converting once avoids that."""
-    if language != "Numba":
-        return array
-    from numba import cuda
-
-    return cuda.as_cuda_array(array)
-
-
-def fitting(elements: int, arrays: int) -> int:
-    """`elements`, halved until so many float32 arrays of it fit in half of the free GPU memory."""
-    free, _ = gpu().cuda.Device().mem_info
-    while elements > 2**10 and 4 * arrays * elements > free // 2:
-        elements //= 2
-    return elements
-
-
 def exact_vector(n: int) -> Any:
     """Device array of n float32, zeros and random ones: so few that their sum is exact in any order, up to n = 2^28."""
-    return (gpu().random.random(n, dtype=np.float32) < 2.0**-5).astype(np.float32)
+    return (benchmark.cupy_on_gpu().random.random(n, dtype=np.float32) < 2.0**-5).astype(np.float32)
 
 
 def transpose_table(side: int = SIDE) -> dict[str, Any]:
     """Every transpose of a side × side matrix, beside a copy of as many bytes."""
-    cupy = gpu()
-    while fitting(side * side, 3) < side * side:
+    cupy = benchmark.cupy_on_gpu()
+    while benchmark.fitting(side * side, 3) < side * side:
         side //= 2
     a = cupy.random.random((side, side), dtype=np.float32)
     out = cupy.empty((side, side), np.float32)
     candidates = {"copy": Candidate(benchmark.copy_on_device, [(out, a)])}
     correct = {"copy": True}
     for name, kernel in TRANSPOSES.items():
-        candidates[name] = Candidate(kernel.launch, [tuple(native(kernel.language, x) for x in (a, out))])
+        candidates[name] = Candidate(kernel.queue, [tuple(benchmark.native(kernel.language, x) for x in (a, out))])
         out.fill(np.nan)
-        kernel.launch(*candidates[name].arguments[0])
+        kernel.queue(*candidates[name].arguments[0])
         correct[name] = bool((out == a.T).all())
     timings = time_together(candidates, rounds=ROUNDS, runs=RUNS)
     languages = {name: kernel.language for name, kernel in TRANSPOSES.items()}
@@ -77,17 +51,17 @@ def transpose_table(side: int = SIDE) -> dict[str, Any]:
 
 def transpose_shapes(shapes: tuple[tuple[int, int], ...] = ((SIDE, SIDE), *AWKWARD)) -> list[dict[str, Any]]:
     """The fastest transpose by shape, beside a copy of as many bytes."""
-    cupy = gpu()
+    cupy = benchmark.cupy_on_gpu()
     result = []
     for rows, columns in shapes:
         a = cupy.random.random((rows, columns), dtype=np.float32)
         out = cupy.full((columns, rows), np.nan, np.float32)
         name = fastest(a, out)
-        TRANSPOSES[name].launch(a, out)
+        TRANSPOSES[name].queue(a, out)
         correct = bool((out == a.T).all())
         candidates = {
             "copy": Candidate(benchmark.copy_on_device, [(out, a)]),
-            name: Candidate(TRANSPOSES[name].launch, [(a, out)]),
+            name: Candidate(TRANSPOSES[name].queue, [(a, out)]),
         }
         timings = time_together(candidates, rounds=5, runs=RUNS)
         languages = {name: TRANSPOSES[name].language}
@@ -98,8 +72,8 @@ def transpose_shapes(shapes: tuple[tuple[int, int], ...] = ((SIDE, SIDE), *AWKWA
 
 def sum_table(n: int = N) -> dict[str, Any]:
     """Every sum of n floats, beside the libraries'. `relative_error`: of the sum of random numbers, to float64."""
-    cupy = gpu()
-    n = fitting(n, 3)
+    cupy = benchmark.cupy_on_gpu()
+    n = benchmark.fitting(n, 3)
     a, out = exact_vector(n), cupy.empty(1, np.float32)
     functions = library.sums(a, out) | {name: _summing(kernel, a, out) for name, kernel in SUMS.items()}
 
@@ -126,16 +100,18 @@ def sum_table(n: int = N) -> dict[str, Any]:
 
 def _summing(kernel: Sum, a: Any, out: Any) -> Callable[[], None]:
     """A function that queues the sum. In Numba, too, the result is set to zero by CuPy."""
-    passes = kernel.passes(
-        native(kernel.language, a), native(kernel.language, out), lambda x: native(kernel.language, x)
-    )
-    return lambda: kernel.launch(passes, lambda: out.fill(0))
+
+    def native(array: Any) -> Any:
+        return benchmark.native(kernel.language, array)
+
+    passes = kernel.passes(native(a), native(out), native)
+    return lambda: kernel.queue(passes, lambda: out.fill(0))
 
 
 def scan_table(n: int = N) -> dict[str, Any]:
     """Prefix sums of n floats, beside the libraries' and a copy of as many bytes."""
-    cupy = gpu()
-    n = fitting(n, 5)
+    cupy = benchmark.cupy_on_gpu()
+    n = benchmark.fitting(n, 5)
     a, out = exact_vector(n), cupy.empty(n, np.float32)
     functions = {"copy": lambda: benchmark.copy_on_device(out, a)} | library.prefix_sums(a, out)
     functions |= {name: kernel.plan(a, out) for name, kernel in SCANS.items()}
@@ -154,17 +130,17 @@ def scan_table(n: int = N) -> dict[str, Any]:
 
 def layout_table(n: int = 2**26) -> dict[str, Any]:
     """Structures: n points of four floats. `gbps` counts what the task needs: the fields used, and out."""
-    cupy = gpu()
-    n = fitting(n, 10)
+    cupy = benchmark.cupy_on_gpu()
+    n = benchmark.fitting(n, 10)
     aos = cupy.random.random((n, 4), dtype=np.float32)
     soa, out = cupy.ascontiguousarray(aos.T), cupy.empty(n, np.float32)
     expected = {1: aos[:, 0] ** 2, 4: ((aos[:, 0] ** 2 + aos[:, 1] ** 2) + aos[:, 2] ** 2) + aos[:, 3] ** 2}
     candidates, correct = {}, {}
     for name, kernel in LAYOUTS.items():
-        arguments = tuple(native(kernel.language, x) for x in (soa if kernel.soa else aos, out))
-        candidates[name] = Candidate(kernel.launch, [arguments])
+        arguments = tuple(benchmark.native(kernel.language, x) for x in (soa if kernel.soa else aos, out))
+        candidates[name] = Candidate(kernel.queue, [arguments])
         out.fill(np.nan)
-        kernel.launch(*arguments)
+        kernel.queue(*arguments)
         correct[name] = bool(cupy.allclose(out, expected[kernel.fields], rtol=1e-6, atol=0))
     timings = time_together(candidates, rounds=5, runs=RUNS)
     rows = []

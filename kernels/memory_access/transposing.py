@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels.memory_access.host import FLOAT4_BYTES, Kernel, choose, dimensions
+from kernels.memory_access.sources import FLOAT4_BYTES, NUMBA, SOURCES, dimensions
 from warplab.bench.device_arguments import check_apart, check_array
+from warplab.bench.lab_kernels import Kernel, by_name, choose
 
 MAX_GRID_Y = 65535
 
@@ -35,34 +36,31 @@ class Transpose(Kernel):
         """What the kernel takes: Numba's arrays know their shape, CUDA C++ needs rows and columns as `int`."""
         return (a, out) if self.language == "Numba" else (a, out, *map(np.int32, a.shape))
 
-    def launch(self, a: Any, out: Any) -> None:
-        """Launches without any check."""
-        self.start(self.grid(*a.shape), self.block, self.arguments(a, out))
+    def queue(self, a: Any, out: Any) -> None:
+        """Launch without any check."""
+        self.launch(self.grid(*a.shape), self.block, self.arguments(a, out))
 
 
 def _cuda(step: str, **how: Any) -> Transpose:
-    return Transpose(f"cuda_{step}", "CUDA C++", "transpose", f"transpose_{step}", **how)
+    return Transpose(f"cuda_{step}", SOURCES, "transpose.cu", f"transpose_{step}", **how)
 
 
 def _numba(step: str, **how: Any) -> Transpose:
-    return Transpose(f"numba_{step}", "Numba", "transpose", f"transpose_{step}", **how)
+    return Transpose(f"numba_{step}", SOURCES, NUMBA, f"transpose_{step}", **how)
 
 
 _LARGE = {"tile": (64, 64), "block": (256,), "flat": True}
-TRANSPOSES = {
-    kernel.name: kernel
-    for kernel in (
-        _numba("naive", tile=(32, 8)),
-        _numba("tile"),
-        _numba("padded"),
-        _cuda("naive", tile=(32, 8)),
-        _cuda("tile"),
-        _cuda("padded"),
-        _cuda("swizzled"),
-        _cuda("large", **_LARGE),
-        _cuda("float4", **_LARGE, multiple=4, alignment=FLOAT4_BYTES),
-    )
-}
+TRANSPOSES = by_name(
+    _numba("naive", tile=(32, 8)),
+    _numba("tile"),
+    _numba("padded"),
+    _cuda("naive", tile=(32, 8)),
+    _cuda("tile"),
+    _cuda("padded"),
+    _cuda("swizzled"),
+    _cuda("large", **_LARGE),
+    _cuda("float4", **_LARGE, multiple=4, alignment=FLOAT4_BYTES),
+)
 
 
 def fastest(a: Any, out: Any) -> str:
@@ -102,5 +100,5 @@ def transpose(a: Any, out: Any, kernel: str | None = None) -> Any:
             f"a has {rows:,} rows; {kernel} needs a grid of {grid[1]:,} blocks in y, and {MAX_GRID_Y:,} is the most: "
             "take cuda_large"
         )
-    chosen.launch(a, out)
+    chosen.queue(a, out)
     return out

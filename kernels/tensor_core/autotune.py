@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from kernels.tensor_core import tiles
+from kernels.tensor_core.ladder import STEPS
 from kernels.tensor_core.measurements import SIDE, checked, names, operands
-from kernels.tensor_core.steps import STEPS
 from kernels.tensor_core.tiles import Persistent, Stages
 from warplab.bench import timing
 from warplab.bench.timing import Candidate, time_gpu, time_together

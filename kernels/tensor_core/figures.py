@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernels.products import NAMES
+from warplab.bench.products import NAMES
 from warplab.bench.recordings import Measurement
 from warplab.draw.style import BLUE, DPI, FONT, GREEN, GREY, closed, finish
 

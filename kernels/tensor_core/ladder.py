@@ -5,16 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kernels.tensor_core import hopper, tiles
-from warplab import cp
-from warplab.compile import headers
+from warplab.bench.lab_kernels import Sources, by_name, launch
 
-FOLDER = Path(__file__).parent
+SOURCES = Sources(__package__, cuda_headers=True)
 TYPES = {"float16": "half", "float32": "float"}  # of C, in CUDA C++
 
 
@@ -43,7 +41,7 @@ class Step:
     @property
     def source(self) -> str:
         """CUDA C++."""
-        return (FOLDER / self.file).read_text()
+        return SOURCES.text(self.file)
 
     def function(self, dtype: Any = np.float32) -> Any:
         """The compiled kernel of the active backend, for results of a type in TYPES."""
@@ -57,7 +55,7 @@ class Step:
         """Queues the kernel, without any check; shapes and addresses must be as `multiples` and `alignment` say."""
         arguments = a, b, c, *map(np.int32, (*c.shape, a.shape[1]))
         function = self.function(c.dtype)
-        function(self.grid(*c.shape), (self.threads,), arguments, shared_mem=self.shared_bytes)
+        launch(function, self.grid(*c.shape), self.threads, arguments, self.shared_bytes)
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ class StagesStep(Step):
         sizes = sizes or tiles.stages()
         arguments = a, b, c, *map(np.int32, (*c.shape, a.shape[1]))
         function = self.function(c.dtype, sizes)
-        function(self.grid(*c.shape, sizes), (sizes.threads,), arguments, shared_mem=sizes.shared_bytes)
+        launch(function, self.grid(*c.shape, sizes), sizes.threads, arguments, sizes.shared_bytes)
 
 
 @dataclass(frozen=True)
@@ -134,26 +132,20 @@ def _stages_function(dtype: str, sizes: tiles.Stages) -> Any:
 @functools.cache
 def _function(file: str, instance: str, shared_bytes: int) -> Any:
     """An instance of the template in a file, allowed so much shared memory."""
-    folders = tuple(f"-I{folder}" for folder in headers.include_folders())  # of mma.h, which CuPy does not look for
-    code = (FOLDER / file).read_text()
-    options = ("-std=c++17", "-lineinfo", *folders)
-    function = cp.RawModule(code=code, options=options, name_expressions=(instance,)).get_function(instance)
+    function = SOURCES.function(file, instance)
     if shared_bytes:
         function.max_dynamic_shared_size_bytes = shared_bytes
     return function
 
 
-STEPS: dict[str, Step] = {
-    step.name: step
-    for step in (
-        Step(1, "wmma", (16, 16), 32, (16, 16, 16), 32),
-        Step(2, "wmma_shared", (128, 128), 128, (16, 16, 8), 32, shared_bytes=2 * 2 * (128 * 72 + 64 * 136)),
-        Step(3, "mma_swizzled", (128, 128), 128, (1, 8, 8), shared_bytes=2 * 2 * 64 * (128 + 128)),
-        StagesStep(4, "mma_stages", (0, 0), 0, (1, 8, 8)),
-        TmaStep(5, "wgmma_tma", (128, 256), 256, (1, 8, 8), hopper=True),
-        PersistentStep(6, "wgmma_persistent", (128, 256), 384, (1, 8, 8), hopper=True),
-    )
-}
+STEPS: dict[str, Step] = by_name(
+    Step(1, "wmma", (16, 16), 32, (16, 16, 16), 32),
+    Step(2, "wmma_shared", (128, 128), 128, (16, 16, 8), 32, shared_bytes=2 * 2 * (128 * 72 + 64 * 136)),
+    Step(3, "mma_swizzled", (128, 128), 128, (1, 8, 8), shared_bytes=2 * 2 * 64 * (128 + 128)),
+    StagesStep(4, "mma_stages", (0, 0), 0, (1, 8, 8)),
+    TmaStep(5, "wgmma_tma", (128, 256), 256, (1, 8, 8), hopper=True),
+    PersistentStep(6, "wgmma_persistent", (128, 256), 384, (1, 8, 8), hopper=True),
+)
 
 
 def step(name: str | int) -> Step:

@@ -8,12 +8,11 @@ import functools
 
 import numpy as np
 
-from kernels.copy_differences import EDGES, MEETING, NOT_COUNTED, PREDICATED, PREDICATED_LARGE
-from kernels.tensor_core.steps import STEPS, StagesStep
+from kernels.tensor_core.ladder import STEPS, StagesStep
 from kernels.tensor_core.tiles import DEPTH, Stages
 from warplab.bench.compared_launches import Launch
+from warplab.bench.copy_differences import EDGES, MEETING, NOT_COUNTED, PREDICATED, PREDICATED_LARGE
 
-SECTION = "Tensor cores (lab 05)"
 # Whole tiles; tails of whole fragments; tails within them. With the types of the result.
 CASES = (
     ((128, 128, 64), "float32"),
@@ -39,12 +38,12 @@ def _launches() -> list[Launch]:
                 result += [_of_sizes(step, sizes, what, dtype, arguments) for sizes in SIZES]
                 continue
             function = functools.partial(step.function, dtype)
-            grid, block = _three(step.grid(m, n)), (step.threads, 1, 1)
+            grid, block = step.grid(m, n), step.threads
             tails = m % step.tile[0] or n % step.tile[1] or k % DEPTH
             differences = ((NOT_COUNTED, EDGES) if tails else (NOT_COUNTED,)) if step.shared_bytes else ()
             result.append(
                 Launch(
-                    f"{step.name}, {what}", function, grid, block, arguments, step.shared_bytes, SECTION, differences
+                    f"{step.name}, {what}", function, grid, block, arguments, step.shared_bytes, differences=differences
                 )
             )
     return result
@@ -54,18 +53,12 @@ def _of_sizes(step: StagesStep, sizes: Stages, what: str, dtype: str, arguments:
     return Launch(
         f"{step.name} {sizes.bm} × {sizes.bn}, {what}",
         functools.partial(step.function, dtype, sizes),
-        _three(step.grid(*arguments[2].shape, sizes)),
-        (sizes.threads, 1, 1),
+        step.grid(*arguments[2].shape, sizes),
+        sizes.threads,
         arguments,
         sizes.shared_bytes,
-        SECTION,
-        (NOT_COUNTED, PREDICATED_LARGE, PREDICATED, *MEETING),
+        differences=(NOT_COUNTED, PREDICATED_LARGE, PREDICATED, *MEETING),
     )
-
-
-def _three(size: tuple[int, ...]) -> tuple[int, int, int]:
-    x, y, z = (*size, 1, 1)[:3]
-    return x, y, z
 
 
 LAUNCHES = _launches()

@@ -79,7 +79,7 @@ class Product:
         )
 
     def fastest(self, a: Any, b: Any, c: Any) -> Any:
-        """Return the algorithm that takes least time on these matrices: all run a few times, the best then take turns."""
+        """Return the fastest algorithm on these matrices: all run a few times, then the best take turns."""
         seconds = [time_gpu(self.launch, [(a, b, c, result)], runs=3).seconds for result in self.results]
         finalists = sorted(range(len(seconds)), key=seconds.__getitem__)[:FINALISTS]
         candidates = {str(i): Candidate(self.launch, [(a, b, c, self.results[i])]) for i in finalists}

@@ -1,9 +1,10 @@
-"""What lab 05 measures on a GPU of its ladder: one function a table or plot, each returning numbers in JSON types.
+"""What lab 05 measures on a GPU of its ladder: one function per table or plot, each returning numbers in JSON types.
 
-Keys end in their unit: `seconds`, `tflops` (2 · m · n · k operations, 1e12 a second). Times are medians, of random data
-and in turns with the libraries; before that each output is poisoned and checked. `ratio_to_library`: to the faster of
-cuBLAS (`cupy.matmul`) and cuBLASLt (its fastest algorithm, `library`). `relative_error`: of the result against float64,
-in the Frobenius norm, over the first and the last rows. `MEASUREMENTS` names the functions as `recordings.json` does.
+Keys end in their unit: `seconds`, `tflops` (2 · m · n · k operations, 1e12 per second). Times are medians, of random
+data and in turns with the libraries; before that each output is poisoned and checked. `ratio_to_library`: to the faster
+of cuBLAS (`cupy.matmul`) and cuBLASLt (its fastest algorithm, `library`). `relative_error`: of the result against
+float64, in the Frobenius norm, over the first and the last rows. `MEASUREMENTS` names the functions as
+`recordings.json` does.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.products import rates_of
 from kernels.tensor_core import hopper, tiles
+from kernels.tensor_core.ladder import STEPS
 from kernels.tensor_core.library import Product
 from kernels.tensor_core.product import multiply
-from kernels.tensor_core.steps import STEPS
 from warplab.bench import timing as benchmark
+from warplab.bench.products import rates_of
 from warplab.bench.timing import Candidate, time_together
 
 SIDE, SMALL_SIDE = 8192, 4096
@@ -41,15 +42,6 @@ SHAPES = (
 )
 
 
-def gpu() -> Any:
-    """CuPy itself: these functions measure a GPU and nothing else."""
-    benchmark.require_gpu("This measurement")
-    import cupy
-
-    cupy.get_default_memory_pool().free_all_blocks()
-    return cupy
-
-
 def names() -> list[str]:
     """The steps that this GPU has the instructions for."""
     return [name for name, step in STEPS.items() if not step.hopper or has_wgmma()]
@@ -66,7 +58,7 @@ def has_wgmma() -> bool:
 
 def operands(m: int, n: int, k: int, dtype: Any = np.float16) -> tuple[Any, Any, Any]:
     """Random float16 matrices a and b, from -1 to 1, and room for their product."""
-    cupy = gpu()
+    cupy = benchmark.cupy_on_gpu()
     a, b = (cupy.random.uniform(-1, 1, shape, dtype=np.float32).astype(np.float16) for shape in ((m, k), (k, n)))
     return a, b, cupy.empty((m, n), dtype)
 
@@ -91,7 +83,7 @@ def of_step(name: str) -> Callable[..., None]:
 
 def checked(function: Callable[..., Any], a: Any, b: Any, c: Any) -> dict[str, Any]:
     """Runs a product into poisoned memory; `correct`: near the float64 result, and no element left out."""
-    cupy = gpu()
+    cupy = benchmark.cupy_on_gpu()
     c.fill(np.nan)
     function(a, b, c)
     errors = []
@@ -104,7 +96,7 @@ def checked(function: Callable[..., Any], a: Any, b: Any, c: Any) -> dict[str, A
 
 def peak_candidates() -> dict[str, tuple[Candidate, float]]:
     """The kernels of peak.cu that this GPU can run, to be timed, and their operations."""
-    cupy = gpu()
+    cupy = benchmark.cupy_on_gpu()
     blocks = hopper.multiprocessors()
     random = cupy.random.uniform(-1, 1, PEAK_BYTES // 2, dtype=np.float32).astype(np.float16)
     out = cupy.empty(blocks * PEAK_BLOCK, np.float32)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from kernels.tensor_core import hopper
-from kernels.tensor_core.steps import Step
-from kernels.tensor_core.steps import step as step_of
+from kernels.tensor_core.ladder import Step
+from kernels.tensor_core.ladder import step as step_of
 from warplab import cp
 from warplab.bench.device_arguments import check_array, check_factors, check_product
 

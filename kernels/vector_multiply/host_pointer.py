@@ -7,13 +7,9 @@ whether they do. The attempt runs in a process of its own: an illegal address en
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
-from warplab.bench import timing
-from warplab.paths import COURSE
+from warplab.bench import isolation, timing
 
 _ELEMENTS = 1024
 # Values of enum cudaDeviceAttr in CUDA's driver_types.h.
@@ -22,24 +18,20 @@ _HOST_PAGE_TABLES = 100
 
 
 def host_pointer() -> dict[str, Any]:
-    """Launches the scalar kernel on host arrays, in a subprocess; returns the attributes and what happened.
+    """Launch the scalar kernel on host arrays, in a process of its own; return the attributes and what happened.
 
     `outcome`: "error" (with `message`), "right" (it worked) or "wrong" (it ran and gave wrong numbers).
     """
     timing.require_gpu("This measurement")
-    command = [sys.executable, "-m", "kernels.vector_multiply.host_pointer"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=COURSE)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if not lines:
-        raise RuntimeError(f"the attempt ended with code {done.returncode} and said nothing:\n{done.stderr}")
-    return json.loads(lines[-1])
+    return isolation.call(f"{__name__}:attempt")
 
 
-def _attempt() -> dict[str, Any]:
+def attempt() -> dict[str, Any]:
+    """The measurement itself, which may end this process's CUDA context."""
     import cupy
     import numpy as np
 
-    from kernels.vector_multiply.host import KERNELS
+    from kernels.vector_multiply.product import KERNELS
 
     a, b = (np.random.default_rng().random(_ELEMENTS, dtype=np.float32) for _ in range(2))
     out = np.full(_ELEMENTS, np.nan, np.float32)
@@ -54,7 +46,3 @@ def _attempt() -> dict[str, Any]:
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return attributes | {"outcome": "error", "message": str(error)}
     return attributes | {"outcome": "right" if np.array_equal(out, a * b) else "wrong", "message": ""}
-
-
-if __name__ == "__main__":
-    print(json.dumps(_attempt()), flush=True)

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.vector_multiply.host import KERNELS, Kernel
+from kernels.vector_multiply.product import KERNELS, ProductKernel
 from warplab.bench.compared_launches import Launch
 
 
-def _launch(kernel: Kernel, n: int, block: int, few_blocks: int) -> Launch:
+def _launch(kernel: ProductKernel, n: int, block: int, few_blocks: int) -> Launch:
     rng = np.random.default_rng(n)
     a, b = (rng.random(n, dtype=np.float32) for _ in range(2))
     arguments = kernel.arguments(a, b, np.full(n, np.nan, np.float32))
     blocks = few_blocks if "grid_stride" in kernel.name else kernel.blocks(n, block)
     name = f"{kernel.name}, n = {n}, block {block}"
-    return Launch(name, kernel.function, (blocks, 1, 1), (block, 1, 1), arguments, section="Vector multiply (lab 01)")
+    return Launch(name, kernel.function, blocks, block, arguments)
 
 
 LAUNCHES = [

@@ -1,6 +1,6 @@
-"""What lab 01 measures on a GPU: one function a table or plot, each returning numbers in JSON types.
+"""What lab 01 measures on a GPU: one function per table or plot, each returning numbers in JSON types.
 
-Keys end in their unit: `seconds`, `bytes`, `gbps` (1e9 bytes a second). Times are medians.
+Keys end in their unit: `seconds`, `bytes`, `gbps` (1e9 bytes per second). Times are medians.
 `MEASUREMENTS` names them as `recordings.json` does.
 """
 
@@ -14,32 +14,19 @@ from typing import Any
 import numpy as np
 
 from kernels.vector_multiply import prediction
-from kernels.vector_multiply.host import BLOCK, KERNELS, Kernel
 from kernels.vector_multiply.host_pointer import host_pointer
+from kernels.vector_multiply.product import BLOCK, KERNELS, ProductKernel
 from warplab.bench import timing as benchmark
 from warplab.bench.timing import Candidate, time_gpu, time_host, time_together
 
 N = 2**28
-BYTES_AN_ELEMENT = 12  # two float32 read, one written
+BYTES_PER_ELEMENT = 12  # two float32 read, one written
 SWEEP_SETS = 40
-
-
-def _gpu() -> Any:
-    """CuPy itself: these functions measure a GPU and nothing else."""
-    benchmark.require_gpu("This measurement")
-    import cupy
-
-    return cupy
 
 
 def largest_n(n: int = N) -> int:
     """The largest power of two up to `n` whose four float32 buffers fit in half of the free GPU memory."""
-    cupy = _gpu()
-    cupy.get_default_memory_pool().free_all_blocks()
-    free, _ = cupy.cuda.Device().mem_info
-    while n > 2**10 and 4 * 4 * n > free // 2:
-        n //= 2
-    return n
+    return benchmark.fitting(n, 4)
 
 
 def random_vector(n: int) -> np.ndarray:
@@ -49,34 +36,25 @@ def random_vector(n: int) -> np.ndarray:
 
 def buffers(n: int) -> tuple[Any, Any, Any]:
     """Device arrays a, b (random) and out (NaN), float32 of shape (n,)."""
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     return cupy.asarray(random_vector(n)), cupy.asarray(random_vector(n)), cupy.full(n, np.nan, np.float32)
 
 
-def _argument_sets(kernel: Kernel, a: Any, b: Any, out: Any, n: int, runs: int) -> list[tuple]:
+def _argument_sets(kernel: ProductKernel, a: Any, b: Any, out: Any, n: int, runs: int) -> list[tuple]:
     """Arguments of `kernel` on views of n elements that lie apart: as many sets as needed, if they fit."""
     stride = -(-n // 128) * 128  # 512 bytes: the alignment that an allocation has
-    count = min(benchmark.sets_beyond_l2(BYTES_AN_ELEMENT * n, runs), out.size // stride)
+    count = min(benchmark.sets_beyond_l2(BYTES_PER_ELEMENT * n, runs), out.size // stride)
     views = [[x[k * stride : k * stride + n] for x in (a, b, out)] for k in range(count)]
-    return [kernel.arguments(*(_native(kernel, x) for x in view)) for view in views]
+    return [kernel.arguments(*(benchmark.native(kernel.language, x) for x in view)) for view in views]
 
 
-def _native(kernel: Kernel, array: Any) -> Any:
-    """Numba converts a CuPy array at every launch and waits for its stream; converting once avoids that."""
-    if kernel.language != "Numba":
-        return array
-    from numba import cuda
-
-    return cuda.as_cuda_array(array)
-
-
-def _candidate(kernel: Kernel, sets: list[tuple], blocks: int, block: int = BLOCK) -> Candidate:
-    return Candidate(lambda *arguments: kernel.launch(arguments, blocks, block), sets)
+def _candidate(kernel: ProductKernel, sets: list[tuple], blocks: int, block: int = BLOCK) -> Candidate:
+    return Candidate(lambda *arguments: kernel.launch(blocks, block, arguments), sets)
 
 
 def ten_launches(n: int = N, launches: int = 10) -> dict[str, Any]:
     """The claim's mistake: seconds until ten launches have returned, and until the GPU has finished them."""
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     n = largest_n(n)
     a, b, out = buffers(n)
     kernel = KERNELS["cuda_scalar"]
@@ -102,7 +80,7 @@ def ten_launches(n: int = N, launches: int = 10) -> dict[str, Any]:
             samples["finished"].append(finished - start)
             samples["events"].append(cupy.cuda.get_elapsed_time(before, after) / 1e3)
     seconds = {name: float(np.median(times)) for name, times in samples.items()}
-    nbytes = launches * BYTES_AN_ELEMENT * n
+    nbytes = launches * BYTES_PER_ELEMENT * n
     return {
         "n": n,
         "launches": launches,
@@ -117,7 +95,7 @@ def ten_launches(n: int = N, launches: int = 10) -> dict[str, Any]:
 
 def copies(smallest: int = 2**12, largest: int = 2**30) -> list[dict[str, Any]]:
     """Copies by size: on the device (GB/s of bytes read + written), between host and device (bytes moved)."""
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     import cupyx
 
     largest = min(largest, 4 * largest_n())
@@ -158,7 +136,7 @@ def kernel_table(n: int = N) -> dict[str, Any]:
 
     Each output is poisoned with NaN first and then compared with NumPy's float32 product, bit by bit.
     """
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     n = largest_n(n)
     host_a, host_b = random_vector(n), random_vector(n)
     expected = cupy.asarray(np.multiply(host_a, host_b)).view(np.uint32)
@@ -170,7 +148,9 @@ def kernel_table(n: int = N) -> dict[str, Any]:
     launches = {"copy": (None, None), "cupy.multiply": (None, None)}
     for name, kernel in KERNELS.items():
         blocks = kernel.blocks(n, BLOCK)
-        candidates[name] = _candidate(kernel, [kernel.arguments(*(_native(kernel, x) for x in (a, b, out)))], blocks)
+        candidates[name] = _candidate(
+            kernel, [kernel.arguments(*(benchmark.native(kernel.language, x) for x in (a, b, out)))], blocks
+        )
         launches[name] = (blocks, BLOCK)
     correct = {}
     for name, candidate in candidates.items():
@@ -178,7 +158,7 @@ def kernel_table(n: int = N) -> dict[str, Any]:
         candidate.function(*candidate.arguments[0])
         correct[name] = bool((out.view(np.uint32) == (a.view(np.uint32) if name == "copy" else expected)).all())
     timings = time_together(candidates, rounds=7, runs=15)
-    gbps = {name: t.bandwidth((8 if name == "copy" else BYTES_AN_ELEMENT) * n) for name, t in timings.items()}
+    gbps = {name: t.bandwidth((8 if name == "copy" else BYTES_PER_ELEMENT) * n) for name, t in timings.items()}
     rows = [
         {
             "kernel": name,
@@ -211,7 +191,7 @@ def sizes(smallest: int = 2**10) -> list[dict[str, Any]]:
             candidate = _candidate(kernel, _argument_sets(kernel, a, b, out, n, SWEEP_SETS), kernel.blocks(n, BLOCK))
             timing = time_gpu(candidate.function, candidate.arguments, runs=SWEEP_SETS)
             row[f"{name}_seconds"] = timing.seconds
-            row[f"{name}_gbps"] = timing.bandwidth(BYTES_AN_ELEMENT * n)
+            row[f"{name}_gbps"] = timing.bandwidth(BYTES_PER_ELEMENT * n)
         rows.append(row)
     return rows
 
@@ -222,13 +202,13 @@ def launch_overhead(launches: int = 200) -> dict[str, Any]:
     `gpu_seconds`: on the GPU, when the next launch is already queued. `*_host_seconds`: until the launch has
     returned. `round_trip_seconds`: launch and wait.
     """
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     a, b, out = buffers(1)
 
     def many(name: str) -> Callable[[], None]:
         kernel = KERNELS[name]
         function = kernel.function()
-        arguments = kernel.arguments(*(_native(kernel, x) for x in (a, b, out)))
+        arguments = kernel.arguments(*(benchmark.native(kernel.language, x) for x in (a, b, out)))
 
         def launch_numba() -> None:
             for _ in range(launches):
@@ -268,7 +248,7 @@ def launch_overhead(launches: int = 200) -> dict[str, Any]:
 
 
 def block_sizes(n: int = N) -> dict[str, Any]:
-    """GB/s by threads a block, for the scalar and the float4 kernel."""
+    """GB/s by threads per block, for the scalar and the float4 kernel."""
     n = largest_n(n)
     a, b, out = buffers(n)
     candidates = {}
@@ -279,15 +259,15 @@ def block_sizes(n: int = N) -> dict[str, Any]:
             candidates[name, block] = _candidate(kernel, arguments, kernel.blocks(n, block), block)
     timings = time_together(candidates, rounds=3, runs=10)
     rows = [
-        {"kernel": name, "block": block, "gbps": t.bandwidth(BYTES_AN_ELEMENT * n)}
+        {"kernel": name, "block": block, "gbps": t.bandwidth(BYTES_PER_ELEMENT * n)}
         for (name, block), t in timings.items()
     ]
     return {"n": n, "rows": rows}
 
 
 def grid_sizes(n: int = N) -> dict[str, Any]:
-    """GB/s of the grid-stride kernel by the number of blocks; the last row has one thread an element."""
-    cupy = _gpu()
+    """GB/s of the grid-stride kernel by the number of blocks; the last row has one thread per element."""
+    cupy = benchmark.cupy_on_gpu()
     n = largest_n(n)
     a, b, out = buffers(n)
     kernel = KERNELS["cuda_grid_stride"]
@@ -297,7 +277,7 @@ def grid_sizes(n: int = N) -> dict[str, Any]:
     timings = time_together(candidates, rounds=3, runs=10)
     one_block = _candidate(kernel, [kernel.arguments(a, b, out)], 1)
     timings[1] = time_gpu(one_block.function, one_block.arguments, runs=3)
-    rows = [{"blocks": blocks, "gbps": timings[blocks].bandwidth(BYTES_AN_ELEMENT * n)} for blocks in grids]
+    rows = [{"blocks": blocks, "gbps": timings[blocks].bandwidth(BYTES_PER_ELEMENT * n)} for blocks in grids]
     return {"n": n, "multiprocessors": multiprocessors, "block": BLOCK, "rows": rows}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.vector_multiply.host import BLOCK, KERNELS
+from kernels.vector_multiply.product import BLOCK, KERNELS
 from warplab.bench import timing
 from warplab.bench.timing import time_host
 

@@ -6,10 +6,10 @@ for each other; histogram and stream compaction up to and past CUB.
 """
 
 from kernels.warp_divergence.histograms import histogram
-from kernels.warp_divergence.host import KERNELS, kernel
+from kernels.warp_divergence.kernel_table import KERNELS, kernel
 from kernels.warp_divergence.selection import select
 from warplab.bench.recordings import Recordings
 
-recordings = Recordings("warp_divergence")
+recordings = Recordings(__name__)
 
 __all__ = ["KERNELS", "histogram", "kernel", "recordings", "select"]

@@ -1,19 +1,16 @@
-"""Lab 03's benchmark: prints what branches cost, the tables of histograms and selections, and one line of JSON.
-
-`--record` measures all that the notebook shows and writes `recordings.json`. Without a GPU: exit code 2.
-"""
+"""Lab 03's benchmark: what branches cost, and its histograms and selections beside CUB and CuPy."""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Callable
 from typing import Any
 
 from kernels.warp_divergence import recordings
 from kernels.warp_divergence.measurements import MEASUREMENTS
 from warplab.bench import timing
+from warplab.bench.benchmark import Benchmark, Table
 
 HEADERS = ("µs", "GB/s", "of the copy", "ratio to CUB", "ratio to CuPy", "equal to NumPy")
-BEST = {"histogram_table": "cuda_histogram_columns", "selection_table": "cuda_pipelined"}
 
 
 def library_table(result: dict[str, Any], by: str) -> str:
@@ -56,63 +53,52 @@ def _time_and_efficiency(row: dict[str, Any], prefix: str = "") -> tuple[float, 
     return row[f"{prefix}seconds"] * 1e6, row[f"{prefix}warp_efficiency"]
 
 
-def text(values: dict[str, Any]) -> str:
-    """The order of the sides and all tables as text."""
-    paths, histograms, selections = (values[key] for key in ("path_costs", "histogram_table", "selection_table"))
-    no_cub = "no nvcc to compile CUB with"
-    return "\n\n".join(
-        (
-            "order of the sides: "
-            + ", ".join(f"{row['kernel']} {row['sequence']}" for row in values["order_of_sides"]),
-            f"{paths['n']:,} threads, K ways of {paths['steps']} steps\n" + paths_table(paths),
-            "tasks of unlike length\n" + tasks_table(values["task_times"]),
-            f"histogram of {histograms['n']:,} bytes; {histograms['cub'] or no_cub}\n"
-            + library_table(histograms, "data"),
-            f"selection from {selections['n']:,} float32; {selections['cub'] or no_cub}\n"
-            "bytes: all elements read once, those kept written once\n" + library_table(selections, "share"),
-        )
-    )
+def _of_library(heading: Callable[[dict[str, Any]], str], by: str, best: str) -> Table:
+    """A table beside CUB and CuPy; its summary: the kernel `best` on each kind of data."""
+
+    def text(value: dict[str, Any]) -> str:
+        return f"{heading(value)}; {value['cub'] or 'no nvcc to compile CUB with'}\n{library_table(value, by)}"
+
+    def summary(value: dict[str, Any]) -> dict[str, Any]:
+        rows = [row for row in value["rows"] if row["name"] == best]
+        ratios = {key: [row[key] for row in rows] for key in ("gbps", "ratio_to_cub", "ratio_to_cupy")}
+        return {"n": value["n"], "best": best, "cub": value["cub"], **ratios}
+
+    return Table(text, summary)
 
 
-def figures(values: dict[str, Any]) -> dict[str, Any]:
-    """What the final line holds."""
-    found: dict[str, Any] = {"correct": correct(values)}
-    for key, name in BEST.items():
-        table = values[key]
-        rows = [row for row in table["rows"] if row["name"] == name]
-        found[key] = {
-            "n": table["n"],
-            "best": name,
-            "cub": table["cub"],
-            "gbps": [row["gbps"] for row in rows],
-            "ratio_to_cub": [row["ratio_to_cub"] for row in rows],
-            "ratio_to_cupy": [row["ratio_to_cupy"] for row in rows],
-        }
-    last = values["path_costs"]["rows"][-1]
-    found["paths"] = {"ways": last["ways"], "cost_by_lane": last["by_lane_seconds"] / last["by_warp_seconds"]}
-    return found
+def _paths_summary(value: dict[str, Any]) -> dict[str, Any]:
+    last = value["rows"][-1]
+    return {"ways": last["ways"], "cost_by_lane": last["by_lane_seconds"] / last["by_warp_seconds"]}
 
 
-def correct(values: dict[str, Any]) -> bool:
-    """Whether every output of the tables was right."""
-    rows = [*values["histogram_table"]["rows"], *values["selection_table"]["rows"], *values["task_times"]]
-    return all(row["correct"] for row in rows)
+def _order(rows: list[dict[str, Any]]) -> str:
+    return "order of the sides: " + ", ".join(f"{row['kernel']} {row['sequence']}" for row in rows)
 
 
-def main() -> int:
-    """Returns the exit code: 0, 1 when an output was wrong; ends with 2 where there is no GPU."""
-    parser = argparse.ArgumentParser(prog="python -m kernels.warp_divergence.benchmark", description=__doc__)
-    parser.add_argument("--record", action="store_true", help="measure everything and write recordings.json")
-    arguments = parser.parse_args()
-    timing.require_gpu()
-    if arguments.record:
-        values = recordings.record(MEASUREMENTS)
-    else:
-        values = {key: timing.rounded(function()) for key, function in MEASUREMENTS.items()}
-    print(text(values))
-    print(timing.last_line("warp_divergence", figures(values)))
-    return 0 if correct(values) else 1
-
+BENCHMARK = Benchmark(
+    recordings,
+    MEASUREMENTS,
+    {
+        "order_of_sides": Table(_order),
+        "path_costs": Table(
+            lambda value: f"{value['n']:,} threads, K ways of {value['steps']} steps\n{paths_table(value)}",
+            _paths_summary,
+        ),
+        "task_times": Table(lambda rows: f"tasks of unlike length\n{tasks_table(rows)}"),
+        "histogram_table": _of_library(
+            lambda value: f"histogram of {value['n']:,} bytes", "data", "cuda_histogram_columns"
+        ),
+        "selection_table": _of_library(
+            lambda value: (
+                f"selection from {value['n']:,} float32 (bytes: all elements read once, those kept written once)"
+            ),
+            "share",
+            "cuda_pipelined",
+        ),
+    },
+    __doc__,
+)
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(BENCHMARK.main())

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kernels.warp_divergence.host import FOLDER
+from kernels.warp_divergence.kernel_table import SOURCES
 
-SOURCE = FOLDER / "cub_reference.cu"
+SOURCE = SOURCES.folder / "cub_reference.cu"
 
 
 def available() -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.host import BLOCK, STEPS, WAYS, blocks, kernel
+from kernels.warp_divergence.kernel_table import BLOCK, STEPS, WAYS, blocks, kernel
 from warplab.bench.device_arguments import check_array
 
 SHIFTS = {"lane": 0, "warp": 5}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.host import BLOCK, blocks, kernel, resident_blocks
+from kernels.warp_divergence.kernel_table import BLOCK, blocks, kernel, resident_blocks
 from warplab import cuda
 from warplab.bench.device_arguments import check_array
 
@@ -36,7 +36,8 @@ def plan(x: Any, bins: Any, name: str) -> Callable[[], None]:
         raise ValueError(f"x has {x.size} elements; counts of 32 bits hold fewer than 2^32")
     grid, block = shape(name, x.size)
     # Numba converts a CuPy array at every launch and waits for its stream; converting once avoids that.
-    arguments = (x, bins, np.uint64(x.size)) if chosen.file else tuple(map(cuda.as_cuda_array, (x, bins)))
+    numba = chosen.language == "Numba"
+    arguments = tuple(map(cuda.as_cuda_array, (x, bins))) if numba else (x, bins, np.uint64(x.size))
 
     def run() -> None:
         bins.fill(0)
@@ -51,7 +52,7 @@ def shape(name: str, n: int) -> tuple[int, int]:
     chosen = kernel(name)
     if name.endswith(("global", "matched", "partition")):
         return blocks(n), BLOCK
-    if not chosen.file:
+    if chosen.language == "Numba":
         return min(blocks(n), 1056), BLOCK
     of_16 = blocks(n, 16) if name.endswith(("vector", "columns")) else n
     return max(1, min(blocks(of_16, LARGE_BLOCK), resident_blocks(chosen, LARGE_BLOCK))), LARGE_BLOCK

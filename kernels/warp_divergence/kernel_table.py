@@ -1,4 +1,4 @@
-"""Lab 03's kernels by name, how they are compiled and loaded, and what all host code of the lab shares.
+"""Lab 03's kernels by name, and what the host code of the lab shares.
 
 `KERNELS["cuda_branch"].function()` is a kernel of the active backend; `warplab.simulate` takes it too, with
 `scheduling="pascal"` or "volta". Functions that check their arguments and launch are in `order`, `divergence`, `tasks`,
@@ -7,29 +7,22 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from warplab import cp
-from warplab.compile import headers
+from warplab.bench.lab_kernels import Kernel, Sources, by_name, choose
 from warplab.hardware import backend
 
-FOLDER = Path(__file__).parent
-BLOCK = 256  # threads a block, where nothing asks for another number
+BLOCK = 256  # threads per block, where nothing asks for another number
 MAX_BLOCK = 1024
 WARP = 32
 WAYS = (1, 2, 4, 8, 16, 32)
 STEPS = tuple(range(1, 17))  # that condition<STEPS> is compiled for
-PIPELINED_ITEMS = (24, 12)  # elements a thread of select_pipelined; the first whose two tiles fit
+PIPELINED_ITEMS = (24, 12)  # elements per thread of select_pipelined; the first whose two tiles fit
 TYPES = {np.dtype(np.float32): "float", np.dtype(np.int32): "int"}  # that elements of a selection may have
 
-# Further options of a file, and the instances of its templates.
-_OPTIONS = {"tasks.cu": ("--fmad=false",)}
+NUMBA = "numba_kernels.py"
 _TEMPLATES = {
     "paths.cu": [f"paths<{ways}>" for ways in WAYS],
     "predication.cu": [f"condition<{steps}>" for steps in STEPS],
@@ -39,37 +32,7 @@ _TEMPLATES = {
         *(f"select_pipelined<{t}, {items}>" for t in TYPES.values() for items in PIPELINED_ITEMS),
     ],
 }
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """One kernel. `name`: unique, such as "cuda_branch" or "cuda_paths<4>". `file`: of CUDA C++, "" for Numba."""
-
-    name: str
-    entry: str
-    file: str = ""
-
-    @property
-    def language(self) -> str:
-        return "CUDA C++" if self.file else "Numba"
-
-    def function(self) -> Any:
-        """The compiled kernel: a CuPy function (CUDA C++) or a Numba dispatcher, of the active backend."""
-        return _function(self.file, self.entry)
-
-    def launch(self, grid: int | tuple, block: int | tuple, arguments: tuple, shared_bytes: int = 0) -> None:
-        """Launches without any check; returns before the kernel has finished."""
-        function = self.function()
-        if not self.file:
-            function[grid, block](*arguments)
-            return
-        if shared_bytes:
-            function.max_dynamic_shared_size_bytes = shared_bytes
-        function(_tuple(grid), _tuple(block), arguments, shared_mem=shared_bytes)
-
-
-def _tuple(size: int | tuple) -> tuple:
-    return size if isinstance(size, tuple) else (size,)
+SOURCES = Sources(__package__, templates=_TEMPLATES, options={"tasks.cu": ("--fmad=false",)}, cuda_headers=True)
 
 
 def _table() -> dict[str, Kernel]:
@@ -92,49 +55,18 @@ def _table() -> dict[str, Kernel]:
         *("ordered", "handshake", "two_paths", "uneven", "collatz", "row_sums_warp", "warp_sums", "warp_scans"),
         *("histogram_global", "histogram_matched", "histogram_shared", "append", "append_ballot"),
     )
-    kernels = [Kernel(f"cuda_{entry}", entry, file) for file, entries in cuda.items() for entry in entries]
-    return {kernel.name: kernel for kernel in kernels + [Kernel(f"numba_{entry}", entry) for entry in numba]}
+    return by_name(
+        *(Kernel(f"cuda_{entry}", SOURCES, file, entry) for file, entries in cuda.items() for entry in entries),
+        *(Kernel(f"numba_{entry}", SOURCES, NUMBA, entry) for entry in numba),
+    )
 
 
 KERNELS = _table()
 
 
 def kernel(name: str) -> Kernel:
-    """The kernel of that name; raises ValueError, naming those alike, if there is none."""
-    if name not in KERNELS:
-        alike = [known for known in KERNELS if _topic(known) == _topic(name)]
-        raise ValueError(f"there is no kernel {name!r}; choose one of {', '.join(alike or KERNELS)}")
-    return KERNELS[name]
-
-
-def _topic(name: str) -> str:
-    """The word after the language: "histogram" of "cuda_histogram_shared"."""
-    return name.partition("_")[2].partition("_")[0].partition("<")[0]
-
-
-@functools.cache
-def _function(file: str, entry: str) -> Any:
-    if not file:
-        from kernels.warp_divergence import numba_kernels
-
-        return getattr(numba_kernels, entry)
-    return module(file).get_function(entry)
-
-
-@functools.cache
-def module(file: str) -> Any:
-    """The compiled CUDA C++ of one file of this folder."""
-    return cp.RawModule(
-        code=(FOLDER / file).read_text(),
-        options=options(file),
-        name_expressions=tuple(_TEMPLATES.get(file, ())) or None,
-    )
-
-
-def options(file: str) -> tuple[str, ...]:
-    """NVRTC's options for a file; cooperative groups need the folder of CUDA's headers."""
-    headers = tuple(f"-I{folder}" for folder in headers.include_folders())
-    return ("-std=c++17", "-lineinfo", *_OPTIONS.get(file, ()), *headers)
+    """The kernel of that name; ValueError names those alike, if there is none."""
+    return choose(KERNELS, name)
 
 
 def blocks(threads: int, block: int = BLOCK) -> int:

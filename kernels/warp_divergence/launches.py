@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence import divergence, selection, tasks
-from kernels.warp_divergence.host import BLOCK, KERNELS, PIPELINED_ITEMS, blocks, kernel
+from kernels.warp_divergence.kernel_table import BLOCK, KERNELS, PIPELINED_ITEMS, blocks, kernel
 from warplab.bench.compared_launches import Difference, Launch
+from warplab.bench.lab_kernels import Size
 
-SECTION = "Warp divergence (lab 03)"
 N = 5003  # no multiple of a warp
 _UNROLLED = (
     "The compiler has unrolled the loop by four. On hardware lanes leave the unrolled loop one after the other and "
@@ -49,7 +49,7 @@ _DIFFERENCES = {
 }
 
 
-def _launch(name: str, what: str, grid: int | tuple, block: int | tuple, arguments: tuple, shared_bytes: int = 0):
+def _launch(name: str, what: str, grid: Size, block: Size, arguments: tuple, shared_bytes: int = 0):
     chosen = kernel(name)
 
     def function() -> Any:
@@ -62,18 +62,12 @@ def _launch(name: str, what: str, grid: int | tuple, block: int | tuple, argumen
     return Launch(
         full_name,
         function,
-        _three(grid),
-        _three(block),
+        grid,
+        block,
         arguments,
         shared_bytes,
-        section=SECTION,
         differences=_DIFFERENCES.get(full_name, ()),
     )
-
-
-def _three(size: int | tuple) -> tuple[int, int, int]:
-    x, y, z = (*((size,) if isinstance(size, int) else size), 1, 1)[:3]
-    return x, y, z
 
 
 def _random(n: int = N) -> np.ndarray:
@@ -106,7 +100,7 @@ def _tasks() -> list[Launch]:
     by_length = np.argsort(trips, kind="stable").astype(np.int32)
     result = []
     for name in ("cuda_uneven", "numba_uneven"):
-        length = (np.int32(N),) if KERNELS[name].file else ()
+        length = (np.int32(N),) if KERNELS[name].language != "Numba" else ()
         for what, order in (("as they come", plain), ("sorted", by_length)):
             arguments = (trips, order, np.zeros(N, np.float32), *length)
             result.append(_launch(name, what, blocks(N), BLOCK, arguments))
@@ -154,7 +148,7 @@ def _histograms() -> list[Launch]:
     for name in (name for name in KERNELS if "histogram" in name):
         loops = name.endswith(("shared", "vector", "columns"))
         for what, x in (("all different", different), ("skewed", skewed)):
-            length = (np.uint64(n),) if KERNELS[name].file else ()
+            length = (np.uint64(n),) if KERNELS[name].language != "Numba" else ()
             result.append(_launch(name, what, 3 if loops else blocks(n), BLOCK, (x, bins, *length)))
     return result
 

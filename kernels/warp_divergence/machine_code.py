@@ -15,12 +15,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from kernels.warp_divergence.host import FOLDER, KERNELS, kernel, options
+from kernels.warp_divergence.kernel_table import KERNELS, SOURCES, kernel
 from warplab.compile import nvrtc
 from warplab.launch.kernel_source import CudaSource
 
 ARCH = 90
-PATH = FOLDER / "machine_code.json"
+PATH = SOURCES.folder / "machine_code.json"
 RECORDED = ("cuda_condition<4>", "cuda_condition<7>", "cuda_condition<8>", "cuda_branch", "cuda_ordered")
 
 
@@ -34,9 +34,9 @@ def sass(name: str) -> list[str]:
 def ptx(name: str) -> list[str]:
     """The PTX of a kernel in CUDA C++, without declarations, comments and line numbers, a line each."""
     chosen = kernel(name)
-    if not chosen.file:
+    if chosen.language == "Numba":
         raise ValueError(f"{name} is a kernel of Numba; give one of CUDA C++")
-    text = CudaSource((FOLDER / chosen.file).read_text(), chosen.entry, options(chosen.file)).ptx
+    text = CudaSource(SOURCES.text(chosen.file), chosen.entry, SOURCES.options(chosen.file)).ptx
     body = _section(re.split(r"^\.(?:visible|weak) \.entry ", text, flags=re.MULTILINE)[1:], chosen.entry)
     body = body.split("{", 1)[1].split("\n}", 1)[0]
     lines = [re.sub(r"\s+", " ", re.sub(r"//.*", "", line)).strip() for line in body.splitlines()]
@@ -76,17 +76,17 @@ def checksums() -> dict[str, str]:
 
 
 def _code(file: str) -> str:
-    lines = [re.sub(r"\s*//.*", "", line) for line in (FOLDER / file).read_text().splitlines()]
+    lines = [re.sub(r"\s*//.*", "", line) for line in SOURCES.text(file).splitlines()]
     return "\n".join(line for line in lines if line)
 
 
 def _disassembled(name: str) -> list[str]:
     chosen = kernel(name)
     template = "<" in chosen.entry
-    source = (FOLDER / chosen.file).read_text()
+    source = SOURCES.text(chosen.file)
     if template:  # an instance, under a name that needs no look-up
         source += f"\ntemplate __global__ void {chosen.entry}(const float *, float *, int);\n"
-    cubin = nvrtc.compile_cubin(source, chosen.file, ARCH, options(chosen.file))
+    cubin = nvrtc.compile_cubin(source, chosen.file, ARCH, SOURCES.options(chosen.file))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)

@@ -1,6 +1,6 @@
-"""What lab 03 measures on a GPU: one function a table or plot, each returning numbers in JSON types.
+"""What lab 03 measures on a GPU: one function per table or plot, each returning numbers in JSON types.
 
-Keys end in their unit: `seconds`, `gbps` (1e9 bytes a second). Times are medians. `warp_efficiency` is the
+Keys end in their unit: `seconds`, `gbps` (1e9 bytes per second). Times are medians. `warp_efficiency` is the
 simulator's, of the same launch or, where it says so, of a part of it. `MEASUREMENTS` names them as `recordings.json`
 does.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from kernels.warp_divergence import cub_reference, divergence, histograms, order, selection, tasks
-from kernels.warp_divergence.host import BLOCK, KERNELS, WAYS, blocks, kernel
+from kernels.warp_divergence.kernel_table import BLOCK, KERNELS, WAYS, blocks, kernel
 from warplab.bench import timing as benchmark
 from warplab.bench.timing import Candidate, time_gpu, time_together
 from warplab.launch.simulate import simulate
@@ -28,27 +28,9 @@ SKEWED_ZEROS = 7  # of 8 bytes
 SELECTED = (0.1, 0.5, 0.9)  # shares of the elements that are kept
 
 
-def _gpu() -> Any:
-    """CuPy itself: these functions measure a GPU and nothing else."""
-    benchmark.require_gpu("This measurement")
-    import cupy
-
-    return cupy
-
-
-def largest_n(bytes_an_element: int, n: int = N) -> int:
-    """The largest power of two up to `n` whose data, of so many bytes each, fit in half of the free GPU memory."""
-    cupy = _gpu()
-    cupy.get_default_memory_pool().free_all_blocks()
-    free, _ = cupy.cuda.Device().mem_info
-    while n > 2**12 and bytes_an_element * n > free // 2:
-        n //= 2
-    return n
-
-
 def order_of_sides() -> list[dict[str, Any]]:
     """When each letter of order.cu began, in clocks since the first, by kernel; and what B's lanes read."""
-    _gpu()
+    benchmark.cupy_on_gpu()
     rows = []
     for name in ("branch", "unordered", "ordered", "in_turn", "handshake"):
         order.run(f"cuda_{name}")  # loads the kernel
@@ -64,7 +46,7 @@ def order_of_sides() -> list[dict[str, Any]]:
 
 def path_costs() -> dict[str, Any]:
     """Seconds and warp efficiency of K ways through a kernel, by lane and by warp."""
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     x = cupy.asarray(np.random.default_rng().random(PATHS_N, dtype=np.float32))
     out, small = cupy.empty_like(x), np.zeros(PATHS_N, np.float32)
     rows = []
@@ -98,7 +80,7 @@ def _row(group: str, name: str, timing: benchmark.Timing, counts: Any, simulated
 
 
 def _collatz() -> list[dict[str, Any]]:
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     plain = cupy.arange(COLLATZ_N, dtype=np.int32)
     steps, out = cupy.empty(COLLATZ_N, np.int32), cupy.empty(COLLATZ_N, np.int32)
     tasks.collatz(COLLATZ_FIRST, plain, steps)
@@ -135,7 +117,7 @@ def _collatz() -> list[dict[str, Any]]:
 
 
 def _mandelbrot() -> list[dict[str, Any]]:
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     out, expected = (cupy.empty((PIXELS, PIXELS), np.int32) for _ in range(2))
     tasks.mandelbrot(expected, LIMIT)
     rows = []
@@ -164,7 +146,7 @@ def _mandelbrot() -> list[dict[str, Any]]:
 
 
 def _row_sums() -> list[dict[str, Any]]:
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     lengths = row_lengths(ROWS)
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     value = np.random.default_rng().integers(-1000, 1000, start[-1], dtype=np.int32)
@@ -190,7 +172,7 @@ def row_lengths(rows: int) -> np.ndarray:
 
 def random_bytes(n: int) -> dict[str, Any]:
     """Device arrays of uint8 by name: uniform, and skewed, where seven of eight are zero."""
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     uniform = cupy.random.randint(0, 256, n, dtype=np.uint8)
     zero = cupy.random.randint(0, 8, n, dtype=np.uint8) < SKEWED_ZEROS
     return {"uniform": uniform, "skewed": cupy.where(zero, np.uint8(0), uniform)}
@@ -201,8 +183,8 @@ def histogram_table(n: int = N) -> dict[str, Any]:
 
     Each is compared with NumPy's counts, in bins that held something else before.
     """
-    cupy = _gpu()
-    n = largest_n(3, n)
+    cupy = benchmark.cupy_on_gpu()
+    n = benchmark.fitting(n, 1, itemsize=3)
     bins = cupy.empty(histograms.BINS, np.uint32)
     rows = []
     for data, x in random_bytes(n).items():
@@ -237,8 +219,8 @@ def selection_table(n: int = N) -> dict[str, Any]:
     Each is compared with NumPy's result, bit by bit where the order is kept and sorted where not, in an output that was
     poisoned with NaN. Bytes: all elements read once, those kept written once.
     """
-    cupy = _gpu()
-    n = largest_n(24, n)
+    cupy = benchmark.cupy_on_gpu()
+    n = benchmark.fitting(n, 1, itemsize=24)
     host = np.random.default_rng().random(n, dtype=np.float32)
     x, out = cupy.asarray(host), cupy.empty(n, np.float32)
     count = cupy.zeros(1, np.uint64)
@@ -315,7 +297,7 @@ def copy_gbps() -> float:
 
 def accelerators() -> dict[str, Any]:
     """Which way cupy.histogram takes: CuPy's accelerators for its routines, and the version of CuPy."""
-    cupy = _gpu()
+    cupy = benchmark.cupy_on_gpu()
     from cupy._core import _accelerator
 
     names = {_accelerator.ACCELERATOR_CUB: "cub", _accelerator.ACCELERATOR_CUTENSOR: "cutensor"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.host import WARP, kernel
+from kernels.warp_divergence.kernel_table import WARP, kernel
 from warplab import cp
 
 LETTERS = "ABXYZ"

@@ -1,7 +1,7 @@
 // The lanes of a warp exchange registers: sum and scan of each 32 neighbouring elements, without memory or barrier.
 //
 // Every lane of the mask must reach the same call, so the lanes past the end of the data take part, with 0.
-// Blocks are whole warps (host.py refuses others).
+// Blocks are whole warps (`primitives.py` refuses others).
 
 constexpr unsigned ALL = 0xffffffff;
 

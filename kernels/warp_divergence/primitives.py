@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.host import BLOCK, WARP, blocks, check_block, kernel
+from kernels.warp_divergence.kernel_table import BLOCK, WARP, blocks, check_block, kernel
 from warplab.bench.device_arguments import check_array
 
 
@@ -34,6 +34,6 @@ def _launch(name: str, x: Any, out: Any, length: int, block: int) -> Any:
     check_array("x", x, (None,), dtype=np.int32)
     check_array("out", out, (length,), dtype=np.int32)
     if x.size:
-        arguments = (x, out, np.int32(x.size)) if chosen.file else (x, out)
+        arguments = (x, out, np.int32(x.size)) if chosen.language != "Numba" else (x, out)
         chosen.launch(blocks(x.size, block), block, arguments)
     return out

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.host import BLOCK, PIPELINED_ITEMS, TYPES, blocks, kernel, resident_blocks
+from kernels.warp_divergence.kernel_table import BLOCK, PIPELINED_ITEMS, TYPES, blocks, kernel, resident_blocks
 from warplab import cp, cuda
 from warplab.bench.device_arguments import check_array
 from warplab.hardware import backend

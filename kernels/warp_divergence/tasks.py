@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.warp_divergence.host import BLOCK, MAX_BLOCK, WARP, blocks, kernel, resident_blocks
+from kernels.warp_divergence.kernel_table import BLOCK, MAX_BLOCK, WARP, blocks, kernel, resident_blocks
 from warplab import cp
 from warplab.bench.device_arguments import check_array
 from warplab.hardware import backend
@@ -45,7 +45,7 @@ def uneven(trips: Any, order: Any, out: Any, name: str = "cuda_uneven") -> Any:
     check_array("order", order, tuple(trips.shape), dtype=np.int32)
     check_array("out", out, tuple(trips.shape))
     if trips.size:
-        length = (np.int32(trips.size),) if chosen.file else ()
+        length = (np.int32(trips.size),) if chosen.language != "Numba" else ()
         chosen.launch(blocks(trips.size), BLOCK, (trips, order, out, *length))
     return out
 
@@ -61,7 +61,7 @@ def collatz(first: int, order: Any, out: Any, name: str = "cuda_collatz") -> Any
     check_array("out", out, tuple(order.shape), dtype=np.int32)
     _check_first(first, out.size)
     if out.size:
-        length = (np.int32(out.size),) if chosen.file else ()
+        length = (np.int32(out.size),) if chosen.language != "Numba" else ()
         chosen.launch(blocks(out.size), BLOCK, (np.uint32(first), order, out, *length))
     return out
 
@@ -119,7 +119,7 @@ def row_sums(start: Any, value: Any, out: Any, name: str = "cuda_row_sums_warp")
     check_array("out", out, (None,), dtype=np.int32)
     check_array("start", start, (out.size + 1,), dtype=np.int32)
     if out.size:
-        length = (np.int32(out.size),) if chosen.file else ()
+        length = (np.int32(out.size),) if chosen.language != "Numba" else ()
         threads = out.size * (1 if name.endswith("thread") else WARP)
         chosen.launch(blocks(threads), BLOCK, (start, value, out, *length))
     return out

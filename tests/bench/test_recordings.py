@@ -1,15 +1,19 @@
-"""Recordings: live on a GPU, recorded without one, labelled either way; the committed files are complete."""
+"""Recordings: live on a GPU, recorded without one, labelled either way; writing one keeps the others."""
 
 import json
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from kernels.vector_multiply.measurements import MEASUREMENTS
 from warplab.bench import timing
-from warplab.bench.recordings import KERNELS, MissingRecording, Recordings
+from warplab.bench.lab import labs
+from warplab.bench.recordings import Measurement, MissingRecording, Recordings
 from warplab.hardware import backend
 
-MACHINE = {"device": "Some GPU", "date": "2001-02-03"}
+MACHINE = {"device": "Some GPU", "gpus": 1, "date": "2001-02-03"}
+OTHER = {"device": "Another GPU", "gpus": 4, "date": "2002-03-04"}
+HERE = Measurement([1], "this GPU", "2026-02-02", live=True)
+RECORDED = [lab for lab in labs() if lab.recordings.path.exists()]
 
 
 @pytest.fixture
@@ -20,14 +24,19 @@ def on_simulator(monkeypatch):
 @pytest.fixture
 def on_gpu(monkeypatch):
     monkeypatch.setattr(backend, "name", lambda: "gpu")
-    monkeypatch.setattr(timing, "machine", lambda: dict(MACHINE))
+    monkeypatch.setattr(timing, "machine", lambda gpus: MACHINE | {"gpus": gpus})
 
 
 @pytest.fixture
-def recordings(tmp_path):
-    (tmp_path / "topic").mkdir()
-    (tmp_path / "topic" / "recordings.json").write_text(json.dumps(MACHINE | {"values": {"known": [1.5, 2]}}))
-    return Recordings("topic", tmp_path)
+def empty(tmp_path):
+    (tmp_path / "kernels" / "topic").mkdir(parents=True)
+    return Recordings("kernels.topic", course=tmp_path)
+
+
+@pytest.fixture
+def recordings(empty):
+    empty.write("known", [1.5, 2], MACHINE)
+    return empty
 
 
 def must_not_run():
@@ -39,6 +48,7 @@ def test_without_a_gpu_the_recorded_value_is_shown_and_labelled(on_simulator, re
     assert measurement.value == [1.5, 2]
     assert not measurement.live
     assert measurement.label == "recorded on Some GPU, 2001-02-03"
+    assert measurement.machine == MACHINE
 
 
 def test_on_a_gpu_the_function_is_measured_and_labelled(on_gpu, recordings):
@@ -46,6 +56,7 @@ def test_on_a_gpu_the_function_is_measured_and_labelled(on_gpu, recordings):
     assert measurement.value == {"rows": [{"gbps": 123.5}]}, "live values have the types of recorded ones"
     assert measurement.live
     assert measurement.label == "measured on Some GPU, 2001-02-03"
+    assert recordings.recorded("known").value == [1.5, 2], "what was recorded can be asked for there too"
 
 
 def test_an_unknown_key_names_itself_and_the_known_ones(on_simulator, recordings):
@@ -53,50 +64,59 @@ def test_an_unknown_key_names_itself_and_the_known_ones(on_simulator, recordings
         recordings.measure("unknown", must_not_run)
 
 
-def test_a_missing_file_says_which_command_records(on_simulator, tmp_path):
-    with pytest.raises(MissingRecording, match=r"python -m kernels\.other\.benchmark --record"):
-        Recordings("other", tmp_path).measure("known", must_not_run)
+def test_a_missing_file_says_which_command_records(on_simulator, empty):
+    with pytest.raises(MissingRecording, match=r"python -m kernels\.topic\.benchmark --record"):
+        empty.measure("known", must_not_run)
+    assert empty.values() == {}
 
 
-def test_what_is_recorded_is_read_back(on_gpu, recordings, monkeypatch):
-    recordings.record({"a": lambda: 0.123456, "b": lambda: {"n": 2**28}})
-    monkeypatch.setattr(backend, "name", lambda: "simulator")
-    assert recordings.measure("a", must_not_run).value == 0.1235
-    assert recordings.measure("b", must_not_run).value == {"n": 2**28}
-    with pytest.raises(MissingRecording):
-        recordings.measure("known", must_not_run)
+def test_nothing_is_shown_where_nobody_measured(on_simulator, empty):
+    assert empty.measure_if_possible("ladder", must_not_run) is None
+    assert empty.here_and_recorded("ladder", None) == {}
+    assert empty.here_and_recorded("ladder", HERE) == {HERE.label: [1]}
 
 
-def test_a_failing_measurement_leaves_the_file_as_it_was(on_gpu, recordings):
-    def fail():
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        recordings.record({"a": lambda: 1, "b": fail})
-    assert recordings.load()["values"] == {"known": [1.5, 2]}
-
-
-def test_recording_needs_a_gpu(on_simulator, recordings):
-    with pytest.raises(SystemExit) as exit:
-        recordings.record({})
-    assert exit.value.code == timing.NO_GPU
+def test_measured_and_recorded_values_stand_side_by_side(on_simulator, recordings):
+    label = "recorded on Some GPU, 2001-02-03"
+    recorded = recordings.measure_if_possible("known", must_not_run)
+    assert (recorded.label, recorded.value) == (label, [1.5, 2])
+    assert recordings.here_and_recorded("known", recorded) == {label: [1.5, 2]}
+    assert recordings.here_and_recorded("known", HERE) == {HERE.label: [1], label: [1.5, 2]}
+    assert recordings.here_and_recorded("unknown", None) == {}
 
 
-def test_every_measurement_of_lab_01_is_recorded_on_a_named_gpu():
-    recorded = Recordings("vector_multiply").load()
-    assert set(recorded["values"]) == set(MEASUREMENTS)
-    assert recorded["device"].startswith("NVIDIA ")
-    assert recorded["host"]["cores"] >= 1
+def test_writing_one_key_keeps_the_others_and_their_machines(recordings):
+    recordings.write("a", {"n": 2**28}, OTHER)
+    found = recordings.load()
+    assert list(found) == ["known", "a"]
+    assert (found["known"].value, found["known"].machine) == ([1.5, 2], MACHINE)
+    assert (found["a"].value, found["a"].machine) == ({"n": 2**28}, OTHER)
+    recordings.write("known", 3, OTHER)
+    assert recordings.values() == {"known": 3, "a": {"n": 2**28}}
+    assert [path.name for path in recordings.path.parent.iterdir()] == ["recordings.json"]
 
 
-def test_the_recorded_table_of_kernels_is_right_and_reaches_the_copy():
-    rows = Recordings("vector_multiply").load()["values"]["kernel_table"]["rows"]
-    assert all(row["correct"] for row in rows)
-    assert max(row["ratio_to_copy"] for row in rows if row["language"] != "library") >= 1.0
+def write_twenty(arguments):
+    package, course, first = arguments
+    for k in range(first, first + 20):
+        Recordings(package, course=course).write(f"key {k}", k, MACHINE)
 
 
-def test_every_topic_with_recordings_can_be_read():
-    files = list(KERNELS.glob("*/recordings.json"))
-    assert len(files) >= 1
-    for path in files:
-        assert {"device", "date", "values"} <= set(Recordings(path.parent.name).load())
+def test_processes_that_write_at_once_lose_nothing(empty, tmp_path):
+    with ProcessPoolExecutor(3) as pool:
+        list(pool.map(write_twenty, [("kernels.topic", tmp_path, first) for first in (0, 20, 40)]))
+    assert empty.values() == {f"key {k}": k for k in range(60)}
+
+
+@pytest.mark.parametrize("lab", RECORDED, ids=lambda lab: lab.slug)
+def test_every_measurement_of_a_lab_is_recorded_on_a_named_machine(lab):
+    entries = json.loads(lab.recordings.path.read_text())
+    assert set(entries) == set(lab.module(lab.benchmark).MEASUREMENTS)
+    for key, entry in entries.items():
+        assert set(entry) == {"machine", "value"}
+        machine = entry["machine"]
+        assert machine["device"].startswith("NVIDIA "), key
+        assert machine["gpus"] >= 1
+        assert len(machine["date"]) == len("2026-11-21")
+        assert {"cuda_driver", "cuda_runtime", "multiprocessors"} <= set(machine)
+        assert machine["host"]["cores"] >= 1

@@ -1,61 +1,117 @@
-"""docs/labs.md says what recordings, counters, lessons and exercises say."""
+"""README's table, docs/labs.md and the labs' pages say what records, recordings, lessons and exercises say."""
 
+import dataclasses
 import json
 import re
 
 import nbformat
+import pytest
 
 from tools import labs_page
+from warplab.bench.lab import Lab, labs
 from warplab.bench.recordings import Recordings
-from warplab.paths import COURSE
+
+LABS = [lab for lab in labs() if labs_page.has_page(lab)]
+RUN = "run: python -m tools.labs_page"
 
 
-def test_the_page_is_up_to_date():
-    written = labs_page.PAGE.read_text(encoding="utf-8")
-    assert written == labs_page.page(), "run: python tools/labs_page.py"
+def written(lab):
+    return (lab.folder / "README.md").read_text(encoding="utf-8")
 
 
-def test_every_lab_has_its_parts():
-    written = labs_page.PAGE.read_text(encoding="utf-8")
-    labs = re.split(r"^## ", written, flags=re.MULTILINE)[1:]
-    assert [lab[:2] for lab in labs] == [name[:2] for name in labs_page.LABS]
-    for lab, (_, about) in zip(labs, labs_page.LABS.items(), strict=True):
-        parts = re.findall(r"^### (.+)$", lab, flags=re.MULTILINE)
-        assert parts[:6] == ["Kernels", "Counters", "Pictures", "Verdict", "Exercise", "Time without a GPU"]
-        assert lab.count("![") >= 2
-        assert " NO\n" not in lab  # an output that was wrong
-        measured = Recordings(about.topic).path.exists()
-        assert ("### Kernels\n\nNVIDIA " in lab) == measured
-        assert (labs_page.NOT_MEASURED in lab) == (not measured)
+def test_the_readme_has_the_table_of_these_labs():
+    text = labs_page.README.read_text(encoding="utf-8")
+    assert text == labs_page.readme(text), RUN
+    for lab in labs():
+        assert f"[{lab.title}](notebooks/{lab.slug}.ipynb)" in text
 
 
-def test_the_pictures_are_those_of_the_lessons():
-    shown = {path.name: path.read_bytes() for path in labs_page.PICTURES.iterdir()}
-    assert shown == labs_page.pictures(), "run: python tools/labs_page.py"
+def test_a_readme_without_marks_is_an_error():
+    with pytest.raises(ValueError, match="put both around the table of labs"):
+        labs_page.readme("# Warp Lab\n")
 
 
-def test_what_is_not_there_yet_is_said_and_then_taken(monkeypatch, tmp_path):
-    monkeypatch.setattr(labs_page, "Recordings", lambda topic: Recordings(topic, tmp_path))
-    monkeypatch.setattr(labs_page, "TIMES", tmp_path / "times.json")
-    monkeypatch.setattr(labs_page, "TRIED", {})
-    labs_page.TIMES.write_text('{"device": "a computer", "date": "today", "seconds": {}}')
-    name = "05_tensor_cores"
-    lab = labs_page.LABS[name]._replace(tables=lambda values: f"a table of {values['ladder']}")
-    before = "\n\n".join(labs_page.section(name, lab))
-    assert f"### Kernels\n\n{labs_page.NOT_MEASURED}\n\n### Counters" in before
-    assert f"### Time without a GPU\n\n{labs_page.NOT_TIMED}" in before
-    assert "newcomer" not in before
+def test_a_planned_lab_is_shown_until_there_is_one_of_its_number(monkeypatch, tmp_path):
+    planned = [{"number": lab.number, "title": "planned", "claim": ""} for lab in labs()]
+    planned.append({"number": 99, "title": "The last", "claim": "a claim"})
+    monkeypatch.setattr(labs_page, "PLANNED", tmp_path / "planned.json")
+    labs_page.PLANNED.write_text(json.dumps(planned))
+    table = labs_page.readme_table().splitlines()
+    assert len(table) == 2 + len(labs()) + 1
+    assert table[-1] == "| 99 | The last | a claim | planned |"
 
-    (tmp_path / lab.topic).mkdir()
-    recording = {"device": "NVIDIA Something", "date": "today", "values": {"ladder": "rates"}}
-    (tmp_path / lab.topic / "recordings.json").write_text(json.dumps(recording))
-    seconds = {name: {what: {"wall": 61.2, "processor": 30.9} for what in ("lesson", "exercise")}}
-    labs_page.TIMES.write_text(json.dumps({"device": "a computer", "date": "today", "seconds": seconds}))
-    monkeypatch.setitem(labs_page.TRIED, name, [("a gap", "closed")])
-    after = "\n\n".join(labs_page.section(name, lab))
-    assert "### Kernels\n\nNVIDIA Something, today.\n\n```text\na table of rates\n```" in after
-    assert "61 s from its first cell to its last (31 s of processor time)" in after
-    assert "### Tried as a newcomer\n\n| what did not work | what was changed |\n| --- | --- |\n| a gap |" in after
+
+def test_the_index_is_up_to_date():
+    assert labs_page.INDEX.read_text(encoding="utf-8") == labs_page.index(), RUN
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.slug)
+def test_a_labs_page_is_up_to_date(lab):
+    assert written(lab) == labs_page.page(lab), RUN
+    folder = lab.folder / "pictures"
+    assert {path.name: path.read_bytes() for path in folder.glob("*")} == labs_page.pictures(lab), RUN
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.slug)
+def test_links_lead_somewhere(lab):
+    targets = re.findall(r"\]\(([^)]+)\)", written(lab))
+    assert targets
+    assert not [target for target in targets if not (lab.folder / target).exists()]
+    assert not [
+        target
+        for target in re.findall(r"\]\(([^)]+)\)", labs_page.INDEX.read_text(encoding="utf-8"))
+        if not (labs_page.INDEX.parent / target).exists()
+    ]
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """A lab with a lesson, a benchmark and launches, of which nothing is measured yet."""
+    monkeypatch.setattr(Lab, "folder", tmp_path / "kernels" / "topic")
+    monkeypatch.setattr(Lab, "notebook", tmp_path / "lesson.ipynb")
+    monkeypatch.setattr(Lab, "recordings", Recordings("kernels.topic", course=tmp_path))
+    Lab.folder.mkdir(parents=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A lesson")]), Lab.notebook)
+    sample = next((lab for lab in labs() if lab.benchmark), None)
+    return dataclasses.replace(
+        sample or Lab("kernels.topic", "01_topic", "A lesson", benchmark="benchmark"),
+        slug="77_topic",
+        launches="launches",
+        shown={},
+    )
+
+
+def test_what_is_not_there_yet_is_said(made):
+    text = labs_page.page(made)
+    assert f"## Kernels\n\n{labs_page.NOT_MEASURED}\n\n## Counters\n\n{labs_page.NOT_COUNTED}" in text
+    assert f"## Time without a GPU\n\n{labs_page.NOT_TIMED}" in text
+    assert "## Verdict" not in text
+    assert "## Exercise" not in text
+    assert "## Pictures" not in text
+
+
+def test_what_has_come_is_shown(made, monkeypatch):
+    class Tables:
+        tables = ("ladder", "shapes")
+
+        def text(self, values):
+            return " and ".join(f"{key} {value}" for key, value in values.items())
+
+    monkeypatch.setattr(Lab, "module", lambda self, name: type("module", (), {"BENCHMARK": Tables()}))
+    for key, device in (("ladder", "NVIDIA A"), ("shapes", "NVIDIA B"), ("sweep", "NVIDIA A")):
+        made.recordings.write(key, f"of {device}", {"device": device, "date": "today"})
+    (made.folder / "counters.md").write_text("# Counters\n\n12 launches under `ncu`: all equal.\n")
+    times = {what: {"wall": 61.2, "processor": 30.9} for what in ("lesson", "exercise")}
+    (made.folder / "times.json").write_text(json.dumps({"device": "a computer", "date": "today", **times}))
+    text = labs_page.page(made)
+    assert "NVIDIA A, today.\n\n```text\nladder of NVIDIA A\n```\n\nNVIDIA B, today.\n\n```text\nshapes of" in text
+    assert "12 launches under `ncu`: all equal. [Which, and why](counters.md)." in text
+    assert "The lesson runs in 61 s from first to last cell (31 s of processor time), the check of" in text
+
+
+def test_a_picture_of_a_cell_that_is_gone_is_an_error(made):
+    with pytest.raises(ValueError, match=r"lesson\.ipynb has no cell gone; correct `shown` in lab\.py"):
+        labs_page.pictures(dataclasses.replace(made, shown={"gone": "something"}))
 
 
 def test_a_verdict_holds_what_was_recorded_and_nothing_of_the_last_run():
@@ -86,13 +142,3 @@ def test_a_verdict_holds_what_was_recorded_and_nothing_of_the_last_run():
         *("Claim: one", "3 s, recorded on B", "Claim: two", "recorded on B:", "6 s"),
         *("Claim: three", "7, by arithmetic", "10, by arithmetic"),
     ]
-
-
-def test_links_lead_somewhere():
-    written = labs_page.PAGE.read_text(encoding="utf-8")
-    counters = (COURSE / "docs" / "counters.md").read_text()
-    headings = {re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in re.findall(r"^## (.+)$", counters, re.M)}
-    for target in re.findall(r"\]\(([^)]+)\)", written):
-        path, _, anchor = target.partition("#")
-        assert (COURSE / "docs" / path).exists(), target
-        assert not anchor or anchor in headings, target

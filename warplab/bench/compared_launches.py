@@ -1,10 +1,12 @@
-"""Launches whose counters are compared with Nsight Compute's (`tools.ncu`): what a lab declares of each."""
+"""Launches whose counters are compared with Nsight Compute's (`tools.ncu`), as a lab declares them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+EFFICIENCY = "warp_efficiency"  # compared like a counter: a share of a warp's lanes
 
 
 class Difference(NamedTuple):
@@ -22,18 +24,26 @@ class Difference(NamedTuple):
 class Launch:
     """One launch to compare.
 
-    `kernel()`: the kernel object (Numba dispatcher or CuPy function). `arguments`: NumPy scalars, and NumPy
-    arrays, which are copied to the device for the launch. `section`: the table of docs/counters.md it belongs to.
+    `kernel()`: the kernel object (Numba dispatcher or CuPy function). `grid`, `block`: one to three numbers; they are
+    kept as three. `arguments`: NumPy scalars, and NumPy arrays, which are copied to the device for the launch.
+    `section`: where the launches of one file are many, the heading under which their differences are listed.
     """
 
     name: str
-    simulate: Callable[[], Any]
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    kernel: Callable[[], Any]
+    grid: int | Sequence[int]
+    block: int | Sequence[int]
     arguments: tuple
     shared_bytes: int = 0
     section: str = ""
     differences: tuple[Difference, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Keep grid and block as three numbers each."""
+        for name in ("grid", "block"):
+            size = getattr(self, name)
+            x, y, z = (*((size,) if isinstance(size, int) else size), 1, 1)[:3]
+            object.__setattr__(self, name, (x, y, z))
 
     def allowed(self, counter: str) -> Difference | None:
         """What the launch says about a counter's difference."""

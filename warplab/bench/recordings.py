@@ -1,25 +1,27 @@
 """Measurements that a notebook shows: live on a GPU, else those recorded on a named GPU, and labelled so.
 
-recordings = Recordings("vector_multiply")          # kernels/vector_multiply/recordings.json
-m = recordings.measure("ten_launches", ten_launches)
-print(m.label)                                      # recorded on NVIDIA H100 80GB HBM3, 2026-11-21
-m.value["finished_seconds"]
+    recordings = Recordings("kernels.vector_multiply")  # kernels/vector_multiply/recordings.json
+    m = recordings.measure("ten_launches", ten_launches)
+    print(m.label)  # recorded on NVIDIA H100 80GB HBM3, 2026-11-21
+    m.value["finished_seconds"]
+
+The file holds for each key its value and the machine that measured it: GPU, number of GPUs, date, versions.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from warplab.bench import timing
 from warplab.hardware import backend
 from warplab.paths import COURSE
-
-KERNELS = COURSE / "kernels"
 
 
 class MissingRecording(LookupError):
@@ -28,63 +30,114 @@ class MissingRecording(LookupError):
 
 @dataclass(frozen=True)
 class Measurement:
-    """`value` as the measuring function returned it (in JSON types), the GPU and the date it is from."""
+    """`value` as the measuring function returned it (in JSON types), the GPU and the date it is from.
+
+    `live`: measured now. `machine`: all that is known of the machine, as `timing.machine` gives it.
+    """
 
     value: Any
     device: str
     date: str
     live: bool
+    machine: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str:
+        """GPU and date, such as "NVIDIA H100 80GB HBM3, 2026-11-21"."""
+        return f"{self.device}, {self.date}"
 
     @property
     def label(self) -> str:
         """What a table or a plot of this measurement must say of its origin."""
-        return f"{'measured' if self.live else 'recorded'} on {self.device}, {self.date}"
+        return f"{'measured' if self.live else 'recorded'} on {self.origin}"
 
 
 class Recordings:
-    """The recordings of one topic, in `folder/topic/recordings.json`."""
+    """The recordings of one lab. `package`: the lab's, such as "kernels.matmul"; `gpus`: how many it measures on."""
 
-    def __init__(self, topic: str, folder: Path = KERNELS) -> None:
-        self.topic = topic
-        self.path = folder / topic / "recordings.json"
+    NOT_MEASURED = "Not measured yet: that takes a GPU, and nobody has recorded it on one."
+
+    def __init__(self, package: str, *, gpus: int = 1, course: Path = COURSE) -> None:
+        self.package = package
+        self.gpus = gpus
+        self.path = course.joinpath(*package.split(".")) / "recordings.json"
+
+    @property
+    def topic(self) -> str:
+        """The last word of the package's name."""
+        return self.package.rpartition(".")[2]
 
     def measure(self, key: str, function: Callable[[], Any]) -> Measurement:
-        """Calls `function` on a GPU, or gives the recorded value of `key`.
+        """Call `function` on a GPU, or give the recorded value of `key`.
 
         Raises MissingRecording where there is neither a GPU nor a recording.
         """
         if backend.name() == "gpu":
-            about = timing.machine()
-            return Measurement(timing.rounded(function()), about["device"], about["date"], live=True)
-        recorded = self.load()
-        if key not in recorded["values"]:
-            known = ", ".join(sorted(recorded["values"])) or "none"
-            raise MissingRecording(
-                f"{key!r} was never recorded for {self.topic}; recorded are: {known}. Check the name, or run "
-                f"`python -m kernels.{self.topic}.benchmark --record` on a machine with a GPU."
-            )
-        return Measurement(recorded["values"][key], recorded["device"], recorded["date"], live=False)
+            return self._measured(timing.rounded(function()), timing.machine(self.gpus), live=True)
+        return self.recorded(key)
 
-    def load(self) -> dict[str, Any]:
-        """The whole file: `device`, `date` and more about the machine, and `values` by key."""
+    def measure_if_possible(self, key: str, function: Callable[[], Any]) -> Measurement | None:
+        """As `measure`, but None where there is neither a GPU nor a recording."""
         try:
-            text = self.path.read_text()
-        except FileNotFoundError:
-            raise MissingRecording(
-                f"there is no GPU here and {self.path} does not exist; "
-                f"run `python -m kernels.{self.topic}.benchmark --record` on a machine with a GPU."
-            ) from None
-        return json.loads(text)
+            return self.measure(key, function)
+        except MissingRecording:
+            return None
 
-    def record(self, functions: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
-        """Measures every function on the GPU and writes the file anew; returns the values by key."""
-        timing.require_gpu("Recording")
-        values = {}
-        for key, function in functions.items():
-            print(f"recording {key}", flush=True)
-            values[key] = timing.rounded(function())
-        text = json.dumps({**timing.machine(), "values": values}, indent=1)
-        unfinished = self.path.with_suffix(".tmp")
-        unfinished.write_text(text + "\n")
-        os.replace(unfinished, self.path)
-        return values
+    def recorded(self, key: str) -> Measurement:
+        """The recorded value of `key`, also on a GPU. Raises MissingRecording where there is none."""
+        found = self.load()
+        if key not in found:
+            raise MissingRecording(
+                f"{key!r} was never recorded for {self.topic}; recorded are: {', '.join(sorted(found)) or 'none'}. "
+                f"Check the name, or run `{self._command} --only {key}` on a machine with a GPU."
+            )
+        return found[key]
+
+    def here_and_recorded(self, key: str, here: Measurement | None) -> dict[str, Any]:
+        """Values by label: of `here`, which `measure` gave, and those recorded, if there are any."""
+        found = {here.label: here.value} if here else {}
+        try:
+            recorded = self.recorded(key)
+        except MissingRecording:
+            return found
+        return found | {recorded.label: recorded.value}
+
+    def load(self) -> dict[str, Measurement]:
+        """All recorded measurements by key. Raises MissingRecording where the file does not exist."""
+        if not self.path.exists():
+            raise MissingRecording(
+                f"there is no GPU here and {self.path} does not exist; run `{self._command}` on a machine with a GPU."
+            )
+        return {key: self._measured(entry["value"], entry["machine"]) for key, entry in self._entries().items()}
+
+    def values(self) -> dict[str, Any]:
+        """The values of all recorded measurements by key; {} where nothing is recorded."""
+        return {key: entry["value"] for key, entry in self._entries().items()}
+
+    def write(self, key: str, value: Any, machine: Mapping[str, Any]) -> None:
+        """Record one value; all other keys stay. The file is replaced as a whole, so it is never half written."""
+        with self._locked():
+            entries = {**self._entries(), key: {"machine": dict(machine), "value": value}}
+            unfinished = self.path.with_suffix(f".{os.getpid()}.tmp")
+            unfinished.write_text(json.dumps(entries, indent=1) + "\n")
+            os.replace(unfinished, self.path)
+
+    @property
+    def _command(self) -> str:
+        return f"python -m {self.package}.benchmark --record"
+
+    def _entries(self) -> dict[str, Any]:
+        return json.loads(self.path.read_text()) if self.path.exists() else {}
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other processes from writing between our reading and our writing."""
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+    def _measured(self, value: Any, machine: Mapping[str, Any], live: bool = False) -> Measurement:
+        return Measurement(value, machine["device"], machine["date"], live, machine)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import importlib.metadata
 import json
 import math
 import os
@@ -77,8 +78,8 @@ class Candidate:
     queued: bool = True
 
 
-def require_gpu(what: str = "This benchmark") -> None:
-    """Ends the program with a message and exit code 2 unless kernels run on a GPU here."""
+def require_gpu(what: str = "This benchmark", gpus: int = 1) -> None:
+    """End the program with a message and exit code 2 unless kernels run on a GPU here, and there are so many GPUs."""
     if backend.name() != "gpu":
         print(
             f"{what} needs an NVIDIA GPU; here kernels run on the {backend.name()} ({backend.reason()}).\n"
@@ -86,6 +87,50 @@ def require_gpu(what: str = "This benchmark") -> None:
             file=sys.stderr,
         )
         raise SystemExit(NO_GPU)
+    if gpus > 1 and gpu_count() < gpus:
+        print(f"{what} needs {gpus} GPUs; this machine has {gpu_count()}.", file=sys.stderr)
+        raise SystemExit(NO_GPU)
+
+
+def gpu_count() -> int:
+    """How many GPUs this process can use; 0 on the simulator."""
+    if backend.name() != "gpu":
+        return 0
+    import cupy
+
+    return cupy.cuda.runtime.getDeviceCount()
+
+
+def cupy_on_gpu() -> Any:
+    """CuPy itself, with the memory that its pool holds set free; ends the program where there is no GPU.
+
+    For functions that measure a GPU and nothing else.
+    """
+    require_gpu("This measurement")
+    import cupy
+
+    cupy.get_default_memory_pool().free_all_blocks()
+    return cupy
+
+
+def fitting(elements: int, arrays: int, itemsize: int = 4) -> int:
+    """`elements`, halved until so many arrays of it fit in half of the free GPU memory."""
+    free, _ = cupy_on_gpu().cuda.Device().mem_info
+    while elements > 2**10 and itemsize * arrays * elements > free // 2:
+        elements //= 2
+    return elements
+
+
+def native(language: str, array: Any) -> Any:
+    """`array` as kernels of a language take it fastest.
+
+    Numba converts a CuPy array at every launch and waits for its stream; converting once avoids that.
+    """
+    if language != "Numba":
+        return array
+    from numba import cuda
+
+    return cuda.as_cuda_array(array)
 
 
 def time_together(
@@ -94,7 +139,7 @@ def time_together(
     """Times every candidate in turns, `runs` times in each of `rounds`; returns the timings by name."""
     samples: dict[str, list[float]] = {name: [] for name in candidates}
     for turn in range(rounds):
-        for name in list(candidates) if turn % 2 == 0 else reversed(candidates):
+        for name in list(candidates) if turn % 2 == 0 else reversed(list(candidates)):
             samples[name] += _samples(candidates[name], runs, warmup, start=turn * runs)
     return {name: Timing.of(times) for name, times in samples.items()}
 
@@ -205,19 +250,25 @@ def copy_on_device(destination: Any, source: Any) -> None:
     )
 
 
-def machine() -> dict[str, Any]:
-    """The GPU, its software, the host's processor and today's date, as recordings name them."""
+def machine(gpus: int = 1) -> dict[str, Any]:
+    """The GPU, its software, the host's processor and today's date, as recordings name them.
+
+    `gpus`: how many of this kind are measured on.
+    """
     import cupy
 
     runtime = cupy.cuda.runtime
     properties = runtime.getDeviceProperties(cupy.cuda.Device().id)
     return {
         "device": properties["name"].decode(),
+        "gpus": gpus,
         "multiprocessors": properties["multiProcessorCount"],
         "l2_bytes": l2_bytes(),
         "memory_bytes": properties["totalGlobalMem"],
         "cuda_driver": _version(runtime.driverGetVersion()),
         "cuda_runtime": _version(runtime.runtimeGetVersion()),
+        "packages": {name: importlib.metadata.version(name) for name in ("numpy", "numba", "numba-cuda")}
+        | {"cupy": cupy.__version__},
         "host": host(),
         "date": datetime.date.today().isoformat(),
     }

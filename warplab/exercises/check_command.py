@@ -13,11 +13,11 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution
 
-from warplab.exercises import score, release
+from warplab.exercises import release, score
 
 
 class BadInput(Exception):
-    """A path that holds nothing to check; the message says why and what to do."""
+    """A path with nothing to check; the message says why and what to do."""
 
 
 class Exercise(NamedTuple):
@@ -30,14 +30,14 @@ class Exercise(NamedTuple):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Check an exercise. Returns 0 for full marks, 1 for less, 2 where there is nothing to check."""
+    """Check an exercise; return 0 for full marks, 1 for less, 2 if there is nothing to check."""
     parser = argparse.ArgumentParser(
         prog="python -m warplab check",
         description="Run your notebook of an exercise in a fresh process and show the points by problem.",
     )
     parser.add_argument("path", type=Path, help="folder of an exercise, or its notebook")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="limit of one cell (default: 60)")
+    parser.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="limit per cell (default: 60)")
     arguments = parser.parse_args(argv)
     try:
         exercise = find(arguments.path)
@@ -45,11 +45,12 @@ def main(argv: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
 
-    edited = [score.cell_id(cell) for cell in exercise.release.cells if is_locked(cell) and not score.as_released(cell)]
+    locked = [cell for cell in exercise.release.cells if is_locked(cell)]
+    edited = [str(score.cell_id(cell)) for cell in locked if not score.as_released(cell)]
     if edited:
         print(
-            f"warning: the course's own cells {', '.join(edited)} were edited and there is no other copy of them here. "
-            "Get the exercise anew and put your answers into it: the grading of a class uses the original cells.",
+            f"warning: the course's own cells {', '.join(edited)} were edited, and there is no other copy here. "
+            "Get a fresh copy of the exercise and put your answers into it: a class is graded with the original cells.",
             file=sys.stderr,
         )
     print(f"Running {exercise.path} ...", file=sys.stderr, flush=True)
@@ -65,14 +66,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def find(path: Path) -> Exercise:
-    """The notebook at `path` and the release it belongs to. Raises `BadInput`."""
+    """Find the notebook at `path` and the release that it belongs to. Raises `BadInput`."""
     notebook = _notebook_in(path)
     try:
         submitted = nbformat.read(notebook, as_version=4)
         nbformat.validate(submitted)
-    except Exception as error:  # nbformat meets malformed JSON with a dozen classes
+    except Exception as error:  # nbformat raises a dozen classes for malformed JSON
         reason = (str(error) or type(error).__name__).splitlines()[0][:120]
-        raise BadInput(f"{notebook} is not a Jupyter notebook ({reason}).") from error
+        raise BadInput(f"{notebook} is not a Jupyter notebook ({reason}). Get a fresh copy of it.") from error
     graded = {score.cell_id(cell) for cell in submitted.cells if is_grade(cell) or is_solution(cell)}
     if not graded:
         raise BadInput(
@@ -86,16 +87,17 @@ def find(path: Path) -> Exercise:
     # Cells decide, since downloads get renamed; the file's name settles a tie.
     topic = max(releases, key=lambda topic: (shared(topic), topic == notebook.stem), default=None)
     if topic is None or not shared(topic):
-        raise BadInput(f"{notebook} is not an exercise of this course ({', '.join(releases) or 'it has none'}).")
+        known = ", ".join(releases) or "it has none"
+        raise BadInput(f"{notebook} is not an exercise of this course. Give the notebook of one ({known}).")
     return Exercise(topic, notebook, submitted, releases[topic])
 
 
 def _notebook_in(path: Path) -> Path:
     if not path.exists():
-        raise BadInput(f"there is no {path}.")
+        raise BadInput(f"{path} does not exist. Give the folder of an exercise, or its notebook.")
     if path.is_file():
         if path.suffix != ".ipynb":
-            raise BadInput(f"{path} is not a notebook: its name does not end in .ipynb.")
+            raise BadInput(f"{path} is not a notebook: its name does not end in .ipynb. Give an exercise's notebook.")
         return path
     notebooks = sorted(path.glob("*.ipynb"))
     named = [notebook for notebook in notebooks if notebook.stem == path.resolve().name]
@@ -106,7 +108,7 @@ def _notebook_in(path: Path) -> Path:
 
 
 def table(topic: str, problems: list[score.Problem]) -> str:
-    """The result as text: a line a problem, below it the message of its first failing check."""
+    """Format the result as text: one line per problem, and below it the message of its first failing check."""
     width = max(len(problem.title) for problem in problems) + 2
     lines = [topic, f"  {'problem':<{width}} points"]
     for problem in problems:
@@ -114,12 +116,12 @@ def table(topic: str, problems: list[score.Problem]) -> str:
         lines.extend(textwrap.indent(problem.message, " " * 6).splitlines())
     points, possible = sum(p.points for p in problems), sum(p.possible for p in problems)
     lines.append(f"  {'total':<{width}} {points:g} / {possible:g}")
-    lines.append("The grading of a class adds hidden tests: other sizes, grids and values.")
+    lines.append("The grading of a class adds hidden tests, with other sizes, grids and values.")
     return "\n".join(lines)
 
 
 def as_dict(topic: str, problems: list[score.Problem]) -> dict:
-    """The result as plain data, for --json."""
+    """Return the result as plain data, for --json."""
     return {
         "exercise": topic,
         "points": sum(problem.points for problem in problems),

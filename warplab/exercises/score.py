@@ -1,4 +1,4 @@
-"""Run a learner's notebook against the course's own test cells, and score it as nbgrader does."""
+"""A learner's notebook, run with the course's own test cells and scored as nbgrader does."""
 
 from __future__ import annotations
 
@@ -46,20 +46,19 @@ class Problem:
 
 
 def cell_id(cell: NotebookNode) -> str | None:
-    """nbgrader's name of a cell, None for an ordinary one."""
+    """Return nbgrader's name of a cell; None for an ordinary one."""
     return cell.metadata.get("nbgrader", {}).get("grade_id")
 
 
 def assemble(submitted: NotebookNode, release: NotebookNode) -> NotebookNode:
-    """The release with a learner's answers and own cells in it.
+    """Return the release with a learner's answers and own cells in it.
 
     Of a submitted cell of the exercise only the text counts, and only where the learner may write (the last copy, if
-    there are several). Locked and graded cells are the release's: edits undone, copies left out, deleted cells put
+    there are several). Locked and graded cells are the release's: edits are undone, copies left out, deleted cells put
     back. They keep the release's order, since a test may use what an earlier one defined, and no learner's cell may
-    stand in for that. Any other cell stays behind the cell of the exercise that it follows, without nbgrader's
-    metadata.
+    take its place. Any other cell stays after the exercise's cell that it follows, without nbgrader's metadata.
     """
-    exercise = {cell_id(cell): cell for cell in release.cells if cell_id(cell)}
+    exercise = {name: cell for cell in release.cells if (name := cell_id(cell))}
     last = {cell_id(cell): index for index, cell in enumerate(submitted.cells)}
     texts: dict[str, NotebookNode] = {}
     own: dict[str | None, list[NotebookNode]] = {name: [] for name in (None, *exercise)}
@@ -91,9 +90,9 @@ def assemble(submitted: NotebookNode, release: NotebookNode) -> NotebookNode:
 
 
 def run(notebook: NotebookNode, folder: Path, timeout: int) -> str:
-    """Run all cells in a fresh Python process started in `folder`, outputs into `notebook`.
+    """Run all cells in a fresh Python process started in `folder`, and put their outputs into `notebook`.
 
-    `timeout`: seconds a cell. Returns "", or why the run ended before the last cell.
+    `timeout`: seconds per cell. Returns "", or why the run ended before the last cell.
     """
     config = course_config()
     config.Execute.timeout, config.Execute.kernel_name = timeout, "python3"
@@ -101,12 +100,15 @@ def run(notebook: NotebookNode, folder: Path, timeout: int) -> str:
     try:
         execute.preprocess(notebook, {"metadata": {"path": str(folder)}})
     except DeadKernelError:
-        return "The Python process of the notebook ended before this cell ran."
+        return "The notebook's Python process ended before this cell ran."
     return ""
 
 
 def score(executed: NotebookNode, submitted: NotebookNode, release: NotebookNode, ended: str) -> list[Problem]:
-    """Points and messages by problem, in the order of the release."""
+    """Return points and messages by problem, in the order of the release.
+
+    `executed`: the assembled notebook after `run`, which returned `ended`.
+    """
     ran = {cell_id(cell): cell for cell in executed.cells if cell_id(cell)}
     answers = {cell_id(cell): cell for cell in submitted.cells if is_solution(cell)}
     problems: list[Problem] = []
@@ -122,10 +124,8 @@ def score(executed: NotebookNode, submitted: NotebookNode, release: NotebookNode
             continue
         if not problems or problems[-1].title != title:
             problems.append(Problem(title))
-        name = cell_id(cell)
-        problems[-1].tests.append(
-            _result(ran[name], ran.get(cell_id(answer)) if answer else None, answer, answers, ended)
-        )
+        executed_answer = ran.get(cell_id(answer)) if answer else None
+        problems[-1].tests.append(_result(ran[cell_id(cell)], executed_answer, answer, answers, ended))
     return problems
 
 
@@ -136,7 +136,7 @@ def _result(
     answers: dict[str | None, NotebookNode],
     ended: str,
 ) -> Test:
-    name, possible = cell_id(test), float(test.metadata.nbgrader["points"])
+    name, possible = str(cell_id(test)), float(test.metadata.nbgrader["points"])
     if test.execution_count is None:
         return Test(name, 0.0, possible, ended or "This test cell did not run.")
     points, _ = determine_grade(test)
@@ -147,7 +147,7 @@ def _result(
         undefined = re.fullmatch(r"NameError: name '(\w+)' is not defined", message)
         if undefined and re.search(rf"\b{undefined[1]}\b", answer.source):
             message = (
-                f"There is no {undefined[1]}: the tests call it by this name. "
+                f"There is no {undefined[1]}, the name by which the tests call it. "
                 f"Keep the name in the answer cell {cell_id(answer)!r}."
             )
         if cell_id(answer) not in answers:
@@ -162,17 +162,17 @@ def _result(
 def as_released(cell: NotebookNode) -> bool:
     """Whether a cell of the release is as nbgrader wrote it.
 
-    Where a learner has no other copy, the release is the notebook in exercises/ in which the answers were written.
+    If a learner has no other copy, the release is the notebook in exercises/ that the answers were written into.
     """
     return compute_checksum(cell) == cell.metadata.nbgrader["checksum"]
 
 
 def _failure(cell: NotebookNode) -> str:
-    """What went wrong in an executed cell; "" if nothing did."""
+    """Return what went wrong in an executed cell; "" if nothing did."""
     for output in cell.outputs:
         if output.output_type == "error":
-            if output.ename in ("CellTimeoutError", "KeyboardInterrupt"):  # it is interrupted when time is up
-                return "The cell did not end in time: an endless loop?"
+            if output.ename in ("CellTimeoutError", "KeyboardInterrupt"):  # it is interrupted when its time is up
+                return "The cell did not end in time. Is there an endless loop?"
             return output.evalue if output.ename == "CheckFailed" else f"{output.ename}: {output.evalue}"
         if output.output_type == "stream" and output.name == "stderr":
             return f"The cell wrote to stderr, which nbgrader counts as a failure:\n{output.text.strip()}"

@@ -65,9 +65,11 @@ from warplab.simulator.errors import (
     UnsupportedInstruction,
 )
 from warplab.simulator.memory.device_memory import Allocation
+from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.parser import load
 from warplab.simulator.ptx.program import Entry, Param, Program
-from warplab.simulator.run.device import Device, Options, default_device, using_device
+from warplab.simulator.run.device import Device, default_device, using_device
+from warplab.simulator.run.options import Options
 
 __all__ = [
     "COUNTERS",
@@ -87,6 +89,7 @@ __all__ = [
     "InvalidLaunch",
     "LaunchProfile",
     "MisalignedAddress",
+    "Observer",
     "Options",
     "Param",
     "Program",

@@ -6,6 +6,7 @@ sheet (on GitHub, say) it is a plain table.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
 
@@ -87,6 +88,14 @@ def document(parts: list[str]) -> str:
 def paragraph(text: str, muted: bool = False) -> str:
     tag = '<p class="m">' if muted else "<p>"
     return f"{tag}{escape(text)}</p>"
+
+
+def markdown(headers: Iterable[str], rows: Iterable[Iterable[object]], *, numbers: bool = False) -> str:
+    """A table in Markdown. `numbers`: all columns but the first are aligned to the right."""
+    headers = list(headers)
+    rule = ["---", *(["---:" if numbers else "---"] * (len(headers) - 1))]
+    lines = [headers, rule, *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def count(value: int) -> str:

@@ -5,7 +5,8 @@ import inspect
 import numpy as np
 import pytest
 
-from kernels.vector_multiply import KERNELS, host, multiply, numba_kernels, recordings
+from kernels.vector_multiply import KERNELS, multiply, numba_kernels, recordings
+from kernels.vector_multiply.product import CUDA, SOURCES
 from warplab import cp
 
 SIZES = (0, 1, 2, 3, 4, 5, 31, 32, 33, 127, 128, 129, 255, 256, 257, 1000, 1023, 5000)
@@ -105,12 +106,12 @@ def test_a_grid_that_leaves_elements_out_is_refused():
 
 
 def test_the_headers_of_the_kernels_give_the_recorded_bandwidths():
-    sources = {"CUDA C++": host.SOURCE.read_text(), "Numba": inspect.getsource(numba_kernels)}
-    recorded = recordings.load()
-    rows = [row for row in recorded["values"]["kernel_table"]["rows"] if row["kernel"] in KERNELS]
+    sources = {"CUDA C++": SOURCES.text(CUDA), "Numba": inspect.getsource(numba_kernels)}
+    recorded = recordings.recorded("kernel_table")
+    rows = [row for row in recorded.value["rows"] if row["kernel"] in KERNELS]
     assert len(rows) == len(KERNELS)
     for row in rows:
         reached = f"Reached: {row['gbps']:.0f} GB/s, {row['ratio_to_copy']:.2f} of the copy"
         assert reached in sources[row["language"]], f"{row['kernel']}: {reached}"
     for source in sources.values():
-        assert f"{recorded['device']}, {recorded['date']}" in source
+        assert recorded.origin in source

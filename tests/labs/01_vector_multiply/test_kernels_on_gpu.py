@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kernels.vector_multiply import KERNELS, multiply
-from kernels.vector_multiply.host import BLOCK
 from kernels.vector_multiply.measurements import kernel_table
+from kernels.vector_multiply.product import BLOCK
 from warplab import cp
 from warplab.hardware import backend
 from warplab.launch import simulate

@@ -17,9 +17,9 @@ from kernels.memory_access import (
     total,
     transpose,
 )
-from kernels.memory_access.host import FLIGHTS, FOLDER, RADII
 from kernels.memory_access.patterns import LAYOUTS, STRIDED
 from kernels.memory_access.scanning import TILE
+from kernels.memory_access.sources import FLIGHTS, RADII, SOURCES
 from warplab import cp, simulate
 
 SHAPES = ((1, 1), (1, 131), (131, 1), (2, 3), (32, 32), (31, 33), (64, 64), (65, 63), (97, 101), (128, 36), (100, 204))
@@ -339,10 +339,8 @@ def test_banks(stride):
 
 @pytest.mark.parametrize("stride", range(1, 34))
 def test_wavefronts_of_a_stride_are_its_common_factor_with_the_banks(stride):
-    from kernels.memory_access.host import cuda_function
-
     arguments = fresh(32), np.int32(stride), np.int32(1)
-    counts = simulate(cuda_function("banks", "read_banks"), 1, 32, arguments).counts
+    counts = simulate(SOURCES.function("banks.cu", "read_banks"), 1, 32, arguments).counts
     assert counts.shared_load_wavefronts == np.gcd(stride, 32) * counts.shared_load_requests
     assert counts.shared_load_requests == 8
 
@@ -387,19 +385,18 @@ def test_stencils_refuse_what_does_not_fit():
 
 
 def tables():
-    values = recordings.load()["values"]
+    values = recordings.values()
     return {what: values[f"{what}_table"]["kernels"] for what in ("transpose", "sum", "scan", "layout")}
 
 
 def test_every_measurement_is_recorded_and_right():
-    from kernels.memory_access.benchmark import correct, figures, text
+    from kernels.memory_access.benchmark import BENCHMARK
     from kernels.memory_access.measurements import MEASUREMENTS
 
-    values = recordings.load()["values"]
+    values = recordings.values()
     assert set(values) == set(MEASUREMENTS)
-    assert correct(values)
-    assert figures(values)["correct"] is True
-    assert "prefix sum of 268,435,456 float32" in text(values)
+    assert BENCHMARK.summary(values)["correct"] is True
+    assert "prefix sum of 268,435,456 float32" in BENCHMARK.text(values)
     assert all(values[what]["cub"] for what in ("sum_table", "scan_table")), "the recording lacks CUB"
 
 
@@ -414,14 +411,13 @@ def test_the_recorded_kernels_reach_their_goals():
 
 
 def test_the_headers_of_the_kernels_give_the_recorded_bandwidths():
-    cuda = {file: (FOLDER / f"{file}.cu").read_text() for file in ("transpose", "reduction", "scan", "access")}
+    cuda = {file: SOURCES.text(f"{file}.cu") for file in ("transpose", "reduction", "scan", "access")}
     numba = inspect.getsource(numba_kernels)
-    recorded = recordings.load()
     checked = 0
     for what, kernels in (("transpose", TRANSPOSES), ("sum", SUMS), ("scan", SCANS), ("layout", LAYOUTS)):
         rows = {row["kernel"]: row for row in tables()[what]}
         for name, kernel in kernels.items():
-            source = numba if kernel.language == "Numba" else cuda[kernel.file]
+            source = numba if kernel.language == "Numba" else cuda[kernel.file.removesuffix(".cu")]
             start = f"def {kernel.entry}(" if kernel.language == "Numba" else f" {kernel.entry}("
             reached = re.findall("Reached: (.*)", source[: source.index(start)])[-1]
             assert reached.startswith(f"{rows[name]['gbps']:.0f} GB/s"), name
@@ -431,12 +427,12 @@ def test_the_headers_of_the_kernels_give_the_recorded_bandwidths():
             checked += 1
     assert checked == len(TRANSPOSES) + len(SUMS) + len(SCANS) + len(LAYOUTS)
     for source in (*cuda.values(), numba):
-        assert f"{recorded['device']}, {recorded['date']}" in source
+        assert recordings.recorded("sum_table").origin in source
 
 
 def test_the_comments_give_the_recorded_sweeps():
-    values = recordings.load()["values"]
-    source = {file: (FOLDER / f"{file}.cu").read_text() for file in ("access", "banks", "stencil", "transpose")}
+    values = recordings.values()
+    source = {file: SOURCES.text(f"{file}.cu") for file in ("access", "banks", "stencil", "transpose")}
     source = {file: re.sub(r"\n// ", " ", text) for file, text in source.items()}
 
     def row(key, field, value):

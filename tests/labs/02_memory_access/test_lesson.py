@@ -7,9 +7,8 @@ from kernels.memory_access import recordings
 from warplab.paths import COURSE
 
 LESSON = COURSE / "notebooks" / "02_memory_access.ipynb"
-RECORDED = recordings.load()
-VALUES = RECORDED["values"]
-LABEL = f"in the recording ({RECORDED['device']}, {RECORDED['date']})"
+VALUES = recordings.values()
+LABEL = f"in the recording ({recordings.recorded('transpose_table').origin})"
 
 
 def by(rows, **where):

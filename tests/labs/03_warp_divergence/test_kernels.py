@@ -5,15 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from kernels.warp_divergence import divergence, histogram, host, order, primitives, select, selection, tasks
+from kernels.warp_divergence import KERNELS, divergence, histogram, order, primitives, select, selection, tasks
 from kernels.warp_divergence.histograms import BINS
-from kernels.warp_divergence.host import BLOCK, STEPS, WAYS, blocks, kernel
+from kernels.warp_divergence.kernel_table import BLOCK, STEPS, WAYS, blocks, kernel
 from warplab import cp, profile, simulator
 from warplab.launch.simulate import simulate
 
 SIZES = (1, 2, 3, 31, 32, 33, 127, 128, 129, 1000, 5003)
 GUARD = 32  # elements before and after an output
-HISTOGRAMS = [name for name in host.KERNELS if "histogram" in name]
+HISTOGRAMS = [name for name in KERNELS if "histogram" in name]
 
 
 def fresh():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernels.warp_divergence import cub_reference, divergence, order, selection
-from kernels.warp_divergence.host import BLOCK, blocks, kernel
+from kernels.warp_divergence.kernel_table import BLOCK, blocks, kernel
 from kernels.warp_divergence.launches import LAUNCHES
 from kernels.warp_divergence.measurements import histogram_table, selection_table
 from warplab import cp

@@ -7,9 +7,8 @@ from kernels.warp_divergence import recordings
 from warplab.paths import COURSE
 
 LESSON = COURSE / "notebooks" / "03_warp_divergence.ipynb"
-RECORDED = recordings.load()
-VALUES = RECORDED["values"]
-LABEL = f"in the recording ({RECORDED['device']}, {RECORDED['date']})"
+VALUES = recordings.values()
+LABEL = f"in the recording ({recordings.recorded('histogram_table').origin})"
 
 
 def rates(table, **where):

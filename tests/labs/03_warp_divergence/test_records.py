@@ -10,17 +10,17 @@ import pytest
 from matplotlib.figure import Figure
 
 from kernels.warp_divergence import figures, machine_code, recordings
-from kernels.warp_divergence.host import FOLDER
+from kernels.warp_divergence.kernel_table import SOURCES
 from kernels.warp_divergence.measurements import MEASUREMENTS, SELECTED
 from kernels.warp_divergence.selection import APPENDING
 
-RECORDED = recordings.load()
-VALUES = RECORDED["values"]
+VALUES = recordings.values()
+ORIGIN = recordings.recorded("histogram_table").origin
 
 
 def header(file):
     """The comments of a file, without line breaks."""
-    lines = [line.strip() for line in (FOLDER / file).read_text().splitlines()]
+    lines = [line.strip() for line in SOURCES.text(file).splitlines()]
     return " ".join(line[2:].strip() for line in lines if line.startswith("//"))
 
 
@@ -30,7 +30,7 @@ def rows(table, name):
 
 def test_every_measurement_is_recorded_on_a_named_gpu():
     assert set(VALUES) == set(MEASUREMENTS)
-    assert RECORDED["device"].startswith("NVIDIA ")
+    assert all(m.device.startswith("NVIDIA ") for m in recordings.load().values())
     for table in ("histogram_table", "selection_table"):
         assert VALUES[table]["n"] == 2**28
         assert VALUES[table]["cub"].startswith("CUB ")
@@ -60,7 +60,7 @@ def test_the_headers_of_the_histograms_give_the_recorded_rates():
     for a, b in (rows("histogram_table", "CUB"), rows("histogram_table", "cupy.histogram")):
         assert f"{a['gbps']:.4g}" in text
         assert f"{b['gbps']:.4g}" in text
-    assert f"{RECORDED['device']}, {RECORDED['date']}" in text
+    assert ORIGIN in text
 
 
 def test_the_headers_of_the_selections_give_the_recorded_rates():
@@ -73,12 +73,12 @@ def test_the_headers_of_the_selections_give_the_recorded_rates():
         reached = f"Reached: {a['gbps']:.0f}, {b['gbps']:.0f} and {c['gbps']:.0f} GB/s with 10, 50 and 90 % kept, "
         ratios = [f"{r['ratio_to_cub']:.2f}" for r in (a, b, c)]
         assert reached + f"{ratios[0]}, {ratios[1]} and {ratios[2]} of CUB." in text, row["name"]
-        assert f"{RECORDED['device']}, {RECORDED['date']}" in text
+        assert ORIGIN in text
 
 
 def test_numbas_kernels_give_the_recorded_rates():
-    text = (FOLDER / "numba_kernels.py").read_text()
-    assert f"{RECORDED['device']}, {RECORDED['date']}" in text
+    text = SOURCES.text("numba_kernels.py")
+    assert ORIGIN in text
     names = {row["name"] for table in ("histogram_table", "selection_table") for row in VALUES[table]["rows"]}
     numba = sorted(name for name in names if name.startswith("numba_"))
     assert len(numba) == 5
@@ -94,7 +94,7 @@ def test_numbas_kernels_give_the_recorded_rates():
 def test_the_headers_of_paths_tasks_and_order_give_the_recorded_times():
     paths, tasks, order = header("paths.cu"), header("tasks.cu"), header("order.cu")
     for text in (paths, tasks, order):
-        assert f"{RECORDED['device']}, {RECORDED['date']}" in text
+        assert ORIGIN in text
     for by in ("lane", "warp"):
         times = [f"{row[f'by_{by}_seconds'] * 1e6:.4g}" for row in VALUES["path_costs"]["rows"]]
         assert f"by {by} {', '.join(times)} µs" in paths
@@ -191,7 +191,7 @@ def test_pictures():
     for figure in drawn:
         assert isinstance(figure, Figure)
         texts = [figure.get_suptitle(), *(ax.get_title(loc="left") for ax in figure.axes)]
-        assert any(f"recorded on {RECORDED['device']}, {RECORDED['date']}" in text for text in texts)
+        assert any(f"recorded on {ORIGIN}" in text for text in texts)
     with pytest.raises(ValueError, match="kernel 'x' was not measured; measured are branch"):
         figures.draw_order(orders, "x")
     with pytest.raises(ValueError, match=r"share 0\.3 was not measured"):
@@ -228,12 +228,12 @@ def test_the_benchmark_prints_what_it_measured():
     assert "cuda_pipelined" in benchmark.library_table(VALUES["selection_table"], "share")
     assert len(benchmark.paths_table(VALUES["path_costs"]).splitlines()) == 1 + len(VALUES["path_costs"]["rows"])
     assert "Collatz" in benchmark.tasks_table(VALUES["task_times"])
-    found = benchmark.figures(VALUES)
+    found = benchmark.BENCHMARK.summary(VALUES)
     assert json.loads(json.dumps(found)) == found
     assert found["correct"] is True
     wrong = json.loads(json.dumps(VALUES))
     wrong["task_times"][0]["correct"] = False
-    assert benchmark.correct(wrong) is False
+    assert benchmark.BENCHMARK.summary(wrong)["correct"] is False
 
 
 def test_without_a_gpu_the_benchmark_says_so_and_ends_with_code_2():

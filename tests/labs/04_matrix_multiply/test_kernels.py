@@ -1,7 +1,6 @@
 """Lab 04's matrix products on the active backend against float64, their counters in the simulator, their recordings."""
 
 import functools
-import json
 import os
 import subprocess
 import sys
@@ -16,20 +15,19 @@ from kernels.matmul import (
     autotune,
     counting,
     figures,
-    hardware,
     library,
     matmul,
     measurements,
     recordings,
     tiles,
 )
-from kernels.matmul.benchmark import LADDERS
+from kernels.matmul.benchmark import BENCHMARK
 from kernels.matmul.counting import counted as counted_step
 from kernels.matmul.counting import per_multiply_add
+from kernels.matmul.ladder import SOURCES, launch_tuned
 from kernels.matmul.launches import TUNED
 from kernels.matmul.measurements import MEASUREMENTS, SHAPES
-from kernels.matmul.product_figure import draw_product
-from kernels.matmul.steps import FOLDER, launch_tuned
+from kernels.matmul.product_diagram import draw_product
 from kernels.matmul.tiles import Tiles
 from tests.support.matrix_products import guarded, operands
 from tools import ncu
@@ -41,8 +39,8 @@ from warplab.launch.kernel_source import CudaSource
 SMALL = ((1, 1, 1), (2, 3, 1), (31, 33, 32), (33, 31, 41), (3, 130, 66), (129, 2, 9))
 WHOLE = (128, 128, 32)
 WARPS_FMA = 128 * 128 * 32 // 32  # multiply-adds of WHOLE by whole warps
-RECORDED = recordings.load()
-VALUES = RECORDED["values"]
+RECORDED = recordings.recorded("ladder")
+VALUES = recordings.values()
 
 
 def check(a, b, found):
@@ -304,7 +302,7 @@ def test_the_table_holds_every_measured_shape_and_the_nearest_is_taken():
 def test_the_sizes_for_large_matrices_compile_without_spills():
     from warplab.launch import resources
 
-    code = (FOLDER / "9_tuned.cu").read_text()
+    code = SOURCES.text("9_tuned.cu")
     for sizes in {tiles.chosen(side, side, side) for side in (2048, 4096)}:
         found = resources.of(CudaSource(code, sizes.entry(True), ("-std=c++17",)))
         assert found.spill_bytes == 0, sizes
@@ -316,13 +314,13 @@ def test_the_sizes_for_large_matrices_compile_without_spills():
 
 def test_every_measurement_is_recorded_on_a_named_gpu():
     assert set(VALUES) == set(MEASUREMENTS)
-    assert RECORDED["device"] == tiles.table()["device"] == ncu.recording("matmul")["device"]
+    assert RECORDED.device == tiles.table()["device"] == ncu.recording("matmul")["device"]
     assert [row["name"] for row in VALUES["ladder"]["rows"]] == ["cublas", *STEPS]
     assert [tuple(row["shape"]) for row in VALUES["shapes"]] == list(SHAPES)
-    assert LADDERS.correct(VALUES)
+    assert BENCHMARK.summary(VALUES)["correct"]
     last = VALUES["large_ladder"]["rows"][-1]
-    assert LADDERS.figures(VALUES)["8192"]["ratio_to_cublas"]["tuned"] == last["ratio_to_cublas"]
-    assert "8192 × 8192 × 8192; peak of fused multiply-adds" in LADDERS.text(VALUES)
+    assert BENCHMARK.summary(VALUES)["large_ladder"]["ratio_to_cublas"]["tuned"] == last["ratio_to_cublas"]
+    assert "8192 × 8192 × 8192; peak of fused multiply-adds" in BENCHMARK.text(VALUES)
 
 
 def test_each_step_is_faster_than_the_one_before_and_the_last_near_cublas():
@@ -337,7 +335,7 @@ def test_each_step_is_faster_than_the_one_before_and_the_last_near_cublas():
 
 
 def header(name):
-    lines = [line.strip() for line in (FOLDER / STEPS[name].file).read_text().splitlines()]
+    lines = [line.strip() for line in SOURCES.text(STEPS[name].file).splitlines()]
     return " ".join(line[2:].strip() for line in lines if line.startswith("//"))
 
 
@@ -409,9 +407,9 @@ def test_ratios_are_drawn_as_arithmetic():
 
 def test_what_ncu_cannot_count_here_is_taken_from_the_recording(monkeypatch):
     assert measurements.by_ncu("traffic").value == VALUES["traffic"]
-    assert measurements.multiprocessor() == (RECORDED["multiprocessors"], 128)
+    assert measurements.multiprocessor() == (RECORDED.machine["multiprocessors"], 128)
     monkeypatch.setattr(backend, "name", lambda: "gpu")
-    monkeypatch.setattr(timing, "machine", lambda: {"device": "Some GPU", "date": "2001-02-03"})
+    monkeypatch.setattr(timing, "machine", lambda gpus: {"device": "Some GPU", "date": "2001-02-03"})
 
     def refused():
         raise RuntimeError("ncu ended with code 1")
@@ -421,7 +419,7 @@ def test_what_ncu_cannot_count_here_is_taken_from_the_recording(monkeypatch):
         found = measurements.by_ncu("traffic")
         assert found.live == live
         assert (found.value == VALUES["traffic"]) == (not live)
-        assert found.device == ("Some GPU" if live else RECORDED["device"])
+        assert found.device == ("Some GPU" if live else RECORDED.device)
 
 
 def test_the_library_takes_kernels_by_shape():
@@ -440,18 +438,6 @@ def test_the_names_of_the_librarys_kernels_tell_its_tiles():
     assert library.choices(unknown) == [{"shape": [1, 1, 1], "tile": None, "tiles": 2, "parts": 3}]
 
 
-def test_ncu_output_is_read():
-    output = (
-        '==PROF== done\n"ID","Kernel Name","Block Size","Grid Size","launch__registers_per_thread"\n'
-        '"","","","","register/thread"\n"0","gemm<1>","(64, 1, 1)","(4, 4, 1)","1,234"\n'
-    )
-    assert hardware.parse(output, {"registers": "launch__registers_per_thread"}) == [
-        {"kernel": "gemm<1>", "grid": "(4, 4, 1)", "block": "(64, 1, 1)", "values": {"registers": 1234.0}}
-    ]
-    with pytest.raises(RuntimeError, match="no table"):
-        hardware.parse("==ERROR==", {})
-
-
 @pytest.mark.parametrize("module", ["benchmark", "autotune"])
 def test_without_a_gpu_measuring_ends_with_code_2(module):
     environment = os.environ | {"WARPLAB_BACKEND": "simulator"}
@@ -463,5 +449,4 @@ def test_without_a_gpu_measuring_ends_with_code_2(module):
 
 
 def test_the_files_are_json_that_git_can_compare():
-    assert len((FOLDER / "tiles.json").read_text().splitlines()) == len(autotune.MEASURED) + 2
-    assert json.loads((FOLDER / "recordings.json").read_text()) == RECORDED
+    assert len(SOURCES.text("tiles.json").splitlines()) == len(autotune.MEASURED) + 2

@@ -5,9 +5,9 @@ import pytest
 
 from kernels.matmul import STEPS, matmul
 from kernels.matmul.autotune import candidates
+from kernels.matmul.ladder import launch_tuned
 from kernels.matmul.launches import LAUNCHES
 from kernels.matmul.measurements import FAST, LARGE_SIDE, SIDE, ladder
-from kernels.matmul.steps import launch_tuned
 from warplab import cp
 from warplab.hardware import backend
 from warplab.launch.simulate import simulate

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from kernels.matmul.counting import counted, per_multiply_add
-from kernels.matmul.pipeline_figure import draw_pipeline, tile_events
+from kernels.matmul.pipeline_diagram import draw_pipeline, tile_events
 from tests.support.lesson_answers import ANSWERS, INNER, four_rows
 from warplab import simulate
 from warplab.launch.kernel_source import CudaSource

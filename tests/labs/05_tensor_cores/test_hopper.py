@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kernels.tensor_core.steps import FOLDER
 
 from kernels.tensor_core import STEPS, hopper, tiles
+from kernels.tensor_core.hopper import FOLDER
 from kernels.tensor_core.tiles import Persistent
 from tests.support.tensor_products import operands, within
 from warplab import cp
@@ -49,9 +49,7 @@ def test_machine_code_for_hopper_is_as_it_must_be(name, result):
 
 
 def test_the_instructions_of_hopper_are_there():
-    ptx = {
-        name: nvrtc.compile_cuda(STEPS[name].source, options=("-arch=sm_90a", *options(name))) for name in HOPPER
-    }
+    ptx = {name: nvrtc.compile_cuda(STEPS[name].source, options=("-arch=sm_90a", *options(name))) for name in HOPPER}
     for text in ptx.values():
         assert text.count("wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16") == 4  # 64 of k
         assert "cp.async.bulk.tensor.2d.shared::cluster.global" in text

@@ -35,7 +35,7 @@ def whole_group():
         warps=WARPS,
         warp_of=np.arange(lanes) // 32,
         lane_of=(np.arange(lanes) % 32).astype(np.uint32),
-        counting=SimpleNamespace(passes=KnownPasses()),
+        passes=KnownPasses(),
     )
     return Group(chunk, None)
 

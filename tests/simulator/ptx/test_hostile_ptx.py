@@ -13,7 +13,7 @@ from warplab import simulator
 from warplab.compile.nvrtc import compile_cuda
 from warplab.simulator.ptx import inlining, parser
 from warplab.simulator.run import printf
-from warplab.simulator.run.device import MAX_LOCAL_BYTES
+from warplab.simulator.run.launch_limits import MAX_LOCAL_BYTES
 from warplab.simulator.translate import basic_blocks
 from warplab.simulator.translate.operations import TABLE
 from warplab.simulator.translate.translation import translate

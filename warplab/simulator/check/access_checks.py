@@ -6,28 +6,26 @@ import numpy as np
 
 from warplab.simulator.errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
 from warplab.simulator.memory.array_locations import described, element, of_array, of_shared
-from warplab.simulator.memory.device_memory import Allocation, is_host_address
-from warplab.simulator.memory.lane_access import Addresses, mark_written, written
+from warplab.simulator.memory.device_memory import DeviceMemory, is_host_address
+from warplab.simulator.memory.lane_access import Addresses, are_written, mark_written
+from warplab.simulator.observer import Observer
 from warplab.simulator.translate.unwritten_fragments import RegisterRead
 
 _TOO_LITTLE = "or was too little dynamic shared memory given at the launch?"
 _ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"}
 
 
-class Checks:
-    """Checks for the lanes of one chunk; a failed one raises for the lowest lane concerned."""
+class Checks(Observer):
+    """Checks of one launch; a failed one raises for the lowest lane concerned."""
 
-    def __init__(self, chunk) -> None:
-        self.chunk = chunk
-        self.memory = chunk.device.memory
-        self.races = chunk.races
-        self.last: dict[int, Allocation] = {}  # where the latest access of each site lay
+    def __init__(self, memory: DeviceMemory) -> None:
+        self.memory = memory
 
     def load(self, site, space: str, addresses: Addresses, lanes) -> None:
         allocation = self._bounds(site, space, addresses, lanes)
         self._readable(site, space, addresses, lanes, allocation)
-        if self.races is not None and space in ("shared", "global"):
-            self.races.load(site, space, addresses, lanes, allocation)
+
+    copy_read = load
 
     def _readable(self, site, space: str, addresses: Addresses, lanes, allocation) -> None:
         if space == "shared":
@@ -41,10 +39,21 @@ class Checks:
             self._initialized(site, space, addresses, lanes, self.memory.written)
 
     def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
-        allocation = self._bounds(site, space, addresses, lanes)
-        if self.races is not None and space in ("shared", "global"):
-            self.races.store(site, space, addresses, lanes, allocation, values)
-        self._note_written(site, space, addresses, allocation)
+        self._note_written(site, space, addresses, self._bounds(site, space, addresses, lanes))
+
+    copy_done = store
+
+    def copy_issued(self, site, addresses: Addresses, lanes, values) -> None:
+        self._bounds(site, "shared", addresses, lanes)
+        shared = self.chunk.access.shared
+        shared.complete = False
+        mark_written(shared.written, addresses, site, 0)
+
+    def mbarrier(self, site, addresses: Addresses, lanes, initialises: bool) -> None:
+        if initialises:
+            self.store(site, "shared", addresses, lanes, None)
+        else:
+            self.atomic(site, "shared", addresses, lanes, reads=True)
 
     def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
         """`reads`: the old value matters, as it does for all but an exchange whose result nobody uses."""
@@ -53,8 +62,6 @@ class Checks:
             self._readable(site, space, addresses, lanes, allocation)
         else:
             self._note_written(site, space, addresses, allocation)
-        if self.races is not None and space in ("shared", "global"):
-            self.races.store(site, space, addresses, lanes, allocation, None)
 
     def _note_written(self, site, space: str, addresses: Addresses, allocation) -> None:
         if space == "shared":
@@ -69,13 +76,9 @@ class Checks:
         if (addresses.bits | site.offset) & (site.width - 1):
             self._misaligned(site, space, addresses, lanes)
         if space in ("global", "const"):
-            low, high = addresses.low + site.offset, addresses.high + site.offset + site.width
-            allocation = self.last.get(site.index)
-            if allocation is None or low < allocation.address or high > allocation.end:
-                allocation = self.memory.find(low) if low >= 0 else None
-                if allocation is None or high > allocation.end:
-                    return self._scattered(site, addresses, lanes)
-                self.last[site.index] = allocation
+            allocation = self.chunk.access.allocation(site, addresses)
+            if allocation is None:
+                self._scattered(site, addresses, lanes)
             return allocation
         start, size = self.chunk.own_memory(space, lanes)
         low, high = addresses.relative(start)
@@ -183,7 +186,7 @@ class Checks:
     # -- initialisation ------------------------------------------------------------------------------------
 
     def _initialized(self, site, space: str, addresses: Addresses, lanes, record) -> None:
-        good = written(record, addresses, site)
+        good = are_written(record, addresses, site)
         if good.all():
             return
         address = addresses.at(site.offset)
@@ -222,9 +225,8 @@ class Checks:
             **self.chunk.where(site, lane),
         )
 
-    def registers(self, read: RegisterRead, flags: tuple[np.ndarray, ...], lanes) -> None:
-        """`flags`: for each register that is read, an entry a lane or one for all: was it written?"""
-        good = np.logical_and.reduce(np.broadcast_arrays(*flags))
+    def read_registers(self, read: RegisterRead, written: tuple[np.ndarray, ...], lanes) -> None:
+        good = np.logical_and.reduce(np.broadcast_arrays(*written))
         if not good.all():
             lane, _ = self._first(~good, good, lanes)
             raise UninitializedRead(

@@ -26,12 +26,13 @@ from warplab.simulator.errors import DataRace
 from warplab.simulator.memory.array_locations import element, of_shared
 from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.observer import Observer
 
 _NONE, _SEVERAL = 0, -1  # threads, warps and blocks are numbered from 1, so that records of zeros are empty ones
 _PENDING_LANES = 1 << 25  # loads noted at most, counted in lanes
 
 
-class Races:
+class Races(Observer):
     """Race detection for one launch. Threads are numbered through the whole grid."""
 
     def __init__(self, translation, threads: int, blocks: int, volatile_orders: bool = True) -> None:
@@ -55,7 +56,7 @@ class Races:
         self.fence_epochs = np.zeros(blocks + 1, np.int32)  # of each block, at its latest fence
         self.allocations: dict[int, Record] = {}
 
-    def start(self, chunk) -> None:
+    def watch(self, chunk) -> Races:
         """A new chunk of blocks: its shared memory is new, its blocks have passed no barrier."""
         self.chunk = chunk
         self.numbers = Numbers(chunk, self.warps_per_block)
@@ -67,9 +68,9 @@ class Races:
         self.shared = Record(chunk.access.shared.nbytes // self.word["shared"], self.sites)
         self.lockstep = Lockstep(self.shared.words) if self.relies_on_lockstep else None
         self.pending_lanes = sum(record.lanes for record in self.allocations.values())
+        return self
 
-    def finish(self) -> None:
-        """The chunk has ended."""
+    def end_chunk(self) -> None:
         self._flush_all()
         smaller = Smaller()
         for record in self.allocations.values():
@@ -78,7 +79,6 @@ class Races:
     # -- what orders accesses --------------------------------------------------------------------------------------
 
     def barrier(self, lanes) -> None:
-        """The blocks of these lanes (None: all blocks of the chunk) have passed a barrier."""
         self._turn()
         if self.clocks is not None:
             self.clocks.sync_blocks(lanes)
@@ -94,14 +94,12 @@ class Races:
         self.epochs = self.epochs + 1
 
     def grid_barrier(self) -> None:
-        """All blocks of the grid, which are those of the chunk, have waited for one another."""
         self.barrier(None)
         self._flush_all()
         self.allocations.clear()
         self.pending_lanes = self.shared.lanes
 
     def sync_warp(self, lanes) -> None:
-        """The lanes have passed a `__syncwarp`."""
         self._turn()
         self._flush(self.shared, "shared")
         if self.clocks is not None:
@@ -116,7 +114,6 @@ class Races:
         self.latest.clear()
 
     def fence(self, lanes) -> None:
-        """The lanes have passed a memory fence."""
         if self.fences is None:
             self.fences = np.zeros(self.blocks * self.threads + 1, np.int32)
         self.fences[self._who(lanes).thread] += 1
@@ -125,24 +122,20 @@ class Races:
         if self.clocks is not None:
             self.clocks.fence(self.chunk.all_lanes if lanes is None else lanes)
 
-    def release(self, places: np.ndarray, lanes: np.ndarray) -> None:
-        """The lanes arrive at places (`clocks`) where others will wait until it is `over`."""
+    def arrive(self, places: np.ndarray, lanes: np.ndarray) -> None:
         if self.clocks is not None:
             self.clocks.release(places, lanes, later=True)
 
-    def over(self, places: np.ndarray) -> None:
-        """All have arrived at these places for whom others wait."""
+    def phase_over(self, places: np.ndarray) -> None:
         if self.clocks is not None:
             self.clocks.over(places)
 
-    def acquire(self, places: np.ndarray, lanes: np.ndarray) -> None:
-        """The lanes have waited at these places."""
+    def wait_over(self, places: np.ndarray, lanes: np.ndarray) -> None:
         if self.clocks is not None:
             self._flush_all()
             self.clocks.acquire(places, lanes)
 
     def exchange(self, lanes) -> None:
-        """The lanes have taken part in a shuffle, vote or the like."""
         if self.clocks is not None:
             self._flush_all()
             self.clocks.exchange(self.chunk.all_lanes if lanes is None else lanes)
@@ -161,11 +154,13 @@ class Races:
                 self.clocks.acquire(places, every)
             self.clocks.release(places, every, fenced=not site.releases)
         if site.op != "store":  # of an atomic operation each lane sees those before it, too
-            self.acquire(places, every)
+            self.wait_over(places, every)
 
     # -- accesses --------------------------------------------------------------------------------------------------
 
-    def load(self, site, space: str, addresses: Addresses, lanes, allocation) -> None:
+    def load(self, site, space: str, addresses: Addresses, lanes) -> None:
+        if space not in self.word:
+            return
         if site.flag:
             self._flag(site, space, addresses, lanes)
         if self._synchronises(site, space):
@@ -173,7 +168,7 @@ class Races:
             return
         if not self.written & {space, "generic"}:
             return
-        record, event = self._event(site, space, addresses, lanes, allocation)
+        record, event = self._event(site, space, addresses, lanes)
         if record is None:
             return
         record.pending.append(event)
@@ -182,14 +177,18 @@ class Races:
             record.stored = True
             self._flush(record, space)
 
-    def store(self, site, space: str, addresses: Addresses, lanes, allocation, values) -> None:
-        """A store or an atomic, about to happen; `values`: what a store writes."""
+    copy_read = load
+
+    def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
+        """Also for an atomic operation, without `values`."""
+        if space not in self.word:
+            return
         if site.flag:
             self._flag(site, space, addresses, lanes)
         if site.op == "store" and self._synchronises(site, space):
             self._in_step(site, space, addresses, lanes, values)
             return
-        record, event = self._event(site, space, addresses, lanes, allocation)
+        record, event = self._event(site, space, addresses, lanes)
         if record is None:
             return
         record.stored = True
@@ -199,6 +198,17 @@ class Races:
         for k in range(self._words(site, space)):
             self._write(record, space, event, first + k if k else first, addresses, values)
 
+    copy_done = store
+
+    def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
+        self.store(site, space, addresses, lanes, None)
+
+    def copy_issued(self, site, addresses: Addresses, lanes, values) -> None:
+        self.store(site, "shared", addresses, lanes, values)
+
+    def mbarrier(self, site, addresses: Addresses, lanes, initialises: bool) -> None:
+        self.store(site, "shared", addresses, lanes, None)
+
     def _synchronises(self, site, space: str) -> bool:
         """Whether an access is meant to synchronise, and so no race by itself."""
         return site.strong and (self.volatile_orders or space != "shared" or ".volatile" not in site.text)
@@ -207,7 +217,7 @@ class Races:
         """A volatile load, or a store of `values`: do lanes count on lock step?"""
         if self.lockstep is None or space != "shared" or ".volatile" not in site.text:
             return
-        record, event = self._event(site, space, addresses, lanes, None)
+        record, event = self._event(site, space, addresses, lanes)
         for k in range(self._words(site, space)):
             word = event.word + k
             if values is not None:
@@ -221,13 +231,14 @@ class Races:
     def _words(self, site, space: str) -> int:
         return max(1, site.width // self.word[space])
 
-    def _event(self, site, space: str, addresses: Addresses, lanes, allocation) -> tuple[Record | None, Event | None]:
+    def _event(self, site, space: str, addresses: Addresses, lanes) -> tuple[Record | None, Event | None]:
         size, start = self.word[space], 0
         if space == "shared":
             record = self.shared
-        elif allocation is None:  # the lanes' addresses lie in several allocations: not followed
-            return None, None
         else:
+            allocation = self.chunk.access.allocation(site, addresses)
+            if allocation is None:  # the lanes' addresses lie in several allocations: not followed
+                return None, None
             start = allocation.address
             record = self.allocations.get(start)
             if record is None:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import numpy as np
 
 from warplab.simulator.constants import SECTOR_BYTES
-from warplab.simulator.count.counters import Access, Counts, LaunchProfile, Place
-from warplab.simulator.count.warp_steps import StepTrace, traced_lanes
+from warplab.simulator.count.counters import Counts, LaunchProfile, Place
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.memory.lane_groups import KnownPasses
+from warplab.simulator.memory.lane_groups import Group
+from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Where
-from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH
+from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, Block
+from warplab.simulator.translate.block_writer import Site
+from warplab.simulator.translate.matrix_instructions import Product
 from warplab.simulator.translate.ptxas_model import exits
 from warplab.simulator.translate.translation import Translation
 
 
-class Counting:
-    """Counters of one launch. `trace_warps`: of how many first warps accesses and steps are kept, at most
-    `trace_events` of each."""
+class Counting(Observer):
+    """Counters of one launch, or of some of its blocks."""
 
-    def __init__(self, translation: Translation, memory, trace_warps: int, trace_events: int) -> None:
-        self.translation, self.memory = translation, memory
+    def __init__(self, translation: Translation) -> None:
+        self.translation = translation
         blocks = len(translation.blocks)
         self.block_threads = [0] * blocks
         self.block_warps = [0] * blocks
@@ -29,16 +30,21 @@ class Counting:
         self.accesses: dict[tuple[int, str], list[int]] = {}
         self.tensor: dict[tuple[Where, str, int], int] = {}
         self.touched: dict[Touched, np.ndarray] = {}
-        self.passes = KnownPasses()
-        self.trace: list[tuple] = []
-        self.trace_warps, self.trace_events = trace_warps, trace_events
-        self.steps = StepTrace(translation, trace_warps, trace_events) if trace_warps else None
 
-    def block(self, number: int, group) -> None:
+    def end_launch(self, profile: LaunchProfile, finished: bool) -> None:
+        self.fill(profile)
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def block(self, number: int, group: Group, time: int) -> None:
         self.block_threads[number] += group.count
         self.block_warps[number] += group.warps
 
-    def access(self, site, space: str, addresses: Addresses, group) -> None:
+    def diverge(self, block: Block, group: Group, taken: Group, other: Group) -> None:
+        self.divergent[block.index] += taken.warps + other.warps - group.warps
+
+    def load(self, site: Site, space: str, addresses: Addresses, lanes) -> None:
+        group = self.chunk.group
         row = self.accesses.get((site.index, space))
         if row is None:
             row = self.accesses[site.index, space] = [0, 0, 0, 0, 0]
@@ -58,12 +64,18 @@ class Counting:
                 row[4] += needed
         else:
             row[0] += group.warps
-        if self.trace_warps and group.chunk.first_block == 0 and len(self.trace) < self.trace_events:
-            self._trace(site, space, addresses, group)
 
-    def copy(self, site, reader, source: Addresses, target: Addresses, read: np.ndarray | None, group) -> None:
-        """The writing side of cp.async, `site`; `reader`: the site that reads, whose own accesses are counted already,
-        `read`: lanes that do, None for all."""
+    copy_request = load
+
+    def store(self, site: Site, space: str, addresses: Addresses, lanes, values) -> None:
+        self.load(site, space, addresses, lanes)
+
+    def atomic(self, site: Site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
+        self.load(site, space, addresses, lanes)
+
+    def copy(self, site: Site, reader: Site, source: Addresses, target: Addresses, read: np.ndarray | None) -> None:
+        """The writing side; what the reader loads is counted already."""
+        group = self.chunk.group
         row = self.accesses.setdefault((site.index, "shared"), [0, 0, 0, 0, 0])
         every = np.ones(group.count, bool) if read is None else read
         words = [
@@ -77,16 +89,14 @@ class Counting:
         row[3] += wavefronts
         row[4] += needed
 
-    def matrix(self, where: Where, name: str, group, machine: int) -> None:
-        """A matrix product of each warp of the group; `name`: shape and types, `machine`: machine instructions."""
-        key = where, name, machine
-        self.tensor[key] = self.tensor.get(key, 0) + group.warps
+    def matrix_product(self, product: Product) -> None:
+        key = product.where, product.name, product.machine
+        self.tensor[key] = self.tensor.get(key, 0) + self.chunk.group.warps
 
     def _touch(self, site, addresses: Addresses) -> None:
         """Note the sectors for the footprint: a bitmap for each source line and allocation."""
-        low = addresses.low + site.offset
-        allocation = self.memory.find(low)
-        if allocation is None or addresses.high + site.offset + site.width > allocation.end:
+        allocation = self.chunk.access.allocation(site, addresses)
+        if allocation is None:
             return
         key = site.op, site.where, allocation.address
         bitmap = self.touched.get(key)
@@ -98,42 +108,6 @@ class Counting:
         if sectors is None:
             sectors = (addresses.at(site.offset).view(np.int64) - allocation.address) >> 5
         bitmap[sectors] = True
-
-    def _trace(self, site, space: str, addresses: Addresses, group) -> None:
-        chunk = group.chunk
-        threads = chunk.threads
-        limit = traced_lanes(threads, self.trace_warps)
-        if group.lanes is None:
-            lanes = np.arange(min(limit, chunk.lanes))
-        else:
-            lanes = group.lanes[: np.searchsorted(group.lanes, limit)]
-        if not lanes.size:
-            return
-        first = Addresses(addresses.base[: lanes.size])  # or the one of all lanes
-        address = np.broadcast_to(first.at(site.offset), lanes.shape).copy()
-        start, name = 0, None
-        if space == "global":
-            allocation = self.memory.find(int(address[0]))
-            if allocation is not None:
-                start, name = allocation.address, allocation.name
-        elif space == "shared":
-            base, _ = chunk.own_memory(space, lanes)
-            address = address - base
-        where = site.where
-        self.trace.append(
-            Access(
-                site.op,
-                space,
-                where.file,
-                where.line,
-                site.width,
-                lanes // threads,
-                lanes % threads,
-                address,
-                name,
-                start,
-            )
-        )
 
     # -- the result ----------------------------------------------------------------------------------------
 
@@ -195,7 +169,6 @@ class Counting:
         profile.counts = sum(lines.values(), Counts())
         profile.mix = summed(profile.line_mix)
         profile.tensor_operations = summed(profile.line_tensor_operations)
-        profile.accesses, profile.steps = self.trace, self.steps
         fill_footprint(profile, self.touched_sectors())
 
     def touched_sectors(self) -> dict[Touched, int]:

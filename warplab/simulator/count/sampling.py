@@ -7,13 +7,15 @@ the others are scaled to the number of blocks between the ends. If those blocks 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from warplab.simulator.count.counters import Counts, LaunchProfile
 from warplab.simulator.count.launch_counting import Counting, Touched, fill_footprint, summed
+from warplab.simulator.observer import Observer
+from warplab.simulator.translate.translation import Translation
 
 _RUNS = 8  # at least, where the sample has so many blocks
 _SEED = 1  # the same launch gets the same sample
@@ -52,25 +54,29 @@ def _whole(total: int, step: int) -> list[Run]:
     return [Run(first, min(step, total - first), True) for first in range(0, total, step)]
 
 
-class Tally:
-    """The counters of a launch that runs as `runs` out of `total` blocks. `counting` makes an empty `Counting`."""
+class Tally(Observer):
+    """The counters of a launch that runs as `runs` out of `total` blocks."""
 
-    def __init__(self, counting: Callable[[], Counting], runs: list[Run], total: int) -> None:
+    def __init__(self, translation: Translation, runs: Sequence[Run], total: int) -> None:
         self.runs, self.total = runs, total
-        self.ends, self.between = counting(), counting()
+        self.started = 0  # runs
+        self.ends, self.between = Counting(translation), Counting(translation)
         self.between.touched = self.ends.touched  # distinct memory is that of both together
         # Sectors touched before the runs of these numbers: the second half of those between the ends starts and ends.
         self.touched: dict[int, dict[Touched, int]] = {len(runs) // 2: {}, len(runs) - 1: {}}
 
-    def of(self, number: int) -> Counting:
-        """What counts run number `number`, which comes next."""
+    def watch(self, chunk) -> Observer:
+        """What counts the next run, whose blocks `chunk` holds."""
+        number, self.started = self.started, self.started + 1
         if number in self.touched and len(self.runs) > 2 and not self.runs[1].end:
             self.touched[number] = self.ends.touched_sectors()
-        return self.ends if self.runs[number].end else self.between
+        return (self.ends if self.runs[number].end else self.between).watch(chunk)
 
-    def fill(self, profile: LaunchProfile) -> None:
-        """Write everything counted into a profile, scaled to the whole launch."""
+    def end_launch(self, profile: LaunchProfile, finished: bool) -> None:
+        """Write everything counted into a profile, scaled to the whole launch; if it was stopped, as it is."""
         self.ends.fill(profile)
+        if not finished:
+            return
         ran = sum(run.blocks for run in self.runs)
         if ran == self.total:
             return

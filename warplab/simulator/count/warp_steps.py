@@ -1,6 +1,6 @@
 """Which lanes of a warp ran which source lines, one after the other: what a timeline is drawn from.
 
-While a launch runs, only the groups of lanes that run a block of code are noted (`StepTrace.note`). They become steps
+While a launch runs, only the groups of lanes that run a block of code are noted (`StepTrace.block`). They become steps
 of a warp, source line by source line, when somebody asks (`StepTrace.of`).
 """
 
@@ -13,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.memory.lane_groups import Group
+from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Where
 from warplab.simulator.translate.translation import Translation
 
@@ -62,7 +64,7 @@ def traced_lanes(threads: int, warps: int) -> int:
     return lanes if threads >= lanes else -(-lanes // threads) * threads
 
 
-class StepTrace:
+class StepTrace(Observer):
     """The first `warps` warps of a launch: at most `most` blocks of code that they run.
 
     `scheduling`: the launch's policy. `complete`: nothing was left out.
@@ -74,27 +76,32 @@ class StepTrace:
         self.complete = True
         self._events: list[_Event] = []
 
-    def start(self, chunk, scheduling: str) -> None:
-        """The launch's first chunk is about to run."""
-        self.scheduling = scheduling
+    def watch(self, chunk) -> Observer:
+        if chunk.first_block != 0:
+            return Observer()
+        self.scheduling = chunk.options.scheduling
         self.threads = chunk.threads
         self.lanes = min(traced_lanes(chunk.threads, self.warps), chunk.lanes)
         self._warp_of, self._lane_of = chunk.warp_of[: self.lanes], chunk.lane_of[: self.lanes]
         self._sizes = chunk.warp_sizes[: int(self._warp_of[-1]) + 1]
+        return super().watch(chunk)
 
-    def note(self, scheduler, code: int, group, time: int) -> None:
-        """`group` is about to run block of code `code`."""
+    def end_launch(self, profile, finished: bool) -> None:
+        profile.steps = self
+        self.chunk = None  # and with it the launch's memory
+
+    def block(self, number: int, group: Group, time: int) -> None:
         if len(self._events) >= self.most:
             self.complete = False
             return
         if group.lanes is None:
-            self._events.append(_Event(time, code, None, None, None))
+            self._events.append(_Event(time, number, None, None, None))
             return
         lanes = self._traced(group.lanes)
         if lanes.size:
-            waiting = [self._traced(w) for w in scheduler.waiting()]
-            alive = scheduler.alive[: self._sizes.shape[0]].copy()
-            self._events.append(_Event(time, code, lanes, np.concatenate(waiting) if waiting else None, alive))
+            waiting = [self._traced(w) for w in self.chunk.scheduler.waiting()]
+            alive = self.chunk.scheduler.alive[: self._sizes.shape[0]].copy()
+            self._events.append(_Event(time, number, lanes, np.concatenate(waiting) if waiting else None, alive))
 
     def _traced(self, lanes: np.ndarray) -> np.ndarray:
         return lanes[: np.searchsorted(lanes, self.lanes)].copy()

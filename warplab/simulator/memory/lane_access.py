@@ -1,4 +1,4 @@
-"""Loads and stores of a group of lanes: the gather or scatter itself, and before it the checks and the counting."""
+"""Loads and stores of a group of lanes: where they go, the gather or scatter itself, and whom they are told to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from warplab.simulator.errors import UnsupportedInstruction
 from warplab.simulator.memory.address_patterns import FEWEST, Pattern
-from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
+from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED, Allocation, DeviceMemory
 
 _FULL = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
 
@@ -165,14 +165,15 @@ class Addresses:
 
 
 class Accessor:
-    """Memory as the lanes of one chunk see it. `checks` and `counting` are None where they are switched off."""
+    """Memory as the lanes of one chunk see it. The observers of the chunk are told of each access."""
 
-    def __init__(self, memory, shared_bytes: int, local_bytes: int, chunk, checks, counting) -> None:
-        self.memory, self.chunk, self.checks, self.counting = memory, chunk, checks, counting
+    def __init__(self, memory: DeviceMemory, shared_bytes: int, local_bytes: int, chunk) -> None:
+        self.memory, self.chunk = memory, chunk
         self.shared = _Arrays(chunk.blocks * shared_bytes)
         self.local = _Arrays(chunk.lanes * local_bytes)
         self.views = {"global": memory.views, "const": memory.views, "shared": self.shared.views}
         self.views["local"] = self.local.views
+        self._latest: dict[int, Allocation] = {}  # where the latest access of each site lay
 
     def free(self) -> None:
         """Give back shared and local memory."""
@@ -186,14 +187,54 @@ class Accessor:
             start = block * self.chunk.shared_stride + offset
             self.shared.written[1][start : start + nbytes] = _FULL[1]
 
+    # -- where an access goes --------------------------------------------------------------------------------------
+
+    def resolve(self, site, addresses: Addresses) -> tuple[str, Addresses]:
+        """The space that an access goes to, and its addresses there. Raises UnsupportedInstruction for several."""
+        if site.space != "generic":
+            return site.space, addresses
+        if addresses.high < WINDOW_SHARED or addresses.low >= 2 * WINDOW_LOCAL:
+            return "global", addresses
+        for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
+            if window <= addresses.low and addresses.high < 2 * window:
+                return space, addresses.like(addresses.base - np.uint64(window))
+        raise UnsupportedInstruction(f"one access to several memory spaces at once: `{site.text}`")
+
+    def allocation(self, site, addresses: Addresses) -> Allocation | None:
+        """The allocation of global memory that holds the accesses of all lanes; None if no single one does."""
+        low, high = addresses.low + site.offset, addresses.high + site.offset + site.width
+        allocation = self._latest.get(site.index)
+        if allocation is None or low < allocation.address or high > allocation.end:
+            allocation = self.memory.find(low) if low >= 0 else None
+            if allocation is None or high > allocation.end:
+                return None
+            self._latest[site.index] = allocation
+        return allocation
+
+    def forget_allocations(self) -> None:
+        """An allocation is gone."""
+        self._latest.clear()
+
+    def elements(self, site, space: str, addresses: Addresses) -> tuple[np.ndarray, np.ndarray]:
+        """The view of a space that an access goes to, and the lanes' elements in it."""
+        return addresses.index(self.views[space][site.dtype], site.item, site.offset)
+
+    # -- loads and stores ------------------------------------------------------------------------------------------
+
     def load(self, site, addresses: Addresses, lanes) -> np.ndarray:
         """Value of each lane, dtype `site.dtype`; a single entry if all lanes read one address."""
         view, index = self._reach(site, addresses, lanes)
-        return view.take(index)
+        value = view.take(index)
+        if self.chunk.observers.loaded:
+            self._after_load(site, addresses, lanes, [value])
+        return value
 
     def load_vector(self, site, addresses: Addresses, lanes) -> list[np.ndarray]:
         view, index = self._reach(site, addresses, lanes)
-        return [view[k:].take(index) for k in range(site.count)]
+        values = [view[k:].take(index) for k in range(site.count)]
+        if self.chunk.observers.loaded:
+            self._after_load(site, addresses, lanes, values)
+        return values
 
     def store(self, site, addresses: Addresses, value: np.ndarray, lanes) -> None:
         """Write each lane's value; where lanes share an address the last lane's stays."""
@@ -203,29 +244,28 @@ class Accessor:
         view, index = self._reach(site, addresses, lanes, values)
         for k, value in enumerate(values):
             view[k:][index] = value if value.shape[0] == 1 or index.shape[0] > 1 else value[-1:]
+        if self.chunk.observers.stored:
+            space, addresses = self.resolve(site, addresses)
+            for notify in self.chunk.observers.stored:
+                notify(site, space, addresses, lanes)
 
     def _reach(self, site, addresses: Addresses, lanes, values=None) -> tuple[np.ndarray, np.ndarray]:
-        """Check and count an access (a store of `values`): the view it goes to, and the lanes' elements in it."""
-        space = site.space
+        """Tell of an access that is about to happen, a store of `values` or a load; `elements` of it."""
+        space, observers = site.space, self.chunk.observers
         if space == "generic":
-            space, addresses = self._resolve(addresses, site)
-        if self.checks is not None:
-            if values is None:
-                self.checks.load(site, space, addresses, lanes)
-            else:
-                self.checks.store(site, space, addresses, lanes, values)
-        if self.counting is not None:
-            self.counting.access(site, space, addresses, self.chunk.group)
+            space, addresses = self.resolve(site, addresses)
+        if values is None:
+            for notify in observers.load:
+                notify(site, space, addresses, lanes)
+        else:
+            for notify in observers.store:
+                notify(site, space, addresses, lanes, values)
         return addresses.index(self.views[space][site.dtype], site.item, site.offset)
 
-    def _resolve(self, addresses: Addresses, site) -> tuple[str, Addresses]:
-        """The space that generic addresses lie in."""
-        if addresses.high < WINDOW_SHARED or addresses.low >= 2 * WINDOW_LOCAL:
-            return "global", addresses
-        for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
-            if window <= addresses.low and addresses.high < 2 * window:
-                return space, addresses.like(addresses.base - np.uint64(window))
-        raise UnsupportedInstruction(f"one access to several memory spaces at once: `{site.text}`")
+    def _after_load(self, site, addresses: Addresses, lanes, values: list[np.ndarray]) -> None:
+        space, addresses = self.resolve(site, addresses)
+        for notify in self.chunk.observers.loaded:
+            notify(site, space, addresses, lanes, values)
 
 
 class _Arrays:
@@ -252,7 +292,7 @@ class _Arrays:
         return self._written
 
 
-def written(record: dict[int, np.ndarray], addresses: Addresses, site) -> np.ndarray:
+def are_written(record: dict[int, np.ndarray], addresses: Addresses, site) -> np.ndarray:
     """For each lane: were all bytes of its access written?"""
     view, index = addresses.index(record[site.item], site.item, site.offset)
     full = _FULL[site.item]
@@ -262,7 +302,9 @@ def written(record: dict[int, np.ndarray], addresses: Addresses, site) -> np.nda
     return result
 
 
-def mark_written(record: dict[int, np.ndarray], addresses: Addresses, site) -> None:
+def mark_written(record: dict[int, np.ndarray], addresses: Addresses, site, mark: int | None = None) -> None:
+    """Note that the bytes of an access were written; with a `mark` of 0, that they were not."""
+    full = _FULL[site.item] if mark is None else mark
     view, index = addresses.index(record[site.item], site.item, site.offset)
     for k in range(site.count):
-        view[k:][index] = _FULL[site.item]
+        view[k:][index] = full

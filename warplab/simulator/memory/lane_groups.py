@@ -95,7 +95,7 @@ class Group:
             steps[self.breaks] = 1
             if (steps == 1).all():  # neighbours take neighbouring words
                 return self.warps, self.warps
-        return self.chunk.counting.passes.of(self, words, width, op)
+        return self.chunk.passes.of(self, words, width, op)
 
     def count_bank_passes(self, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
         """`bank_passes` without its short cuts."""
@@ -131,7 +131,7 @@ class Group:
             reads = _busiest(part[read], source[read], width, parts, share=False)
             return int(np.maximum(writes, reads).sum()), needed, 0
 
-        return self.chunk.counting.passes.find((width, "past L1" if past_l1 else "copy"), key, self.lanes, count)
+        return self.chunk.passes.find((width, "past L1" if past_l1 else "copy"), key, self.lanes, count)
 
     def _past_l1(
         self, target: np.ndarray, source: np.ndarray, part: np.ndarray, read: np.ndarray, needed: int

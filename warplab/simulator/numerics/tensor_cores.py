@@ -7,8 +7,8 @@ Cores and Matrix Cores" (arXiv 2511.10909), whose figures for other GPUs differ:
 A100, 23 bits and steps of 4 on a V100. So the last bits of a result differ between generations, and between a GPU and
 NumPy.
 
-Measured on an H100 (2026-11-21; tests/simulator/run/recorded/matrix_h100.npz holds a sample): 25 bits, one step for all of k. What
-the H100 has no mma.sync for, its compiler makes from other instructions, and so do the rules here:
+Measured on an H100 (2026-11-21; tests/simulator/run/recorded/matrix_h100.npz holds a sample): 25 bits, one step for
+all of k. Where the H100 has no mma.sync, its compiler uses other instructions, and so do the rules here:
 
     e4m3, e5m2  converted to f16, multiplied in two steps (elements 0 and 1 of each four, then 2 and 3), C added last
     wmma tf32   two steps of k = 4

@@ -92,9 +92,9 @@ class AsynchronousCopies:
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
         values = self._read(source, origin, size, lanes)
-        if chunk.counting is not None:
-            read = None if size is None else np.broadcast_to(size > 0, every.shape)
-            chunk.counting.copy(destination, source, origin, target, read, chunk.group)
+        read = None if size is None else np.broadcast_to(size > 0, every.shape)
+        for notify in chunk.observers.copy:
+            notify(destination, source, origin, target, read)
         address = np.broadcast_to(target.base, every.shape)
         self._issue(_Copy(destination, every, self.committed[every], address, values, self.issued))
 
@@ -135,9 +135,10 @@ class AsynchronousCopies:
             )
         every, base = chunk.all_lanes if lanes is None else lanes, np.broadcast_to(addresses.base, count)
         reading = size > 0
-        if chunk.counting is not None and reading.any():
+        if chunk.observers.copy_request and reading.any():
             with part(chunk, every[reading]):
-                chunk.counting.access(site, "global", Addresses(base[reading]), chunk.group)
+                for notify in chunk.observers.copy_request:
+                    notify(site, "global", Addresses(base[reading]), every[reading])
         data = np.zeros((count, site.width), np.uint8)
         for k in range(int(size.max())):  # byte by byte: a short source may end where its array does
             longer = size > k
@@ -208,7 +209,7 @@ class AsynchronousCopies:
         before, copy.is_read = copy.values, True
         copy.values = self._fetch(copy.source, Addresses(copy.origin), copy.lanes)
         changed = np.any([old != new for old, new in zip(before, copy.values, strict=True)], axis=0)
-        if self.chunk.access.checks is not None and changed.any():
+        if self.chunk.checked and changed.any():
             raise SimulatorError(
                 "shared memory was written while a bulk copy was still to read it",
                 reason="Its thread must wait (cp.async.bulk.wait_group.read 0), and a __syncthreads() follow, before "
@@ -219,7 +220,7 @@ class AsynchronousCopies:
     def finish(self) -> None:
         """The chunk has ended, and what is still under way to global memory comes there."""
         for copy in self.outgoing:
-            if self.chunk.access.checks is not None and not copy.is_read:
+            if self.chunk.checked and not copy.is_read:
                 raise SimulatorError(
                     "a thread block ends while a bulk copy may still read its shared memory",
                     reason="The thread that started the copy must commit it (cp.async.bulk.commit_group) and wait "
@@ -234,11 +235,10 @@ class AsynchronousCopies:
         self.complete(lambda copy: np.isin(copy.lanes, lanes) & (copy.number == number) & (copy.group < 0))
 
     def _fetch(self, site, addresses: Addresses, lanes: np.ndarray) -> list[np.ndarray]:
-        """A load that is checked but not counted: bulk copies do not pass the load and store units."""
-        access = self.chunk.access
-        if access.checks is not None:
-            access.checks.load(site, site.space, addresses, lanes)
-        view, index = addresses.index(access.views[site.space][site.dtype], site.item, site.offset)
+        """A load past the load and store units."""
+        for notify in self.chunk.observers.copy_read:
+            notify(site, site.space, addresses, lanes)
+        view, index = self.chunk.access.elements(site, site.space, addresses)
         return [view[k:].take(index) for k in range(site.count)]
 
     # -- from issue to completion ----------------------------------------------------------------------------------
@@ -246,14 +246,8 @@ class AsynchronousCopies:
     def _issue(self, copy: _Copy) -> None:
         self.issued += 1
         self.copies.append(copy)
-        access = self.chunk.access
-        if access.checks is not None:
-            addresses = Addresses(copy.address)
-            access.checks.store(copy.site, "shared", addresses, copy.lanes, copy.values)
-            access.shared.complete = False
-            view, index = addresses.index(access.shared.written[copy.site.item], copy.site.item, copy.site.offset)
-            for k in range(copy.site.count):
-                view[k:][index] = 0
+        for notify in self.chunk.observers.copy_issued:
+            notify(copy.site, Addresses(copy.address), copy.lanes, copy.values)
 
     def complete(self, wanted: Callable[[_Copy], np.ndarray]) -> None:
         """Deliver the entries of all copies for which `wanted` holds."""
@@ -270,12 +264,12 @@ class AsynchronousCopies:
         self.copies = left
 
     def _deliver(self, copy: _Copy) -> None:
-        access, site = self.chunk.access, copy.site
-        addresses = Addresses(copy.address)
-        if access.checks is not None:
+        chunk, site = self.chunk, copy.site
+        if chunk.observers.copy_done:
             seen = copy if copy.apart else copy.some(_last_of_each(copy.address))
-            access.checks.store(site, site.space, Addresses(seen.address), seen.lanes, seen.values)
-        view, index = addresses.index(access.views[site.space][site.dtype], site.item, site.offset)
+            for notify in chunk.observers.copy_done:
+                notify(site, site.space, Addresses(seen.address), seen.lanes, seen.values)
+        view, index = chunk.access.elements(site, site.space, Addresses(copy.address))
         for k, value in enumerate(copy.values):
             view[k:][index] = value
 

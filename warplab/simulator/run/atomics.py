@@ -86,14 +86,10 @@ class Atomics:
 
         `operands`: for each element the values b, or (compare, b) for "cas".
         """
-        access, space = self.access, site.space
-        if space == "generic":
-            space, addresses = access._resolve(addresses, site)
-        if access.checks is not None:
-            access.checks.atomic(site, space, addresses, lanes, reads=operation != "exch" or wanted)
-        group = access.chunk.group
-        if access.counting is not None:
-            access.counting.access(site, space, addresses, group)
+        access, group = self.access, self.access.chunk.group
+        space, addresses = access.resolve(site, addresses)
+        for notify in access.chunk.observers.atomic:
+            notify(site, space, addresses, lanes, operation != "exch" or wanted)
         dtype, item = site.dtype, site.item
         if operation in ("cas", "exch") and site.count == 2:  # 128 bits
             dtype, item = "V16", 16

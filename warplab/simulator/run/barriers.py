@@ -103,8 +103,8 @@ class Barriers:
             return self._grid(block, group)
         chunk, what = self.chunk, form(block.last)
         if group.lanes is None and what.kind == "sync" and what.expected is None and isinstance(what.number, Immediate):
-            if chunk.races is not None:
-                chunk.races.barrier(None)
+            for notify in chunk.observers.barrier:
+                notify(None)
             return block.index + 1, group
         if what.aligned:
             self._check_whole_warps(block, group)
@@ -134,8 +134,8 @@ class Barriers:
         if what.predicate is not None:
             holds = np.broadcast_to(self._values(what.predicate, group), chosen.shape)[chosen]
             state.true += np.bincount(owner[holds], minlength=chunk.blocks)
-        if chunk.races is not None:
-            chunk.races.release(self._places(number, owner), lanes)
+        for notify in chunk.observers.arrive:
+            notify(self._places(number, owner), lanes)
         state.arrived += np.bincount(owner, minlength=chunk.blocks)
         if what.kind != "arrive":
             state.waiting.append((block, lanes))
@@ -160,20 +160,24 @@ class Barriers:
                 still.append((block, lanes[~ready]))
         state.waiting = still
         state.arrived[complete] = state.true[complete] = 0
-        if chunk.races is not None and released:
-            self._order(number, complete, np.concatenate(released))
+        if released:
+            self._tell(number, complete, np.concatenate(released))
 
-    def _order(self, number: int, complete: np.ndarray, lanes: np.ndarray) -> None:
-        """For races: `lanes`, which waited, come after all that arrived at barrier `number` of blocks `complete`."""
-        chunk, races = self.chunk, self.chunk.races
+    def _tell(self, number: int, complete: np.ndarray, lanes: np.ndarray) -> None:
+        """Tell the observers that `lanes`, which waited, come after all that arrived at barrier `number` of blocks
+        `complete`."""
+        chunk, observers = self.chunk, self.chunk.observers
         owner = chunk.block_of[lanes]
         whole = np.bincount(owner, minlength=chunk.blocks) == chunk.threads
         if (complete & whole).any():
-            races.barrier(np.flatnonzero((complete & whole)[chunk.block_of]))
+            for notify in observers.barrier:
+                notify(np.flatnonzero((complete & whole)[chunk.block_of]))
         if (complete & ~whole).any():
-            races.over(self._places(number, np.flatnonzero(complete & ~whole)))
+            for notify in observers.phase_over:
+                notify(self._places(number, np.flatnonzero(complete & ~whole)))
             some = ~whole[owner]
-            races.acquire(self._places(number, owner[some]), lanes[some])
+            for notify in observers.wait_over:
+                notify(self._places(number, owner[some]), lanes[some])
 
     def _give_result(self, block, state: _State, lanes: np.ndarray) -> None:
         """What .red leaves in its register: how many predicates held, or whether all or any did."""
@@ -217,8 +221,8 @@ class Barriers:
             waiting, self.grid.waiting = self.grid.waiting, []
             for before, lanes in waiting:
                 self.scheduler.put(before.index + 1, lanes)
-            if self.chunk.races is not None:
-                self.chunk.races.grid_barrier()
+            for notify in self.chunk.observers.grid_barrier:
+                notify()
         return block.index, None
 
     # -- barrier.cluster -------------------------------------------------------------------------------------------
@@ -239,8 +243,8 @@ class Barriers:
             )
         if arrives:
             state.arrived[lanes] = state.phase[chunk.block_of[lanes]]
-            if chunk.races is not None:
-                chunk.races.release(self._places(_CLUSTER, chunk.block_of[lanes]), lanes)
+            for notify in chunk.observers.arrive:
+                notify(self._places(_CLUSTER, chunk.block_of[lanes]), lanes)
             self._release_clusters()
             return block.index + 1, group
         ready = state.arrived[lanes] < state.phase[chunk.block_of[lanes]]
@@ -254,8 +258,8 @@ class Barriers:
         if lanes.size:
             self.cluster.arrived[lanes] = _NOT_ARRIVED
             self.scheduler.put(block.index + 1, lanes)
-            if self.chunk.races is not None:
-                self.chunk.races.acquire(self._places(_CLUSTER, self.chunk.block_of[lanes]), lanes)
+            for notify in self.chunk.observers.wait_over:
+                notify(self._places(_CLUSTER, self.chunk.block_of[lanes]), lanes)
 
     def _release_clusters(self) -> bool:
         """End the phases for which all threads that have not ended have arrived. True if lanes were let go."""
@@ -267,8 +271,8 @@ class Barriers:
         if not complete.any():
             return False
         state.phase[complete] += 1
-        if chunk.races is not None:
-            chunk.races.over(self._places(_CLUSTER, np.flatnonzero(complete)))
+        for notify in chunk.observers.phase_over:
+            notify(self._places(_CLUSTER, np.flatnonzero(complete)))
         waiting, state.waiting = state.waiting, []
         for block, lanes in waiting:
             ready = complete[chunk.block_of[lanes]]

@@ -65,8 +65,8 @@ class MatrixOperations:
     def product(self, instruction: Product, a, b, c, lanes) -> list[np.ndarray]:
         """Registers of D from those of A, B and C: arrays of unsigned integers with an entry a lane or one for all."""
         warps = self._warps(instruction, lanes)
-        if self.chunk.counting is not None:
-            self.chunk.counting.matrix(instruction.where, instruction.name, self.chunk.group, instruction.machine)
+        for notify in self.chunk.observers.matrix_product:
+            notify(instruction)
         matrices = [
             self._matrix(registers, BITS[kind] // 8, fragment, gather, warps)
             for registers, kind, fragment, gather in zip(
@@ -131,7 +131,7 @@ class MatrixOperations:
         """Address and stride of each warp, (warps, 1)."""
         base, stride = (np.broadcast_to(x, WARP_SIZE * warps).reshape(warps, WARP_SIZE)[:, :1] for x in (base, stride))
         stride = stride.astype(np.uint64)
-        if self.chunk.access.checks is not None:
+        if self.chunk.checked:
             start, fragment = base + np.uint64(transfer.site.offset), transfer.fragment
             dense = transfer.item * (fragment.rows if transfer.by_column else fragment.columns)
             step = min(WMMA_STRIDE_BYTES, dense)  # 8 for the 8-bit matrices that are 8 wide

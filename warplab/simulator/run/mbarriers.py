@@ -77,22 +77,18 @@ class MBarriers:
 
     def _index(self, site, addresses: Addresses, lanes, initialised: bool = True) -> np.ndarray:
         """Place of each lane's mbarrier in the shared memory's 64-bit words, checked."""
-        access, every = self.chunk.access, self._every(lanes)
-        space = site.space
-        if space == "generic":
-            space, addresses = access._resolve(addresses, site)
+        every = self._every(lanes)
+        space, addresses = self.chunk.access.resolve(site, addresses)
         if space != "shared":
             raise SimulatorError(
                 f"an mbarrier in {space} memory",
                 reason="An mbarrier must lie in shared memory.",
                 **self.chunk.where(site, int(every[0])),
             )
-        if access.checks is not None:
-            if initialised:
-                self._require_ready(site, addresses, every)
-                access.checks.atomic(site, space, addresses, lanes, reads=True)
-            else:
-                access.checks.store(site, space, addresses, lanes, None)
+        if initialised and self.chunk.checked:
+            self._require_ready(site, addresses, every)
+        for notify in self.chunk.observers.mbarrier:
+            notify(site, addresses, lanes, not initialised)
         index = (addresses.at(site.offset) >> np.uint64(3)).view(np.int64)
         return np.broadcast_to(index, every.shape)
 
@@ -126,7 +122,7 @@ class MBarriers:
         index = self._index(site, addresses, lanes)
         self.in_vain = 0
         self._settle(index)
-        self._release(index, self._every(lanes))
+        self._arrived(index, self._every(lanes))
         count = np.broadcast_to(np.asarray(count), index.shape).astype(np.int64)
         if expect is not None:
             self._add_bytes(index, np.broadcast_to(expect, index.shape).astype(np.int64))
@@ -166,8 +162,8 @@ class MBarriers:
         over = current != asked
         if over.any():
             self.in_vain = self.all_wait = 0
-            if self.chunk.races is not None:
-                self.chunk.races.acquire(8 * index[over], self._every(lanes)[over])
+            for notify in self.chunk.observers.wait_over:
+                notify(8 * index[over], self._every(lanes)[over])
             return over
         self.all_wait = self.all_wait + 1 if self.in_vain else 1
         self.in_vain += 1
@@ -253,14 +249,15 @@ class MBarriers:
             self._view[places] = _pack(words._replace(pending=pending, phase=words.phase ^ over))
             self._phase_over(places[over])
 
-    def _release(self, index: np.ndarray, lanes: np.ndarray) -> None:
-        """For races: what these lanes did until now comes before what those do who wait for this phase."""
-        if self.chunk.races is not None:
-            self.chunk.races.release(8 * index, lanes)
+    def _arrived(self, index: np.ndarray, lanes: np.ndarray) -> None:
+        """What these lanes did until now comes before what those do who wait for this phase."""
+        for notify in self.chunk.observers.arrive:
+            notify(8 * index, lanes)
 
     def _phase_over(self, places: np.ndarray) -> None:
-        if self.chunk.races is not None and places.size:
-            self.chunk.races.over(8 * places)
+        if places.size:
+            for notify in self.chunk.observers.phase_over:
+                notify(8 * places)
 
     def _settle(self, index: np.ndarray) -> None:
         """Finish the copies for which these mbarriers wait, and count their arrivals and bytes."""
@@ -283,13 +280,13 @@ class MBarriers:
         self.in_vain = 0
         if later.bytes is None:
             copies.complete_of(later.lanes, later.before)
-            self._release(later.index, later.lanes)
+            self._arrived(later.index, later.lanes)
             words = _unpack(self._view[places])
             arrivals = np.bincount(np.searchsorted(places, later.index), minlength=places.shape[0])
             self._view[places] = _pack(words._replace(pending=np.maximum(words.pending - arrivals, 0)))
         else:
             copies.complete_bulk(later.copy, later.lanes)
-            self._release(later.index, later.lanes)
+            self._arrived(later.index, later.lanes)
             self._add_bytes(later.index, -later.bytes)
         self._advance(places)
 

@@ -22,7 +22,6 @@ from warplab.simulator.run.cooperative import HINT, uses_registers
 from warplab.simulator.run.warp_convergence import WarpConvergence
 from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC
 
-POLICIES = ("volta", "pascal")
 # Steps (blocks run) for which waiting lanes are left waiting; fewer once the kernel is seen to spin.
 _PATIENCE, _PATIENCE_SPINNING = 4096, 64
 
@@ -32,6 +31,7 @@ class Scheduler:
 
     def __init__(self, chunk, budget: int, path_budget: int, policy: str) -> None:
         self.chunk, self.policy = chunk, policy
+        chunk.scheduler = self
         self.budget, self.path_budget = budget, path_budget
         self.pending: dict[int, list[np.ndarray]] = {}
         # Per warp, bits of the lanes that have not ended.
@@ -52,11 +52,7 @@ class Scheduler:
         chunk, translation = self.chunk, self.chunk.translation
         blocks, functions, registers = translation.blocks, translation.functions, chunk.registers
         lengths = [len(block.counted) for block in blocks]
-        counting, pending = chunk.counting, self.pending
-        steps = None
-        if counting is not None and counting.steps is not None and chunk.first_block == 0:
-            steps = counting.steps
-            steps.start(chunk, self.policy)
+        pending, observers = self.pending, chunk.observers
         executed = path = 0
         current, group = 0, chunk.everyone
         while True:
@@ -75,10 +71,8 @@ class Scheduler:
             path += lengths[current]
             if executed > self.budget or path > self.path_budget:
                 raise instruction_limits.error(self, block, group, executed, path)
-            if counting is not None:
-                counting.block(current, group)
-                if steps is not None:
-                    steps.note(self, current, group, path - lengths[current])
+            for notify in observers.block:
+                notify(current, group, path - lengths[current])
             chunk.group, chunk.clock = group, path
             result = functions[current](chunk, registers, group.lanes)
             end = block.end
@@ -184,8 +178,8 @@ class Scheduler:
         else:
             there, here = group.lanes[taken], group.lanes[~taken]
         there, here = Group(self.chunk, there), Group(self.chunk, here)
-        if self.chunk.counting is not None and block.end == BRANCH:
-            self.chunk.counting.divergent[block.index] += there.warps + here.warps - group.warps
+        for notify in self.chunk.observers.diverge:
+            notify(block, group, there, here)
         blocks = self.chunk.translation.blocks
         if blocks[block.target].only_ends:
             self._exit(there)

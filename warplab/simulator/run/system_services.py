@@ -80,13 +80,14 @@ class System:
         return np.array([heap.allocate(nbytes, name) for nbytes in sizes.tolist()], np.uint64)
 
     def free(self, address: np.ndarray, lanes, at: Where) -> None:
-        if self.chunk.access.checks is not None:
-            self.chunk.access.checks.last.clear()
+        self.chunk.access.forget_allocations()
         for place, start in enumerate(np.broadcast_to(address, self.chunk.group.count).tolist()):
             if start == 0:
                 continue
             try:
                 self.chunk.device.heap.free(start)
+                for notify in self.chunk.observers.freed:
+                    notify(start)
             except KeyError:
                 before = self.chunk.device.memory.find_freed(start)
                 raise IllegalAddress(

@@ -35,7 +35,7 @@ class WarpConvergence:
         self.held: dict[int, np.ndarray] = {}  # at the start of a block
         self.syncing: dict[int, np.ndarray] = {}  # at the bar.warp.sync that ends a block
         self.following: dict[int, set[int]] = {}  # blocks that can come after a block
-        self.lenient = self.chunk.access.checks is None or _NUMBA_REDUCE in self.chunk.entry.name
+        self.lenient = not self.chunk.checked or _NUMBA_REDUCE in self.chunk.entry.name
 
     def converge(self, block, group: Group) -> Group | None:
         """The lanes whose whole mask has arrived; the others are held until the rest comes."""
@@ -154,7 +154,7 @@ class WarpConvergence:
 
     def _refuse_unnamed(self, instruction, lanes: np.ndarray, mask: np.ndarray) -> None:
         """DivergentWarp if one of the lanes is not in its own mask."""
-        if self.chunk.access.checks is None:
+        if not self.chunk.checked:
             return
         unnamed = np.flatnonzero(mask >> self.chunk.lane_of[lanes].astype(np.uint32) & 1 == 0)
         if unnamed.size:

@@ -28,8 +28,8 @@ class WarpOperations:
         self.chunk = chunk
 
     def _meet(self, lanes) -> None:
-        if self.chunk.races is not None:
-            self.chunk.races.exchange(lanes)
+        for notify in self.chunk.observers.exchange:
+            notify(lanes)
 
     def _places(self, lanes) -> tuple[np.ndarray, np.ndarray]:
         chunk = self.chunk

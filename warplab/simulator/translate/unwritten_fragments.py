@@ -76,7 +76,7 @@ def _check(w: BlockWriter, i: Instruction) -> None:
         flags = [w.local(flag(name)).name for name in _names(operand) if name in w.translator.doubtful]
         if flags:
             read = w.object(RegisterRead(what, reason, i.where))
-            w.line(f"if m.access.checks is not None: m.access.checks.registers({read}, ({', '.join(flags)},), L)")
+            w.line(f"for notify in m.observers.read_registers: notify({read}, ({', '.join(flags)},), L)")
 
 
 def _note(w: BlockWriter, i: Instruction) -> None:

@@ -1,0 +1,19 @@
+"""The record of lab 04."""
+
+from warplab.bench.lab import Lab
+
+LAB = Lab(
+    __package__,
+    "04_matrix_multiply",
+    "Matrix multiply",
+    "cuBLAS is 1.5 × faster on V100 than on P100",
+    benchmark="benchmark",
+    launches="launches",
+    code_cells=60,
+    pictures=16,
+    shown={
+        "matmul-warp-drawn": "The tiles of A, B and C that a block, its first warp and its first thread work on",
+        "matmul-ladder": "TFLOP/s of each step, beside cuBLAS and the measured peak of multiply-adds",
+        "matmul-roofline": "Each step as a point under the measured roofline",
+    },
+)

@@ -1,0 +1,18 @@
+"""The record of lab 01."""
+
+from warplab.bench.lab import Lab
+
+LAB = Lab(
+    __package__,
+    "01_vector_multiply",
+    "Vector multiply",
+    "copying took 1 s, multiplying 80 µs: GPUs suit training, not prediction",
+    benchmark="benchmark",
+    launches="launches",
+    code_cells=57,
+    pictures=12,
+    shown={
+        "multiply-41": "The elements that each thread of two blocks takes in a loop with the stride of the grid",
+        "multiply-83": "Bandwidth of each kernel, beside a copy and cupy.multiply",
+    },
+)

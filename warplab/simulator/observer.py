@@ -1,0 +1,162 @@
+"""`Observer`: sees what happens in a launch. Checks, race detection, counters and traces are observers.
+
+To add one, write a class that overrides the events of interest and add it to `run.observation`, or pass an instance to
+one launch (`Options.observers`). An event that no observer overrides costs one empty loop.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.lane_groups import Group
+from warplab.simulator.translate.basic_blocks import Block
+from warplab.simulator.translate.block_writer import Site
+from warplab.simulator.translate.matrix_instructions import Product
+from warplab.simulator.translate.unwritten_fragments import RegisterRead
+
+Lanes = np.ndarray | None  # sorted numbers of lanes of the chunk, None for all of them
+
+
+class Observer:
+    """An observer that no event interests. One serves a launch; it may raise a SimulatorError to stop it.
+
+    `chunk` holds the thread blocks that run at present, `chunk.group` the lanes that execute the present instruction.
+    An access: `site` is its instruction, `space` where it goes ("global", "shared", "local" or "const"), `addresses`
+    its base addresses, to which `site.offset` is added. Places are where threads synchronise other than by a barrier
+    of the whole block: int64 numbers, one per lane, that stand for an address or a barrier.
+    """
+
+    chunk: Any = None
+
+    def watch(self, chunk) -> Observer:
+        """`chunk` is about to run. Returns the observer for its events, this one unless overridden."""
+        self.chunk = chunk
+        return self
+
+    def end_launch(self, profile, finished: bool) -> None:
+        """The launch is over; write what was seen into its `LaunchProfile`. `finished`: no error has stopped it."""
+
+    # -- control flow ----------------------------------------------------------------------------------------------
+
+    def end_chunk(self) -> None:
+        """All lanes of the chunk have ended."""
+
+    def block(self, number: int, group: Group, time: int) -> None:
+        """`group` is about to run basic block `number`. `time`: instructions on the chunk's way before it."""
+
+    def diverge(self, block: Block, group: Group, taken: Group, other: Group) -> None:
+        """At the branch or guard that ends `block`, `group` has split in two."""
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def load(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
+        """The group is about to load."""
+
+    def loaded(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values: list[np.ndarray]) -> None:
+        """The group has loaded `values`: for each element of the access one entry per lane, or one for all."""
+
+    def store(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values) -> None:
+        """The group is about to store `values`."""
+
+    def stored(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
+        """The group has stored."""
+
+    def atomic(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, reads: bool) -> None:
+        """The group is about to execute an atomic operation. `reads`: what was there before matters."""
+
+    def freed(self, address: int) -> None:
+        """A lane has given back the memory at `address` (free or delete)."""
+
+    def read_registers(self, read: RegisterRead, written: tuple[np.ndarray, ...], lanes: Lanes) -> None:
+        """A matrix instruction is about to read registers that nothing may have written. `written`: for each of them
+        one flag per lane, or one for all."""
+
+    # -- asynchronous copies ---------------------------------------------------------------------------------------
+
+    def copy(self, site: Site, reader: Site, source: Addresses, target: Addresses, read: np.ndarray | None) -> None:
+        """The group executes cp.async: `reader` at `source` reads, `site` at `target` writes. `read`: which lanes read
+        at all, None for all."""
+
+    def copy_request(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
+        """A cp.async with sources shorter than its width asks for them; a `copy_read` of each byte follows."""
+
+    def copy_read(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
+        """A copy is about to read its source past the load and store units."""
+
+    def copy_issued(self, site: Site, addresses: Addresses, lanes: Lanes, values) -> None:
+        """A copy to shared memory is under way: from now on its target holds nothing certain."""
+
+    def copy_done(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values) -> None:
+        """A copy is about to write its target, for which a thread has waited."""
+
+    # -- synchronisation -------------------------------------------------------------------------------------------
+
+    def barrier(self, lanes: Lanes) -> None:
+        """The thread blocks of these lanes have passed a barrier of the whole block."""
+
+    def grid_barrier(self) -> None:
+        """All blocks of the grid have waited for one another."""
+
+    def sync_warp(self, lanes: Lanes) -> None:
+        """The lanes have passed a `__syncwarp`."""
+
+    def exchange(self, lanes: Lanes) -> None:
+        """The lanes take part in a shuffle, vote or the like."""
+
+    def fence(self, lanes: Lanes) -> None:
+        """The lanes have passed a memory fence."""
+
+    def mbarrier(self, site: Site, addresses: Addresses, lanes: Lanes, initialises: bool) -> None:
+        """The lanes are about to use mbarriers in shared memory."""
+
+    def arrive(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        """The lanes arrive at places where others wait until all have come (`phase_over`)."""
+
+    def phase_over(self, places: np.ndarray) -> None:
+        """All have arrived at these places."""
+
+    def wait_over(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        """The lanes have waited at these places."""
+
+    # -- tensor cores ----------------------------------------------------------------------------------------------
+
+    def matrix_product(self, product: Product) -> None:
+        """Each warp of the group multiplies matrices."""
+
+
+EVENTS = frozenset(
+    name
+    for name, of in vars(Observer).items()
+    if callable(of) and name[0] != "_" and name not in ("watch", "end_launch")
+)
+
+
+class Observers:
+    """For each event, the methods of the observers that override it: `for notify in observers.load: notify(…)`."""
+
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        for observer in observers:
+            for event in _events_of(type(observer)):
+                setattr(self, event, (*getattr(self, event), getattr(observer, event)))
+
+    def __getattr__(self, event: str) -> tuple[Callable[..., None], ...]:
+        if event not in EVENTS:
+            raise AttributeError(f"no event of a launch is called {event}")
+        setattr(self, event, ())
+        return ()
+
+    @property
+    def see_accesses(self) -> bool:
+        """Does any look at the addresses of loads, stores or atomic operations?"""
+        return bool(self.load or self.store or self.atomic)
+
+
+@functools.cache
+def _events_of(kind: type[Observer]) -> tuple[str, ...]:
+    """The events that a class of observers overrides."""
+    return tuple(event for event in EVENTS if getattr(kind, event) is not getattr(Observer, event))

@@ -1,0 +1,206 @@
+"""`Chunk`: the state of the thread blocks that run together, and where errors find out what went wrong where."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.errors import Index3
+from warplab.simulator.memory.device_memory import WINDOW_LOCAL, WINDOW_SHARED
+from warplab.simulator.memory.lane_access import Accessor, Addresses
+from warplab.simulator.memory.lane_groups import Group, KnownPasses
+from warplab.simulator.observer import Observer, Observers
+from warplab.simulator.ptx.parser import RESERVED, RESERVED_BYTES
+from warplab.simulator.ptx.program import Entry
+from warplab.simulator.run.async_copies import AsynchronousCopies
+from warplab.simulator.run.atomics import Atomics
+from warplab.simulator.run.geometry import Geometry
+from warplab.simulator.run.matrix_operations import MatrixOperations
+from warplab.simulator.run.mbarriers import MBarriers
+from warplab.simulator.run.options import Options
+from warplab.simulator.run.system_services import System
+from warplab.simulator.run.warp_operations import WarpOperations
+from warplab.simulator.translate.special_registers import SPECIAL
+from warplab.simulator.translate.translation import Translation
+
+if TYPE_CHECKING:
+    from warplab.simulator.run.device import Device
+
+
+class Chunk:
+    """The state of the thread blocks that run together. Functions made by `translate` call its methods."""
+
+    window_shared = WINDOW_SHARED
+    window_local = WINDOW_LOCAL
+    waits_in_vain = False  # the lanes waited for others (mbarrier, lock, nanosleep): a good time for these to run
+
+    def __init__(
+        self,
+        device: Device,
+        entry: Entry,
+        translation: Translation,
+        geometry: Geometry,
+        params: bytes,
+        dynamic_shared_bytes: int,
+        options: Options,
+        passes: KnownPasses,
+    ) -> None:
+        self.device, self.entry, self.translation, self.geometry = device, entry, translation, geometry
+        self.blocks, self.threads = geometry.blocks, geometry.threads
+        self.lanes = self.blocks * self.threads
+        self.first_block = geometry.first
+        self.block_of, self.warp_of, self.warp_sizes = (
+            geometry.block_of,
+            geometry.warp_of,
+            geometry.warp_sizes,
+        )
+        self.lane_of = geometry.lane_of
+        self.warps = self.warp_sizes.shape[0]
+        self.options, self.checked, self.passes = options, options.checks, passes
+        self.observers = Observers(())
+        self.full_warps = 0
+        self.warp, self.matrix = WarpOperations(self), MatrixOperations(self)
+        self.everyone = Group(self, None)
+        self.group = self.everyone
+        self.clock = 0  # instructions on the chunk's way so far
+        self.system = System(self)
+        self.params = params
+        self.dynamic_shared_bytes = dynamic_shared_bytes
+        self.static_shared_bytes = -(-translation.shared_bytes // 16) * 16
+        self.own_shared_bytes = translation.shared_bytes
+        if dynamic_shared_bytes:
+            self.own_shared_bytes = self.static_shared_bytes + dynamic_shared_bytes
+        self.shared_stride = -(-self.own_shared_bytes // 128) * 128
+        self.local_stride = -(-translation.local_bytes // 16) * 16
+        self.access = Accessor(device.memory, self.shared_stride, self.local_stride, self)
+        self.atomics = Atomics(self.access)
+        self.copies, self.mbarriers = AsynchronousCopies(self), MBarriers(self)
+        if RESERVED in translation.shared_offsets:
+            self.access.clear_shared(translation.shared_offsets[RESERVED], RESERVED_BYTES)
+        self.load, self.store = self.access.load, self.access.store
+        self.load_vector, self.store_vector = self.access.load_vector, self.access.store_vector
+        zeros = {dtype: np.zeros(1, dtype if dtype != "b1" else "?") for dtype in set(translation.slot_dtypes)}
+        self.registers = [
+            geometry.special[name] if name in SPECIAL else zeros[dtype]
+            for name, dtype in zip(translation.slots, translation.slot_dtypes, strict=True)
+        ]
+        self._own: dict[int, np.ndarray] = {}  # registers whose array only they hold, so that it may be written into
+        self._places: dict[tuple[str, int], np.ndarray] = {}
+
+    def observe(self, observers: Sequence[Observer]) -> None:
+        """Let these see what happens from now on."""
+        self.observers = Observers(observer.watch(self) for observer in observers)
+        if self.observers.see_accesses and self.lanes == WARP_SIZE * self.warps:  # worth a look for patterns in them
+            self.full_warps = self.warps
+
+    @functools.cached_property
+    def all_lanes(self) -> np.ndarray:
+        return np.arange(self.lanes)
+
+    def free(self) -> None:
+        """Its blocks have ended: give back their memory at once, and not when Python finds the chunk unused."""
+        self.access.free()
+        self.registers.clear()
+
+    # -- called by translated blocks -----------------------------------------------------------------------
+
+    @staticmethod
+    def at(values: np.ndarray, lanes: np.ndarray) -> np.ndarray:
+        return values if values.shape[0] == 1 else values.take(lanes)
+
+    def scatter(self, slot: int, lanes: np.ndarray, values: np.ndarray) -> None:
+        old = self.registers[slot]
+        if self._own.get(slot) is not old:
+            new = np.empty(self.lanes, old.dtype)
+            new[:] = old
+            self.registers[slot] = self._own[slot] = old = new
+        old[lanes] = values
+
+    def param(self, offset: int, dtype) -> np.ndarray:
+        return np.frombuffer(self.params, dtype, 1, offset)
+
+    def param_address(self, offset: int) -> np.ndarray:
+        device = self.device
+        if device.parameters is None:
+            device.parameters = device.memory.allocate(len(self.params), "kernel parameters")
+            device.memory.view(device.parameters, len(self.params))[:] = np.frombuffer(self.params, np.uint8)
+            device.memory.mark_initialized(device.parameters, len(self.params))
+        return np.array([device.parameters + offset], np.uint64)
+
+    def fence(self, lanes) -> None:
+        for notify in self.observers.fence:
+            notify(lanes)
+
+    def sync_warp(self, lanes) -> None:
+        for notify in self.observers.sync_warp:
+            notify(lanes)
+
+    def addresses(self, base: np.ndarray, lanes) -> Addresses:
+        return Addresses(base, self.full_warps if lanes is None else 0)
+
+    def shared_address(self, offset: int) -> np.ndarray:
+        return self._place("shared", offset, self.block_of, self.shared_stride)
+
+    def local_address(self, offset: int) -> np.ndarray:
+        return self._place("local", offset, self.all_lanes, self.local_stride)
+
+    def _place(self, space: str, offset: int, owner: np.ndarray, stride: int) -> np.ndarray:
+        """Where each lane finds its own copy of a variable in the chunk's array."""
+        key = (space, offset)
+        if key not in self._places:
+            one = self.blocks == 1 if space == "shared" else self.lanes == 1
+            self._places[key] = (owner[:1] if one else owner).astype(np.uint64) * np.uint64(stride) + np.uint64(offset)
+        return self._places[key]
+
+    def variable_address(self, name: str) -> np.ndarray:
+        return np.array([self.device.variable_address(self.entry.program, name)], np.uint64)
+
+    # -- for checks and errors -----------------------------------------------------------------------------
+
+    def own_memory(self, space: str, lanes) -> tuple[np.ndarray, int]:
+        """Start of each lane's shared or local memory, and its size in bytes."""
+        if space == "shared":
+            start, size = self.shared_address(0), self.own_shared_bytes
+        else:
+            start, size = self.local_address(0), self.local_stride
+        return (start if lanes is None else self.at(start, lanes)), size
+
+    def thread_index(self, thread: int) -> tuple[Index3, Index3]:
+        """Block index and thread index of a thread, counted through the whole grid."""
+        return self.indices(thread - self.first_block * self.threads)
+
+    def indices(self, lane: int) -> tuple[Index3, Index3]:
+        """Block index and thread index of a lane."""
+
+        def split(n: int, shape: Index3) -> Index3:
+            return n % shape[0], n // shape[0] % shape[1], n // (shape[0] * shape[1])
+
+        block, thread = divmod(lane, self.threads)
+        return split(self.first_block + block, self.geometry.grid), split(thread, self.geometry.block)
+
+    def where(self, site, lane: int) -> dict:
+        """Place of a memory access, for errors."""
+        return self.where_line(site.where, lane)
+
+    def where_instruction(self, instruction, lane: int) -> dict:
+        return self.where_line(instruction.where, lane)
+
+    def where_block(self, block, lane: int) -> dict:
+        last = block.last if block.last is not None else next(iter(block.body), None)
+        return self.where_line(last.where if last is not None else self.translation.block_where[block.index], lane)
+
+    def where_line(self, where, lane: int) -> dict:
+        block, thread = self.indices(lane)
+        source = self.entry.program.source_line(where)
+        return {
+            "kernel": self.entry.name,
+            "block": block,
+            "thread": thread,
+            "file": where.file or None,
+            "line": where.line or None,
+            "source": source,
+        }

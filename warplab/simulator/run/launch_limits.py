@@ -1,0 +1,61 @@
+"""What a launch may ask for: sizes of the grid and its blocks, shared memory, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warplab.simulator.errors import Index3, InvalidLaunch
+from warplab.simulator.ptx.program import Entry
+
+MAX_THREADS = 1024
+MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_SHARED_BYTES = 227 * 1024  # compute capability 9.0
+MAX_LOCAL_BYTES = 512 * 1024  # a thread
+
+
+def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_bytes: int) -> tuple[Index3, Index3]:
+    """Grid and block with three dimensions each. Raises InvalidLaunch for a launch that no GPU would accept."""
+    shapes = []
+    for what, shape, limits in (("grid", grid, MAX_GRID), ("block", block, MAX_BLOCK)):
+        try:
+            shape = tuple(int(n) for n in shape)
+        except (TypeError, ValueError):
+            raise InvalidLaunch(f"the {what} must be up to three integers, not {shape!r}") from None
+        if not 1 <= len(shape) <= 3:
+            raise InvalidLaunch(f"the {what} has {len(shape)} dimensions; a {what} has one to three")
+        shape += (1,) * (3 - len(shape))
+        for axis, n, limit in zip("xyz", shape, limits, strict=True):
+            if not 1 <= n <= limit:
+                raise InvalidLaunch(
+                    f"{what} dimension {axis} is {n:,}; it must be from 1 to {limit:,}",
+                    reason="Use smaller blocks and a larger grid." if what == "block" and n > limit else "",
+                )
+        shapes.append(shape)
+    grid, block = shapes
+    threads = block[0] * block[1] * block[2]
+    if threads > MAX_THREADS:
+        raise InvalidLaunch(
+            f"a block of {block[0]} × {block[1]} × {block[2]} = {threads:,} threads; "
+            f"a GPU runs at most {MAX_THREADS:,}",
+            reason="Use smaller blocks and a larger grid.",
+        )
+    limit = entry.max_threads
+    if limit is not None and threads > limit[0] * limit[1] * limit[2]:
+        raise InvalidLaunch(
+            f"{threads:,} threads a block; the kernel was compiled for at most {limit[0] * limit[1] * limit[2]:,} "
+            "(__launch_bounds__)"
+        )
+    if shared_bytes < 0 or entry.shared_bytes + shared_bytes > MAX_SHARED_BYTES:
+        raise InvalidLaunch(
+            f"{entry.shared_bytes + shared_bytes:,} bytes of shared memory a block; at most {MAX_SHARED_BYTES:,}"
+        )
+    if len(params) != len(entry.params):
+        raise InvalidLaunch(f"kernel {entry.name} takes {len(entry.params)} parameters, {len(params)} were given")
+    for number, (param, data) in enumerate(zip(entry.params, params, strict=True)):
+        if len(data) != param.size:
+            raise InvalidLaunch(
+                f"parameter {number} of kernel {entry.name} has {param.size} bytes (.{param.type}), "
+                f"{len(data)} were given"
+            )
+    return grid, block

@@ -1,0 +1,34 @@
+"""Which observers a launch has. To add one, add a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warplab.simulator.check.access_checks import Checks
+from warplab.simulator.check.races import Races
+from warplab.simulator.count.access_trace import AccessTrace
+from warplab.simulator.count.sampling import Run, Tally
+from warplab.simulator.count.warp_steps import StepTrace
+from warplab.simulator.memory.device_memory import DeviceMemory
+from warplab.simulator.observer import Observer
+from warplab.simulator.run.options import Options
+from warplab.simulator.translate.translation import Translation
+
+
+def observers_of(
+    options: Options, translation: Translation, memory: DeviceMemory, runs: Sequence[Run], threads: int, blocks: int
+) -> list[Observer]:
+    """The observers of a launch of `blocks` blocks of `threads` threads, of which those in `runs` run.
+
+    Events come to them in this order: an access is checked before others see it.
+    """
+    follows_races = options.checks and options.races and 1 < blocks * threads < 2**31  # which its records can number
+    trace = options.trace_warps if options.counters else 0
+    return [
+        *([Checks(memory)] if options.checks else []),
+        *([Races(translation, threads, blocks, options.volatile_orders)] if follows_races else []),
+        *([Tally(translation, runs, blocks)] if options.counters else []),
+        *([AccessTrace(memory, trace, options.trace_events)] if trace else []),
+        *([StepTrace(translation, trace, options.trace_events)] if trace else []),
+        *options.observers,
+    ]
