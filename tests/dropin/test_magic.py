@@ -86,7 +86,7 @@ def test_an_error_of_a_launch_is_short_and_points_at_the_cells(outputs):
 
 def test_the_whole_traceback_is_one_magic_away(outputs):
     _, text = error(outputs["verbose"])
-    assert "kernel.py" in text
+    assert "simulate.py" in text
 
 
 def test_a_compile_error_points_at_the_cell_s_own_line(outputs):

@@ -16,6 +16,7 @@ from warplab.launch import on_gpu, profiling
 from warplab.launch.kernel_source import CudaSource, source_of
 from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.simulate import simulate
+from warplab.report.profile import profile
 
 CODE = """extern "C" __global__ void add(float* x, float value, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -101,7 +102,7 @@ def test_a_launch_of_too_many_instructions_is_noted(monkeypatch):
 def test_an_endless_kernel_is_simulated_once(monkeypatch):
     counted = []
     monkeypatch.setattr(
-        on_gpu._kernel,
+        on_gpu,
         "simulate",
         lambda *args, **options: counted.append(1) or simulate(*args, path_limit=999, **options),
     )
@@ -133,7 +134,7 @@ def test_cupy_s_kernels_with_hooks_know_their_source():
 
 
 def test_paused_profiles_take_only_what_they_are_given():
-    with profiling.profile() as p:
+    with profile() as p:
         with profiling.paused() as record:
             assert not profiling.active()
             record(LaunchRecord("given", (1, 1, 1), (1, 1, 1)), "a note")
@@ -187,7 +188,7 @@ def test_a_numba_launch_is_timed_counted_and_runs_once(cuda, cp, where, speciali
     kernel = cuda.jit("void(float32[:])")(add_one) if specialized else cuda.jit(add_one)
     host = np.zeros(1000, np.float32)
     x = {"host": lambda: host, "device": lambda: cuda.to_device(host), "cupy": lambda: cp.asarray(host)}[where]()
-    with profiling.profile() as p:
+    with profile() as p:
         kernel[8, 128](x)
     launch = check_timed(p)
     values = {"host": lambda: x, "device": lambda: x.copy_to_host(), "cupy": lambda: x.get()}[where]()
@@ -205,7 +206,7 @@ def test_a_raw_kernel_is_timed_counted_and_runs_once(cp):
     x = cp.zeros(1000, cp.float32)
     kernel = cp.RawModule(code=CODE).get_function("add")
     arguments = (x, np.float32(2), np.int32(1000))
-    with profiling.profile() as p:
+    with profile() as p:
         kernel((8,), (128,), arguments)
     launch = check_timed(p)
     np.testing.assert_array_equal(x.get(), np.full(1000, 2))
@@ -221,7 +222,7 @@ def test_templates_shared_memory_and_streams(cp):
     module = cp.RawModule(code=CODE, name_expressions=["fill<double>"])
     x, y = cp.zeros(8, cp.float64), cp.arange(32, dtype=cp.int32)
     stream = cp.cuda.Stream(non_blocking=True)
-    with profiling.profile() as p:
+    with profile() as p:
         module.get_function("fill<double>")((1,), (8,), (x, np.float64(3)))
         with stream:
             cp.RawKernel(CODE, "reverse")((1,), (32,), (y,), shared_mem=128)
@@ -240,11 +241,11 @@ def test_an_overrun_inside_a_profile_spares_the_gpu(cuda, cp):
         x[cuda.grid(1)] = 1
 
     x = cuda.to_device(np.zeros(100, np.float32))
-    with pytest.raises(simulator.IllegalAddress, match="`x`"), profiling.profile():
+    with pytest.raises(simulator.IllegalAddress, match="`x`"), profile():
         unguarded[4, 32](x)
     kernel = cp.RawKernel(CODE, "add")
     y = cp.zeros(10, cp.float32)
-    with pytest.raises(simulator.IllegalAddress), profiling.profile():
+    with pytest.raises(simulator.IllegalAddress), profile():
         kernel((1,), (32,), (y, np.float32(1), np.int32(32)))
     cp.cuda.runtime.deviceSynchronize()
     np.testing.assert_array_equal(y.get(), np.zeros(10))
@@ -254,7 +255,7 @@ def test_an_overrun_inside_a_profile_spares_the_gpu(cuda, cp):
 def test_a_large_launch_is_timed_plausibly_and_its_counters_sampled(cp):
     n = 1 << 27
     x = cp.zeros(n, cp.float32)
-    with profiling.profile() as p:
+    with profile() as p:
         cp.RawKernel(CODE, "add")((n // 256,), (256,), (x, np.float32(1), np.int32(n)))
     assert p[0].sampled[1] == n // 256
     assert p[0].counts.global_load_requests == n // 32
@@ -268,7 +269,7 @@ def test_a_large_launch_is_timed_plausibly_and_its_counters_sampled(cp):
 def test_the_time_is_the_gpu_s_even_at_the_first_launch(cp):
     """Compiling and loading take milliseconds; an empty kernel takes microseconds."""
     kernel = cp.RawKernel('extern "C" __global__ void first_launch_of_all() {}', "first_launch_of_all")
-    with profiling.profile() as p:
+    with profile() as p:
         kernel((1,), (32,), ())
     assert p[0].gpu_seconds < 1e-4
 
@@ -295,7 +296,7 @@ def test_device_functions_of_numba_simulate(cuda):
             x[i] = twice(x[i])
 
     x = np.arange(10, dtype=np.float32)
-    with profiling.profile() as p:
+    with profile() as p:
         double[1, 32](x)
     check_timed(p)
     np.testing.assert_array_equal(x, 2 * np.arange(10))
@@ -308,7 +309,7 @@ def test_cells_of_cuda_become_cupy_s_kernels(cp):
     shell = InteractiveShell.instance(colors="nocolor")
     magic.run(shell, "-DVALUE=7", "#include <cuda_fp16.h>\n__global__ void put(int* x) { x[threadIdx.x] = VALUE; }")
     x = cp.zeros(4, cp.int32)
-    with profiling.profile() as p:
+    with profile() as p:
         shell.user_ns["put"]((1,), (4,), (x,))
     np.testing.assert_array_equal(x.get(), np.full(4, 7))
     assert check_timed(p).lines

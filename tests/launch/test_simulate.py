@@ -91,11 +91,11 @@ def test_the_same_array_twice_is_one_array():
 def test_arrays_bear_the_kernel_s_names():
     a, b, c = vectors()
     with prepare(CudaSource(MULTIPLY, "multiply"), (a, b, c, np.int32(100)), simulator.default_device()) as launch:
-        assert list(launch.names.values()) == ["a", "b", "c"]
-        assert [simulator.default_device().memory.find(x).name for x in launch.names] == ["a", "b", "c"]
-        assert [len(p) for p in launch.params] == [8, 8, 8, 4]
+        assert list(launch.array_names.values()) == ["a", "b", "c"]
+        assert [simulator.default_device().memory.find(x).name for x in launch.array_names] == ["a", "b", "c"]
+        assert [len(p) for p in launch.bound.params] == [8, 8, 8, 4]
     with prepare(source_of(multiply_function), (a, a, c), simulator.default_device()) as launch:
-        assert list(launch.names.values()) == ["a, b", "c"]
+        assert list(launch.array_names.values()) == ["a, b", "c"]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

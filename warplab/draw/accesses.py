@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from warplab.draw.style import BLUE, LAUNCH_DPI, LAUNCH_FONT, ORANGE, closed
-from warplab.launch.reading import one_launch
+from warplab.launch.profile_queries import one_launch
 from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.count.counters import Access, LaunchProfile
 from warplab.text.tables import count

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from warplab.draw.style import BLUE, DPI, LAUNCH_FONT, closed
-from warplab.launch.reading import one_launch
+from warplab.launch.profile_queries import one_launch
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import LaunchProfile
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from warplab.draw.style import GREY, LAUNCH_DPI, LAUNCH_FONT, closed
-from warplab.launch.reading import one_launch, sectors, sectors_per_request, shorten, source_lines
+from warplab.launch.profile_queries import one_launch, sectors, sectors_per_request, shorten, source_lines
 from warplab.simulator.count.counters import COUNTERS, Counts, LaunchProfile
 from warplab.text.tables import count, percent, ratio
 

@@ -10,7 +10,7 @@ from warplab.draw.style import AMBER, BLUE, GREEN, LAUNCH_DPI, LAUNCH_FONT, ORAN
 from warplab.estimate.roofline import flops, footprint, predict
 from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
-from warplab.launch.reading import launches
+from warplab.launch.profile_queries import launches
 from warplab.text.tables import duration, quantity
 
 GRID = "#EDEDED"

@@ -14,7 +14,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from warplab.draw.style import AMBER, BLUE, GREEN, LAUNCH_DPI, LAUNCH_FONT, ORANGE, PINK, SKY, closed
-from warplab.launch.reading import one_launch, shorten, source_lines
+from warplab.launch.profile_queries import one_launch, shorten, source_lines
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.count.warp_steps import Step

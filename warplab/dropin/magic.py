@@ -1,4 +1,4 @@
-"""The `%%cuda` cell magic: CUDA C++ in a cell, its kernels as variables of the notebook.
+"""The `%%cuda` cell magic: compiles CUDA C++ in a cell and makes its kernels variables of the notebook.
 
     %%cuda
     extern "C" __global__ void scale(float* x, float factor, int n) { ... }
@@ -20,10 +20,10 @@ def register(shell) -> None:
 
 
 def run(shell, line: str, cell: str) -> None:
-    """Compile `cell` and put its kernels into the notebook's variables. CompileError shows the cell's own lines.
+    """Compile `cell` and make its kernels variables of the notebook. CompileError shows the cell's own lines.
 
-    A kernel needs no extern "C" here. Templates compile with the cell but become no variables; instances of them
-    come from `cp.RawModule(code=..., name_expressions=["f<float>"])`.
+    A kernel needs no extern "C" here. Templates compile with the cell but become no variables; their instances come
+    from `cp.RawModule(code=..., name_expressions=["f<float>"])`.
     """
     from IPython.core.error import UsageError
 
@@ -37,10 +37,10 @@ def run(shell, line: str, cell: str) -> None:
     code = f"// %%cuda {line}".rstrip() + f"\n{cell}"
     names = tuple(name for name, signature in kernels(code).items() if not signature.template)
     file, options = current_cell_name(), tuple(shlex.split(line))
-    # A cell that no longer compiles must not leave the kernels of its last version to be launched in their place.
+    # When a cell no longer compiles, the kernels of its last version must not be launched in their place.
     shell.drop_by_id({name: shell.user_ns[name] for name in names if name in shell.user_ns})
     if not names:
-        raise UsageError('the cell has no kernel: write extern "C" __global__ void name(...) { ... }')
+        raise UsageError('the cell has no kernel; write extern "C" __global__ void name(...) { ... }')
     options += tuple(f"-I{folder}" for folder in include_folders())
     # The simulator's module asks for the same program, and gets this one.
     warnings = compile_cuda_program(code, file, options=options, name_expressions=names).log

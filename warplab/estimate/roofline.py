@@ -20,7 +20,7 @@ from math import prod
 
 from warplab.hardware.cards import CARDS, Card
 from warplab.hardware.cards import card as find_card
-from warplab.launch.reading import launches, size
+from warplab.launch.profile_queries import launches, size
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.text.tables import Column, Table, count, document, duration, paragraph, quantity

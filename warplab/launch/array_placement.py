@@ -1,15 +1,18 @@
-"""Where the arrays among a kernel's arguments lie on a simulated device, and copies of those that lie on the host."""
+"""Where a kernel's array arguments are on a simulated device, with copies of those that are on the host."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from warplab import simulator
-from warplab.launch.device_memory import DeviceArray, OnDevice
+from warplab.launch.device_arrays import DeviceArray, OnDevice
 
 
 class ArrayPlacement:
-    """Where the arguments' arrays are on `device`. Host arrays get an allocation of their own for one launch."""
+    """Addresses of the arguments' arrays on `device`. Each host array gets an allocation of its own for one launch.
+
+    `names`: the kernel's parameter name of each array, by address.
+    """
 
     def __init__(self, device: simulator.Device) -> None:
         self.device = device
@@ -19,7 +22,7 @@ class ArrayPlacement:
         self._allocated: list[int] = []
 
     def address(self, value, name: str) -> int:
-        """Device address of the array `value`, which the kernel calls `name`."""
+        """Return the device address of the array `value`, which the kernel calls `name`."""
         address = value._address_on(self.device) if isinstance(value, OnDevice) else None
         if address is None:
             if id(value) not in self._placed:
@@ -50,6 +53,7 @@ class ArrayPlacement:
         return start + offset
 
     def copy_back(self) -> None:
+        """Copy host arrays back from the device."""
         for value, host, view in self._copies:
             if isinstance(value, DeviceArray):
                 value._write(..., view)
@@ -61,12 +65,13 @@ class ArrayPlacement:
                 host[...] = view
 
     def free(self) -> None:
+        """Free what host arrays were given on the device."""
         for address in self._allocated:
             self.device.memory.free(address)
 
 
 def host_array(value) -> np.ndarray:
-    """The values of an array of the host, a simulated device or (copied) the GPU."""
+    """Return the values of an array of the host, of a simulated device or, copied, of the GPU."""
     if isinstance(value, DeviceArray):
         return value._view
     if hasattr(value, "copy_to_host"):

@@ -1,7 +1,7 @@
-"""Arguments of a CUDA C++ kernel: checked against the declared parameters, and turned into their bytes.
+"""Arguments of a CUDA C++ kernel, checked against the declared parameters and turned into bytes.
 
 CuPy hands any number to the driver as it is, so that a Python float for `float x` arrives as nonsense. Here such an
-argument is refused, with the parameter as the source declares it.
+argument is refused with an error that shows the parameter as the source declares it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,41 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warplab.compile.cuda_signature import Parameter
-from warplab.launch.errors import ArgumentError
-from warplab.simulator import Param
+from warplab.compile.cuda_signature import Parameter, Signature
+from warplab.launch.errors import ArgumentError, check_number
+from warplab.simulator import Entry, Param
+
+AddressOf = Callable[[object, str], int]
 
 
 def is_array(value) -> bool:
     return isinstance(value, np.ndarray) or hasattr(value, "__cuda_array_interface__")
 
 
-def pack(what: str, param: Param, parameter: Parameter, value, address_of: Callable[[object, str], int]) -> bytes:
-    """The bytes of `value` for the PTX parameter `param`, declared as `parameter`.
+def pack_arguments(
+    name: str, entry: Entry, signature: Signature | None, args: tuple, address_of: AddressOf
+) -> list[bytes]:
+    """Return the bytes of each parameter of the kernel `name`, whose PTX is `entry`. Raises ArgumentError.
 
-    `what` begins the error messages; `address_of(array, name)` places an array on the device. Raises ArgumentError.
+    `signature`: its declaration in the source, None where that is not known. `address_of(array, name)` places an array
+    on the device.
     """
+    if signature is None or len(signature.parameters) != len(entry.params):
+        declared, shown = (Parameter("", "", False, None),) * len(entry.params), name
+    else:
+        declared, shown = signature.parameters, str(signature)
+    check_number(f"kernel {shown}", len(entry.params), args)
+    params = []
+    for position, (param, parameter, value) in enumerate(zip(entry.params, declared, args, strict=True), 1):
+        what = f"argument {position} of kernel {name}"
+        if parameter.declaration:
+            what += f", `{parameter.declaration}`,"
+        params.append(_pack(what, param, parameter, value, address_of))
+    return params
+
+
+def _pack(what: str, param: Param, parameter: Parameter, value, address_of: AddressOf) -> bytes:
+    """Return the bytes of `value` for the PTX parameter `param`, declared as `parameter`; `what` begins messages."""
     if is_array(value) and not _by_value(param, parameter, value):
         if param.size != 8 or (parameter.dtype is not None and not parameter.pointer):
             raise ArgumentError(f"{what} is a value of {_bytes(param.size)}, but an array was given")
@@ -63,7 +84,7 @@ def _by_value(param: Param, parameter: Parameter, value) -> bool:
 
 
 def _numpy_scalar(value) -> np.generic | np.ndarray | None:
-    """`value` as CuPy passes it: Python numbers as int64, float64, complex128; None as a null pointer."""
+    """Convert `value` as CuPy passes it: Python numbers to int64, float64, complex128; None to a null pointer."""
     if isinstance(value, np.generic | np.ndarray):
         return value
     if value is None:
@@ -82,7 +103,7 @@ def _numpy_scalar(value) -> np.generic | np.ndarray | None:
 
 
 def _declared_type(param: Param, parameter: Parameter) -> np.dtype | None:
-    """NumPy type of a scalar parameter: as the source says, else as far as PTX tells; None for structs."""
+    """Return the NumPy type of a scalar parameter, from the source or else from PTX; None for structs."""
     if parameter.count > 1:
         return None
     if parameter.dtype is not None:

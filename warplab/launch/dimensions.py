@@ -8,10 +8,10 @@ from warplab.launch.errors import ArgumentError
 
 
 def dimensions(value: int | tuple[int, ...], what: str) -> tuple[int, int, int]:
-    """(x, y, z) of a grid or block given as an int or as one to three ints."""
+    """Return (x, y, z) of a grid or block given as an int or as one to three ints. `what` begins error messages."""
     parts = tuple(value) if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(parts) <= 3:
-        raise ValueError(f"{what} must be an integer or 1 to 3 of them, not {value!r}")
+        raise ValueError(f"{what} must be an integer or a tuple of 1 to 3 integers, not {value!r}")
     for part in parts:
         if not isinstance(part, int | np.integer):
             raise ArgumentError(

@@ -1,4 +1,4 @@
-"""What a kernel is made from, in either language, and how it becomes a PTX entry and the bytes of its parameters."""
+"""What a kernel is made from, in either language, and how it is compiled for the arguments of a launch."""
 
 from __future__ import annotations
 
@@ -11,22 +11,33 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
 from warplab import simulator
-from warplab.compile import architecture, cuda_signature, numba_compiler, nvrtc, ptx_assembler
+from warplab.compile import cuda_signature, numba_compiler, nvrtc, ptx_assembler
+from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.compile.source_files import label_files, shared_array_names
 from warplab.launch import cuda_arguments, numba_arguments
 from warplab.launch.array_placement import ArrayPlacement
-from warplab.launch.errors import ArgumentError
 from warplab.launch.launch_record import Assemble
 
-# What `bind` gives: entry, bytes of each parameter, `assemble`.
-Bound = tuple[simulator.Entry, list[bytes], Assemble]
+
+class BoundKernel(NamedTuple):
+    """A kernel compiled for the arguments of a launch. `params`: the bytes of each parameter of `entry`.
+
+    `raised`: maps the number that a kernel of `cuda.jit(debug=True)` leaves behind to the exception it raised (class,
+    arguments, place); None for other kernels.
+    """
+
+    entry: simulator.Entry
+    params: list[bytes]
+    assemble: Assemble
+    raised: Callable[[int], tuple] | None = None
 
 
-class Source(Protocol):
-    """What a kernel is made from. Other programs may have compiled it: `grading.stand_ins` has sources of its own.
+class KernelSource(Protocol):
+    """What a kernel is made from: a `CudaSource`, a `NumbaSource`, or what grading's stand-ins have in place.
 
-    `blank`: known to do nothing, since its body is empty. `bind(args, arrays)` compiles it for the arguments and places
-    them; it raises ArgumentError for arguments that do not fit, and what the compiler raises.
+    `blank`: whether its body is known to be empty. `bind(args, arrays)` compiles it for the arguments and places them;
+    `assembler(args)` returns what translates it to machine code for such arguments. Both raise ArgumentError for
+    arguments that do not fit, and what the compiler raises.
     """
 
     @property
@@ -38,15 +49,17 @@ class Source(Protocol):
     @property
     def blank(self) -> bool: ...
 
-    def bind(self, args: tuple, arrays: ArrayPlacement) -> Bound: ...
+    def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel: ...
+
+    def assembler(self, args: tuple) -> Assemble: ...
 
 
 @dataclass(frozen=True)
 class CudaSource:
-    """A kernel of CUDA C++: `entry` is the name of a `__global__` function of `code`, or of a template as "f<float>".
+    """A kernel of CUDA C++. `entry`: the name of a `__global__` function of `code`, or of a template as "f<float>".
 
-    `options` go to NVRTC; `file` stands for the file in errors and reports; `name_expressions` are further
-    names to compile together with `entry`.
+    `options` go to NVRTC; `file` names the file in errors and reports; `name_expressions` are further names to compile
+    together with `entry`.
     """
 
     code: str
@@ -63,7 +76,7 @@ class CudaSource:
 
     @property
     def signature(self) -> cuda_signature.Signature | None:
-        """As written in the source, None where it is not found there."""
+        """The kernel's declaration as written; None where the source has none of that name."""
         return _signatures(self.code).get(self.entry.split("<")[0].split("::")[-1].strip())
 
     @property
@@ -71,7 +84,7 @@ class CudaSource:
         return _load_cuda(self.code, self.file, self.options, self._expressions())[0]
 
     def load(self) -> simulator.Entry:
-        """The kernel's entry in the simulator's program; the same program for all kernels of one source."""
+        """Return the kernel's entry in the simulator's program, which all kernels of one source share."""
         _, program, names = _load_cuda(self.code, self.file, self.options, self._expressions())
         entry = program.entries.get(names.get(self.entry, self.entry))
         if entry is None:
@@ -79,12 +92,16 @@ class CudaSource:
             raise ValueError(f"there is no kernel {self.entry} in {self.file}; its __global__ functions: {known}")
         return entry
 
-    def bind(self, args: tuple, arrays: ArrayPlacement) -> Bound:
+    def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
         entry = self.load()
-        return entry, bind_cuda(self.entry, entry, self.signature, args, arrays), self.assemble
+        params = cuda_arguments.pack_arguments(self.entry, entry, self.signature, args, arrays.address)
+        return BoundKernel(entry, params, self.assemble)
 
-    def assemble(self, arch: int, signature: None = None) -> tuple[str, str]:
-        """The assembler's report on machine code for capability `arch` (75 for 7.5), and the kernel's name in it."""
+    def assembler(self, args: tuple) -> Assemble:
+        return self.assemble
+
+    def assemble(self, arch: int) -> tuple[str, str]:
+        """Return the assembler's report on machine code for capability `arch` (75 for 7.5), and the entry's name."""
         log, names = nvrtc.assemble_cuda(self.code, self.file, arch, self.options, self._expressions())
         return log, names.get(self.entry, self.entry)
 
@@ -96,38 +113,17 @@ class CudaSource:
         return tuple(expressions)
 
 
-def bind_cuda(
-    name: str, entry: simulator.Entry, signature: cuda_signature.Signature | None, args: tuple, arrays: ArrayPlacement
-) -> list[bytes]:
-    """The bytes of each parameter of a CUDA C++ kernel. `signature`: as its source declares it, where that is known."""
-    if signature is None or len(signature.parameters) != len(entry.params):
-        unknown = cuda_signature.Parameter("", "", False, None)
-        declared = [unknown] * len(entry.params)
-        shown = name
-    else:
-        declared, shown = signature.parameters, str(signature)
-    if len(args) != len(entry.params):
-        raise ArgumentError(f"kernel {shown} takes {_arguments(len(entry.params))}, {_given(args)}")
-    params = []
-    for position, (param, parameter, value) in enumerate(zip(entry.params, declared, args, strict=True), 1):
-        what = f"argument {position} of kernel {name}"
-        if parameter.declaration:
-            what += f", `{parameter.declaration}`,"
-        params.append(cuda_arguments.pack(what, param, parameter, value, arrays.address))
-    return params
-
-
-class Compiled(NamedTuple):
-    """A Python kernel for one tuple of argument types. `ptx` names source files as reports show them."""
+class Specialization(NamedTuple):
+    """A Python kernel compiled for one tuple of argument types. `ptx` names source files as reports show them."""
 
     ptx: str
-    simulated: simulator.Entry
+    entry: simulator.Entry
     program: numba_compiler.NumbaProgram
 
 
 @dataclass(eq=False)
-class PythonSource:
-    """A kernel in Python, compiled by Numba once for each tuple of argument types.
+class NumbaSource:
+    """A kernel in Python, which Numba compiles once for each tuple of argument types.
 
     `signatures`: explicit tuples of Numba types, None to compile for whatever comes. The rest are options of
     `cuda.jit`.
@@ -141,7 +137,7 @@ class PythonSource:
     debug: bool = False
     link: tuple = ()
     max_registers: int | None = None
-    compiled: dict[tuple, Compiled] = field(default_factory=dict)
+    specializations: dict[tuple, Specialization] = field(default_factory=dict)
     language: ClassVar[str] = "Numba"
 
     @property
@@ -156,21 +152,36 @@ class PythonSource:
     def parameters(self) -> list[str]:
         return list(inspect.signature(self.function).parameters)
 
-    def compile(self, signature: tuple) -> simulator.Entry:
-        """The entry for arguments of the Numba types `signature`."""
-        if signature not in self.compiled:
-            program = self._compile(signature, architecture.DEFAULT_ARCH)
+    def compile(self, signature: tuple) -> Specialization:
+        """Return the kernel for arguments of the Numba types `signature`, compiled at the first call."""
+        found = self.specializations.get(signature)
+        if found is None:
+            program = self._compile(signature, DEFAULT_ARCH)
             ptx, sources = label_files(program.ptx, program.texts)
             entry = simulator.load(ptx, sources).entries[program.entry]
             shared = [v.name for dynamic in (False, True) for v in entry.shared_variables(dynamic)]
             entry.source_names = shared_array_names(self.function, shared)
-            self.compiled[signature] = Compiled(ptx, entry, program)
-        return self.compiled[signature].simulated
+            found = self.specializations[signature] = Specialization(ptx, entry, program)
+        return found
+
+    def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
+        signature = self.signature_of(args)
+        found = self.compile(signature)
+        params = numba_arguments.pack_arguments(self.parameters, signature, args, arrays.address)
+        assemble = functools.partial(self.assemble, signature=signature)
+        return BoundKernel(found.entry, params, assemble, found.program.exceptions if self.debug else None)
+
+    def assembler(self, args: tuple) -> Assemble:
+        return functools.partial(self.assemble, signature=self.signature_of(args))
 
     def assemble(self, arch: int, signature: tuple) -> tuple[str, str]:
-        """The assembler's report on machine code for capability `arch` (75 for 7.5), and the kernel's name in it."""
+        """Return the assembler's report on machine code for capability `arch` (75 for 7.5), and the entry's name."""
         program = self._compile(signature, arch)
         return ptx_assembler.assemble_ptx(program.ptx, arch, self.max_registers), program.entry
+
+    def signature_of(self, args: tuple) -> tuple:
+        """Return the Numba types that the kernel is compiled for when it is given `args`. Raises ArgumentError."""
+        return numba_arguments.signature_of(self.name, self.parameters, self.signatures, args)
 
     def _compile(self, signature: tuple, arch: int) -> numba_compiler.NumbaProgram:
         return numba_compiler.compile_numba_program(
@@ -183,35 +194,6 @@ class PythonSource:
             debug=self.debug,
             link=self.link,
         )
-
-    def signature_of(self, args: tuple) -> tuple:
-        """Numba types that the kernel is compiled for when it is given `args`. Raises ArgumentError."""
-        return numba_signature(self.name, self.parameters, self.signatures, args)
-
-    def bind(self, args: tuple, arrays: ArrayPlacement) -> Bound:
-        signature = self.signature_of(args)
-        entry = self.compile(signature)
-        params = bind_numba(self.parameters, signature, args, arrays)
-        return entry, params, functools.partial(self.assemble, signature=signature)
-
-
-def numba_signature(name: str, names: list[str], signatures: list[tuple] | None, args: tuple) -> tuple:
-    """Numba types that a kernel of the parameters `names` is compiled for when it is given `args`.
-
-    `signatures`: the explicit ones, if it has any. Raises ArgumentError.
-    """
-    if len(args) != len(names):
-        raise ArgumentError(f"kernel {name}({', '.join(names)}) takes {_arguments(len(names))}, {_given(args)}")
-    signature = numba_arguments.types_of(name, names, args)
-    return signature if signatures is None else numba_arguments.match_signature(name, names, signature, signatures)
-
-
-def bind_numba(names: list[str], signature: tuple, args: tuple, arrays: ArrayPlacement) -> list[bytes]:
-    """The bytes of each PTX parameter of a Numba kernel that was compiled for `signature`."""
-    params = []
-    for name, kind, value in zip(names, signature, args, strict=True):
-        params += numba_arguments.pack(kind, value, functools.partial(arrays.address, name=name))
-    return params
 
 
 def is_empty(function: Callable) -> bool:
@@ -229,20 +211,20 @@ def is_empty(function: Callable) -> bool:
         return False
 
 
-def source_of(kernel) -> Source:
-    """What `kernel` was made from."""
-    if isinstance(kernel, CudaSource | PythonSource):
+def source_of(kernel) -> KernelSource:
+    """Return what `kernel` was made from. Raises TypeError for what is no kernel."""
+    if isinstance(kernel, CudaSource | NumbaSource):
         return kernel
     source = getattr(kernel, "_warplab_source", None)
     if source is not None:
         return source
     if isinstance(kernel, types.FunctionType):
-        return _python_source(kernel)
+        return _numba_source(kernel)
     options = getattr(kernel, "targetoptions", None)
     if options is not None and hasattr(kernel, "py_func"):  # numba.cuda's own dispatcher
         if options.get("device"):
-            raise TypeError(f"{kernel.__name__} is a device function: only a kernel can be launched")
-        return _python_source(
+            raise TypeError(f"{kernel.__name__} is a device function; launch a kernel that calls it")
+        return _numba_source(
             kernel.py_func,
             fastmath=bool(options.get("fastmath")),
             opt=bool(options.get("opt", True)),
@@ -269,18 +251,10 @@ def _load_cuda(code: str, file: str, options: tuple[str, ...], expressions: tupl
 _signatures = functools.lru_cache(maxsize=256)(cuda_signature.kernels)
 
 
-def _python_source(function: Callable, **options) -> PythonSource:
-    # Kept on the function, so that both go away together.
+def _numba_source(function: Callable, **options) -> NumbaSource:
+    # Kept on the function, so that both are freed together.
     variants = function.__dict__.setdefault("_warplab_sources", {})
     key = (function, *sorted(options.items()))
     if key not in variants:
-        variants[key] = PythonSource(function, **options)
+        variants[key] = NumbaSource(function, **options)
     return variants[key]
-
-
-def _arguments(number: int) -> str:
-    return f"{number} argument{'s' * (number != 1)}"
-
-
-def _given(args: tuple) -> str:
-    return f"{len(args)} {'was' if len(args) == 1 else 'were'} given"

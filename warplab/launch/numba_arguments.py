@@ -12,11 +12,21 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warplab.launch.errors import ArgumentError
+from warplab.launch.errors import ArgumentError, check_number
+
+
+def signature_of(function_name: str, names: list[str], signatures: list[tuple] | None, args: tuple) -> tuple:
+    """Return the Numba types that a kernel of the parameters `names` is compiled for when it is given `args`.
+
+    `signatures`: the explicit ones, if it has any. Raises ArgumentError.
+    """
+    check_number(f"kernel {function_name}({', '.join(names)})", len(names), args)
+    types = types_of(function_name, names, args)
+    return types if signatures is None else match_signature(function_name, names, types, signatures)
 
 
 def types_of(function_name: str, names: list[str], arguments: tuple) -> tuple:
-    """Numba types of `arguments`. Raises ArgumentError that names the argument a kernel cannot take."""
+    """Return the Numba types of `arguments`. Raises ArgumentError that names the argument a kernel cannot take."""
     from numba.cuda import types
     from numba.cuda.typing.typeof import typeof
 
@@ -36,7 +46,7 @@ def types_of(function_name: str, names: list[str], arguments: tuple) -> tuple:
 
 
 def match_signature(function_name: str, names: list[str], actual: tuple, signatures: list[tuple]) -> tuple:
-    """The first of the explicit `signatures` that takes arguments of the types `actual`; ArgumentError if none does."""
+    """Return the first of the explicit `signatures` that takes the types `actual`; ArgumentError if none does."""
     problems = []
     for signature in signatures:
         problem = _mismatch(names, actual, signature)
@@ -51,7 +61,7 @@ def match_signature(function_name: str, names: list[str], actual: tuple, signatu
 
 
 def short_type(kind) -> str:
-    """ "float32[:, ::1]" rather than "array(float32, 2d, C)"."""
+    """Write "float32[:, ::1]" rather than "array(float32, 2d, C)"."""
     from numba.cuda import types
 
     if not isinstance(kind, types.Array):
@@ -62,20 +72,33 @@ def short_type(kind) -> str:
     return f"{kind.dtype}[{', '.join(axes)}]"
 
 
-def pack(kind, value, address_of: Callable[[np.ndarray], int]) -> list[bytes]:
-    """Bytes of `value` as the Numba type `kind`, one item a .param; `address_of` places an array on the device."""
+def pack_arguments(
+    names: list[str], signature: tuple, args: tuple, address_of: Callable[[object, str], int]
+) -> list[bytes]:
+    """Return the bytes of each .param of a Numba kernel compiled for `signature`.
+
+    `address_of(array, name)` places an array on the device.
+    """
+    params = []
+    for name, kind, value in zip(names, signature, args, strict=True):
+        params += _pack(name, kind, value, address_of)
+    return params
+
+
+def _pack(name: str, kind, value, address_of: Callable[[object, str], int]) -> list[bytes]:
+    """Return the bytes of `value`, for the parameter `name` of the Numba type `kind`, one item per .param."""
     from numba.cuda import types
 
     if isinstance(kind, types.Array):
-        address = address_of(value)
+        address = address_of(value, name)
         words = [0, 0, value.size, value.dtype.itemsize, address, *value.shape, *value.strides]
         return [struct.pack("<q" if word < 0 else "<Q", word) for word in words]
     if isinstance(kind, types.Record):
-        return [struct.pack("<Q", address_of(value))]
+        return [struct.pack("<Q", address_of(value, name))]
     if isinstance(kind, types.BaseTuple):
-        return [part for k, v in zip(kind, value, strict=True) for part in pack(k, v, address_of)]
+        return [part for k, v in zip(kind, value, strict=True) for part in _pack(name, k, v, address_of)]
     if isinstance(kind, types.EnumMember):
-        return pack(kind.dtype, value.value, address_of)
+        return _pack(name, kind.dtype, value.value, address_of)
     if isinstance(kind, types.NPDatetime | types.NPTimedelta):
         return [value.view(np.int64).tobytes()]
     if isinstance(kind, types.Complex):

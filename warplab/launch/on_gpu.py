@@ -1,8 +1,8 @@
 """Profiles on a GPU: hooks by which `warplab.profile()` sees the launches of numba.cuda and of CuPy's raw kernels.
 
-Inside a profile a launch is first simulated, on copies of its arguments, for the counters (of a large launch a sample
-of its blocks); an error that the simulator finds is raised before it can harm the GPU's context. Then it runs on the
-GPU, timed with events.
+Inside a profile a launch is first simulated on copies of its arguments, for the counters; of a large launch the
+simulator runs a sample of the blocks. An error that it finds is raised before it can harm the GPU's context. Then the
+launch runs on the GPU, timed with events.
 Outside a profile a launch costs one more function call.
 """
 
@@ -16,17 +16,17 @@ import numpy as np
 
 from warplab.compile.errors import CompileError
 from warplab.launch import profiling
-from warplab.launch import simulate as _kernel
 from warplab.launch.array_placement import host_array
 from warplab.launch.dimensions import dimensions
 from warplab.launch.errors import ArgumentError
-from warplab.launch.kernel_source import CudaSource
+from warplab.launch.kernel_source import CudaSource, source_of
 from warplab.launch.launch_record import LaunchRecord
+from warplab.launch.simulate import simulate
 from warplab.launch.stream_delay import hold_stream
 from warplab.simulator import InstructionLimit, UnsupportedInstruction
 
-# What the simulator counts in some seconds. Of larger launches it runs a sample of the blocks; those whose arguments
-# are larger than MAX_BYTES, all of which it copies, and those whose sample is too long get their time only.
+# What the simulator counts in some seconds. Of a larger launch it runs a sample of the blocks. A launch gets its time
+# only if its arguments, all of which are copied, are larger than MAX_BYTES or if its sample is too long.
 MAX_THREADS = 1 << 22
 MAX_INSTRUCTIONS = 1 << 31  # thread instructions
 MAX_BYTES = 1 << 31
@@ -36,13 +36,13 @@ HOLD_SECONDS = 2e-3  # longer than the host takes to launch a kernel that is com
 
 @functools.cache
 def install() -> None:
-    """Put the hooks in place, once."""
+    """Put the hooks in place, once per process."""
     import cupy
     import numba.cuda.random  # noqa: F401 - so that `cuda.random` is there, as on the simulator
     from numba.cuda.core import config
     from numba.cuda.dispatcher import CUDADispatcher
 
-    # The course's first launches are small on purpose; Numba would warn of each on stderr.
+    # The course's first launches are small on purpose; Numba would warn about each on stderr.
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     CUDADispatcher.call = _numba_hook(CUDADispatcher.call)
     cupy.RawKernel, cupy.RawModule = _cupy_classes()
@@ -65,20 +65,20 @@ def _profile_numba(original: Callable, dispatcher, args: tuple, launch_config) -
     grid, block = launch_config.griddim, launch_config.blockdim
     profile, note = _simulate(dispatcher, grid, block, args, launch_config.sharedmem)
     if not dispatcher.specialized and dispatcher._can_compile:
-        dispatcher.compile(tuple(map(dispatcher.typeof_pyval, args)))  # compiling is no part of the time
-    # Arrays of the host travel before and after the timed launch; Numba would copy them within it.
-    travelling = {id(a): cuda.to_device(a) for a in args if type(a) is np.ndarray}
-    on_device = tuple(travelling.get(id(a), a) for a in args)
+        dispatcher.compile(tuple(map(dispatcher.typeof_pyval, args)))  # compiling is not part of the time
+    # Host arrays are copied before and after the timed launch; Numba would copy them within it.
+    copies = {id(a): cuda.to_device(a) for a in args if type(a) is np.ndarray}
+    on_device = tuple(copies.get(id(a), a) for a in args)
     _time(profile, _cupy_stream(launch_config.stream), lambda: original(dispatcher, on_device, launch_config))
     for array in args:
-        if id(array) in travelling and array.flags.writeable:
-            travelling[id(array)].copy_to_host(array)
+        if id(array) in copies and array.flags.writeable:
+            copies[id(array)].copy_to_host(array)
     return profile, note
 
 
 @functools.cache
 def _cupy_classes() -> tuple[type, type]:
-    """Subclasses of CuPy's RawKernel and RawModule that know their source and have the hook."""
+    """Make subclasses of CuPy's RawKernel and RawModule that know their source and have the hook."""
     import cupy
 
     base_kernel, base_module = cupy.RawKernel, cupy.RawModule
@@ -101,7 +101,7 @@ def _cupy_classes() -> tuple[type, type]:
                 return super().__call__(grid, block, args, **kwargs)
             with profiling.paused() as record:
                 profile, note = _simulate(self, grid, block, tuple(args), kwargs.get("shared_mem", 0))
-                self.kernel  # noqa: B018  compiles and loads, which is no part of the time
+                self.kernel  # noqa: B018 - compiles and loads, which is not part of the time
                 stream = kwargs.get("stream") or cupy.cuda.get_current_stream()
                 launch = functools.partial(super().__call__, grid, block, args, **kwargs)
                 _time(profile, stream, launch)
@@ -123,8 +123,8 @@ def _cupy_classes() -> tuple[type, type]:
 
 
 def _simulate(kernel, grid, block, args: tuple, shared_bytes: int) -> tuple[LaunchRecord, str | None]:
-    """The launch's profile from the simulator, or one without counters and a note that says why."""
-    name = _kernel.source_of(kernel).name
+    """Return the launch as the simulator counts it, or without counters and with a note that says why."""
+    name = source_of(kernel).name
     grid, block = dimensions(grid, "grid"), dimensions(block, "block")
     blocks, of_block = math.prod(grid), math.prod(block)
     samples = [n for n in (max(8, threads // of_block) for threads in SAMPLES) if n < blocks]
@@ -149,14 +149,14 @@ class _NotCounted(Exception):
 
 
 def _counted(kernel, grid, block, args: tuple, shared_bytes: int, sample_blocks: int | None) -> LaunchRecord:
-    """The launch, or a sample of its blocks, simulated on copies of the arrays."""
+    """Simulate the launch, or a sample of its blocks, on copies of the arrays."""
     copies: dict[int, np.ndarray] = {}
     for array in args:
         if hasattr(array, "__cuda_array_interface__"):
             copies[id(array)] = host_array(array)
         elif isinstance(array, np.ndarray):
             copies[id(array)] = array.copy("K")
-    return _kernel.simulate(
+    return simulate(
         kernel,
         grid,
         block,
@@ -168,7 +168,7 @@ def _counted(kernel, grid, block, args: tuple, shared_bytes: int, sample_blocks:
 
 
 def _cupy_stream(stream):
-    """CuPy's object for a stream of cuda.core, which is what Numba launches into."""
+    """Return CuPy's object for a stream of cuda.core, which is what Numba launches into."""
     import cupy
 
     return cupy.cuda.Stream.from_external(stream) if int(stream.handle) else cupy.cuda.Stream.null

@@ -1,8 +1,8 @@
-"""Collecting launches: what each launch did goes to every collector that is open.
+"""Recording launches: what each launch did goes to every profile that is open.
 
-On the simulator counters and the trace of accesses are on while a collector is open and off otherwise; checks are
+On the simulator counters and the trace of accesses are on while a profile is open and off otherwise; checks are
 always on. On a GPU each launch runs there, timed with events, and is simulated on copies of its arguments for the
-counters (`warplab.launch.on_gpu`). Collectors may be nested: each gets the launches made while it was open.
+counters (`warplab.launch.on_gpu`). Profiles may be nested; each gets the launches made while it was open.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warplab.simulator.count.counters import Counts
 
 
 @dataclass(repr=False)
-class Launches:
+class RecordedLaunches:
     """The launches made inside `with profile():`, in order; `len(p)`, `p[i]` and iteration go over them.
 
     `notes`: what a reader of the counters must know, for example that a launch was too large to be simulated.
@@ -45,15 +45,15 @@ class Launches:
         return iter(self.launches)
 
 
-_open: list[Launches] = []
+_open: list[RecordedLaunches] = []
 
 
-def collect(launches: Launches) -> None:
+def collect(launches: RecordedLaunches) -> None:
     """Add the launches made from now on to `launches`."""
     _open.append(launches)
 
 
-def stop(launches: Launches) -> None:
+def stop(launches: RecordedLaunches) -> None:
     """Add no more launches to `launches`."""
     _open.remove(launches)
 
@@ -63,21 +63,21 @@ def active() -> bool:
 
 
 def launch_options() -> dict[str, bool]:
-    """Options of the simulator for a launch made now."""
+    """Return the simulator's options for a launch made now."""
     return {"counters": active()}
 
 
 def record(launch: LaunchRecord, note: str | None = None) -> None:
     """Add a launch, and a note on it, to the open profiles."""
-    for collected in _open:
-        collected.launches.append(launch)
-        if note is not None and note not in collected.notes:
-            collected.notes.append(note)
+    for profile in _open:
+        profile.launches.append(launch)
+        if note is not None and note not in profile.notes:
+            profile.notes.append(note)
 
 
 @contextmanager
 def paused() -> Iterator[Callable[..., None]]:
-    """Within it launches are not recorded, but for those given to the function it yields."""
+    """Record no launches meanwhile, but for those given to the function that this yields."""
     open_profiles = _open[:]
     _open.clear()
 

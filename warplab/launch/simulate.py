@@ -1,7 +1,6 @@
-"""A kernel is data: any kernel object and its arguments become a PTX entry and the bytes of its parameters.
+"""Launches on the simulator: any kernel object with its arguments becomes a PTX entry and the bytes of its parameters.
 
-`simulate` runs any kernel on the simulator, whatever backend made it. The drop-ins launch through it, the grading
-checks and `profile` on a GPU use it too.
+The drop-ins, the grading checks and `profile` on a GPU launch through this module.
 """
 
 from __future__ import annotations
@@ -15,10 +14,12 @@ from warplab import simulator
 from warplab.compile.short_traceback import short_traceback
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.dimensions import dimensions
-from warplab.launch.kernel_source import Source, source_of
-from warplab.launch.launch_record import Assemble, LaunchRecord
+from warplab.launch.kernel_source import BoundKernel, KernelSource, source_of
+from warplab.launch.launch_record import LaunchRecord
 
-simulator.SimulatorError._render_traceback_ = simulator.SimulatorFailure._render_traceback_ = short_traceback
+# The simulator itself knows nothing of notebooks.
+for _error in (simulator.SimulatorError, simulator.SimulatorFailure):
+    _error._render_traceback_ = short_traceback  # type: ignore[attr-defined]
 
 
 def simulate(
@@ -36,56 +37,67 @@ def simulate(
     `kernel`: a `cuda.jit` kernel (drop-in or Numba's own), a plain Python function, a CuPy kernel (drop-in, or on a
     GPU one that holds its source), a kernel of a `%%cuda` cell, or a `CudaSource`.
     `args`: arrays of the device, NumPy arrays (copied to the device, and back into the same array after the launch;
-    so are CuPy's and Numba's on a GPU) and numbers. `options` are fields of `simulator.Options`.
+    so are CuPy's and Numba's on a GPU) and numbers. `shared_bytes`: dynamic shared memory per block. `options`: fields
+    of `simulator.Options`.
     Raises ArgumentError (a TypeError) for arguments that do not fit, `simulator.SimulatorError` for what the
     kernel does wrong, `simulator.SimulatorFailure` where the simulator itself fails.
     """
     source, chosen = source_of(kernel), simulator.Options(**options)
-    device = simulator.default_device() if device is None else device
     grid, block, shared_bytes = dimensions(grid, "grid"), dimensions(block, "block"), operator.index(shared_bytes)
     with prepare(source, tuple(args), device) as launch:
+        return launch.run(grid, block, shared_bytes, chosen)
+
+
+@dataclass
+class PreparedLaunch:
+    """A kernel compiled for its arguments, with these in place on `device`. `kernel`: its name in its source.
+
+    `array_names`: the kernel's parameter name of each array, by address.
+    """
+
+    kernel: str
+    bound: BoundKernel
+    device: simulator.Device
+    array_names: dict[int, str]
+    copy_back: Callable[[], None]
+
+    def run(
+        self, grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int, options: simulator.Options
+    ) -> LaunchRecord:
+        """Launch, wait, and copy host arrays back. Raises what `simulate` raises, but for arguments."""
+        entry, params = self.bound.entry, self.bound.params
         try:
-            profile = device.launch(launch.entry, grid, block, launch.params, shared_bytes=shared_bytes, options=chosen)
+            profile = self.device.launch(entry, grid, block, params, shared_bytes=shared_bytes, options=options)
         except simulator.SimulatorError as error:
             if error.kernel is not None:
-                error.kernel = source.name
+                error.kernel = self.kernel
                 if error.profile is not None:
-                    error.profile.kernel = source.name
+                    error.profile.kernel = self.kernel
                 error.args = (error.message(),)
             raise
         except MemoryError:  # of this machine's memory, or of the simulated GPU's
             raise
         except Exception as error:
-            raise simulator.SimulatorFailure(source.name, error) from error
-        launch.copy_back()
-    profile.kernel = source.name
-    return LaunchRecord.of(profile, launch.assemble)
-
-
-@dataclass
-class Launch:
-    """A kernel with its arguments in place. `names`: the kernel's parameter name of each array, by address.
-
-    `assemble`: the source's, for these arguments.
-    """
-
-    entry: simulator.Entry
-    params: list[bytes]
-    names: dict[int, str]
-    copy_back: Callable[[], None]
-    assemble: Assemble
+            raise simulator.SimulatorFailure(self.kernel, error) from error
+        self.copy_back()
+        profile.kernel = self.kernel
+        return LaunchRecord.of(profile, self.bound.assemble)
 
 
 @contextmanager
-def prepare(source: Source, args: tuple, device: simulator.Device) -> Iterator[Launch]:
-    """Compile `source` for `args`, put host arrays on `device`; what was put there is freed in the end."""
+def prepare(source: KernelSource, args: tuple, device: simulator.Device | None = None) -> Iterator[PreparedLaunch]:
+    """Compile `source` for `args` and put host arrays on `device` (the default one), where they are freed at the end.
+
+    Raises ArgumentError for arguments that do not fit, and what the compilers raise.
+    """
+    device = simulator.default_device() if device is None else device
     arrays = ArrayPlacement(device)
     try:
-        entry, params, assemble = source.bind(args, arrays)
+        bound = source.bind(args, arrays)
         for address, name in arrays.names.items():
             allocation = device.memory.find(address) or device.memory.find_freed(address)
             if allocation is not None:
                 allocation.name = name
-        yield Launch(entry, params, arrays.names, arrays.copy_back, assemble)
+        yield PreparedLaunch(source.name, bound, device, arrays.names, arrays.copy_back)
     finally:
         arrays.free()

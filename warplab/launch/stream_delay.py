@@ -1,4 +1,4 @@
-"""Holding a stream, so that what is queued meanwhile runs without gaps and a time between events is the GPU's alone."""
+"""Delaying a stream, so that work queued meanwhile runs without gaps and a time between events is the GPU's alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ extern "C" __global__ void wait(long long nanoseconds) {
 
 
 def hold_stream(seconds: float) -> None:
-    """Queues a kernel that waits, at most half a second: work queued meanwhile then runs without gaps."""
+    """Queue a kernel that waits, at most half a second, so that work queued meanwhile runs without gaps."""
     import numpy as np
 
     _wait()((1,), (1,), (np.int64(min(seconds, 0.5) * 1e9),))

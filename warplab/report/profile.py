@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from html import escape
 
-from warplab.launch.profiling import Launches, collect, stop
+from warplab.launch.profiling import RecordedLaunches, collect, stop
 from warplab.report import profile_report
 
 
-class Profile(Launches):
+class Profile(RecordedLaunches):
     """The launches made inside `with profile():`. Printed, or as the value of a cell, it is a table."""
 
     def __str__(self) -> str:

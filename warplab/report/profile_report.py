@@ -10,7 +10,7 @@ from statistics import median
 from textwrap import fill
 
 from warplab.launch.launch_record import LaunchRecord
-from warplab.launch.reading import launches, sectors, sectors_per_request, shorten, size, source_lines
+from warplab.launch.profile_queries import launches, sectors, sectors_per_request, shorten, size, source_lines
 from warplab.simulator.count.counters import COUNTERS
 from warplab.text.tables import TIMES, Column, Table, count, document, duration, paragraph, percent, ratio
 

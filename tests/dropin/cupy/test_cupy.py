@@ -10,8 +10,8 @@ from warplab import simulator
 from warplab.compile import errors
 from warplab.dropin import cupy as cp
 from warplab.dropin import numba_cuda as cuda
-from warplab.launch import profiling
 from warplab.launch.errors import ArgumentError
+from warplab.report.profile import profile
 
 SOURCE = """extern "C" __global__ void multiply(const float* a, const float* b, float* c, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -73,7 +73,7 @@ def test_python_functions_take_cupy_s_parameters():
 
 def test_what_is_missing_says_where_it_is():
     for space in (cp, cp.cuda, cp.random, cp.testing):
-        with pytest.raises(AttributeError, match="on a GPU the whole of CuPy is there"):
+        with pytest.raises(AttributeError, match="on a GPU all of CuPy is there"):
             _ = space.no_such_thing
     assert not hasattr(cp, "fft")
 
@@ -394,7 +394,7 @@ def test_kernels_of_numba_take_arrays_of_cupy(a):
 
 
 def test_launches_are_profiled(a, b):
-    with profiling.profile() as p:
+    with profile() as p:
         cp.RawKernel(SOURCE, "multiply")((1,), (32,), (a, b, cp.empty_like(a), np.int32(6)))
         a + b  # no launch that the bench could see
     assert p.kernels == ["multiply"]

@@ -11,6 +11,7 @@ from warplab import simulator
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch import profiling
 from warplab.launch.errors import ArgumentError
+from warplab.report.profile import profile
 
 FACTOR = 3  # a global that a kernel reads
 
@@ -238,7 +239,7 @@ def test_an_error_names_array_thread_and_line():
         unguarded[1, 32](np.zeros(30, np.float32))
     error = caught.value
     assert (error.kernel, error.array, error.thread) == ("unguarded", "values", (30, 0, 0))
-    assert error.file == "test_dropin_cuda.py"
+    assert error.file == "test_cuda.py"
     assert error.line == unguarded.py_func.__code__.co_firstlineno + 3
 
 
@@ -386,9 +387,9 @@ def test_events_order_but_give_no_time():
 def test_a_profile_collects_the_launches_inside_it():
     x = np.zeros(64, np.float32)
     add_one[2, 32](x)
-    with profiling.profile() as outer:
+    with profile() as outer:
         add_one[2, 32](x)
-        with profiling.profile() as inner:
+        with profile() as inner:
             scale[2, 32](x, 2)
             scale[1, 32](x, 2)
     add_one[2, 32](x)
@@ -407,14 +408,14 @@ def test_outside_a_profile_checks_are_on_and_counters_off():
 
 
 def test_a_failed_launch_ends_the_profile_and_is_not_in_it():
-    with pytest.raises(simulator.InvalidLaunch), profiling.profile() as p:
+    with pytest.raises(simulator.InvalidLaunch), profile() as p:
         add_one[1, 2000](np.zeros(1))
     assert len(p) == 0
     assert not profiling.active()
 
 
 def test_an_empty_profile_says_why_that_may_be():
-    with profiling.profile() as p:
+    with profile() as p:
         pass
     assert "No launch was recorded" in str(p)
     assert "inside the `with` block" in p._repr_html_()

@@ -109,7 +109,7 @@ def test_more_shared_memory_than_numba_can_launch_with():
     out = np.zeros(1)
     use[1, 1, 0, 48 * 1024 - 16](out)
     assert out[0] == 16
-    with pytest.raises(simulator.InvalidLaunch, match="49,153 bytes of shared memory a block"):
+    with pytest.raises(simulator.InvalidLaunch, match="49,153 bytes of shared memory per block"):
         use[1, 1, 0, 48 * 1024 - 15](out)
 
 

@@ -6,10 +6,10 @@ import numba
 import numpy as np
 import pytest
 
-import warplab
+from warplab.dropin import choice
 from warplab.dropin import numba_cuda as cuda
 from warplab.hardware import backend
-from warplab.launch import profiling
+from warplab.report.profile import profile
 
 # -- reductions --------------------------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ def test_sums_of_floats_are_taken_in_the_order_of_the_gpu():
 
 
 def test_a_profile_shows_the_launches_of_a_reduction():
-    with profiling.profile() as p:
+    with profile() as p:
         add(np.ones(1000, np.int64))
     assert p.kernels == ["gpu_reduce_block_strided"]
     assert [launch.grid[0] for launch in p] == [7, 1, 1]
@@ -224,7 +224,7 @@ def test_numba_s_own_imports_reach_the_simulator(monkeypatch):
     monkeypatch.setattr(numba_random, "create_xoroshiro128p_states", None)
     monkeypatch.setattr(backend, "name", lambda: "simulator")
     monkeypatch.setattr(backend, "announce", lambda: None)
-    assert warplab._load_backend("numba.cuda", "warplab.dropin.numba_cuda") is cuda
+    assert choice.load("cuda") is cuda
     cuda.install()  # once more changes nothing
 
     from numba.cuda.random import create_xoroshiro128p_states, xoroshiro128p_uniform_float32

@@ -171,7 +171,7 @@ def test_sources_that_were_rewritten_compile_to_much_the_same():
     assert alike(numba[0], numba[1]) > alike(numba[0], numba[2]) + 0.2
 
 
-def test_any_text_is_taken_in_bounded_time():
+def test_any_text_is_taken_in_bounded_processor_time():
     rng = random.Random(1)
     pieces = [
         "{",
@@ -189,12 +189,12 @@ def test_any_text_is_taken_in_bounded_time():
         "\n",
         ".reg ",
     ]
-    began = time.monotonic()
+    began = time.process_time()
     for _ in range(200):
         features("".join(rng.choices(pieces, k=200)))
     for piece in [*pieces, "x:", ".entry f(){", ".visible ", "ld.f32 {%f1,", "@!", ".shared .b8 x[", "a,", " ", "$L: "]:
         features(piece * (1_000_000 // len(piece)))
-    assert time.monotonic() - began < 60
+    assert time.process_time() - began < 60
 
 
 # -- a class

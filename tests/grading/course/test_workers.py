@@ -202,7 +202,9 @@ def test_a_lost_scheduler_ends_the_grading(monkeypatch, statuses):
     Cluster(monkeypatch, ada=["finished"], bob=statuses)
     found = DaskWorkers("tcp://somewhere:1").run([job("ada"), job("bob")])
     assert next(found).key.student == "ada"
-    with pytest.raises(NoJudge, match="scheduler at tcp://somewhere:1 was lost; restart it and run the same command again"):
+    with pytest.raises(
+        NoJudge, match="scheduler at tcp://somewhere:1 was lost; restart it and run the same command again"
+    ):
         next(found)
 
 

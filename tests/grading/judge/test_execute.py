@@ -10,24 +10,18 @@ from nbconvert.filters import strip_ansi
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import determine_grade
 
-from tests.support.exercise_harness import answers_and_tests, cells_by_id, mutants, source_notebook
+from tests.support.exercise_harness import Mutant, answers_and_tests, cells_by_id, mutants, source_notebook
 from tests.support.grading_harness import CANARY, Cells
+from tests.support.waiting import HANG
 from warplab import simulator
 from warplab.exercises import release
 from warplab.grading.judge import verdicts
 from warplab.grading.judge.cells import Outcome
 from warplab.grading.judge.execute import SEED_VARIABLE, TrustedExecute
-from warplab.grading.sandbox.isolation import find
-from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
+from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager
 from warplab.grading.sandbox.limits import SubmissionLimits
 
 TOPIC = "01_vector_multiply"
-
-
-@pytest.fixture(scope="module")
-def zygotes():
-    with Zygotes(find()) as zygotes:
-        yield zygotes
 
 
 # -- an exercise -----------------------------------------------------------------------------------------------------
@@ -74,27 +68,37 @@ def test_the_release_of_an_exercise_gets_no_point(zygotes):
     assert sum("not written yet" in message for message in graded.failed.values()) >= 9
 
 
+def representative(table: list[Mutant]) -> list[Mutant]:
+    """Choose a wrong answer for each reason, and for each set of tests that one loses."""
+    seen, chosen = set(), []
+    for mutant in table:
+        if not {mutant.reason, mutant.loses} <= seen:
+            seen |= {mutant.reason, mutant.loses}
+            chosen.append(mutant)
+    return chosen
+
+
 def test_mutants_are_rejected_for_their_reasons(zygotes):
-    """All of them in one notebook, one after the other."""
+    """In one notebook, one after the other; tests/labs/01_vector_multiply tries all of them as a learner does."""
     source = source_notebook(TOPIC)
     by_id, tests = cells_by_id(source), answers_and_tests(source)
     cells = Cells()
     cells.locked("their setup", by_id["setup"].source)
     names = re.findall(r"(?:def|void) (\w+)\(", "".join(by_id[problem].source for problem in tests))
-    table = mutants(TOPIC)
+    table = representative(mutants(TOPIC))
     for mutant in table:
         cells.student(f"for name in {names}:\n    globals().pop(name, None)")
         cells.student(mutant.cell)
         for test in tests[mutant.problem]:
             cells.test(f"{mutant.path.stem} {test}", by_id[test].source)
-    graded = cells.run(zygotes, SubmissionLimits(wall_seconds=600, cpu_seconds=600), timeout=60)
+    graded = cells.run(zygotes)
     assert graded.ended is None
     for mutant in table:
         own = [f"{mutant.path.stem} {test}" for test in tests[mutant.problem]]
         failed = [name for name in own if name in graded.failed]
         assert {name.partition(" ")[2] for name in failed} == mutant.loses, mutant.path.stem
         assert re.search(mutant.reason, graded.verdicts[failed[0]].detail), graded.verdicts[failed[0]].detail
-    assert len(table) >= 80
+    assert len(table) >= 60
 
 
 # -- ordinary test cells ---------------------------------------------------------------------------------------------
@@ -248,14 +252,14 @@ def test_partial_credit_and_output(zygotes):
 def test_a_wrong_magic_says_what_is_wrong(zygotes):
     graded = Cells().student("%%cuda\nwhat is this").student("%%cude\nint x;").run(zygotes)
     no_kernel, unknown = (str(cell.outputs) for cell in graded.notebook.cells[1:])
-    assert "the cell has no kernel: write extern" in no_kernel
+    assert "the cell has no kernel; write extern" in no_kernel
     assert "%%cude` not found" in unknown
     assert "showtraceback" not in graded.everything()
 
 
 def test_zero_is_partial_credit(zygotes):
     cells = Cells().test("nothing", "0.0")
-    execute = TrustedExecute(tests=cells.tests, setup=cells.setup, seed=b"s", timeout=20)
+    execute = TrustedExecute(tests=cells.tests, setup=cells.setup, seed=b"s", timeout=int(HANG))
     with SandboxedKernelManager(zygotes, {}, SubmissionLimits()) as manager:
         execute.preprocess(cells.notebook, {"metadata": {"path": "."}}, km=manager)
     assert determine_grade(cells.notebook.cells[-1]) == (0, 2)
@@ -495,7 +499,7 @@ def test_the_course_secret_comes_from_the_environment_and_not_into_the_kernel(tm
     for _ in range(2):
         cells = Cells().student(f"import os\nprint('secret', {SEED_VARIABLE!r} in os.environ)\ndef f(x):\n    return x")
         cells.test("draws", DRAWS).test("works", "assert f(3) == 3")
-        execute = TrustedExecute(tests=cells.tests, setup=cells.setup, timeout=60, kernel_name="python3")
+        execute = TrustedExecute(tests=cells.tests, setup=cells.setup, timeout=int(HANG), kernel_name="python3")
         execute.preprocess(cells.notebook, {"metadata": {"path": str(tmp_path)}})
         assert "secret False" in cells.notebook.cells[1].outputs[0].text
         assert execute.verdicts["works"].kind == ""
@@ -505,11 +509,11 @@ def test_the_course_secret_comes_from_the_environment_and_not_into_the_kernel(tm
 
 def test_an_ordinary_kernel_that_hangs_and_ends(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(release.COURSE))
-    cells = Cells().student("def f(x):\n    while x:\n        pass\n    return 0")
-    cells.test("hangs", "assert f(1) == 0").test("goes on", "assert f(0) == 0")
+    cells = Cells().student("def f(x):\n    import time\n    while x:\n        time.sleep(0.01)\n    return 0")
+    cells.test("hangs", "assert f(1) == 0  # endless").test("goes on", "assert f(0) == 0")
     cells.student("import os\nos._exit(1)").test("gone", "assert True")
-    execute = TrustedExecute(tests=cells.tests, setup=cells.setup, timeout=2, kernel_name="python3")
-    execute.timeout_func = lambda cell: 60 if "import" in cell.source else 2  # the first import takes longer
+    execute = TrustedExecute(tests=cells.tests, setup=cells.setup, kernel_name="python3")
+    execute.timeout_func = lambda cell: 2 if "# endless" in cell.source else int(HANG)
     execute.preprocess(cells.notebook, {"metadata": {"path": str(tmp_path)}})
     assert [execute.verdicts[name].kind for name in ("hangs", "goes on", "gone")] == ["endless", "", "process"]
     assert execute.ended.status == "student_crash"

@@ -1,6 +1,6 @@
 """CuPy on the simulator: the names and behaviour that the course uses.
 
-Arrays are in simulated device memory; NumPy computes on them what CuPy's own kernels would, so that results have
+Arrays are in simulated device memory. NumPy computes on them what CuPy's own kernels would, so that results have
 CuPy's shapes and dtypes. As in CuPy, nothing moves between host and device unasked, and reductions and single
 elements are arrays on the device.
 """
@@ -8,13 +8,17 @@ elements are arrays on the device.
 from __future__ import annotations
 
 import sys
+from typing import Literal as _Literal
 
 import numpy as np
 
 from warplab.dropin.cupy import cuda, random, testing
-from warplab.dropin.cupy.core import _host, lift, ndarray
-from warplab.dropin.cupy.raw import RawKernel, RawModule
-from warplab.launch.device_memory import DeviceArray
+from warplab.dropin.cupy._core.core import functions as _array_functions
+from warplab.dropin.cupy._core.core import lift, ndarray
+from warplab.dropin.cupy._core.core import to_host as _to_host
+from warplab.dropin.cupy._core.missing import missing as _missing
+from warplab.dropin.cupy._core.raw import RawKernel, RawModule
+from warplab.launch.device_arrays import DeviceArray
 
 __all__ = ["RawKernel", "RawModule", "asarray", "asnumpy", "cuda", "ndarray", "random", "testing"]
 
@@ -48,16 +52,18 @@ for _name in dir(np):
         globals()[_name] = lift(getattr(np, _name), elementwise=True)
 
 
-def array(obj, dtype=None, copy: bool = True, order: str = "K", subok: bool = False, ndmin: int = 0) -> ndarray:
-    """A new array on the device, from an array of the host or the device, a number or nested lists of them."""
+def array(
+    obj, dtype=None, copy: bool = True, order: _Literal["K", "A", "C", "F"] = "K", subok: bool = False, ndmin: int = 0
+) -> ndarray:
+    """Make a new array on the device, from an array of the host or the device, a number or nested lists of numbers."""
     if isinstance(obj, ndarray) and not copy and dtype in (None, obj.dtype) and obj.ndim >= ndmin:
         return obj
-    source = obj if isinstance(obj, np.ndarray) else _host(obj)
+    source = obj if isinstance(obj, np.ndarray) else _to_host(obj)
     return ndarray._from_host(np.array(source, dtype, order=order, ndmin=ndmin))
 
 
 def asarray(a, dtype=None, order=None) -> ndarray:
-    """`a` on the device; copied unless it is there already in this dtype."""
+    """Return `a` on the device, copied unless it is there already in this dtype."""
     if isinstance(a, DeviceArray) and dtype in (None, a.dtype):
         return a if isinstance(a, ndarray) else ndarray._wrap(a._buffer, a._view)
     return array(a, dtype, order=order or "K")
@@ -69,12 +75,12 @@ def ascontiguousarray(a, dtype=None) -> ndarray:
 
 
 def asnumpy(a, stream=None, order: str = "C", out: np.ndarray | None = None, *, blocking: bool = True) -> np.ndarray:
-    """`a` as a NumPy array; device arrays are copied."""
+    """Return `a` as a NumPy array; device arrays are copied."""
     return a.get(order=order, out=out) if isinstance(a, ndarray) else np.asarray(a)
 
 
 def empty(shape, dtype=float, order: str = "C") -> ndarray:
-    """An array whose values are undefined: a kernel that reads one before it is written fails on the simulator."""
+    """Make an array of undefined values; a kernel that reads one before it is written fails on the simulator."""
     return ndarray._allocate(shape, dtype, order)
 
 
@@ -87,8 +93,8 @@ def ones(shape, dtype=float, order: str = "C") -> ndarray:
 
 
 def full(shape, fill_value, dtype=None, order: str = "C") -> ndarray:
-    """dtype: that of `fill_value` unless given."""
-    filled = ndarray._allocate(shape, np.asarray(_host(fill_value)).dtype if dtype is None else dtype, order)
+    """Make an array filled with `fill_value`, of its dtype unless one is given."""
+    filled = ndarray._allocate(shape, np.asarray(_to_host(fill_value)).dtype if dtype is None else dtype, order)
     filled.fill(fill_value)
     return filled
 
@@ -110,12 +116,12 @@ def full_like(a, fill_value, dtype=None) -> ndarray:
 
 
 def copyto(dst: ndarray, src, casting: str = "same_kind") -> None:
-    """`dst[...] = src`, for a device array or a number."""
+    """Assign `dst[...] = src`, a device array or a number."""
     dst[...] = src
 
 
 def get_array_module(*args):
-    """This module if any of the arguments is one of its arrays, else numpy."""
+    """Return this module if any of the arguments is one of its arrays, else numpy."""
     for arg in args:
         if isinstance(arg, ndarray):
             return sys.modules[__name__]
@@ -123,19 +129,19 @@ def get_array_module(*args):
 
 
 def shape(a) -> tuple[int, ...]:
-    return np.shape(_host(a))
+    return np.shape(_to_host(a))
 
 
 def ndim(a) -> int:
-    return np.ndim(_host(a))
+    return np.ndim(_to_host(a))
 
 
 def size(a, axis=None) -> int:
-    return np.size(_host(a), axis)
+    return np.size(_to_host(a), axis)
 
 
 def __getattr__(name: str):
-    raise AttributeError(
-        f"cupy.{name} is not on the simulator: this stand-in has what the course uses; on a GPU the whole of "
-        "CuPy is there"
-    )
+    raise _missing("cupy", name)
+
+
+_array_functions.update({name: value for name, value in globals().items() if callable(value) and name[0] != "_"})

@@ -6,18 +6,21 @@ import types
 
 import numpy as np
 
-from warplab.dropin import runtime as _runtime
+from warplab.dropin import simulated_device as _device
+from warplab.dropin.cupy._core.missing import missing as _missing
+from warplab.simulator.constants import WARP_SIZE as _WARP_SIZE
+from warplab.simulator.run.launch_limits import MAX_THREADS as _MAX_THREADS
 
-get_elapsed_time = _runtime.elapsed_time
+get_elapsed_time = _device.elapsed_time
 
 
 def is_available() -> bool:
-    """True: kernels can be launched, on the simulator."""
+    """Return True: kernels can be launched, on the simulator."""
     return True
 
 
 class Event:
-    """An event. It orders work; it has no time: `get_elapsed_time` says so."""
+    """An event. It orders work and has no time, as `get_elapsed_time` says."""
 
     def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
         self.done = True
@@ -69,7 +72,7 @@ class Device:
 
     def __init__(self, device: int | None = None) -> None:
         if device not in (None, 0):
-            raise ValueError(f"there is one simulated device, 0; not {device}")
+            raise ValueError(f"device {device} does not exist; the one simulated device is 0")
         self.id = 0
 
     def __enter__(self) -> Device:
@@ -86,30 +89,30 @@ class Device:
 
     @property
     def compute_capability(self) -> str:
-        return "".join(map(str, _runtime.COMPUTE_CAPABILITY))
+        return "".join(map(str, _device.COMPUTE_CAPABILITY))
 
     @property
     def mem_info(self) -> tuple[int, int]:
         """Bytes of device memory: free, total."""
-        return tuple(_runtime.memory_info())
+        free, total = _device.memory_info()
+        return free, total
 
 
 def alloc_pinned_memory(size: int) -> np.ndarray:
-    """`size` bytes of the host, for np.frombuffer. On a GPU they are locked; here that changes nothing."""
+    """Allocate `size` bytes on the host, for np.frombuffer. On a GPU they are locked; here that changes nothing."""
     return np.empty(size, np.uint8)
 
 
 def _get_device_properties(device: int = 0) -> dict:
-    limits = _runtime.SimulatedDevice
     return {
-        "name": _runtime.NAME.encode(),
-        "major": _runtime.COMPUTE_CAPABILITY[0],
-        "minor": _runtime.COMPUTE_CAPABILITY[1],
-        "warpSize": limits.WARP_SIZE,
-        "maxThreadsPerBlock": limits.MAX_THREADS_PER_BLOCK,
-        "sharedMemPerBlock": limits.MAX_SHARED_MEMORY_PER_BLOCK,
-        "multiProcessorCount": limits.MULTIPROCESSOR_COUNT,
-        "totalGlobalMem": _runtime.memory_info().total,
+        "name": _device.NAME.encode(),
+        "major": _device.COMPUTE_CAPABILITY[0],
+        "minor": _device.COMPUTE_CAPABILITY[1],
+        "warpSize": _WARP_SIZE,
+        "maxThreadsPerBlock": _MAX_THREADS,
+        "sharedMemPerBlock": _device.SHARED_BYTES,
+        "multiProcessorCount": _device.MULTIPROCESSORS,
+        "totalGlobalMem": _device.memory_info().total,
     }
 
 
@@ -118,9 +121,9 @@ runtime = types.SimpleNamespace(
     getDevice=lambda: 0,
     getDeviceCount=lambda: 1,
     getDeviceProperties=_get_device_properties,
-    memGetInfo=lambda: tuple(_runtime.memory_info()),
+    memGetInfo=lambda: Device().mem_info,
 )
 
 
 def __getattr__(name: str):
-    raise AttributeError(f"cupy.cuda.{name} is not on the simulator; on a GPU the whole of CuPy is there")
+    raise _missing("cupy.cuda", name)

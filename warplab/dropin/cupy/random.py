@@ -1,19 +1,20 @@
 """cupy.random on the simulator: NumPy's generators, their numbers put into device memory.
 
-The distributions are CuPy's, the numbers are not those that a GPU would draw from the same seed.
+The distributions are CuPy's; the numbers differ from those that a GPU draws from the same seed.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from warplab.dropin.cupy.core import ndarray
+from warplab.dropin.cupy._core.core import ndarray
+from warplab.dropin.cupy._core.missing import missing as _missing
 
 _state = {"generator": np.random.default_rng()}
 
 
 def seed(seed=None) -> None:
-    """Begin the sequence of this module's functions anew."""
+    """Start the sequence of this module's functions again."""
     _state["generator"] = np.random.default_rng(seed)
 
 
@@ -22,7 +23,7 @@ def default_rng(seed=None) -> Generator:
 
 
 class Generator:
-    """cupy.random.Generator: `random`, `standard_normal`, `uniform`, `normal`, `integers`."""
+    """The stand-in for cupy.random.Generator, with the methods that the course uses."""
 
     def __init__(self, generator: np.random.Generator) -> None:
         self._generator = generator
@@ -44,12 +45,12 @@ class Generator:
 
 
 def rand(*size: int, dtype=float) -> ndarray:
-    """Uniform in [0, 1); float32 or float64."""
+    """Draw from [0, 1) uniformly; float32 or float64."""
     return random(size or None, dtype)
 
 
 def random(size=None, dtype=float) -> ndarray:
-    """Uniform in [0, 1); float32 or float64."""
+    """Draw from [0, 1) uniformly; float32 or float64."""
     return Generator(_state["generator"]).random(size, _float_type(dtype))
 
 
@@ -61,7 +62,7 @@ def randn(*size: int, dtype=float) -> ndarray:
 
 
 def standard_normal(size=None, dtype=float) -> ndarray:
-    """Normal with mean 0 and variance 1; float32 or float64."""
+    """Draw from the normal distribution of mean 0 and variance 1; float32 or float64."""
     return Generator(_state["generator"]).standard_normal(size, _float_type(dtype))
 
 
@@ -74,7 +75,7 @@ def uniform(low=0.0, high=1.0, size=None, dtype=float) -> ndarray:
 
 
 def randint(low: int, high: int | None = None, size=None, dtype=int) -> ndarray:
-    """Integers in [low, high), or [0, low) without `high`."""
+    """Draw integers from [low, high), or from [0, low) without `high`."""
     return Generator(_state["generator"]).integers(low, high, size, dtype)
 
 
@@ -98,4 +99,4 @@ def _put(values, dtype) -> ndarray:
 
 
 def __getattr__(name: str):
-    raise AttributeError(f"cupy.random.{name} is not on the simulator; on a GPU the whole of CuPy is there")
+    raise _missing("cupy.random", name)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warplab.dropin.cupy.core import ndarray
+from warplab.dropin.cupy._core.core import ndarray
+from warplab.dropin.cupy._core.missing import missing as _missing
 
 
 def _on_host(assertion: Callable) -> Callable:
@@ -25,4 +26,4 @@ assert_array_almost_equal = _on_host(np.testing.assert_array_almost_equal)
 
 
 def __getattr__(name: str):
-    raise AttributeError(f"cupy.testing.{name} is not on the simulator; on a GPU the whole of CuPy is there")
+    raise _missing("cupy.testing", name)

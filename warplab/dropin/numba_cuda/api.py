@@ -1,18 +1,25 @@
-"""numba.cuda's functions that make arrays, on the simulator."""
+"""numba.cuda's functions of the host, on the simulator: arrays, streams and events, devices."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from warplab.dropin.numba_cuda.devicearray import DeviceNDArray, from_host, from_interface
-from warplab.launch.device_memory import DeviceArray, MappedArray, extent
+from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, from_host, from_interface
+from warplab.dropin.numba_cuda.cudadrv.devices import DeviceList, gpus
+from warplab.dropin.numba_cuda.cudadrv.driver import Context, Device, Event, Stream, context, device
+from warplab.dropin.simulated_device import elapsed_time
+from warplab.launch.device_arrays import DeviceArray, MappedArray, Order, extent
+
+event_elapsed_time = elapsed_time
+
+# -- arrays ------------------------------------------------------------------------------------------------------------
 
 
 def to_device(obj, stream=0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:
-    """`obj` (an array, a record or what NumPy makes an array of) in device memory; copied into `to` if given."""
+    """Copy `obj`, an array, a record or what NumPy makes an array of, to device memory, into `to` if given."""
     if to is None:
         return from_host(obj, copy)
     if copy:
@@ -20,8 +27,8 @@ def to_device(obj, stream=0, copy: bool = True, to: DeviceNDArray | None = None)
     return to
 
 
-def device_array(shape, dtype=np.float64, strides=None, order: str = "C", stream=0) -> DeviceNDArray:
-    """An array in device memory whose values are undefined: reading one that nothing wrote is an error."""
+def device_array(shape, dtype=np.float64, strides=None, order: Order = "C", stream=0) -> DeviceNDArray:
+    """Make an array in device memory of undefined values; reading one that nothing wrote is an error."""
     sizes = shape if isinstance(shape, tuple | list) else (shape,)
     if any(not isinstance(n, int | np.integer) for n in sizes):
         raise TypeError(f"shape must be an integer or tuple of integers, not {shape!r}")
@@ -29,12 +36,12 @@ def device_array(shape, dtype=np.float64, strides=None, order: str = "C", stream
 
 
 def device_array_like(ary, stream=0) -> DeviceNDArray:
-    """`device_array` with the shape and dtype of `ary`, its axes in memory in the same order."""
+    """Make a `device_array` with the shape and dtype of `ary`, its axes in memory in the same order."""
     return device_array(**_like(ary))
 
 
-def pinned_array(shape, dtype=np.float64, strides=None, order: str = "C") -> np.ndarray:
-    """An array of the host. On a GPU its pages are locked, so that copies are faster; here that changes nothing."""
+def pinned_array(shape, dtype=np.float64, strides=None, order: Order = "C") -> np.ndarray:
+    """Make a host array. On a GPU its pages are locked, so that copies are faster; here that changes nothing."""
     dtype, strides = np.dtype(dtype), _strides(strides)
     shape, nbytes, offset = extent(shape, dtype, strides)
     return np.ndarray(shape, dtype, np.empty(nbytes, np.uint8), offset, strides, order)
@@ -46,21 +53,21 @@ def pinned_array_like(ary) -> np.ndarray:
 
 @contextlib.contextmanager
 def pinned(*arylist: np.ndarray) -> Iterator[None]:
-    """On a GPU, locks the pages of arrays for a while; here that changes nothing."""
+    """Lock the pages of host arrays meanwhile on a GPU; here that changes nothing."""
     yield
 
 
 def mapped(*arylist, **kws):
     raise NotImplementedError(
-        "cuda.mapped is not on the simulator, whose memory is not the host's: make the array with cuda.mapped_array, "
+        "cuda.mapped is not on the simulator, whose memory is not the host's; make the array with cuda.mapped_array, "
         "which host and kernels share"
     )
 
 
 def mapped_array(
-    shape, dtype=np.float64, strides=None, order: str = "C", stream=0, portable: bool = False, wc: bool = False
+    shape, dtype=np.float64, strides=None, order: Order = "C", stream=0, portable: bool = False, wc: bool = False
 ) -> np.ndarray:
-    """An array that host and kernels share."""
+    """Make an array that host and kernels share."""
     return MappedArray._allocate(shape, dtype, order, _strides(strides))
 
 
@@ -69,9 +76,9 @@ def mapped_array_like(ary, stream=0, portable: bool = False, wc: bool = False) -
 
 
 def managed_array(
-    shape, dtype=np.float64, strides=None, order: str = "C", stream=0, attach_global: bool = True
+    shape, dtype=np.float64, strides=None, order: Order = "C", stream=0, attach_global: bool = True
 ) -> np.ndarray:
-    """An array that host and kernels share. On a GPU its pages migrate to whoever touches them."""
+    """Make an array that host and kernels share. On a GPU its pages migrate to whichever touches them."""
     return MappedArray._allocate(shape, dtype, order, _strides(strides))
 
 
@@ -81,19 +88,19 @@ def is_cuda_array(obj) -> bool:
 
 
 def as_cuda_array(obj, sync: bool = True) -> DeviceNDArray:
-    """An array of another library, such as CuPy, as one of Numba, sharing its memory."""
+    """Return an array of another library, such as CuPy, as one of Numba that shares its memory."""
     if not is_cuda_array(obj):
         raise TypeError("*obj* doesn't implement the cuda array interface.")
     return from_host(obj)
 
 
 def from_cuda_array_interface(desc: dict, owner=None, sync: bool = True) -> DeviceNDArray:
-    """The array that a `__cuda_array_interface__` describes, sharing its memory; `owner` is kept alive by it."""
+    """Return an array that shares the memory that a `__cuda_array_interface__` describes, and keeps `owner` alive."""
     return from_interface(desc, owner)
 
 
 def open_ipc_array(handle, shape, dtype, strides=None, offset=0):
-    raise NotImplementedError("memory of the simulator belongs to one process: give the other one a copy")
+    raise NotImplementedError("memory of the simulator belongs to one process; give the other one a copy")
 
 
 def _strides(strides) -> tuple[int, ...] | None:
@@ -103,3 +110,117 @@ def _strides(strides) -> tuple[int, ...] | None:
 def _like(ary) -> dict:
     host = ary._view if isinstance(ary, DeviceArray) else ary
     return {"shape": host.shape, "dtype": host.dtype, "strides": np.empty_like(host, subok=False).strides}
+
+
+# -- streams, events, devices ------------------------------------------------------------------------------------------
+
+
+def is_available() -> bool:
+    """Return True: kernels can be launched, on the simulator (Numba's own simulator answers the same)."""
+    return True
+
+
+def cuda_error() -> None:
+    """Return None: no driver is used, so none has failed."""
+
+
+def is_float16_supported() -> bool:
+    return device.supports_float16
+
+
+def is_bfloat16_supported() -> bool:
+    return device.supports_bfloat16
+
+
+def is_fp8_supported() -> bool:
+    return device.supports_fp8
+
+
+def synchronize() -> None:
+    """Wait for the device, which has always finished: a launch returns when its kernel has run."""
+
+
+def stream() -> Stream:
+    return Stream()
+
+
+def default_stream() -> Stream:
+    return Stream("default stream")
+
+
+def legacy_default_stream() -> Stream:
+    return Stream("legacy default stream")
+
+
+def per_thread_default_stream() -> Stream:
+    return Stream("per-thread default stream")
+
+
+def external_stream(ptr: int) -> Stream:
+    """Return the stream of another library, such as `cupy.cuda.Stream().ptr`. Work in it is done already."""
+    return Stream("external stream", ptr)
+
+
+def event(timing: bool = True) -> Event:
+    return Event()
+
+
+def current_context(devnum: int | None = None) -> Context:
+    return context
+
+
+def require_context(fn: Callable) -> Callable:
+    """Return `fn` itself, as the one context is always there."""
+    return fn
+
+
+def get_current_device() -> Device:
+    """Return the simulated device, named "PTX simulator"."""
+    return gpus[0]
+
+
+def select_device(device_id: int) -> Device:
+    if device_id != 0:
+        raise ValueError(f"device {device_id} does not exist; the one simulated device is 0")
+    return gpus[0]
+
+
+def list_devices() -> DeviceList:
+    return gpus
+
+
+def close() -> None:
+    """Nothing to close; arrays are freed with their last reference."""
+
+
+@contextlib.contextmanager
+def defer_cleanup() -> Iterator[None]:
+    """Free arrays later on a GPU; here freeing one delays nothing."""
+    yield
+
+
+@contextlib.contextmanager
+def profiling() -> Iterator[None]:
+    """Limit what NVIDIA's profilers record, none of which is here. `with warplab.profile() as p:` counts."""
+    yield
+
+
+def profile_start() -> None:
+    """Do nothing, as `profiling`."""
+
+
+def profile_stop() -> None:
+    """Do nothing, as `profiling`."""
+
+
+def detect() -> bool:
+    """Print the devices that kernels can run on; return whether there is one."""
+    print(f"Found {len(gpus)} CUDA devices")
+    print(f"id {device.id}    {device.name!r:>20} {'[SIMULATED]':>40}")
+    for key, value in (
+        ("Compute Capability", "{}.{}".format(*device.compute_capability)),
+        ("Memory", f"{device.get_primary_context().get_memory_info().total:,} bytes"),
+    ):
+        print(f"{key:>40}: {value}")
+    print(f"Summary:\n\t{len(gpus)}/{len(gpus)} devices are supported")
+    return True

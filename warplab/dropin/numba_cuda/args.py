@@ -1,4 +1,4 @@
-"""`cuda.In(a)`, `cuda.Out(a)` and `cuda.InOut(a)` around an argument: which way an array of the host is copied."""
+"""`cuda.In(a)`, `cuda.Out(a)` and `cuda.InOut(a)` around an argument: the way in which a host array is copied."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warplab.dropin.numba_cuda.devicearray import DeviceNDArray
-from warplab.launch.device_memory import OnDevice
+from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray
+from warplab.launch.device_arrays import OnDevice
 
 
 def resolve(args: tuple) -> tuple[tuple, Callable[[], None]]:
-    """The arguments without hints, and what copies the outputs back after the launch.
+    """Return the arguments without hints, and a function that copies the outputs back after the launch.
 
-    The class of a hint is Numba's own. An array of the device stays as it is.
+    The classes of the hints are Numba's own. An array of the device stays as it is.
     """
     from numba.cuda.args import ArgHint
 
@@ -38,7 +38,7 @@ def _placed(hint, outputs: list):
     if isinstance(hint, InOut) or isinstance(value, OnDevice) or not isinstance(value, np.ndarray):
         return value
     if isinstance(hint, In):
-        return value.copy("K")  # what the kernel writes to it is not seen
+        return value.copy("K")  # what the kernel writes to it is lost
     order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
     array = DeviceNDArray._allocate(value.shape, value.dtype, order)
     outputs.append((value, array))

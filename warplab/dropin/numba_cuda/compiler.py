@@ -1,4 +1,4 @@
-"""numba.cuda's functions that compile and launch nothing. They need no GPU, once a device's capability is named."""
+"""numba.cuda's functions that only compile. They need no GPU once a device's compute capability is named."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Callable
 
 from warplab.compile.numba_compiler import numba_without_gpu
-from warplab.dropin.runtime import COMPUTE_CAPABILITY
+from warplab.dropin.simulated_device import COMPUTE_CAPABILITY
 
 
 def _without_gpu(name: str) -> Callable:
-    """Numba's function `name`; it compiles for the simulator unless it is given a capability `cc`."""
+    """Make Numba's function `name` compile for the simulator unless it is given a capability `cc`."""
     from numba import cuda
 
     function = getattr(cuda, name)
@@ -28,7 +28,7 @@ def _without_gpu(name: str) -> Callable:
 
 
 def _for_simulator(name: str, compile: Callable) -> Callable:
-    """`compile` with the parameters of Numba's function `name`, which has no `cc`."""
+    """Give `compile` the parameters of Numba's function `name`, which has no `cc`."""
     from numba import cuda
 
     @functools.wraps(getattr(cuda, name))

@@ -1,8 +1,9 @@
-"""`cuda.jit` on the simulator: the decorator and the kernel it returns."""
+"""Kernels of `cuda.jit` on the simulator."""
 
 from __future__ import annotations
 
 import functools
+import operator
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,95 +11,23 @@ from dataclasses import replace
 from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.compile.numba_compiler import numba_without_gpu
 from warplab.dropin.numba_cuda import args as argument_hints
-from warplab.dropin.numba_cuda import exceptions
-from warplab.dropin.runtime import COMPUTE_CAPABILITY, SHARED_BYTES
+from warplab.dropin.numba_cuda import kernel_exceptions
+from warplab.dropin.simulated_device import COMPUTE_CAPABILITY, SHARED_BYTES
 from warplab.launch import profiling
 from warplab.launch.dimensions import dimensions
-from warplab.launch.kernel_source import PythonSource
+from warplab.launch.kernel_source import NumbaSource
 from warplab.launch.numba_arguments import types_of
-from warplab.launch.simulate import simulate
-from warplab.simulator import Entry, InvalidLaunch
+from warplab.launch.simulate import prepare
+from warplab.simulator import InvalidLaunch, Options
 
-_OPTIONS = ("extensions", "fastmath", "max_registers")
 DEFAULT_THREADS = 256
 
 
-def jit(
-    func_or_sig=None,
-    device: bool = False,
-    inline="never",
-    forceinline: bool = False,
-    link=(),
-    debug: bool | None = None,
-    opt: bool | None = None,
-    lineinfo: bool = False,
-    cache: bool = False,
-    launch_bounds: int | tuple[int, ...] | None = None,
-    lto: bool | None = None,
-    shared_memory_carveout=None,
-    **options,
-):
-    """Compile a Python function for the GPU; arguments as those of `numba.cuda.jit`.
+def device_function(function: Callable, signatures, options: dict):
+    """Make Numba's own device function, which is compiled into the kernels that call it.
 
-    A kernel is compiled when it is launched, or at once for the signatures given. Lines are always recorded, bounds
-    always checked. `max_registers` counts where resources are asked for, such as `get_regs_per_thread()`. Accepted
-    without effect: `cache`, `lto`, `shared_memory_carveout`. NotImplementedError for `extensions`.
+    Without a GPU it asks for one when it is compiled, which happens inside `numba_without_gpu`.
     """
-    from numba.cuda.core import sigutils
-
-    _check_options(options, device, link)
-    debug, opt = bool(debug), opt is not False
-    if debug and opt and not device:
-        warnings.warn("numba.cuda asks for opt=False where debug=True is given: a GPU may crash without", stacklevel=2)
-    if sigutils.is_signature(func_or_sig):
-        signatures = [func_or_sig]
-    elif isinstance(func_or_sig, list):
-        signatures = func_or_sig
-    else:
-        signatures = None
-
-    def decorate(function: Callable):
-        fastmath = bool(options.get("fastmath", False))
-        inlining = {"inline": inline, "forceinline": forceinline}
-        if device:
-            device_options = {"fastmath": fastmath, "opt": opt, "debug": debug, **inlining}
-            return _device_function(function, func_or_sig if signatures is not None else None, device_options)
-        source = PythonSource(
-            function,
-            fastmath=fastmath,
-            opt=opt,
-            launch_bounds=launch_bounds,
-            debug=debug,
-            link=tuple(link),
-            max_registers=options.get("max_registers"),
-        )
-        kernel = Kernel(source)
-        if signatures is not None:
-            source.signatures = [_argument_types(signature) for signature in signatures]
-            for types in source.signatures:
-                source.compile(types)
-        return kernel
-
-    return decorate if signatures is not None or func_or_sig is None else decorate(func_or_sig)
-
-
-def _check_options(options: dict, device: bool, link) -> None:
-    if options.get("boundscheck"):
-        raise NotImplementedError(
-            "bounds checking is not supported for CUDA; the simulator checks bounds without being asked"
-        )
-    unknown = sorted(set(options) - {*_OPTIONS, "boundscheck"})
-    if unknown:
-        raise TypeError(f"cuda.jit has no option {', '.join(unknown)}")
-    if options.get("extensions"):
-        raise NotImplementedError("extensions of cuda.jit are not on the simulator: convert the arguments yourself")
-    if device and link:
-        raise ValueError("link keyword invalid for device function: give it to the kernel, or to cuda.declare_device")
-
-
-def _device_function(function: Callable, signatures, options: dict):
-    # Numba's own device function: it is compiled into the kernels that call it. Functions made while no GPU is
-    # there ask for one when they are compiled, which happens inside `numba_without_gpu`.
     from numba import cuda
     from numba.cuda.core.errors import NumbaInvalidConfigWarning
 
@@ -108,7 +37,8 @@ def _device_function(function: Callable, signatures, options: dict):
         return make(function) if signatures is None else make(signatures)(function)
 
 
-def _argument_types(signature) -> tuple:
+def argument_types(signature) -> tuple:
+    """Return the argument types of a kernel's signature. Raises TypeError if it returns something."""
     from numba.cuda import types
     from numba.cuda.core import sigutils
 
@@ -118,18 +48,13 @@ def _argument_types(signature) -> tuple:
     return tuple(arguments)
 
 
-@functools.lru_cache(maxsize=256)
-def _static_shared_bytes(entry: Entry) -> int:
-    return entry.shared_bytes
-
-
-class Kernel:
+class CUDADispatcher:
     """A kernel: `kernel[grid, block](*args)` runs it, also with `[grid, block, stream, shared_bytes]`.
 
-    `py_func` is the Python function. A kernel that calls another one calls it as a device function.
+    `py_func` is the Python function. A kernel that is called by another one runs as a device function.
     """
 
-    def __init__(self, source: PythonSource) -> None:
+    def __init__(self, source: NumbaSource) -> None:
         functools.update_wrapper(self, source.function)
         self._warplab_source = source
         self.py_func = source.function
@@ -137,40 +62,37 @@ class Kernel:
     def __getitem__(self, configuration):
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
             raise ValueError(
-                f"must specify at least the griddim and blockdim: {self.__name__}[blocks, threads_per_block](...)"
+                f"must specify at least the griddim and blockdim; write {self.__name__}[blocks, threads_per_block](...)"
             )
         return self.configure(*configuration)
 
     def configure(self, griddim, blockdim, stream=0, sharedmem: int = 0) -> Callable[..., None]:
-        """The kernel with a grid and a block (ints or up to three of them) and bytes of dynamic shared memory."""
+        """Return the kernel with a grid and a block (ints or tuples of 1 to 3) and bytes of dynamic shared memory."""
         grid, block = dimensions(griddim, "griddim"), dimensions(blockdim, "blockdim")
 
         def launch(*args) -> None:
             args, copy_back = argument_hints.resolve(args)
-            with self._launching(args, sharedmem):
-                options = profiling.launch_options()
-                profiling.record(simulate(self, grid, block, args, shared_bytes=sharedmem, **options))
+            with prepare(self._warplab_source, args) as prepared:
+                self._check_shared_bytes(prepared.bound.entry.shared_bytes + sharedmem)
+                with kernel_exceptions.reraised(prepared.bound):
+                    options = Options(**profiling.launch_options())
+                    profiling.record(prepared.run(grid, block, operator.index(sharedmem), options))
             copy_back()
 
         return launch
 
-    def _launching(self, args: tuple, sharedmem: int):
-        """What is to be done around a launch: see that it may be, and raise what a debug kernel raises."""
-        source = self._warplab_source
-        signature = source.signature_of(args)
-        entry = source.compile(signature)
-        shared = _static_shared_bytes(entry) + sharedmem
-        if shared > SHARED_BYTES:
+    def _check_shared_bytes(self, shared_bytes: int) -> None:
+        if shared_bytes > SHARED_BYTES:
             raise InvalidLaunch(
-                f"{shared:,} bytes of shared memory a block; Numba launches kernels with at most {SHARED_BYTES:,}",
+                f"{shared_bytes:,} bytes of shared memory per block; Numba launches kernels with up to "
+                f"{SHARED_BYTES:,}",
                 reason="It does not ask the driver for more (numba-cuda issue 94). Use smaller tiles, or a kernel in "
                 "CUDA C++ with its max_dynamic_shared_size_bytes.",
-                kernel=source.name,
+                kernel=self._warplab_source.name,
             )
-        return exceptions.raised(entry, source.compiled[signature].program.exceptions, source.debug)
 
     def forall(self, ntasks: int, tpb: int = 0, stream=0, sharedmem: int = 0) -> Callable[..., None]:
-        """The kernel with a 1-D grid of at least `ntasks` threads, `tpb` a block (256 where that is 0)."""
+        """Return the kernel with a 1-D grid of at least `ntasks` threads, `tpb` per block (256 if that is 0)."""
         if ntasks < 0:
             raise ValueError(f"Can't create ForAll with negative task count: {ntasks}")
         if ntasks == 0:
@@ -187,7 +109,7 @@ class Kernel:
     def _as_device_function(self):
         source = self._warplab_source
         options = {"fastmath": source.fastmath, "opt": source.opt, "debug": source.debug}
-        return _device_function(source.function, None, options)
+        return device_function(source.function, None, options)
 
     @property
     def _numba_type_(self):
@@ -195,16 +117,16 @@ class Kernel:
 
     def compile(self, signature) -> None:
         """Compile for a signature or a tuple of Numba types."""
-        self._warplab_source.compile(_argument_types(signature))
+        self._warplab_source.compile(argument_types(signature))
 
-    def specialize(self, *args) -> Kernel:
-        """The kernel for arguments of exactly these types."""
+    def specialize(self, *args) -> CUDADispatcher:
+        """Return the kernel for arguments of exactly these types."""
         if self.specialized:
             raise RuntimeError("Dispatcher already specialized")
         source = self._warplab_source
         types = types_of(source.name, source.parameters, argument_hints.resolve(args)[0])
         source.compile(types)
-        return Kernel(replace(source, signatures=[types]))
+        return CUDADispatcher(replace(source, signatures=[types]))
 
     @property
     def specialized(self) -> bool:
@@ -214,7 +136,7 @@ class Kernel:
     @property
     def signatures(self) -> list[tuple]:
         """Argument types that the kernel has been compiled for."""
-        return list(self._warplab_source.signatures or self._warplab_source.compiled)
+        return list(self._warplab_source.signatures or self._warplab_source.specializations)
 
     # -- what was compiled: for one tuple of argument types, or for each of them -----------------------------------
 
@@ -222,21 +144,21 @@ class Kernel:
         return {types: found(types) for types in self.signatures} if signature is None else found(tuple(signature))
 
     def inspect_asm(self, signature: tuple | None = None) -> str | dict[tuple, str]:
-        """PTX for a tuple of argument types; without one a dictionary of all."""
-        return self._of_each(lambda types: self._warplab_source.compiled[types].ptx, signature)
+        """Return the PTX for a tuple of argument types; without one a dictionary of all."""
+        return self._of_each(lambda types: self._warplab_source.specializations[types].ptx, signature)
 
     def inspect_llvm(self, signature: tuple | None = None) -> str | dict[tuple, str]:
-        """LLVM code for a tuple of argument types; without one a dictionary of all."""
+        """Return the LLVM code for a tuple of argument types; without one a dictionary of all."""
 
         def code(types: tuple) -> str:
-            return self._warplab_source.compiled[types].program.library.get_llvm_str()
+            return self._warplab_source.specializations[types].program.library.get_llvm_str()
 
         return self._of_each(code, signature)
 
     def inspect_types(self, file=None) -> None:
         """Print the source with the types that Numba found for its variables."""
         for types in self.signatures:
-            annotation = self._warplab_source.compiled[types].program.annotation
+            annotation = self._warplab_source.specializations[types].program.annotation
             print(self.__name__, types, file=file)
             print("-" * 80, annotation, "=" * 80, sep="\n", file=file)
 
@@ -248,20 +170,20 @@ class Kernel:
         return self._of_each(found, getattr(signature, "args", signature))
 
     def get_shared_mem_per_block(self, signature=None) -> int | dict[tuple, int]:
-        """Bytes of static shared memory of a block."""
-        return self._needed(lambda types: self._warplab_source.compiled[types].simulated.shared_bytes, signature)
+        """Return the bytes of static shared memory per block."""
+        return self._needed(lambda types: self._warplab_source.specializations[types].entry.shared_bytes, signature)
 
     def get_const_mem_size(self, signature=None) -> int | dict[tuple, int]:
-        """Bytes of constant memory, such as `cuda.const.array_like` fills."""
+        """Return the bytes of constant memory, such as `cuda.const.array_like` fills."""
 
         def constants(types: tuple) -> int:
-            variables = self._warplab_source.compiled[types].simulated.program.variables.values()
+            variables = self._warplab_source.specializations[types].entry.program.variables.values()
             return sum(variable.size for variable in variables if variable.space == "const")
 
         return self._needed(constants, signature)
 
     def get_regs_per_thread(self, signature=None) -> int | dict[tuple, int]:
-        """Registers of a thread in machine code for compute capability 9.0, from NVIDIA's assembler.
+        """Return the registers per thread in machine code for compute capability 9.0, from NVIDIA's assembler.
 
         Where a kernel links other code, such as half-precision arithmetic, Numba on a GPU optimises across the two, and
         the number may differ.
@@ -269,11 +191,11 @@ class Kernel:
         return self._needed(lambda types: self._resources(types).registers, signature)
 
     def get_local_mem_per_thread(self, signature=None) -> int | dict[tuple, int]:
-        """Bytes of local memory of a thread, for arrays and spilt registers, as `get_regs_per_thread`."""
+        """Return the bytes of local memory per thread, for arrays and spilled registers; see `get_regs_per_thread`."""
         return self._needed(lambda types: self._resources(types).local_bytes, signature)
 
     def get_max_threads_per_block(self, signature=None) -> int | dict[tuple, int]:
-        """Threads of the largest block that its registers and `launch_bounds` allow, as `get_regs_per_thread`."""
+        """Return the threads of the largest block that `get_regs_per_thread` and `launch_bounds` allow."""
         from warplab.launch import resources
 
         def largest(types: tuple) -> int:
@@ -289,8 +211,8 @@ class Kernel:
     def __getattr__(self, name: str):
         if name.startswith("inspect_"):
             raise AttributeError(
-                f"{name}() of Numba's kernels is not on the simulator, which runs PTX: inspect_asm() shows that; "
-                "machine code is shown by nvdisasm of the CUDA toolkit, on a GPU"
+                f"{name}() of Numba's kernels is not on the simulator, which runs PTX; use inspect_asm() to see that, "
+                "and nvdisasm of the CUDA toolkit on a GPU for machine code"
             )
         raise AttributeError(f"kernels on the simulator have no {name!r}")
 

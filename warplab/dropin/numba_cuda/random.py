@@ -1,6 +1,6 @@
-"""`numba.cuda.random` on the simulator: xoroshiro128+ generators, one a thread.
+"""`numba.cuda.random` on the simulator: xoroshiro128+ generators, one per thread.
 
-Numba's own functions draw the numbers and make the first states: the same seed gives the same numbers as on a GPU.
+Numba's own functions make the first states and draw the numbers, so a seed gives the same numbers as on a GPU.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import numba.cuda.random as _random
 from numba.cuda import types as _types
 
 from warplab.dropin.numba_cuda.api import device_array
-from warplab.dropin.numba_cuda.devicearray import DeviceNDArray
+from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray
 
 _numba_type_ = _types.Module(_random)
 
 
 def create_xoroshiro128p_states(n: int, seed: int, subsequence_start: int = 0, stream=0) -> DeviceNDArray:
-    """States of `n` generators in device memory. Their sequences are 2**64 numbers apart in that of `seed`."""
+    """Make the states of `n` generators in device memory, 2**64 numbers apart in the sequence of `seed`."""
     states = device_array(n, _random.xoroshiro128p_dtype)
     _random.init_xoroshiro128p_states(states, seed, subsequence_start, stream)
     return states

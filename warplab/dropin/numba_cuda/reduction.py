@@ -6,29 +6,29 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from warplab.dropin.numba_cuda.api import device_array
-from warplab.dropin.numba_cuda.dispatcher import Kernel
-from warplab.launch.kernel_source import source_of
+from warplab.dropin.numba_cuda.dispatcher import CUDADispatcher
+from warplab.launch.kernel_source import NumbaSource
 
-_BLOCK = 128  # threads; the kernel has room for the partial results of so many, and expects whole or single blocks
+_BLOCK = 128  # threads, for whose partial results the kernel has room; it expects whole or single blocks
 _MOST_BLOCKS = 64
 
 
 class Reduce:
-    """A function of two values as a reduction of an array; also a decorator, `@cuda.reduce`.
+    """A reduction of an array, made from a function of two values; also a decorator, `@cuda.reduce`.
 
-    The function should be associative. Numbers are combined in the order of the GPU, so that sums of floats are equal
-    to its sums.
+    The function should be associative. Numbers are combined in the order of the GPU, so that sums of floats equal those
+    of a GPU.
     """
 
-    _kernels: ClassVar[dict[tuple, Kernel]] = {}
+    _kernels: ClassVar[dict[tuple, CUDADispatcher]] = {}
 
     def __init__(self, functor: Callable) -> None:
         self._functor = functor
 
     def __call__(self, arr, size: int | None = None, res=None, init=0, stream=0):
-        """All elements of the 1-D array `arr`, or its first `size`, combined with each other and with `init`.
+        """Combine all elements of the 1-D array `arr`, or its first `size`, with each other and with `init`.
 
-        Returned, or written into the first element of the device array `res`. Of no elements `init` is returned.
+        Return the result, or write it into the first element of the device array `res`. Without elements return `init`.
         """
         if arr.ndim != 1:
             raise TypeError("only support 1D array")
@@ -51,12 +51,12 @@ class Reduce:
         res[:1].copy_to_device(partials[:1], stream)
         return None
 
-    def _kernel(self, dtype) -> Kernel:
+    def _kernel(self, dtype) -> CUDADispatcher:
         from numba.cuda.kernels import reduction
         from numba.cuda.np.numpy_support import from_dtype
 
         key = self._functor, dtype
         if key not in self._kernels:
             made = reduction._gpu_reduce_factory(self._functor, from_dtype(dtype))
-            self._kernels[key] = Kernel(source_of(made))
+            self._kernels[key] = CUDADispatcher(NumbaSource(made.py_func))
         return self._kernels[key]

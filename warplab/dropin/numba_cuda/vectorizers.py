@@ -1,4 +1,4 @@
-"""`cuda.vectorize` and `cuda.guvectorize`: functions of elements as functions of arrays, run by the simulator.
+"""`cuda.vectorize` and `cuda.guvectorize` on the simulator: functions of elements become functions of arrays.
 
 Numba's own classes resolve types and shapes and write the kernels; here they get the simulator's arrays and launches.
 """
@@ -12,18 +12,18 @@ from numba import cuda
 from numba.cuda import deviceufunc, vectorizers
 
 from warplab.dropin.numba_cuda import api
-from warplab.dropin.numba_cuda.devicearray import DeviceNDArray
-from warplab.dropin.numba_cuda.dispatcher import jit
+from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray
+from warplab.dropin.numba_cuda.decorators import jit
 
 
 def vectorize(ftylist_or_function=(), target: str = "cuda", **kws) -> Callable:
-    """A function of numbers as one of arrays. `ftylist_or_function`: its signatures, such as ["float32(float32)"].
+    """Make a function of arrays from one of numbers. `ftylist_or_function`: signatures, such as ["float32(float32)"].
 
-    Arrays of the host are copied to the device and the result back; of device arrays the result stays there.
+    Host arrays are copied to the device and the result back; the result of device arrays stays on the device.
     """
     signatures = [ftylist_or_function] if isinstance(ftylist_or_function, str) else ftylist_or_function
     if callable(signatures) or not signatures:
-        raise TypeError('cuda.vectorize needs the types: @cuda.vectorize(["float32(float32, float32)"])')
+        raise TypeError('cuda.vectorize needs the types; write @cuda.vectorize(["float32(float32, float32)"])')
     _check_target(target)
 
     def wrap(func: Callable) -> UFunc:
@@ -34,10 +34,10 @@ def vectorize(ftylist_or_function=(), target: str = "cuda", **kws) -> Callable:
 
 
 def guvectorize(*args, **kwargs) -> Callable:
-    """A function of small arrays as one of large ones: `guvectorize(types, layout)`, a layout such as "(n),()->(n)"."""
+    """Make a function of large arrays from one of small ones: `guvectorize(types, layout)`, as in "(n),()->(n)"."""
     if len(args) != 2:
         raise TypeError(
-            "cuda.guvectorize needs types and layout: "
+            "cuda.guvectorize needs types and layout; write "
             '@cuda.guvectorize(["(float32[:], float32, float32[:])"], "(n),()->(n)")'
         )
     signatures, layout = [args[0]] if isinstance(args[0], str) else args[0], args[1]
@@ -74,7 +74,7 @@ def _built(builder, signatures):
 
 
 class _Arrays:
-    """What both kinds of function ask about arrays."""
+    """Answers to what both kinds of function ask about arrays."""
 
     def is_device_array(self, obj) -> bool:
         return api.is_cuda_array(obj)
@@ -90,7 +90,7 @@ class _Arrays:
 
 
 def _broadcast(array: DeviceNDArray, shape: tuple[int, ...]) -> DeviceNDArray:
-    """The array repeated along axes, in the same memory."""
+    """Repeat the array along axes, in the same memory."""
     return DeviceNDArray._wrap(array._buffer, np.broadcast_to(array._view, shape))
 
 
@@ -100,7 +100,7 @@ class _UFuncMechanism(_Arrays, vectorizers.CUDAUFuncMechanism):
         if any(a.ndim < axes and a.size > 1 for a in arys):
             raise ValueError(
                 "Numba repeats the first element of an array that has fewer axes than the others, where NumPy repeats "
-                "the array: give it the missing axes, a.reshape(1, -1)"
+                "the array; give it the missing axes, a.reshape(1, -1)"
             )
         return super()._broadcast(arys)
 
@@ -115,7 +115,7 @@ class UFunc(vectorizers.CUDAUFuncDispatcher):
         return _UFuncMechanism.call(self.functions, args, kws)
 
     def reduce(self, arg, stream=0):
-        """All elements of a 1-D array combined; the function must take two arguments."""
+        """Combine all elements of a 1-D array; the function must take two arguments."""
         if any(len(types) != 2 for types in self.functions):
             raise TypeError("must be a binary ufunc")
         if arg.ndim != 1:

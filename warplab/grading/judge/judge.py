@@ -84,8 +84,8 @@ class Judge:
         if job.require_sandbox:
             self._require_sandbox()
         if self._zygotes is None:
-            # Warming takes seconds to import Numba and compile kernels. An assignment without kernels needs none of it.
-            self._zygotes = Zygotes(self._sandbox, warmed="warplab" in job.master)
+            # Importing Numba and compiling kernels takes seconds, which an assignment without kernels does not need.
+            self._zygotes = Zygotes(self._sandbox, warmth="course" if "warplab" in job.master else "kernel")
         master = nbformat.reads(job.master, as_version=4)
         assembled = assembly.assemble(job.key.assignment, master, job.files)
         notebook = assembled.notebook

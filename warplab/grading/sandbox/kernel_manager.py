@@ -43,9 +43,9 @@ _WAITING_MESSAGES = 64  # received but not yet read, per socket; more wait in th
 class Zygotes:
     """A supply of zygotes, one at a time: replaced after `submissions` or when it has died. Not thread-safe."""
 
-    def __init__(self, sandbox: Sandbox | None = None, submissions: int = 200, warmed: bool = True) -> None:
+    def __init__(self, sandbox: Sandbox | None = None, submissions: int = 200, warmth: str = "course") -> None:
         self.sandbox = sandbox or find()
-        self._most, self._warmed = submissions, warmed
+        self._most, self._warmth = submissions, warmth
         self._zygote: ZygoteClient | None = None
 
     def take(self, limits: SubmissionLimits) -> ZygoteClient:
@@ -53,7 +53,7 @@ class Zygotes:
         if self._zygote is not None and (not self._zygote.fresh or self._zygote.used >= self._most):
             self.close()
         if self._zygote is None:
-            self._zygote = ZygoteClient(self.sandbox, self._warmed, disk_bytes=limits.disk_bytes)
+            self._zygote = ZygoteClient(self.sandbox, self._warmth, disk_bytes=limits.disk_bytes)
         elif self._zygote.used:
             self._zygote.kill()
         return self._zygote

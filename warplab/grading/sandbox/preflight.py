@@ -72,7 +72,7 @@ def preflight(sandbox=None) -> list[Finding]:
         ours, theirs = socket.socketpair()
         stack.enter_context(ours)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        zygote = stack.enter_context(ZygoteClient(sandbox, warmed=False, disk_bytes=PROBE_LIMITS.disk_bytes))
+        zygote = stack.enter_context(ZygoteClient(sandbox, "nothing", disk_bytes=PROBE_LIMITS.disk_bytes))
         header = {
             "folder": str(folder),
             "sockets": list(listeners),

@@ -48,14 +48,15 @@ _PROGRAMS = {
     "probe": ("warplab.grading.sandbox.preflight", "probe"),
 }
 
-_NEEDED = (
+WARMTHS = ("nothing", "kernel", "course")  # what a zygote imports in advance, each with what comes before it
+_KERNEL = (
     "numpy",
-    "numba.cuda",
     "IPython",
     "ipykernel.ipkernel",
+    "warplab.dropin.magic",
     "warplab.grading.student.kernel_app",
-    "warplab.launch.simulate",
 )
+_COURSE = ("numba.cuda", "warplab.launch.simulate")
 _USEFUL = (
     "matplotlib.pyplot",
     "matplotlib_inline.backend_inline",
@@ -301,22 +302,25 @@ def receive(channel: socket.socket) -> tuple[dict, list[int]]:
     return json.loads(data), list(descriptors)
 
 
-def warm() -> None:
-    """Import what notebooks import, and compile a kernel of each kind, which loads the compilers and their types."""
+def warm_kernel() -> None:
+    """Import IPython's kernel, which every notebook needs."""
     sys.modules["debugpy"] = None  # type: ignore[assignment]  # skips a second of imports for a debugger nobody uses
     import ipykernel.debugger  # noqa: F401
 
     del sys.modules["debugpy"]
-    for name in _NEEDED:
+    for name in _KERNEL:
+        importlib.import_module(name)
+
+
+def warm_course() -> None:
+    """Import what the course's notebooks import, and compile a kernel of each kind, which loads the compilers."""
+    for name in _COURSE:
         importlib.import_module(name)
     for name in _USEFUL:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     _warm_outputs()
     _warm_compilers()
-    # A garbage collection in a child would write to, and so copy, every page of these objects.
-    gc.collect()
-    gc.freeze()
 
 
 def _warm_outputs() -> None:
@@ -374,7 +378,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--socket", type=int)
     parser.add_argument("--root", type=Path, help="where submissions have their private folders")
     parser.add_argument("--try", action="store_true", dest="trial", help="only try whether the isolation works")
-    parser.add_argument("--cold", action="store_true", help="import nothing in advance")
+    parser.add_argument("--warmth", choices=WARMTHS, default="course", help="what to import in advance")
     parser.add_argument("--become", type=int, help="the zygote itself becomes this user")
     parser.add_argument("--uid", type=int, help="submissions become this user")
     options = parser.parse_args(arguments)
@@ -391,8 +395,13 @@ def main(arguments: list[str]) -> int:
     channel.set_inheritable(False)
     if options.isolation != "limits":
         os.makedirs(os.environ["HOME"], exist_ok=True)
-    if not options.cold:
-        warm()
+    if options.warmth != "nothing":
+        warm_kernel()
+    if options.warmth == "course":
+        warm_course()
+    # A garbage collection in a child would write to, and so copy, every page of these objects.
+    gc.collect()
+    gc.freeze()
     if options.isolation != "limits":
         linux.set_dumpable(False)
     threads = len(os.listdir("/proc/self/task"))

@@ -86,14 +86,14 @@ class ZygoteClient:
     Raises SandboxError if it does not start. `warm_seconds`: time its imports took. `used`: submissions started.
     """
 
-    def __init__(self, sandbox: Sandbox | None = None, warmed: bool = True, disk_bytes: int | None = None) -> None:
-        """`warmed`: import what notebooks need in advance; otherwise each submission imports it itself.
+    def __init__(self, sandbox: Sandbox | None = None, warmth: str = "course", disk_bytes: int | None = None) -> None:
+        """`warmth`: what to import in advance, one of `zygote.WARMTHS`; each submission imports the rest itself.
 
         `disk_bytes`: the disk limit, which a sandbox whose `isolation` is "once" must know before it starts.
         """
         self.sandbox = sandbox or find()
         self._disk_bytes = disk_bytes or SubmissionLimits().disk_bytes
-        self._warmed = warmed
+        self._warmth = warmth
         self.used = 0
         self._limits = SubmissionLimits()
         self._broken = False
@@ -116,8 +116,7 @@ class ZygoteClient:
         self._channel = self._stack.enter_context(ours)
         with theirs:
             self._process = subprocess.Popen(
-                self.sandbox.command(theirs.fileno(), scratch, user, self._disk_bytes)
-                + ["--cold"] * (not self._warmed),
+                [*self.sandbox.command(theirs.fileno(), scratch, user, self._disk_bytes), "--warmth", self._warmth],
                 pass_fds=[theirs.fileno()],
                 env=self.sandbox.environment(),
                 stdin=subprocess.DEVNULL,

@@ -1,6 +1,6 @@
-"""`ndarray`: CuPy's array on the simulator. Kernels see device memory, NumPy computes what CuPy's own kernels would.
+"""`ndarray`: CuPy's array on the simulator. Kernels see device memory; NumPy computes what CuPy's own kernels would.
 
-`lift` makes a function of CuPy from one of NumPy: device arrays in, device arrays out, NumPy arrays refused.
+`lift` makes a function of CuPy from one of NumPy: it takes and returns device arrays and refuses NumPy arrays.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from warplab.dropin.runtime import SimulatedDevice
-from warplab.launch.device_memory import Buffer, DeviceArray
+from warplab.dropin.cupy import cuda
+from warplab.dropin.cupy._core.missing import missing
+from warplab.launch.device_arrays import Buffer, DeviceArray
 
 _NUMBERS = (bool, int, float, complex, np.generic)
 
+# CuPy's functions by name, for NumPy's functions of device arrays (`np.sum(a)`); the package fills it.
+functions: dict[str, Callable] = {}
+
 
 class MemoryPointer(NamedTuple):
-    """`array.data`: address in device memory and the memory it points into."""
+    """Address in device memory and the memory that it points into, as `array.data`."""
 
     mem: Buffer
     ptr: int
@@ -51,11 +55,11 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
     # -- to and from the host ------------------------------------------------------------------------------
 
     def get(self, stream=None, order: str = "C", out: np.ndarray | None = None, blocking: bool = True):
-        """A copy as a NumPy array."""
+        """Return a copy as a NumPy array."""
         if out is None:
             return self._view.copy("F" if order == "A" and self.flags.fnc else order.replace("A", "C"))
         if out.dtype != self.dtype or out.shape != self.shape:
-            raise ValueError(f"out is {out.dtype} {out.shape}, the array {self.dtype} {self.shape}")
+            raise ValueError(f"out is {out.dtype} {out.shape}; make it {self.dtype} {self.shape} like the array")
         out[...] = self._view
         return out
 
@@ -113,20 +117,20 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
     def __getitem__(self, key):
         key = _index(key)
         part = self._view[key]
-        if not isinstance(part, np.ndarray):  # one element: CuPy keeps it on the device, as an array without axes
+        if not isinstance(part, np.ndarray):  # CuPy keeps a single element on the device, as an array without axes
             part = self._view[(*(key if isinstance(key, tuple) else (key,)), ...)]
         return _device(part, [self])
 
     def __setitem__(self, key, value) -> None:
         if not isinstance(value, (ndarray, *_NUMBERS)):
             raise TypeError(f"Unsupported type {type(value)}: assign a CuPy array, made with cp.asarray(...)")
-        self._write(_index(key), _host(value))
+        self._write(_index(key), to_host(value))
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
 
     def fill(self, value) -> None:
-        self._write(..., _host(value))
+        self._write(..., to_host(value))
 
     # -- other shapes and types ----------------------------------------------------------------------------
 
@@ -182,8 +186,8 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
         return MemoryPointer(self._buffer, self._address)
 
     @property
-    def device(self) -> SimulatedDevice:
-        return SimulatedDevice()
+    def device(self) -> cuda.Device:
+        return cuda.Device()
 
     # -- NumPy's protocols: np.add(a, b), np.sum(a) give device arrays ----------------------------------------
 
@@ -191,13 +195,14 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
         return lift(getattr(ufunc, method), elementwise=True)(*inputs, **kwargs)
 
     def __array_function__(self, function, types, args, kwargs):
-        from warplab.dropin import cupy as cp
-
-        return getattr(cp, function.__name__)(*args, **kwargs)
+        own = functions.get(function.__name__)
+        if own is None:
+            raise missing("cupy", function.__name__)
+        return own(*args, **kwargs)
 
 
 def lift(function: Callable, elementwise: bool = False) -> Callable:
-    """`function` of NumPy on device arrays. TypeError for NumPy arrays, and for lists where `elementwise`."""
+    """Make `function` of NumPy take device arrays. It refuses NumPy arrays, and lists if `elementwise` (TypeError)."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"))
     def lifted(*args, **kwargs):
@@ -209,10 +214,10 @@ def lift(function: Callable, elementwise: bool = False) -> Callable:
                     raise TypeError(f"Unsupported type {type(arg)}")
         inputs = [a for a in (*args, *kwargs.values()) if isinstance(a, DeviceArray)]
         inputs += [a for arg in args if isinstance(arg, tuple | list) for a in arg if isinstance(a, DeviceArray)]
-        host_kwargs = {name: _host(value) for name, value in kwargs.items()}
+        host_kwargs = {name: to_host(value) for name, value in kwargs.items()}
         if out is not None:
-            host_kwargs["out"] = _host(out)
-        result = function(*map(_host, args), **host_kwargs)
+            host_kwargs["out"] = to_host(out)
+        result = function(*map(to_host, args), **host_kwargs)
         if out is not None:
             for array in outs:
                 if array is not None:
@@ -224,7 +229,7 @@ def lift(function: Callable, elementwise: bool = False) -> Callable:
 
 
 def lift_method(function: Callable) -> Callable:
-    """A method of `ndarray` from a function of NumPy."""
+    """Make a method of `ndarray` from a function of NumPy."""
     lifted = lift(function)
 
     @functools.wraps(lifted)
@@ -242,26 +247,26 @@ for _name in _METHODS.split():
     setattr(ndarray, _name, lift_method(getattr(np, _name)))
 
 
-def _host(value):
+def to_host(value):
     """`value` for NumPy: a view of a device array's bytes. TypeError for NumPy arrays with axes, as in CuPy."""
     if isinstance(value, DeviceArray):
         return value._view
     if isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}: make it a device array with cp.asarray(...)")
     if type(value) in (tuple, list):
-        return type(value)(map(_host, value))
+        return type(value)(map(to_host, value))
     return value
 
 
 def _index(key):
-    """A key of `[...]` for NumPy; CuPy takes index arrays of the host, too."""
+    """Convert a key of `[...]` for NumPy; CuPy takes index arrays of the host, too."""
     if isinstance(key, tuple):
         return tuple(map(_index, key))
     return key._view if isinstance(key, DeviceArray) else key
 
 
 def _device(result, inputs: list[DeviceArray]):
-    """A result of NumPy on the device: a view of an input where it is one, else a new array."""
+    """Put a result of NumPy on the device: as a view of an input if it is one, else as a new array."""
     if isinstance(result, tuple | list):
         return type(result)(_device(part, inputs) for part in result)
     if not isinstance(result, np.ndarray | np.generic | bool | int | float | complex):

@@ -1,7 +1,7 @@
-"""Device memory of the simulator as Python objects: `Buffer` owns an allocation, `DeviceArray` is a view of one.
+"""Arrays in the simulator's device memory: `Buffer` owns an allocation, `DeviceArray` is a view of one.
 
-`DeviceArray` is what the arrays of both drop-ins are made of. A kernel sees its address; the host reaches its bytes
-only through the copies that the drop-ins offer, as on a GPU.
+The arrays of both drop-ins are made of `DeviceArray`. A kernel sees its address; the host reaches its bytes only
+through the copies that the drop-ins offer, as on a GPU.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import functools
 import math
 import weakref
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 
 from warplab import simulator
+
+Order = Literal["C", "F"]
 
 
 class Buffer:
@@ -26,7 +29,7 @@ class Buffer:
         self.bytes = np.empty(0, np.uint8)
         if nbytes:
             # NumPy's views of the bytes keep `owner` alive, and `owner` the allocation: an expression that has dropped
-            # the device array but still works on a view of it reads what was there.
+            # the device array but still works on a view reads what was there.
             owner = _Owner(self.device.memory.view(self.address, nbytes))
             weakref.finalize(owner, self.device.memory.free, self.address).atexit = False
             self.bytes = np.asarray(owner)
@@ -46,7 +49,7 @@ class OnDevice:
     _buffer: Buffer
 
     def _address_on(self, device: simulator.Device) -> int | None:
-        """Address of the first element, None if the array is not in the memory of `device`."""
+        """Return the address of the first element; None if the array is not in the memory of `device`."""
         raise NotImplementedError
 
 
@@ -61,25 +64,25 @@ class DeviceArray(OnDevice):
         return cls(buffer, view)
 
     @classmethod
-    def _allocate(cls, shape, dtype, order: str = "C", strides=None):
-        """An array of undefined values."""
+    def _allocate(cls, shape, dtype, order: Order = "C", strides=None):
+        """Make an array of undefined values."""
         dtype = np.dtype(dtype)
         if dtype.hasobject:
-            raise TypeError("an array of Python objects cannot be on the device")
+            raise TypeError("an array of Python objects cannot be on the device; give it a numeric dtype")
         shape, nbytes, offset = extent(shape, dtype, strides)
         buffer = Buffer(nbytes)
         return cls._wrap(buffer, np.ndarray(shape, dtype, buffer.bytes, offset, strides, order))
 
     @classmethod
     def _from_host(cls, host: np.ndarray):
-        """A copy of `host`, in C order unless `host` is in Fortran order only."""
+        """Copy `host`, in C order unless `host` is in Fortran order only."""
         fortran = host.flags.f_contiguous and not host.flags.c_contiguous
         array = cls._allocate(host.shape, host.dtype, "F" if fortran else "C")
         array._write(..., host)
         return array
 
     def _write(self, key, values) -> None:
-        """`array[key] = values`, from host values."""
+        """Assign host values: `array[key] = values`."""
         target = self._view[key]
         self._view[key] = values
         if not isinstance(target, np.ndarray):  # one element
@@ -160,7 +163,7 @@ class DeviceArray(OnDevice):
 
 
 def extent(shape, dtype: np.dtype, strides) -> tuple[tuple[int, ...], int, int]:
-    """Of an array: its shape as a tuple, the bytes from its first to its last, where in them its first element is."""
+    """Return an array's shape as a tuple, the bytes it spans, and the offset of its first element in them."""
     shape = (shape,) if isinstance(shape, int | np.integer) else tuple(int(n) for n in shape)
     if any(n < 0 for n in shape):
         raise ValueError("negative dimensions are not allowed")
@@ -178,7 +181,7 @@ def _offset(view: np.ndarray, base: np.ndarray) -> int:
 
 
 def _runs(view: np.ndarray, base: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Offset in `base` and bytes of each contiguous piece of `view`."""
+    """Yield the offset in `base` and the bytes of each contiguous piece of `view`."""
     if not view.size:
         return
     if view.flags.c_contiguous or view.flags.f_contiguous:
@@ -199,9 +202,9 @@ class MappedArray(np.ndarray, OnDevice):
     """A NumPy array whose bytes host and kernels share, as `cuda.mapped_array` makes them."""
 
     @classmethod
-    def _allocate(cls, shape, dtype, order: str = "C", strides=None) -> MappedArray:
+    def _allocate(cls, shape, dtype, order: Order = "C", strides=None) -> MappedArray:
         array = DeviceArray._allocate(shape, dtype, order, strides)
-        array._mark(array._view)  # the host may write any byte of it at any time
+        array._mark(array._view)  # the host may write any byte at any time
         mapped = array._view.view(cls)
         mapped._buffer = array._buffer
         return mapped

@@ -1,4 +1,4 @@
-"""`DeviceNDArray` and `DeviceRecord`: what numba.cuda keeps in device memory, on the simulator."""
+"""`DeviceNDArray` and `DeviceRecord`: numba.cuda's arrays and records in device memory, on the simulator."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import math
 import numpy as np
 
 from warplab import simulator
-from warplab.launch.device_memory import Buffer, DeviceArray, OnDevice, extent
+from warplab.launch.device_arrays import Buffer, DeviceArray, OnDevice, extent
 
 
-class _OfNumba(DeviceArray):
-    """What arrays and records have in common. `stream` arguments are accepted: a copy is done when it returns."""
+class _DeviceData(DeviceArray):
+    """What arrays and records have in common. `stream` has no effect, as a copy is done when the call returns."""
 
     def copy_to_host(self, ary: np.ndarray | None = None, stream=0) -> np.ndarray:
-        """A new NumPy array, or `ary`, filled with the values. TypeError or ValueError if `ary` does not fit."""
+        """Copy the values to a new NumPy array or to `ary`. Raises TypeError or ValueError if `ary` does not fit."""
         if any(stride < 0 for stride in self.strides):
             raise NotImplementedError(f"D->H copy not implemented for negative strides: {self.strides}")
         if ary is None:
@@ -25,7 +25,7 @@ class _OfNumba(DeviceArray):
         return ary
 
     def copy_to_device(self, ary, stream=0) -> None:
-        """Overwrite with the values of `ary`, an array of the host or the device of the same shape and dtype."""
+        """Overwrite with the values of `ary`, an array of the host or the device with the same shape and dtype."""
         if not ary.size:
             return
         _check_contiguous(self._view)
@@ -45,7 +45,7 @@ class _OfNumba(DeviceArray):
         self[key] = value
 
     def bind(self, stream=0):
-        """The same array; on a GPU its copies would be queued in `stream`."""
+        """Return the same array; on a GPU its copies would be queued in `stream`."""
         return self
 
     @property
@@ -66,10 +66,10 @@ class _OfNumba(DeviceArray):
         return ctypes.c_void_p(self._address)
 
     def get_ipc_handle(self):
-        raise NotImplementedError("memory of the simulator belongs to one process: give the other one a copy")
+        raise NotImplementedError("memory of the simulator belongs to one process; give the other one a copy")
 
 
-class DeviceNDArray(_OfNumba):
+class DeviceNDArray(_DeviceData):
     """An array in device memory. The host reads it with `copy_to_host()`; kernels take it as it is."""
 
     def __getitem__(self, item):
@@ -85,7 +85,7 @@ class DeviceNDArray(_OfNumba):
         self._write(_basic(key), _assignable(value, self._view[_basic(key)]))
 
     def reshape(self, *shape, order: str = "C") -> DeviceNDArray:
-        """The same memory in another shape. NotImplementedError where that needs a copy."""
+        """Return the same memory in another shape. Raises NotImplementedError where that needs a copy."""
         if len(shape) == 1 and isinstance(shape[0], tuple | list):
             shape = tuple(shape[0])
         return self._same_memory(self._view.reshape(shape, order=order))
@@ -100,7 +100,7 @@ class DeviceNDArray(_OfNumba):
         return self._same_memory(self._view.view(dtype))
 
     def transpose(self, axes=None) -> DeviceNDArray:
-        """The transpose of a matrix, copied, as in numba.cuda."""
+        """Return the transpose of a matrix, copied, as in numba.cuda."""
         if axes and tuple(axes) == tuple(range(self.ndim)):
             return self
         if self.ndim != 2:
@@ -114,7 +114,7 @@ class DeviceNDArray(_OfNumba):
         return self.transpose()
 
     def split(self, section: int, stream=0):
-        """Parts of `section` elements each; the last one holds the rest."""
+        """Yield parts of `section` elements each, the last one with what is left."""
         if self.ndim != 1:
             raise ValueError("only support 1d array")
         if self.strides[0] != self.itemsize:
@@ -134,7 +134,7 @@ class DeviceNDArray(_OfNumba):
         return self._view.flags.f_contiguous
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
-        # NumPy functions may copy a device array to the host without being asked; so they do with Numba's own.
+        # NumPy's functions may copy a device array to the host unasked, as they do with Numba's own.
         if copy is False:
             raise ValueError("`copy=False` is not supported. A copy is always created.")
         host = self.copy_to_host()
@@ -144,7 +144,7 @@ class DeviceNDArray(_OfNumba):
         return f"<DeviceNDArray shape={self.shape} dtype={self.dtype}; copy_to_host() brings the values to the host>"
 
 
-class DeviceRecord(_OfNumba):
+class DeviceRecord(_DeviceData):
     """One record in device memory, an element of a structured array: `record["field"]` copies the field to the host."""
 
     def __getitem__(self, item: str):
@@ -168,13 +168,13 @@ class DeviceRecord(_OfNumba):
 
 
 def is_cuda_ndarray(obj) -> bool:
-    """Whether `obj` is an array or a record of Numba's in device memory."""
-    return isinstance(obj, _OfNumba)
+    """Whether `obj` is one of Numba's arrays or records in device memory."""
+    return isinstance(obj, _DeviceData)
 
 
 def from_host(obj, copy: bool = True) -> DeviceArray | OnDevice:
-    """`obj` on the device; arrays that are there already stay as they are."""
-    if isinstance(obj, _OfNumba):
+    """Put `obj` on the device; arrays that are there already stay as they are."""
+    if isinstance(obj, _DeviceData):
         return obj
     if isinstance(obj, OnDevice) and obj._address_on(simulator.default_device()) is not None:
         return DeviceNDArray._wrap(obj._buffer, obj._view) if isinstance(obj, DeviceArray) else obj
@@ -203,7 +203,7 @@ class _Borrowed(Buffer):
 
 
 def from_interface(description: dict, owner=None) -> DeviceNDArray:
-    """A view of the array that a `__cuda_array_interface__` describes. ValueError for memory that is elsewhere."""
+    """Return a view of the array that a `__cuda_array_interface__` describes. ValueError for memory elsewhere."""
     if description.get("mask") is not None:
         raise NotImplementedError("Masked arrays are not supported")
     dtype, (address, _) = np.dtype(description["typestr"]), description["data"]
@@ -224,14 +224,14 @@ def _basic(key):
     for part in parts:
         if not isinstance(part, int | np.integer | slice) and part is not Ellipsis:
             raise NotImplementedError(
-                f"a device array is indexed by integers and slices, not by {type(part).__name__}: "
+                f"a device array is indexed by integers and slices, not by {type(part).__name__}; "
                 "copy it to the host first"
             )
     return key
 
 
 def _assignable(value, target) -> np.ndarray:
-    """`value` for `array[...] = value`, where `target` is the part of the array. ValueError as in numba.cuda."""
+    """Convert `value` for `array[...] = value`; `target`: the part of the array. ValueError as in numba.cuda."""
     values = value._view if isinstance(value, DeviceArray) else np.asarray(value)
     if not isinstance(value, DeviceArray):
         _check_contiguous(_core(values))
@@ -254,7 +254,7 @@ def _check_same(array: DeviceArray, first: np.ndarray, second) -> None:
 
 
 def _core(array: np.ndarray) -> np.ndarray:
-    """The array without the axes along which it repeats itself (strides of 0)."""
+    """Return the array without the axes along which it repeats itself (strides of 0)."""
     if 0 not in array.strides or not array.size:
         return array
     return array[tuple(0 if stride == 0 else slice(None) for stride in array.strides)]

@@ -1,32 +1,34 @@
 """Python exceptions of kernels made with `cuda.jit(debug=True)`: `raise`, `assert`, a division by zero.
 
-Numba lets such a kernel keep the number of the first exception, and the thread that raised it, in variables of its
-module. Without `debug` a thread that raises ends, and nobody is told; so it is here.
+Such a kernel keeps the number of the first exception and the thread that raised it in variables of its module. Without
+`debug` a thread that raises ends silently, here as on a GPU.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from warplab import simulator
 from warplab.compile.source_files import display_name
+from warplab.launch.kernel_source import BoundKernel
 
 
 @contextlib.contextmanager
-def raised(entry: simulator.Entry, find: Callable[[int], tuple], debug: bool) -> Iterator[None]:
-    """Raise after the launch inside what the kernel raised. `find`: exception class, arguments, place by number."""
-    if not debug:
+def reraised(kernel: BoundKernel) -> Iterator[None]:
+    """Raise on the host, after the launch inside, what a kernel made with `debug=True` raised."""
+    if kernel.raised is None:
         yield
         return
+    entry = kernel.entry
     _variable(entry, "errcode")[0] = 0
     yield
     code = int(_variable(entry, "errcode")[0])
     if not code:
         return
-    kind, arguments, place = find(code)
+    kind, arguments, place = kernel.raised(code)
     thread, block = ([int(_variable(entry, f"{index}{axis}")[0]) for axis in "zyx"] for index in ("tid", "ctaid"))
     where = f"tid={thread} ctaid={block}"  # z, y, x as in numba.cuda
     if place is not None:

@@ -1,4 +1,4 @@
-"""What reports, pictures and estimates read off a launch: its title, its sectors, its source lines."""
+"""What reports, pictures and estimates ask of a profile: its launches, titles, sectors, source lines."""
 
 from __future__ import annotations
 
@@ -10,44 +10,44 @@ SOURCE_WIDTH = 64
 
 
 def launches(profile: object) -> list[LaunchRecord]:
-    """The launches of a profile; one launch, or a list of launches and profiles, will do too."""
+    """List the launches of a profile, of one launch, or of a list of launches and profiles."""
     if isinstance(profile, list | tuple):
         return [launch for item in profile for launch in launches(item)]
     return [LaunchRecord.of(launch) for launch in getattr(profile, "launches", [profile])]
 
 
 def one_launch(profile: object) -> tuple[LaunchRecord, str]:
-    """The first launch of a profile, and its name as a title ("launch 1 of 3" where there are more)."""
+    """Return the first launch of a profile and its name as a title ("launch 1 of 3" where there are more)."""
     found = launches(profile)
     if not found:
-        raise ValueError("the profile has no launch to draw")
+        raise ValueError("the profile has no launch; launch a kernel in `with profile():`")
     more = f", launch 1 of {len(found)}" if len(found) > 1 else ""
     return found[0], f"{found[0].kernel}, {size(found[0])}{more}"
 
 
 def size(launch: LaunchProfile) -> str:
-    """Grid and block: "4 096 x 256"."""
+    """Write grid and block: "4 096 x 256"."""
     return f"{shape(launch.grid)} {TIMES} {shape(launch.block)}"
 
 
 def sectors(counts: Counts) -> int:
-    """32-byte sectors that global loads and stores touched."""
+    """Count the 32-byte sectors that global loads and stores touched."""
     return counts.global_load_sectors + counts.global_store_sectors
 
 
 def sectors_per_request(counts: Counts) -> float | None:
-    """Sectors a request, over global loads and stores; None without requests."""
+    """Return the sectors per request of global loads and stores; None without requests."""
     requests = counts.global_load_requests + counts.global_store_requests
     return sectors(counts) / requests if requests else None
 
 
 def shorten(code: str, width: int = SOURCE_WIDTH) -> str:
-    """A line of source, cut to `width` characters."""
+    """Cut a line of source to `width` characters."""
     return code if len(code) <= width else code[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def source_lines(launch: LaunchProfile, file: str, numbers: list[int]) -> dict[int, str]:
-    """Text of the source lines `numbers` of `file`, without their common indent; "" where it is not known."""
+    """Return the text of the source lines `numbers` of `file`, without common indent; "" where it is not known."""
     every = launch.sources.get(file, "").expandtabs(4).splitlines()
     lines = {n: every[n - 1].rstrip() if 0 < n <= len(every) else "" for n in numbers}
     indent = min((len(t) - len(t.lstrip()) for t in lines.values() if t.strip()), default=0)

@@ -1,4 +1,4 @@
-"""The names of numba.cuda that the drop-in takes from Numba as they are, and those that it refuses, with the reason."""
+"""Attributes of numba.cuda that the drop-in takes from Numba as they are, and those that it refuses, with reasons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import ModuleType
 from numba.cuda.cudadrv import error as _error
 
 from warplab.compile.numba_compiler import numba_cuda
-from warplab.dropin.numba_cuda import devicearray as _device_array
+from warplab.dropin.numba_cuda.cudadrv import devicearray as _device_array
 
 _numba_cuda = numba_cuda()
 
@@ -26,26 +26,26 @@ _AS_IT_IS = """
 
 _IMPORTED_ON_DEMAND = ("bf16", "fp16")  # functions of half precision for kernels
 
-_MEMORY_MANAGER = "the simulator manages its memory itself: cuda.to_device and cuda.device_array take it"
-_POINTER = "memory on the simulator is held by arrays: cuda.device_array, cuda.pinned_array, cuda.mapped_array"
+_MEMORY_MANAGER = "the simulator manages its memory itself; use cuda.to_device and cuda.device_array"
+_POINTER = "arrays hold the simulator's memory; use cuda.device_array, cuda.pinned_array or cuda.mapped_array"
 _REFUSED = {
     "BaseCUDAMemoryManager": _MEMORY_MANAGER,
     "GetIpcHandleMixin": _MEMORY_MANAGER,
     "HostOnlyCUDAMemoryManager": _MEMORY_MANAGER,
     "set_memory_manager": _MEMORY_MANAGER,
     "compile_all": "cuda.compile_ptx gives the PTX of a function, kernel.inspect_asm() a kernel's with what it links",
-    "IpcHandle": "memory of the simulator belongs to one process: give the other one a copy",
+    "IpcHandle": "memory of the simulator belongs to one process; give the other one a copy",
     "MappedMemory": _POINTER,
     "MemoryPointer": _POINTER,
     "PinnedMemory": _POINTER,
     "driver": "there is no driver; cuda.current_context() and cuda.get_current_device() tell what the simulator knows",
-    "nvvm": "the compiler is called by cuda.jit and cuda.compile_ptx",
-    "simulator": "that is Numba's own simulator, one Python thread a CUDA thread; this one runs the compiled PTX",
+    "nvvm": "cuda.jit and cuda.compile_ptx call the compiler",
+    "simulator": "that is Numba's own simulator, one Python thread per CUDA thread; this one runs the compiled PTX",
 }
 
 
 class _Part:
-    """A module of numba.cuda, of which a program may want some names: classes of device arrays, of errors."""
+    """The part of a module of numba.cuda that programs use: classes of device arrays and of errors."""
 
     def __init__(self, name: str, **values) -> None:
         self.__name__ = name
@@ -53,7 +53,9 @@ class _Part:
 
     def __getattr__(self, name: str):
         here = ", ".join(n for n in self.__dict__ if not n.startswith("_"))
-        raise AttributeError(f"{self.__name__}.{name} of Numba is not on the simulator, which has {here} of it")
+        raise AttributeError(
+            f"{self.__name__}.{name} of Numba is not on the simulator, which has {here} of that module"
+        )
 
 
 _devicearray = _Part(
@@ -69,7 +71,7 @@ _OWN = {
 
 
 def find(name: str):
-    """The value of `cuda.NAME`. Raises AttributeError that says why there is none."""
+    """Return the value of `cuda.NAME`. Raises AttributeError that says why there is none."""
     if name in _OWN:
         return _OWN[name]
     if name in _IMPORTED_ON_DEMAND:
@@ -83,14 +85,14 @@ def find(name: str):
     if name in _REFUSED:
         reason = _REFUSED[name]
     elif isinstance(value, ModuleType):
-        reason = f"it is a module that Numba uses itself: import {value.__name__} where you need it"
+        reason = f"it is a module that Numba uses itself; import {value.__name__} where you need it"
     else:
         reason = "Numba uses it itself"
     raise AttributeError(f"cuda.{name} of Numba is not on the simulator: {reason}")
 
 
 def found() -> list[str]:
-    """The names of numba.cuda for which `find` has a value."""
+    """List the names of numba.cuda for which `find` has a value."""
     return [name for name in dir(_numba_cuda) if _has(name)]
 
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from warplab import simulator
 from warplab.compile import cuda_signature
-from warplab.dropin.cupy.core import MemoryPointer, ndarray
+from warplab.dropin.cupy._core.core import MemoryPointer, ndarray
 from warplab.launch import profiling
-from warplab.launch.device_memory import Buffer, DeviceArray
+from warplab.launch.device_arrays import Buffer, DeviceArray
 from warplab.launch.errors import ArgumentError
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
-from warplab.simulator.run.device import MAX_SHARED_BYTES, MAX_THREADS
+from warplab.simulator.run.launch_limits import MAX_SHARED_BYTES, MAX_THREADS
 
 
 class RawKernel:
@@ -60,22 +60,22 @@ class RawKernel:
 
     @property
     def ptx(self) -> str:
-        """The PTX that the kernel is compiled to (CuPy's own kernels do not show theirs)."""
+        """The PTX that the kernel is compiled to, which CuPy's own kernels do not show."""
         return self._warplab_source.ptx
 
     def compile(self, log_stream=None) -> None:
-        """Compile now. CompileError shows the line."""
+        """Compile now. Raises CompileError, which shows the line."""
         _check_name(self._warplab_source)
         self._warplab_source.load()
 
     def __call__(
         self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple, *, shared_mem: int = 0, stream=None
     ) -> None:
-        """Run the kernel. `grid`, `block`: tuples of one to three ints; `shared_mem`: bytes a block."""
+        """Run the kernel. `grid`, `block`: tuples of one to three ints; `shared_mem`: bytes per block."""
         _check_type("grid", grid, tuple)
         _check_type("block", block, tuple)
         if not isinstance(args, tuple | list):
-            raise ArgumentError(f"args must be a tuple, not {type(args).__name__}; of one argument write (x,)")
+            raise ArgumentError(f"args must be a tuple, not {type(args).__name__}; write (x,) for one argument")
         for arg in args:
             _check_argument(arg)
         self.compile()
@@ -91,7 +91,7 @@ class RawKernel:
 
     @property
     def shared_size_bytes(self) -> int:
-        """Bytes of static shared memory of a block."""
+        """Bytes of static shared memory per block."""
         return self._warplab_source.load().shared_bytes
 
     @property
@@ -103,7 +103,7 @@ class RawKernel:
 
 
 class RawModule:
-    """CUDA C++ source with several kernels. `get_function(name)` returns one of them as a `RawKernel`.
+    """CUDA C++ source with several kernels. `get_function(name)` returns one as a `RawKernel`.
 
     `name_expressions` names what C++ mangles: kernels without extern "C", and instances of templates ("f<float>").
     """
@@ -124,7 +124,7 @@ class RawModule:
             raise TypeError("Exactly one of `code` and `path` keyword arguments must be given.")
         if path is not None:
             raise NotImplementedError(
-                f"RawModule(path={path!r}) loads compiled code, which holds no source to simulate: "
+                f"RawModule(path={path!r}) loads compiled code, which holds no source to simulate; "
                 f"give the source, RawModule(code=Path({str(Path(path).with_suffix('.cu'))!r}).read_text())"
             )
         _check_type("code", code, str)
@@ -135,14 +135,14 @@ class RawModule:
         self._file = "kernel.cu"
 
     def get_function(self, name: str) -> RawKernel:
-        """The kernel `name`: of an extern "C" function, or one of the name expressions."""
+        """Return the kernel `name`: that of an extern "C" function, or one of the name expressions."""
         source = CudaSource(self.code, name, self.options, self._file, self.name_expressions or ())
         kernel = RawKernel._of(source, self.enable_cooperative_groups)
         kernel.compile()
         return kernel
 
     def get_global(self, name: str) -> MemoryPointer:
-        """Pointer to a `__device__` or `__constant__` variable, for `cp.ndarray(shape, dtype, pointer)`."""
+        """Return a pointer to a `__device__` or `__constant__` variable, for `cp.ndarray(shape, dtype, pointer)`."""
         functions = cuda_signature.kernels(self.code)
         first = next((n for n, s in functions.items() if not s.template), None)
         if first is None:
@@ -157,14 +157,14 @@ class RawModule:
         return MemoryPointer(_Variable(device, address, program.variables[name].size), address)
 
     def compile(self, log_stream=None) -> None:
-        """Compile now. CompileError shows the line."""
+        """Compile now. Raises CompileError, which shows the line."""
         from warplab.compile.nvrtc import compile_cuda_program
 
         compile_cuda_program(self.code, self._file, options=self.options, name_expressions=self.name_expressions or ())
 
 
 class _Variable(Buffer):
-    """The memory of a module's variable, which belongs to the module."""
+    """The memory of a variable, which belongs to its module."""
 
     def __init__(self, device: simulator.Device, address: int, nbytes: int) -> None:
         self.device, self.address, self.nbytes = device, address, nbytes
@@ -183,7 +183,9 @@ def _check_type(name: str, value, kind: type) -> None:
 def _check_options(options, backend: str) -> None:
     _check_type("options", options, tuple)
     if backend != "nvrtc":
-        raise NotImplementedError(f"backend={backend!r} is not on the simulator, which compiles with NVRTC")
+        raise NotImplementedError(
+            f"backend={backend!r} is not on the simulator, which compiles with NVRTC; leave it out"
+        )
 
 
 def _check_name(source: CudaSource) -> None:
@@ -191,7 +193,7 @@ def _check_name(source: CudaSource) -> None:
     if signature is None or signature.extern_c or source.entry in source.name_expressions:
         return
     raise RuntimeError(
-        f"no symbol {source.entry} in the compiled code: C++ mangles the names of kernels. Write "
+        f"no symbol {source.entry} in the compiled code; C++ mangles the names of kernels. Write "
         f'extern "C" __global__ void {signature.name}(...), or RawModule(..., name_expressions=["{source.entry}"])'
     )
 
@@ -199,8 +201,10 @@ def _check_name(source: CudaSource) -> None:
 def _check_argument(value) -> None:
     if isinstance(value, np.ndarray) and value.size != 1:
         raise ArgumentError(
-            f"a numpy.ndarray of shape {value.shape} was given to a kernel, which reads device memory only: give a "
+            f"a numpy.ndarray of shape {value.shape} was given to a kernel, which reads device memory only; give a "
             "cupy.ndarray, made with cp.asarray(...). (A numpy.ndarray of size one is passed by value.)"
         )
     if isinstance(value, DeviceArray) and not isinstance(value, ndarray):
-        raise ArgumentError(f"Unsupported type {type(value)}: cp.asarray(...) makes a CuPy array of it without a copy")
+        raise ArgumentError(
+            f"Unsupported type {type(value)}; make a CuPy array from it with cp.asarray(...), which does not copy"
+        )

@@ -1,0 +1,1 @@
+"""Arrays and kernels of CuPy on the simulator; the modules are named as in `cupy._core`."""

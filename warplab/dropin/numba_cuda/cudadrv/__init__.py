@@ -1,0 +1,1 @@
+"""What the drop-in has of `numba.cuda.cudadrv`: devices, their arrays, streams and events."""

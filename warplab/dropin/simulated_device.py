@@ -1,0 +1,33 @@
+"""The device that both drop-ins report: the limits that the simulator applies, those of compute capability 9.0."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NoReturn
+
+from warplab import simulator
+from warplab.compile.architecture import DEFAULT_ARCH
+
+NAME = "PTX simulator"
+COMPUTE_CAPABILITY = divmod(DEFAULT_ARCH, 10)
+SHARED_BYTES = 48 * 1024  # per block that did not ask for more
+MULTIPROCESSORS = 1  # the simulator runs thread blocks in order, as one multiprocessor would
+
+
+class MemoryInfo(NamedTuple):
+    """Bytes of the simulated device's memory."""
+
+    free: int
+    total: int
+
+
+def memory_info() -> MemoryInfo:
+    memory = simulator.default_device().memory
+    return MemoryInfo(memory.memory_bytes - memory.used_bytes, memory.memory_bytes)
+
+
+def elapsed_time(evtstart, evtend) -> NoReturn:
+    """Raise RuntimeError: there is no time between events here."""
+    raise RuntimeError(
+        "there is no GPU here and the simulator's own speed says nothing about one, so events give no times. "
+        "Count with `with warplab.profile() as p:`; warplab.predict(p) estimates a card's time"
+    )
