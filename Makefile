@@ -1,4 +1,5 @@
-# Each target prepares .venv by itself, the first time or when the pins have changed; see tools/environment.py.
+# Each target prepares .venv by itself, the first time or when the pins have changed; see tools/environment.py. What
+# only the tests need (requirements-cluster.txt, requirements-dev.txt) is added when they first run.
 #   PYTHON=python3.12            the interpreter to make .venv with
 #   WARPLAB_REQUIREMENTS=cpu|gpu the pinned set, otherwise chosen by whether an NVIDIA driver is present
 #   WARPLAB_BACKEND=simulator|gpu
@@ -9,8 +10,15 @@
 
 SHELL := /bin/sh
 BIN := .venv/bin
-PINS = uv pip compile pyproject.toml --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
-	--extra dev --custom-compile-command "make pins" $(PINS_ARGS)
+# The first Python that runs at all; tools/bootstrap.py finds one that fits. $(SETUP) cluster dev: with these layers.
+SETUP = set_up() { for python in $${PYTHON:-python3} python3.13 python3.12 python3.11 python; do \
+		if $$python -c "" 2>/dev/null; then exec $$python tools/bootstrap.py "$$@"; fi; \
+	done; \
+	echo "error: no Python found. Warp Lab needs Python 3.11, 3.12 or 3.13." \
+		"On Debian or Ubuntu: sudo apt install python3 python3-venv" >&2; exit 1; }; set_up
+# From the default index alone: the pins must not depend on wheels that lie on one machine.
+PINS = UV_INDEX= UV_FIND_LINKS= $(BIN)/python -m tools.run_uv pip compile pyproject.toml --quiet \
+	--python-version 3.11 --python-platform x86_64-manylinux_2_28 --custom-compile-command "make pins" $(PINS_ARGS)
 LABS ?=
 
 # No pop-up that offers news of the Jupyter project. The course's folder is the root, so that links from a lesson to its
@@ -18,7 +26,7 @@ LABS ?=
 # JupyterLab refuses to run as root unless told so; in a container root is the usual user.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks doctor pins setup clean
+.PHONY: help lab test test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks doctor pins setup setup-cluster setup-dev clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -29,12 +37,12 @@ lab: setup ## open JupyterLab on the first notebook
 	$(BIN)/jupyter lab $(ALLOW_ROOT) --LabApp.news_url=None --ServerApp.root_dir="$(CURDIR)" $(LAB_ARGS) \
 		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
 
-test: setup ## lint and all tests that need no GPU
+test: setup-dev ## lint and all tests that need no GPU
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest -n 2 -m "not gpu" $(TEST_ARGS)
 
-test-gpu: setup ## the tests that need an NVIDIA GPU
+test-gpu: setup-dev ## the tests that need an NVIDIA GPU
 	WARPLAB_BACKEND=gpu $(BIN)/python -m pytest -m gpu $(TEST_ARGS)
 
 bench: setup ## each kernel's speed on this GPU against copy and library, all labs
@@ -52,7 +60,7 @@ differential: setup ## 2,400 random kernels in the simulator against results rec
 bench-simulator: setup ## the simulator's speed against Numba's own
 	$(BIN)/python -m tools.simulator_speed
 
-bench-grading: setup ## the grading of a class of 300, and its speed against nbgrader's own
+bench-grading: setup-dev ## the grading of a class of 300, and its speed against nbgrader's own
 	$(BIN)/python -m tools.grading_speed
 
 exercises: setup ## generate exercises/ from solutions/, as nbgrader does
@@ -64,19 +72,24 @@ notebooks: setup ## execute the notebooks and write their outputs
 doctor: setup ## what this machine has, which backend runs and why
 	$(BIN)/python -m warplab doctor
 
-pins: ## compile pyproject.toml into the pinned sets (needs uv; PINS_ARGS=--upgrade for newer versions)
-	@command -v uv >/dev/null || { echo "error: make pins needs uv: python3 -m pip install uv" >&2; exit 1; }
+pins: setup ## compile pyproject.toml into the pinned sets (PINS_ARGS=--upgrade for newer versions)
 	$(PINS) --extra gpu --output-file requirements-gpu.txt
 	@# uv keeps the versions of an existing file: so the sets agree on what they share.
 	cp requirements-gpu.txt requirements.txt
 	$(PINS) --extra cpu --output-file requirements.txt
+	@# The layers hold only what they add to the sets below them.
+	$(PINS) --extra cluster --excludes requirements.txt --output-file requirements-cluster.txt
+	$(PINS) --extra dev --excludes requirements.txt --excludes requirements-cluster.txt \
+		--output-file requirements-dev.txt
 
 setup: ## prepare .venv only
-	@for python in $${PYTHON:-python3} python3.13 python3.12 python3.11 python; do \
-		if $$python -c "" 2>/dev/null; then exec $$python tools/bootstrap.py; fi; \
-	done; \
-	echo "error: no Python found. Warp Lab needs Python 3.11, 3.12 or 3.13." \
-		"On Debian or Ubuntu: sudo apt install python3 python3-venv" >&2; exit 1
+	@$(SETUP)
+
+setup-cluster: ## the same with dask, to grade a class on several machines
+	@$(SETUP) cluster
+
+setup-dev: ## the same with all that the tests need
+	@$(SETUP) cluster dev
 
 clean: ## remove .venv and caches; submissions and grades stay
 	rm -rf .venv .pytest_cache .ruff_cache .hypothesis warplab.egg-info

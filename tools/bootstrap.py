@@ -1,4 +1,4 @@
-"""Find a Python that the course runs on and let it prepare .venv (tools/environment.py).
+"""Find a Python that the course runs on and let it prepare .venv (tools/environment.py, which gets the arguments).
 
 Any Python from 2.7 on must be able to run this file, so that an old one says what is needed.
 PYTHON=NAME in the environment names the interpreter to use; otherwise the first that fits is taken.
@@ -89,9 +89,8 @@ def main():
     if problem:
         print("error: %s\nThen repeat, or name another: PYTHON=/path/to/python3.12 make lab" % problem, file=sys.stderr)
         return 1
-    script = os.path.join(ROOT, "tools", "environment.py")
-    sys.stdout.flush()
-    os.execv(path, [path, script] + (["--this-python"] if named else []))
+    os.chdir(ROOT)
+    os.execv(path, [path, "-m", "tools.environment"] + sys.argv[1:] + (["--this-python"] if named else []))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Prepare .venv: the pinned packages for this machine, installed once. Started by tools/bootstrap.py.
+"""Prepare .venv: the pinned packages for this machine, installed once by uv. Started by tools/bootstrap.py.
 
-`.venv/warplab-setup.json` says what .venv holds. It is marked complete last, when every pin has been found
-installed, so an interrupted set-up is redone. A complete .venv is left alone until the pins or the kind
-of machine change. WARPLAB_REQUIREMENTS=cpu|gpu overrides the choice of the pinned set.
+The arguments name what is wanted beside the learner's set: `cluster`, `dev` (requirements-cluster.txt and so on).
+What was once asked for stays. `.venv/warplab-setup.json` tells what .venv holds. It is written last, so an interrupted
+set-up is redone from the start; a complete one is left alone until the pins or the kind of machine change.
+WARPLAB_REQUIREMENTS=cpu|gpu overrides the choice of the pinned set.
 """
 
 from __future__ import annotations
@@ -13,26 +14,28 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 import venv
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
+
+from tools import run_uv
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "warplab-setup.json"
-LOG = VENV / "pip.log"
+LOG = VENV / "setup.log"
 GB = 10**9
 OLDEST_GLIBC = (2, 28)
 
 
 class PinnedSet(NamedTuple):
-    """A pinned set; the sizes in GB (10^9 bytes) were measured, Linux x86-64, with the pins of 2026-11."""
+    """A learner's pinned set; the sizes in GB (10^9 bytes) were measured, Linux x86-64, with the pins of 2026-11."""
 
     file: str
     download: float
@@ -44,18 +47,8 @@ SETS = {
     "gpu": PinnedSet("requirements-gpu.txt", 5.0, 9.9),
 }
 
-# What pip's log holds when it could not reach an index (its retry warnings name the exceptions of urllib3).
-NETWORK_FAILURES = (
-    "NewConnectionError",
-    "NameResolutionError",
-    "ConnectTimeoutError",
-    "ReadTimeoutError",
-    "ProtocolError",
-    "ProxyError",
-    "SSLError",
-    "Network is unreachable",
-    "Temporary failure in name resolution",
-)
+# What uv says when it cannot reach an index (refused, no such host, no proxy), or when a download breaks off.
+NETWORK_FAILURES = ("error sending request", "request or response body error", "network timeout")
 
 
 class SetupError(Exception):
@@ -63,15 +56,20 @@ class SetupError(Exception):
 
 
 def main(arguments: list[str]) -> int:
+    this_python = "--this-python" in arguments
+    layers = [f"requirements-{name}.txt" for name in arguments if name != "--this-python"]
     try:
         with open(ROOT / "pyproject.toml") as lock:  # any file of the tree: two `make` at once take turns
             wait_for(lock)
-            prepare(this_python="--this-python" in arguments)
+            prepare(layers, this_python)
     except SetupError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    except OSError as error:  # such as a full disk, a folder that cannot be written
+        print(f"error: {error}. Mend that, then repeat.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
-        print("\nInterrupted. The next `make` starts the set-up anew.", file=sys.stderr)
+        print("\nInterrupted. The next `make` starts the set-up anew; downloads are kept.", file=sys.stderr)
         return 130
     return 0
 
@@ -80,44 +78,50 @@ def wait_for(lock) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        print("Another `make` is setting up .venv; waiting for it.", flush=True)
+        say("Another `make` is setting up .venv; waiting for it.")
         fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def prepare(this_python: bool) -> None:
+def prepare(layers: list[str], this_python: bool) -> None:
     kind, why = chosen_set()
-    wanted = {"set": kind, "pins": digest(SETS[kind].file), "tree": str(ROOT)}
     stamp = read_stamp()
-    outdated = changed(stamp, wanted, this_python)
-    if not outdated:
+    installed = stamp.get("pins", {}) if stamp else {}
+    kept = {name for name in installed if (ROOT / name).exists()} - {one.file for one in SETS.values()}
+    files = [SETS[kind].file, *sorted(kept.union(layers))]
+    pins = {name: digest(name) for name in files}
+    anew = why_anew(stamp, this_python)
+    if not anew and pins == installed:
         return
     started = time.monotonic()
-    if stamp is None and VENV.exists() and any(VENV.iterdir()):
-        adopt(kind)
-    else:
+    if anew:
         check_machine(kind)
-        say(f"Setting up Warp Lab in .venv ({outdated}).")
-        say(f"[1/3] Python {platform.python_version()}, packages of {SETS[kind].file} ({why})")
-        create_venv()
-        size = SETS[kind]
-        say(f"[2/3] Installing: {size.download:.1f} GB to download, {size.installed:.1f} GB on disk")
-        install(kind)
-    say("[3/3] Making the packages warplab and kernels importable")
-    site_packages().joinpath("warplab.pth").write_text(f"{ROOT}\n")
-    write_stamp({**wanted, "python": platform.python_version(), "complete": True})
+        say(f"Setting up Warp Lab in .venv ({anew}): {SETS[kind].file}, as {why}")
+        create_venv(stamp)
+    else:
+        changed = " and ".join(name for name in files if pins[name] != installed.get(name))
+        say(f"Updating .venv: {changed or 'what is no longer needed'}")
+        write_stamp({})
+    install_uv(SETS[kind].file)
+    if anew:
+        check_disk(kind)
+        say(f"Installing: {SETS[kind].download:.1f} GB to download, {SETS[kind].installed:.1f} GB on disk")
+    install(files)
+    (site_packages,) = VENV.glob("lib/python3.*/site-packages")
+    (site_packages / "warplab.pth").write_text(f"{ROOT}\n")  # makes warplab and kernels importable
+    write_stamp({"pins": pins, "tree": str(ROOT), "python": platform.python_version() if anew else stamp["python"]})
     say(f"Ready after {time.monotonic() - started:.0f} s. Nothing is installed again until the pins change.")
 
 
 def chosen_set() -> tuple[str, str]:
-    """("cpu" or "gpu", why)."""
+    """Return ("cpu" or "gpu", why)."""
     forced = os.environ.get("WARPLAB_REQUIREMENTS")
     if forced:
         if forced not in SETS:
             raise SetupError(f"WARPLAB_REQUIREMENTS is {forced!r}; set it to cpu or gpu, or unset it.")
         return forced, f"WARPLAB_REQUIREMENTS={forced}"
     if has_nvidia_driver():
-        return "gpu", "an NVIDIA driver is present; WARPLAB_REQUIREMENTS=cpu would take the smaller set"
-    return "cpu", "no NVIDIA driver here"
+        return "gpu", "an NVIDIA driver is present (WARPLAB_REQUIREMENTS=cpu would take the smaller set)"
+    return "cpu", "there is no NVIDIA driver"
 
 
 def has_nvidia_driver() -> bool:
@@ -133,62 +137,44 @@ def digest(file: str) -> str:
 
 
 def read_stamp() -> dict | None:
+    """Return what .venv says of itself: {} if it is unfinished, None if `make` did not create it."""
     try:
-        return json.loads(STAMP.read_text())
+        stamp = json.loads(STAMP.read_text())
     except FileNotFoundError:
         return None
     except (ValueError, OSError):
         return {}
+    return stamp if isinstance(stamp.get("pins"), dict) else {}  # older versions of the course wrote a string
 
 
 def write_stamp(content: dict) -> None:
-    """Whole or not at all, also when the machine stops in between."""
-    unfinished = STAMP.with_suffix(".tmp")
-    unfinished.write_text(json.dumps(content, indent=1) + "\n")
-    os.replace(unfinished, STAMP)
+    STAMP.write_text(json.dumps(content, indent=1) + "\n")  # half of it is no JSON, which reads as unfinished
 
 
-def changed(stamp: dict | None, wanted: dict, this_python: bool) -> str:
-    """Why .venv must be set up, or "" if it is complete and as wanted."""
+def why_anew(stamp: dict | None, this_python: bool) -> str:
+    """Return why .venv must be made from the start, or "" if it can stay."""
     if stamp is None:
         return "first time"
-    if not stamp.get("complete"):
-        return "an earlier set-up was not finished"
-    if stamp.get("tree") != wanted["tree"]:
+    if not stamp:
+        return "an earlier set-up was not finished, or is of an older version of the course"
+    if stamp.get("tree") != str(ROOT):
         return "the folder was moved"
-    if stamp.get("set") != wanted["set"]:
-        return f"this machine needs {SETS[wanted['set']].file}"
-    if stamp.get("pins") != wanted["pins"]:
-        return f"{SETS[wanted['set']].file} has changed"
-    if this_python and stamp.get("python") != platform.python_version():
+    if this_python and stamp["python"] != platform.python_version():
         return f"another Python was asked for: {platform.python_version()}"
-    if venv_python_version() != stamp.get("python"):
+    if venv_python_version() != stamp["python"]:
         return "the Python that .venv was made with has changed"
     return ""
 
 
 def venv_python_version() -> str | None:
     try:
-        command = [PYTHON, "-I", "-c", "import platform; print(platform.python_version())"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return output_of(PYTHON, "-I", "-c", "import platform; print(platform.python_version())")
     except (OSError, subprocess.CalledProcessError):
         return None
 
 
-def site_packages() -> Path:
-    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    return Path(subprocess.run([PYTHON, "-I", "-c", code], capture_output=True, text=True, check=True).stdout.strip())
-
-
-def adopt(kind: str) -> None:
-    """Take a .venv that somebody made by hand, if it holds every pin."""
-    missing = unmet_pins(kind)
-    if missing:
-        raise SetupError(
-            f".venv was made by hand and lacks {missing[0]} (and {len(missing) - 1} more of {SETS[kind].file}). "
-            "Remove it or move it away (rm -r .venv), then repeat."
-        )
-    say(f"The .venv that is here holds all of {SETS[kind].file}.")
+def output_of(*command: str | Path, environment: dict[str, str] | None = None) -> str:
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def check_machine(kind: str) -> None:
@@ -200,48 +186,38 @@ def check_machine(kind: str) -> None:
     if library != "glibc" or tuple(map(int, version.split(".")[:2])) < OLDEST_GLIBC:
         found = f"{library or 'another C library'} {version}".strip()
         raise SetupError(f"the packages need glibc 2.28 or newer (Debian 10, Ubuntu 20.04, RHEL 8); this is {found}.")
-    check_disk(kind)
 
 
 def check_disk(kind: str) -> None:
-    """pip keeps a wheel in its cache and a second copy in the temporary folder until all are installed."""
-    size = SETS[kind]
-    reclaimed = directory_size(VENV) if VENV.exists() else 0
-    needs: dict[int, list] = {}
-    for folder, need in (
-        (ROOT, size.installed * GB - reclaimed),
-        (Path(tempfile.gettempdir()), size.download * GB),
-        (pip_cache(), size.download * GB),
-    ):
-        place = needs.setdefault(os.stat(folder).st_dev, [folder, 0.0])
-        place[1] += need
-    for folder, need in needs.values():
-        free = shutil.disk_usage(folder).free
+    """Check that the set fits: uv unpacks it into its cache and links it from there, or copies to another disk."""
+    cache = uv_cache()
+    for folder in {os.stat(place).st_dev: place for place in (cache, ROOT)}.values():
+        need, free = SETS[kind].installed, shutil.disk_usage(folder).free / GB
         if free < need:
             raise SetupError(
-                f"not enough disk: the set-up needs {need / GB:.1f} GB free on the disk of {folder}, which has "
-                f"{free / GB:.1f} GB. Free some, or set TMPDIR and PIP_CACHE_DIR to folders on a larger disk."
+                f"not enough disk: the set-up needs {need:.1f} GB free on the disk of {folder}, which has "
+                f"{free:.1f} GB. Free some, or set UV_CACHE_DIR to a folder on a larger disk if this is uv's cache; "
+                "then repeat."
             )
 
 
-def pip_cache() -> Path:
-    """The folder of pip's cache, or the nearest folder above that exists."""
-    fallback = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(os.environ.get("PIP_CACHE_DIR") or Path(fallback) / "pip").absolute()
+def uv_cache() -> Path:
+    """Return uv's cache folder, or the nearest folder above it that exists."""
+    command, environment = run_uv.uv("cache", "dir")
+    folder = Path(output_of(*command, environment=environment)).absolute()
     while not folder.exists():
         folder = folder.parent
     return folder
 
 
-def directory_size(folder: Path) -> int:
-    return sum(file.lstat().st_blocks * 512 for file in folder.rglob("*"))
-
-
-def create_venv() -> None:
+def create_venv(stamp: dict | None) -> None:
+    """Make an empty .venv with pip in it. One that `make` did not create is not overwritten."""
+    if stamp is None and VENV.exists() and any(VENV.iterdir()):
+        raise SetupError(".venv was not made by `make`; remove it or move it away (rm -r .venv), then repeat.")
     if VENV.exists():
         shutil.rmtree(VENV)
     VENV.mkdir()
-    write_stamp({"complete": False})
+    write_stamp({})
     try:
         venv.create(VENV, with_pip=True, symlinks=True, prompt="warplab")
     except subprocess.CalledProcessError as error:
@@ -249,50 +225,68 @@ def create_venv() -> None:
         raise SetupError(f"Python could not create .venv: {lines[-1] if lines else error}") from None
 
 
-def install(kind: str) -> None:
-    # The pins are the whole closure, so pip need not resolve: --no-deps. Wheels only: no compiler is needed.
-    pip("install", "--no-deps", "--only-binary", ":all:", "--requirement", SETS[kind].file)
-    missing = unmet_pins(kind)
-    if missing:
-        raise SetupError(f"pip ended without an error, but {', '.join(missing[:5])} is not installed. Repeat.")
-
-
-def pip(*arguments: str) -> None:
-    """Run pip in .venv, its progress on the terminal; SetupError if it fails."""
-    LOG.unlink(missing_ok=True)
+def install_uv(file: str) -> None:
+    """Let pip fetch the uv that the pinned set names, unless .venv has it."""
+    (wanted,) = re.findall(r"^uv==(\S+)$", (ROOT / file).read_text(), re.MULTILINE)
+    try:
+        if output_of(VENV / "bin" / "uv", "--version").split()[1] == wanted:
+            return
+    except (OSError, subprocess.CalledProcessError):
+        pass
     environment = {**os.environ, "PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    command = [str(PYTHON), "-I", "-m", "pip", "--log", str(LOG), *arguments]
-    status = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
-    if status:
-        fail(status, LOG.read_text(errors="replace")[-20_000:] if LOG.exists() else "")
+    pip = [str(PYTHON), "-I", "-m", "pip", "install", "--no-deps", "--only-binary", ":all:", f"uv=={wanted}"]
+    if run(pip, environment):
+        explain_full_disk()
+        raise SetupError(
+            f"pip could not fetch uv {wanted} from its package index (its own words are above). Check the network, and "
+            "behind a proxy HTTPS_PROXY; then repeat."
+        )
 
 
-def fail(status: int, log: str) -> NoReturn:
-    """Say why pip failed, judged by the end of its log."""
+def install(files: list[str]) -> None:
+    """Make .venv hold these pinned files and nothing else. Wheels only: no compiler is needed.
+
+    Their modules are compiled at once: the grader's sandboxes read .venv and cannot write to it.
+    """
+    command, environment = run_uv.uv("pip", "sync", "--python", str(PYTHON), "--no-build", "--compile-bytecode", *files)
+    # On a busy machine the compiler may take longer than uv's limit of a minute.
+    status = run(command, {"UV_COMPILE_BYTECODE_TIMEOUT": "600", **environment})
+    if not status:
+        return
+    explain_full_disk()
+    if any(sign in LOG.read_text(errors="replace") for sign in NETWORK_FAILURES):
+        raise SetupError(
+            "uv could not reach its package index (its own words are above). Check the network, and behind a proxy "
+            "HTTPS_PROXY; then repeat. What was downloaded is kept."
+        )
+    raise SetupError(f"uv failed with status {status}; its own words are above, and in .venv/setup.log.")
+
+
+def run(command: list[str], environment: dict[str, str]) -> int:
+    """Run it, show its progress and keep its words in the log, which begins anew. Return its exit status."""
+    with (
+        open(LOG, "w") as log,
+        subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process,
+    ):
+        for line in process.stdout:
+            log.write(line)
+            if not line.startswith((" + ", " - ", " ~ ")):  # one line per package, 170 of them
+                print(line, end="", flush=True)
+            if line.startswith("Installed "):
+                say("Compiling the packages' modules ...")
+    return process.returncode
+
+
+def explain_full_disk() -> None:
+    """Raise `SetupError` if the log says that a disk is full."""
+    log = LOG.read_text(errors="replace")
     if "No space left on device" in log or "Disk quota exceeded" in log:
         raise SetupError(
-            "the disk is full. Free some space, or set TMPDIR and PIP_CACHE_DIR to folders on a larger disk; "
+            "the disk is full. Free some space, or set TMPDIR and UV_CACHE_DIR to folders on a larger disk; "
             "then repeat."
         )
-    if any(sign in log for sign in NETWORK_FAILURES):
-        raise SetupError(
-            "pip could not reach its package index (its own words are above). Check the network, and behind "
-            "a proxy HTTPS_PROXY; then repeat."
-        )
-    raise SetupError(f"pip failed with status {status}; its last lines are above, its whole log is in .venv/pip.log.")
-
-
-def unmet_pins(kind: str) -> list[str]:
-    """Pins of the set that the packages in .venv do not meet."""
-    code = (
-        "import json, re; from importlib.metadata import distributions; "
-        "print(json.dumps({re.sub('[-_.]+', '-', d.name).lower(): d.version for d in distributions()}))"
-    )
-    output = subprocess.run([PYTHON, "-I", "-c", code], capture_output=True, text=True, check=True).stdout
-    installed = json.loads(output)
-    pins = (line.strip() for line in (ROOT / SETS[kind].file).read_text().splitlines())
-    pairs = (line.split("==") for line in pins if line and not line.startswith("#"))
-    return [f"{name}=={version}" for name, version in pairs if installed.get(name) != version]
 
 
 def say(text: str) -> None:

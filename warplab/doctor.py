@@ -48,6 +48,7 @@ ESSENTIAL = (
 )
 # Each pair installs its files into the same directory.
 RIVALS = (("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"), ("nvidia-nccl-cu12", "nvidia-nccl-cu13"))
+RENEW = "rm -r .venv && make setup"
 SET_UP = "Run `make setup`, then the course's own Python: .venv/bin/python."
 
 CUDA_SOURCE = """extern "C" __global__ void add_one(float* x, int n)
@@ -241,21 +242,21 @@ def package_findings(installed: dict[str, str], pinned: dict[str, str], file: st
     for name in present:
         if installed[name] != pinned.get(name):
             held = f"{file} pins {pinned[name]}" if name in pinned else f"{file} does not have it"
-            yield note(f"{name} {installed[name]}: {held}", "Not tested so; `make setup` installs what is pinned.")
+            yield note(f"{name} {installed[name]}: {held}", f"Not tested so; `{RENEW}` installs what is pinned.")
     if missing:
         yield problem(f"missing: {', '.join(missing)}", SET_UP)
     for pair in RIVALS:
         if all(name in installed for name in pair):
             yield problem(
                 f"{pair[0]} and {pair[1]} are both installed; they overwrite each other's files",
-                "rm -r .venv && make setup",
+                RENEW,
             )
     if len(tensorflow) == 2:
-        yield problem("tensorflow and tensorflow-cpu overwrite each other's files", "rm -r .venv && make setup")
+        yield problem("tensorflow and tensorflow-cpu overwrite each other's files", RENEW)
     met = sum(installed.get(name) == version for name, version in pinned.items())
     if not missing:
         text = f"{met} of {len(pinned)} packages are as {file} pins them"
-        yield ok(text) if met == len(pinned) else note(text, "`make setup` installs the pins.")
+        yield ok(text) if met == len(pinned) else note(text, f"`{RENEW}` installs the pins.")
 
 
 # Compilers
@@ -300,7 +301,7 @@ def compiled(compiler: str, compile_kernel: Callable[[], str], driver: nvidia.Dr
     if newest and version > newest:
         yield note(
             text + "; the driver, for CUDA {}.{}, takes PTX up to {}.{}".format(*driver.cuda, *newest),
-            "`make setup` installs the pinned compilers; or install a newer driver. The simulator takes any PTX.",
+            f"`{RENEW}` installs the pinned compilers; or install a newer driver. The simulator takes any PTX.",
         )
     else:
         yield ok(text)

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
 
+from tools import bootstrap, environment, run_uv
 from warplab.paths import COURSE
-
-
-def load(name):
-    spec = importlib.util.spec_from_file_location(f"tools_{name}", COURSE / "tools" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-bootstrap = load("bootstrap")
-environment = load("environment")
-
 
 # Which Python
 
@@ -133,21 +121,16 @@ def test_pinned_set_can_be_forced(monkeypatch):
         environment.chosen_set()
 
 
-def test_full_disk_is_told_before_anything_is_installed(monkeypatch):
+@pytest.mark.parametrize(("free", "kind", "fits"), [(1, "cpu", False), (6, "cpu", True), (6, "gpu", False)])
+def test_a_disk_that_is_too_small_is_named_before_packages_are_fetched(monkeypatch, tmp_path, free, kind, fits):
     usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(environment.shutil, "disk_usage", lambda folder: usage(10**12, 0, 10**9))
-    monkeypatch.setattr(environment, "directory_size", lambda folder: 0)
-    with pytest.raises(environment.SetupError, match=r"not enough disk: .* needs \d+\.\d GB free .* has 1\.0 GB"):
-        environment.check_disk("cpu")
-
-
-def test_enough_disk(monkeypatch):
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(environment.shutil, "disk_usage", lambda folder: usage(10**12, 0, 6 * 10**9))
-    monkeypatch.setattr(environment, "directory_size", lambda folder: 0)
-    environment.check_disk("cpu")
-    with pytest.raises(environment.SetupError):
-        environment.check_disk("gpu")
+    monkeypatch.setattr(environment.shutil, "disk_usage", lambda folder: usage(10**12, 0, free * 10**9))
+    monkeypatch.setattr(environment, "uv_cache", lambda: tmp_path)
+    if fits:
+        environment.check_disk(kind)
+        return
+    with pytest.raises(environment.SetupError, match=rf"not enough disk: .* needs \d+\.\d GB .* has {free}\.0 GB"):
+        environment.check_disk(kind)
 
 
 @pytest.mark.parametrize(
@@ -165,115 +148,96 @@ def test_machine_without_packages(monkeypatch, machine, libc, words):
 
 
 @pytest.mark.parametrize(
-    ("log", "words"),
+    "said",
     [
-        ("OSError: [Errno 28] No space left on device", "the disk is full"),
-        ("NewConnectionError('<...>: Failed to establish a new connection')", "could not reach its package index"),
-        ("ERROR: something else", "pip failed with status 2"),
+        "OSError: [Errno 28] No space left on device",  # pip 23.2, after a traceback
+        "  cause: failed to write to file `1286.js`: No space left on device (os error 28)",  # uv 0.13, its cache
+        "  cause: failed to copy file from a.js to b.js: No space left on device (os error 28)",  # uv 0.13, .venv
     ],
 )
-def test_failure_of_pip_is_explained(log, words):
-    with pytest.raises(environment.SetupError, match=words):
-        environment.fail(2, log)
+def test_a_full_disk_is_explained(monkeypatch, tmp_path, said):
+    """These are the words of both when their disk, a tmpfs of 8 MB, was full."""
+    monkeypatch.setattr(environment, "LOG", tmp_path / "setup.log")
+    environment.LOG.write_text("Resolved 151 packages\n")
+    environment.explain_full_disk()
+    environment.LOG.write_text(said)
+    with pytest.raises(environment.SetupError, match=r"the disk is full\. Free some .* UV_CACHE_DIR"):
+        environment.explain_full_disk()
 
 
-# The whole set-up, on a small tree with one small wheel
+# pip's configuration, for uv
 
 
-def wheel(folder: Path, version: str) -> None:
-    with zipfile.ZipFile(folder / f"tiny-{version}-py3-none-any.whl", "w") as archive:
-        archive.writestr("tiny.py", f"version = {version!r}\n")
-        info = f"tiny-{version}.dist-info"
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: tiny\nVersion: {version}\n")
-        archive.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr(f"{info}/RECORD", "")
+# As `pip config list` prints it; the strongest level is not always the last.
+PIP_SETTINGS = r"""
+:env:.trusted-host='three.example'
+download.retries='9'
+global.extra-index-url='\nhttps://one.example/simple\nhttps://two.example/simple'
+global.find-links='/a /b'
+global.index-url='https://user:secret@mirror.example/simple'
+global.timeout='30'
+global.trusted-host='one.example two.example'
+install.proxy='http://proxy.example:3128'
+install.timeout='40'
+"""
 
 
-@pytest.fixture
-def tree(tmp_path):
-    """A course of one module and one pinned package, with an index of wheels beside it."""
-    (tmp_path / "course" / "tools").mkdir(parents=True)
-    for name in ("bootstrap.py", "environment.py"):
-        shutil.copy(COURSE / "tools" / name, tmp_path / "course" / "tools")
-    (tmp_path / "course" / "pyproject.toml").write_text("")
-    (tmp_path / "course" / "lesson.py").write_text("")
-    (tmp_path / "course" / "requirements.txt").write_text("# by make pins\ntiny==1.0\n")
-    (tmp_path / "wheels").mkdir()
-    wheel(tmp_path / "wheels", "1.0")
-    return tmp_path / "course"
+def test_uv_is_told_what_pip_is_configured_with():
+    assert run_uv.uv_variables(run_uv.pip_settings(PIP_SETTINGS)) == {
+        "UV_DEFAULT_INDEX": "https://user:secret@mirror.example/simple",
+        "UV_INDEX": "https://one.example/simple https://two.example/simple",
+        "UV_FIND_LINKS": "/a,/b",
+        "UV_INSECURE_HOST": "three.example",
+        "UV_HTTP_TIMEOUT": "40",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "ALL_PROXY": "http://proxy.example:3128",
+    }
 
 
-def set_up(tree: Path, **more: str) -> subprocess.CompletedProcess:
-    pip = {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tree.parent / "wheels")}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON", "WARPLAB_"))}
-    return subprocess.run(
-        [sys.executable, tree / "tools" / "bootstrap.py"],
-        cwd="/",
-        env={**kept, **pip, "WARPLAB_REQUIREMENTS": "cpu", **more},
-        capture_output=True,
-        text=True,
-    )
+def test_variables_of_uv_win_over_pips_configuration(monkeypatch):
+    monkeypatch.setattr(run_uv, "BIN", Path(sys.executable).parent)
+    monkeypatch.setenv("PIP_INDEX_URL", "https://mirror.example/simple")
+    monkeypatch.setenv("PIP_TIMEOUT", "30")
+    monkeypatch.setenv("UV_HTTP_TIMEOUT", "50")
+    monkeypatch.setenv("PIP_NO_INDEX", "no")
+    command, variables = run_uv.uv("pip", "sync")
+    assert command[1:] == ["pip", "sync"]
+    assert variables["UV_DEFAULT_INDEX"] == "https://mirror.example/simple"
+    assert variables["UV_HTTP_TIMEOUT"] == "50"
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    assert run_uv.uv("pip", "sync")[0][1:] == ["pip", "sync", "--no-index"]
 
 
-def run_in(tree: Path, code: str) -> str:
-    return subprocess.run([tree / ".venv/bin/python", "-c", code], cwd="/", capture_output=True, text=True).stdout
+# When .venv is made anew
 
 
-def test_set_up_once_then_again_when_the_pins_change(tree):
-    first = set_up(tree)
-    assert first.returncode == 0, first.stderr
-    assert "[1/3]" in first.stdout
-    assert "Ready after" in first.stdout
-    assert run_in(tree, "import tiny, lesson; print(tiny.version)") == "1.0\n"
-
-    second = set_up(tree)
-    assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
-
-    wheel(tree.parent / "wheels", "2.0")
-    (tree / "requirements.txt").write_text("tiny==2.0\n")
-    third = set_up(tree)
-    assert "requirements.txt has changed" in third.stdout
-    assert run_in(tree, "import tiny; print(tiny.version)") == "2.0\n"
-
-    moved = tree.rename(tree.with_name("elsewhere"))
-    assert "the folder was moved" in set_up(moved).stdout
-    assert run_in(moved, "import lesson; print(lesson.__file__)") == f"{moved}/lesson.py\n"
+def test_an_environment_of_an_older_version_of_the_course_is_made_anew(monkeypatch, tmp_path):
+    monkeypatch.setattr(environment, "STAMP", tmp_path / "warplab-setup.json")
+    stamp = {"set": "cpu", "pins": "0" * 64, "tree": str(COURSE), "python": platform.python_version(), "complete": True}
+    environment.STAMP.write_text(json.dumps(stamp))
+    assert "older version of the course" in environment.why_anew(environment.read_stamp(), this_python=False)
 
 
-def test_interrupted_set_up_is_redone(tree):
-    """Interrupted while pip installs: what is there is a .venv whose stamp is not complete."""
-    (tree.parent / "wheels" / "tiny-1.0-py3-none-any.whl").rename(tree.parent / "away.whl")
-    assert set_up(tree).returncode == 1
-    assert json.loads((tree / ".venv" / "warplab-setup.json").read_text()) == {"complete": False}
-
-    (tree.parent / "away.whl").rename(tree.parent / "wheels" / "tiny-1.0-py3-none-any.whl")
-    again = set_up(tree)
-    assert "an earlier set-up was not finished" in again.stdout
-    assert again.returncode == 0, again.stderr
-    assert run_in(tree, "import tiny; print(tiny.version)") == "1.0\n"
+def test_a_record_that_was_cut_off_reads_as_unfinished(monkeypatch, tmp_path):
+    monkeypatch.setattr(environment, "STAMP", tmp_path / "warplab-setup.json")
+    assert environment.read_stamp() is None
+    for text in ("", '{"pins": {"requirements.txt"', "{}"):
+        environment.STAMP.write_text(text)
+        assert "was not finished" in environment.why_anew(environment.read_stamp(), this_python=False)
 
 
-def test_no_network(tree):
-    """An index at which nothing listens."""
-    process = set_up(tree, PIP_NO_INDEX="0", PIP_FIND_LINKS="", PIP_INDEX_URL="http://127.0.0.1:9/", PIP_RETRIES="0")
-    assert process.returncode == 1
-    assert "error: pip could not reach its package index" in process.stderr
-    assert "No matching distribution found for tiny==1.0" in process.stderr  # pip's own words
-    assert "Traceback" not in process.stderr
-
-
-def test_environment_made_by_hand_is_adopted_only_if_whole(tree):
-    subprocess.run([sys.executable, "-m", "venv", tree / ".venv"], check=True)
-    refused = set_up(tree)
-    assert refused.returncode == 1
-    assert "error: .venv was made by hand and lacks tiny==1.0" in refused.stderr
-    assert (tree / ".venv" / "bin" / "python").exists()
-
-    index = ["--no-index", "--find-links", tree.parent / "wheels"]
-    subprocess.run([tree / ".venv/bin/pip", "install", "-q", *index, "tiny==1.0"], check=True)
-    adopted = set_up(tree)
-    assert adopted.returncode == 0, adopted.stderr
-    assert "holds all of requirements.txt" in adopted.stdout
-    assert set_up(tree).stdout == ""
+@pytest.mark.parametrize(
+    ("change", "this_python", "words"),
+    [
+        ({}, False, ""),
+        ({}, True, ""),
+        ({"tree": "/elsewhere"}, False, "the folder was moved"),
+        ({"python": "3.11.0"}, False, "the Python that .venv was made with has changed"),
+        ({"python": "3.11.0"}, True, "another Python was asked for"),
+    ],
+)
+def test_when_an_environment_is_made_anew(monkeypatch, change, this_python, words):
+    monkeypatch.setattr(environment, "venv_python_version", platform.python_version)
+    stamp = {"pins": {}, "tree": str(COURSE), "python": platform.python_version()} | change
+    found = environment.why_anew(stamp, this_python)
+    assert found == words if not words else words in found

@@ -1,4 +1,4 @@
-"""pyproject.toml, the two pinned sets and environment.yml say the same."""
+"""pyproject.toml, the pinned sets, the layers on top of them and environment.yml say the same."""
 
 from __future__ import annotations
 
@@ -18,35 +18,55 @@ from warplab.paths import COURSE
 PROJECT = tomllib.loads((COURSE / "pyproject.toml").read_text())["project"]
 CONDA = yaml.safe_load((COURSE / "environment.yml").read_text())
 SETS = {"cpu": "requirements.txt", "gpu": "requirements-gpu.txt"}
-FILES = ["pyproject.toml", "environment.yml", *SETS.values()]
+# What `make setup-cluster` and `make test` add to a learner's set, in this order.
+LAYERS = {"cluster": "requirements-cluster.txt", "dev": "requirements-dev.txt"}
+PINNED = SETS | LAYERS
+FILES = ["pyproject.toml", "environment.yml", *PINNED.values()]
 
 
 def pins(kind: str) -> dict[str, str]:
     """{name: version} of a pinned set, each line of which must be NAME==VERSION and nothing else."""
     found = {}
-    for line in (COURSE / SETS[kind]).read_text().splitlines():
+    for line in (COURSE / PINNED[kind]).read_text().splitlines():
         if line.strip() and not line.strip().startswith("#"):
             match = re.fullmatch(r"([A-Za-z0-9._-]+)==([A-Za-z0-9.]+)", line)
-            assert match, f"{SETS[kind]}: {line!r} is not NAME==VERSION"
+            assert match, f"{PINNED[kind]}: {line!r} is not NAME==VERSION"
             name = canonicalize_name(match.group(1))
-            assert name not in found, f"{SETS[kind]} holds {name} twice"
+            assert name not in found, f"{PINNED[kind]} holds {name} twice"
             found[name] = match.group(2)
     return found
 
 
-def declared(kind: str) -> list[Requirement]:
-    extras = PROJECT["optional-dependencies"]
-    return [Requirement(text) for text in [*PROJECT["dependencies"], *extras[kind], *extras["dev"]]]
+def with_layers(kind: str, *layers: str) -> dict[str, str]:
+    """Pins of a learner's set and of layers on it, which must hold nothing twice."""
+    found = pins(kind)
+    for layer in layers:
+        assert not found.keys() & pins(layer).keys(), f"{LAYERS[layer]} repeats what is below it; run make pins"
+        found |= pins(layer)
+    return found
+
+
+def declared(*extras: str) -> list[Requirement]:
+    return [Requirement(text) for extra in extras for text in PROJECT["optional-dependencies"][extra]]
 
 
 @pytest.mark.parametrize("kind", SETS)
 def test_declared_dependencies_are_pinned_within_their_range(kind):
-    pinned = pins(kind)
-    assert len(declared(kind)) > 15
-    for requirement in declared(kind):
-        version = pinned.get(canonicalize_name(requirement.name))
-        assert version, f"{SETS[kind]} lacks {requirement.name}; run make pins"
-        assert requirement.specifier.contains(version), f"{SETS[kind]}: {requirement} but {version}; run make pins"
+    base = [Requirement(text) for text in PROJECT["dependencies"]] + declared(kind)
+    pinned, everything = pins(kind), with_layers(kind, *LAYERS)
+    assert len(base) > 12
+    for requirement in base + declared(*LAYERS):
+        version = (pinned if requirement in base else everything).get(canonicalize_name(requirement.name))
+        assert version, f"{requirement.name} is not pinned; run make pins"
+        assert requirement.specifier.contains(version), f"{requirement} is pinned to {version}; run make pins"
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_a_learner_gets_neither_a_cluster_nor_the_tests_tools(kind):
+    others = {"dask", "distributed", "pytest", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter"}
+    assert not others & pins(kind).keys()
+    assert {"dask", "distributed"} <= pins("cluster").keys()
+    assert others <= with_layers(kind, *LAYERS).keys()
 
 
 def test_base_set_has_what_the_course_promises():
@@ -82,10 +102,11 @@ def test_no_two_packages_that_overwrite_each_other(kind):
     assert all(len(pinned & set(pair)) < 2 for pair in doctor.RIVALS)
 
 
-def test_pinned_set_is_closed():
-    """Every dependency of every installed pin is pinned too, so that pip need not resolve."""
+@pytest.mark.parametrize("layers", [(), ("cluster",), ("cluster", "dev")])
+def test_pinned_set_is_closed(layers):
+    """Every dependency of every installed pin is pinned too: uv installs what the files name and nothing else."""
     kind = "gpu" if "tensorflow" in doctor.installed_packages() else "cpu"
-    pinned, examined = pins(kind), 0
+    pinned, examined = with_layers(kind, *layers), 0
     for name in pinned:
         for text in importlib.metadata.requires(name) or []:
             requirement = Requirement(text)
@@ -106,7 +127,7 @@ def test_conda_environment_is_the_pinned_set():
     python, pip = (Requirement(text.replace(" ", "")) for text in packages)
     assert (python.name, pip.name) == ("python", "pip")
     assert python.specifier == SpecifierSet(PROJECT["requires-python"])
-    assert SETS["gpu"] in (COURSE / "environment.yml").read_text()
+    assert all(file in (COURSE / "environment.yml").read_text() for file in PINNED.values())
 
 
 def test_range_of_pythons_is_the_same_everywhere():
@@ -139,7 +160,7 @@ def test_no_address_hash_or_machine_path(file):
     assert not re.search(r"\b[\w-]+\.(org|com|io|net|dev)\b", text)
 
 
-@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("kind", PINNED)
 def test_header_names_the_command_that_compiles_it(kind):
-    assert "make pins" in (COURSE / SETS[kind]).read_text().splitlines()[1]
+    assert "make pins" in (COURSE / PINNED[kind]).read_text().splitlines()[1]
     assert "\npins:" in (COURSE / "Makefile").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from datetime import datetime
 
 import nbformat
@@ -18,7 +19,7 @@ from warplab.__main__ import main
 from warplab.grading.course import feedback, grade_command, summary
 from warplab.grading.course.autograde import OverwriteTests
 from warplab.grading.course.gradebook import Book, Standing
-from warplab.grading.course.ledger import Ledger
+from warplab.grading.course.ledger import Ledger, records
 from warplab.grading.course.nbgrader_course import Course
 from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.sandbox.isolation import LimitsOnly
@@ -51,6 +52,16 @@ def test_bad_use_is_named(course, capsys, tmp_path):
     with pytest.raises(SystemExit):
         main(["grade", TINY, "--workers", "0"])
     assert "must be 1 or more" in capsys.readouterr().err
+
+
+def test_a_cluster_without_dask_is_refused_and_the_command_that_installs_it_named(course, capsys, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "distributed"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "distributed", None)  # as if it were not installed
+    said = refused(capsys, course, TINY, "--scheduler", "tcp://127.0.0.1:9").splitlines()[-1]
+    assert said.startswith("error: grading on a cluster needs distributed, which is not installed; run `make setup-clu")
+    assert "pip install -r requirements-cluster.txt" in said
+    assert not list(records(course / "grading" / "ledger"))  # nothing was graded, nothing counts as tried
 
 
 def test_progress_tells_how_much_is_left(capsys, monkeypatch):

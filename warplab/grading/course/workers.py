@@ -254,8 +254,13 @@ class DaskWorkers:
         self.address, self.wait_seconds = address, wait_seconds
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
-        from distributed import Client, as_completed
-
+        try:
+            from distributed import Client, as_completed
+        except ModuleNotFoundError as error:
+            raise NoJudge(
+                f"grading on a cluster needs {error.name}, which is not installed; run `make setup-cluster`, "
+                "or outside .venv `python -m pip install -r requirements-cluster.txt`"
+            ) from error
         # About a lost scheduler it would log that it waited for a minute, which it did not.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         feed, version = iter(jobs), course_version()
