@@ -26,7 +26,7 @@ LABS ?=
 # JupyterLab refuses to run as root unless told so; in a container root is the usual user.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks doctor pins setup setup-cluster setup-dev clean
+.PHONY: help lab test test-quick check test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks doctor pins setup setup-cluster setup-dev clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -37,10 +37,17 @@ lab: setup ## open JupyterLab on the first notebook
 	$(BIN)/jupyter lab $(ALLOW_ROOT) --LabApp.news_url=None --ServerApp.root_dir="$(CURDIR)" $(LAB_ARGS) \
 		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
 
-test: setup-dev ## lint and all tests that need no GPU
+test: check ## lint, types, imports and all tests that need no GPU
+	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest -n 2 -m "not gpu" $(TEST_ARGS)
+
+test-quick: check ## the same without the slow tests, for work in progress
+	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest -n 2 -m "not gpu and not slow" $(TEST_ARGS)
+
+check: setup-dev ## lint, format, types, and which room may import which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest -n 2 -m "not gpu" $(TEST_ARGS)
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy
 
 test-gpu: setup-dev ## the tests that need an NVIDIA GPU
 	WARPLAB_BACKEND=gpu $(BIN)/python -m pytest -m gpu $(TEST_ARGS)
@@ -92,6 +99,6 @@ setup-dev: ## the same with all that the tests need
 	@$(SETUP) cluster dev
 
 clean: ## remove .venv and caches; submissions and grades stay
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis warplab.egg-info
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis warplab.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +
