@@ -16,7 +16,7 @@ from warplab.checks.cases import DEFAULT_SIZES, Launch, MakeCase, Size, cover
 from warplab.checks.counter_limits import Limit, Limits
 from warplab.checks.errors import CheckFailed
 from warplab.checks.kernel_run import KernelRun, counted
-from warplab.checks.launch_failures import launch
+from warplab.checks.launch_failures import Launched, launch
 from warplab.checks.session import fresh_seed
 from warplab.launch.kernel_source import source_of
 
@@ -64,12 +64,15 @@ def kernel(
         case = make_case(np.random.default_rng([seed, *np.atleast_1d(n), number]), n)
         return KernelRun(kernel, name, case, n, grid, block, seed, rtol, atol)
 
-    if len(sizes) > 1:
-        _fail_if_endless(run(sizes[-1], 0))
     wanted = Limits(limits or {}, least or {}, products)
+    smallest = run(sizes[-1], 0)
+    launched = _launch_unless_endless(smallest, wanted)
     for n in sizes:
         for number in range(len(launches)):
-            _check(run(n, number), wanted)
+            if (n, number) == (sizes[-1], 0):
+                _check(smallest, wanted, launched)
+            else:
+                _check(run(n, number), wanted)
     print(f"{name}: right for {counted(len(sizes), 'size')} and {counted(len(launches), 'launch shape')}.")
 
 
@@ -98,20 +101,24 @@ def _name(kernel: Any, language: Language | None) -> str:
     return source.name
 
 
-def _fail_if_endless(smallest: KernelRun) -> None:
-    """Raise `CheckFailed` if the kernel does not end on the smallest size; any other failure there is left for later.
+def _launch_unless_endless(smallest: KernelRun, limits: Limits) -> Launched | CheckFailed:
+    """Launch the kernel on the smallest size. Raise `CheckFailed` if it does not end; return any other failure.
 
     An endless loop runs up to its limit: for seconds on many elements, for a tenth of that on the fewest.
     """
     try:
-        launch(smallest, counters=False)
+        return launch(smallest, counters=bool(limits))
     except CheckFailed as error:
         if error.kind == "endless":
             raise
+        return error
 
 
-def _check(run: KernelRun, limits: Limits) -> None:
-    profile, buffers = launch(run, counters=bool(limits))
+def _check(run: KernelRun, limits: Limits, launched: Launched | CheckFailed | None = None) -> None:
+    """Check one launch. `launched`: what came of it, if it was made before."""
+    if isinstance(launched, CheckFailed):
+        raise launched
+    profile, buffers = launched or launch(run, counters=bool(limits))
     if not limits:
         try:
             return outputs.check(run, buffers)

@@ -21,9 +21,11 @@ _C_TYPES = {
     "int64": "long long",
 }
 
+Launched = tuple[LaunchProfile, dict[str, np.ndarray | np.generic]]  # the arguments after the launch, by name
 
-def launch(run: KernelRun, *, counters: bool) -> tuple[LaunchProfile, dict[str, np.ndarray | np.generic]]:
-    """Launch the kernel; return its profile and its arguments afterwards, by name.
+
+def launch(run: KernelRun, *, counters: bool) -> Launched:
+    """Launch the kernel; return its profile and its arguments afterwards.
 
     The arrays have no room to spare: everything beyond them is illegal. Raises `CheckFailed`.
     """
