@@ -5,19 +5,21 @@ import sys
 
 USAGE = """usage: python -m warplab COMMAND
 
-  doctor                     what this machine has, which backend runs and why, and what to do where something is off
+  doctor                     say what this machine has, which backend runs and why, and what to do if something is off
   check FOLDER-OR-NOTEBOOK   run your notebook of an exercise in a fresh process and show the points by problem
   grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
-  similar ASSIGNMENT         for instructors: pairs of graded submissions whose kernels are alike
+  similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
 
-python -m warplab COMMAND --help tells more.
+See python -m warplab COMMAND --help.
 """
 
 
 def main(arguments):
     if sys.version_info < (3, 11):  # noqa: UP036 - this file is there to be run by whatever Python the machine has
         version = "{}.{}".format(*sys.version_info[:2])
-        print(f"error: Python 3.11 or newer needed, this is Python {version}. Try: make doctor", file=sys.stderr)
+        print(
+            f"error: Warp Lab needs Python 3.11 or newer, this is Python {version}. Try: make doctor", file=sys.stderr
+        )
         return 1
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(USAGE, end="")
@@ -32,7 +34,7 @@ def main(arguments):
     elif command == "similar":
         run = _similar
     else:
-        print(f"error: no command {command!r}\n\n{USAGE}", end="", file=sys.stderr)
+        print(f"error: there is no command {command!r}\n\n{USAGE}", end="", file=sys.stderr)
         return 2
     return run(rest)
 
@@ -50,8 +52,9 @@ def _similar(arguments):
 
 
 def _with_packages(module, arguments):
-    """Run a command that needs the course's packages; without them the doctor says what is missing."""
-    sys.modules.setdefault("rfc3987_syntax", None)  # it saves 2 s; see warplab/grading/__init__.py
+    """Run a command that needs the course's packages."""
+    modules: dict = sys.modules
+    modules.setdefault("rfc3987_syntax", None)  # saves 2 s; see warplab/grading/__init__.py
     try:
         run = importlib.import_module(module).main
     except ImportError as error:

@@ -295,10 +295,10 @@ def compiled(compiler: str, compile_kernel: Callable[[], str], driver: nvidia.Dr
             yield problem(f"{compiler} does not compile a tiny kernel: {describe(error)}", SET_UP)
         return
     release = re.search(r"release (\d+\.\d+), V([\d.]+)", ptx)
-    version = tuple(map(int, re.search(r"^\.version (\d+)\.(\d+)", ptx, re.MULTILINE).groups()))
-    text = "{} of CUDA {} compiles, to PTX {}.{}".format(compiler, release.group(1) if release else "?", *version)
+    major, minor = re.findall(r"^\.version (\d+)\.(\d+)", ptx, re.MULTILINE)[0]
+    text = f"{compiler} of CUDA {release.group(1) if release else '?'} compiles, to PTX {major}.{minor}"
     newest = newest_ptx(driver.cuda)
-    if newest and version > newest:
+    if newest and driver.cuda and (int(major), int(minor)) > newest:
         yield note(
             text + "; the driver, for CUDA {}.{}, takes PTX up to {}.{}".format(*driver.cuda, *newest),
             f"`{RENEW}` installs the pinned compilers; or install a newer driver. The simulator takes any PTX.",
@@ -395,7 +395,7 @@ def grading_findings() -> Iterator[Finding]:
     from warplab.grading.sandbox import isolation
 
     found = isolation.find()
-    if found.kind == "bubblewrap":
+    if not isinstance(found, isolation.LimitsOnly):
         yield ok("bubblewrap works: `python -m warplab grade` runs students' code in a sandbox")
         return
     advice = "Debian, Ubuntu: sudo apt install bubblewrap; Fedora: sudo dnf install bubblewrap."

@@ -64,7 +64,7 @@ def test_every_number_has_a_source(name):
 def test_card_is_found_in_any_case_and_an_unknown_one_lists_the_names():
     assert card(" h100 ") is CARDS["H100"]
     assert card(CARDS["T4"]) is CARDS["T4"]
-    with pytest.raises(ValueError, match=r"no card named 'RTX 4090'.*P100, V100, T4, A100, H100, H200"):
+    with pytest.raises(ValueError, match=r"no card is named 'RTX 4090'.*P100, V100, T4, A100, H100, H200"):
         card("RTX 4090")
 
 
@@ -142,7 +142,7 @@ def test_footprint_is_loads_and_stores():
 
 
 def test_what_cannot_be_predicted_is_refused():
-    with pytest.raises(ValueError, match=r"has 2: pass one, as in predict\(p.launches\[0\]\), or use predict_all"):
+    with pytest.raises(ValueError, match=r"has 2; pass one, as in predict\(p.launches\[0\]\), or use predict_all"):
         predict(Session([vector_multiply(), vector_multiply()]))
     with pytest.raises(ValueError, match="has 0"):
         predict(Session([]))
@@ -152,5 +152,5 @@ def test_what_cannot_be_predicted_is_refused():
         predict(vector_multiply(counts=Counts()))
     with pytest.raises(ValueError, match="no memory footprint"):
         predict(vector_multiply(footprint={}))
-    with pytest.raises(ValueError, match="no card named"):
+    with pytest.raises(ValueError, match="no card is named"):
         predict(vector_multiply(), "K80")

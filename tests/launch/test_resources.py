@@ -139,15 +139,15 @@ def test_a_launch_gets_the_numbers_and_rows_in_its_report():
         assert launch.static["registers"] == found.registers
         assert launch.static["arch"] == 80
         rows = {line.split("  ")[0]: line for line in profile_report.text(launch).splitlines()}
-        assert str(found.registers) in rows["registers a thread"]
-        assert "launch__registers_per_thread" in rows["registers a thread"]
+        assert str(found.registers) in rows["registers per thread"]
+        assert "launch__registers_per_thread" in rows["registers per thread"]
         assert "sm_80" in rows["machine code for"]
 
 
 def test_errors():
     with pytest.raises(ArgumentError, match="takes 2 arguments"):
         resources.of(reverse_python)
-    with pytest.raises(ValueError, match="no card named 'A1000'"):
+    with pytest.raises(ValueError, match="no card is named 'A1000'"):
         resources.of(cu("copy"), card="A1000")
     with pytest.raises(ValueError, match="block is missing"):
         resources.occupancy(cu("copy"), "H100")
@@ -190,7 +190,7 @@ def test_occupancy_by_hand():
     """Examples that a reader can follow: 65,536 registers, 2,048 threads and 32 blocks an SM."""
     h100 = cards.card("H100")
     assert occupancy.theoretical(h100, 256, registers=32).fraction == 1
-    assert occupancy.theoretical(h100, 256, registers=33).warps == 48  # 40 a thread: 6 blocks
+    assert occupancy.theoretical(h100, 256, registers=33).warps == 48  # 40 per thread: 6 blocks
     assert occupancy.theoretical(h100, 32, registers=16).limited_by == ("blocks",)
     assert occupancy.theoretical(h100, 1024, registers=80).blocks == 0
     with pytest.raises(ValueError, match="1 to 1,024 threads"):

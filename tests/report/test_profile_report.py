@@ -31,8 +31,8 @@ def test_numbers_and_metrics_of_a_launch():
     assert values(text, "grid \N{MULTIPLICATION SIGN} block") == [f"4{THIN}096 \N{MULTIPLICATION SIGN} 256"]
     assert values(text, "warp instructions") == [f"458{THIN}752", "smsp__inst_executed.sum"]
     assert values(text, "global load requests")[0] == f"65{THIN}536"
-    assert values(text, "sectors a load request")[0] == "4.00"
-    assert values(text, "sectors a store request")[0] == "4.00"
+    assert values(text, "sectors per load request")[0] == "4.00"
+    assert values(text, "sectors per store request")[0] == "4.00"
     assert values(text, "load efficiency")[0] == "100.0 %"
     assert values(text, "warp efficiency")[0] == "100.0 %"
     assert values(text, "FP32 operations")[0] == f"1{THIN}048{THIN}576"

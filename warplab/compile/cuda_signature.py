@@ -1,7 +1,7 @@
 """Signatures of CUDA C++ kernels, read from the source, to check arguments by name and type before a launch.
 
-The compiler has accepted the source already, so the reader only finds `__global__` functions and splits their
-parameters. A type that it does not know (a template parameter, a struct, a macro) is simply not checked.
+The compiler has accepted the source already, so this module only finds `__global__` functions and splits their
+parameters. Arguments of a type that it does not know (a template parameter, a struct, a macro) are not checked.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ _LAUNCH_BOUNDS = re.compile(r"\b(__launch_bounds__|__cluster_dims__|__maxnreg__|
 class Parameter:
     """One parameter of a kernel.
 
-    `declaration`: as written, "const float* a". `dtype`: element type of a pointer or type of a scalar, None where
-    it is not known. `count`: elements a scalar parameter holds (4 for float4).
+    `declaration`: as written, "const float* a". `dtype`: element type of a pointer or type of a scalar, None if
+    unknown. `count`: elements that a scalar parameter holds (4 for float4).
     """
 
     declaration: str
@@ -72,7 +72,7 @@ class Parameter:
     count: int = 1
 
     def accepts(self, dtype: np.dtype) -> bool:
-        """Whether an array of `dtype` may stand behind this pointer: the same kind and size; a sign is no matter."""
+        """Whether this pointer may point to an array of `dtype`: the same kind and size, whatever the sign."""
         want = self.dtype
         if want is None or want == dtype or want.itemsize == dtype.itemsize == 1:
             return True
@@ -80,12 +80,12 @@ class Parameter:
             return True
         if dtype.kind == "c":  # float2 over complex64
             return want.kind == "f" and dtype.itemsize == 2 * want.itemsize
-        return dtype.kind == "V"  # records and ml_dtypes' bfloat16: NumPy knows no more than their size
+        return dtype.kind == "V"  # records and ml_dtypes' bfloat16, of which NumPy knows only the size
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A `__global__` function. `extern_c`: its name in PTX is `name`; `template`: it has no entry by itself."""
+    """A `__global__` function. `extern_c`: whether `name` is its name in PTX; `template`: whether it is a template."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -97,7 +97,7 @@ class Signature:
 
 
 def kernels(source: str) -> dict[str, Signature]:
-    """The `__global__` functions of `source` by name, in its order; overloads are left out but for the first."""
+    """Map the names of the `__global__` functions of `source`, in its order, to the first overload of each."""
     text = _strip(source)
     found: dict[str, Signature] = {}
     for match in _KERNEL.finditer(text):
@@ -135,7 +135,7 @@ def _in_extern_c(before: str) -> bool:
 
 
 def _strip(source: str) -> str:
-    """`source` without comments and preprocessor lines; string literals, but for "C", are emptied."""
+    """Remove comments and preprocessor lines from `source`, and empty its string literals, but for "C"."""
 
     def keep(match: re.Match) -> str:
         text = match[0]
@@ -153,7 +153,7 @@ def _end_of_head(text: str, start: int) -> int:
 
 
 def _without_calls(head: str) -> str:
-    """`head` without __launch_bounds__(...) and its like, whose brackets are not the parameters'."""
+    """Remove __launch_bounds__(...) and the like from `head`, as their brackets are not the parameters'."""
     while match := _LAUNCH_BOUNDS.search(head):
         head = head[: match.start()] + head[_closing(head, match.end() - 1) + 1 :]
     return head

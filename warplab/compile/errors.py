@@ -50,8 +50,7 @@ class CompilerNotFound(RuntimeError):
 
 def shorten_traceback(error: Exception) -> None:
     """Let IPython show `error`, of a class that is not ours, by its message and the learner's own lines."""
-    # No class declares what IPython asks for.
-    error._render_traceback_ = functools.partial(short_traceback, error)  # type: ignore[attr-defined]
+    setattr(error, "_render_traceback_", functools.partial(short_traceback, error))  # noqa: B010 - what IPython asks for
 
 
 _HEAD = re.compile(r"^(.+)\((\d+)\): (?=(?:catastrophic )?error|warning|remark|note)", re.MULTILINE)

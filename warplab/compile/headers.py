@@ -8,7 +8,7 @@ import os
 
 @functools.cache
 def include_folders() -> tuple[str, ...]:
-    """Return the folders of the CUDA headers: runtime and crt (<mma.h>, <cuda_fp16.h>, ...) and CCCL (<cuda/std/...>)."""
+    """Return the folders of CUDA's headers: runtime and crt (<mma.h>, <cuda_fp16.h>, ...) and CCCL (<cuda/std/...>)."""
     try:
         from cuda import pathfinder
     except ImportError:

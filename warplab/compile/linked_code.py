@@ -16,9 +16,9 @@ _LINES = re.compile(r"^\s*\.(loc|file)\b.*\n", re.M)
 
 @dataclass(frozen=True)
 class LinkedCode:
-    """Source to link. `name`: stands for the file in errors and reports.
+    """Source to link. `name`: names the file in errors and reports.
 
-    `numbas_own`: what it does belongs to the line of the kernel that calls it, so it has no lines of its own.
+    `numbas_own`: whether it is Numba's; such code has no lines of its own, its work counts for the line that calls it.
     """
 
     name: str
@@ -27,7 +27,7 @@ class LinkedCode:
     numbas_own: bool
 
     def ptx(self, arch: int) -> str:
-        """PTX for capability `arch` (75 for 7.5). Raises CompileError."""
+        """Return the PTX for capability `arch` (75 for 7.5). Raises CompileError."""
         from warplab.compile.nvrtc import compile_cuda
 
         if self.is_ptx:
@@ -37,7 +37,7 @@ class LinkedCode:
 
 
 def of_kernel(modules: list[str], files: list) -> list[LinkedCode]:
-    """What to link to a kernel's PTX. `files`: paths (.cu, .ptx) and objects such as `cuda.CUSource`, each used once.
+    """List what to link to a kernel's PTX. `files`: paths (.cu, .ptx) and objects such as `cuda.CUSource`, each once.
 
     Raises NotImplementedError for compiled code.
     """
@@ -56,15 +56,15 @@ def _linked(file) -> LinkedCode:
     if not isinstance(code, CUSource | PTXSource):
         what = type(code).__name__ if path is None else path
         raise NotImplementedError(
-            f"{what} cannot be linked on the simulator, which runs PTX: link CUDA C++ (a .cu file, cuda.CUSource) or "
+            f"{what} cannot be linked on the simulator, which runs PTX; link CUDA C++ (a .cu file, cuda.CUSource) or "
             "PTX (a .ptx file, cuda.PTXSource)"
         )
     callbacks = [c for c in (code.setup_callback, code.teardown_callback) if c is not None]
     numbas_own = any(c.__module__.startswith("numba.") for c in callbacks) or _in_numba(path)
     if callbacks and not numbas_own:
         raise NotImplementedError(
-            f"{code.name} has a setup or teardown callback, which gets a module of the driver; there is none on the "
-            "simulator: link the code without callbacks"
+            f"{code.name} has a setup or teardown callback, which gets a module of the driver; link the code "
+            "without callbacks, as the simulator has no driver"
         )
     text = code.data.decode() if isinstance(code.data, bytes) else code.data
     return LinkedCode(path or code.name, text, isinstance(code, PTXSource), numbas_own)

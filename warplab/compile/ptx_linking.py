@@ -1,6 +1,6 @@
-"""Several modules of PTX text as one, as a linker would join them.
+"""Modules of PTX text joined to one, as a linker would join them.
 
-Numba compiles a kernel to one module; what the kernel calls may be in others: half-precision arithmetic, which Numba
+Numba compiles a kernel to one module. What the kernel calls may be in others: half-precision arithmetic, which Numba
 takes from CUDA's headers, and the CUDA C++ or PTX that the kernel's author links.
 """
 
@@ -29,10 +29,10 @@ _VARIABLE = re.compile(
 
 
 def link(modules: list[str]) -> str:
-    """PTX of `modules` as one module: the first, followed by what the others define.
+    """Join `modules` to one module of PTX: the first, followed by what the others define.
 
-    What only one module may see keeps its meaning where two modules use the same name. Raises ValueError for a name
-    that two modules define for all.
+    A name that only its own module may see keeps its meaning where another module uses it, too. Raises ValueError for a
+    name that two modules define for all.
     """
     first, *others = modules
     if not others:
@@ -46,16 +46,16 @@ def link(modules: list[str]) -> str:
 
 
 def undefined(ptx: str) -> list[str]:
-    """Names of the functions that a module declares and does not define."""
+    """List the functions that a module declares and does not define."""
     found = [(match["name"], match["linkage"] or "", match["end"]) for match in _FUNCTION.finditer(ptx)]
     defined = {name for name, _, end in found if end == "{"}
     return [name for name, linkage, _ in found if linkage.startswith(".extern") and name not in defined]
 
 
 def _called_lines(module: str) -> str:
-    """Lines of code inlined from another file, such as a header, become the line it was inlined into.
+    """Give code inlined from another file, such as a header, the line it was inlined into.
 
-    The text that says more is in a .section, of which one module has one of each name.
+    The rest of the line information is in a .section, and a module may have only one of each name.
     """
 
     def line(match: re.Match) -> str:
@@ -68,7 +68,7 @@ def _called_lines(module: str) -> str:
 
 
 def _renumbered(module: str, files: int) -> tuple[str, int]:
-    """The module with its files counted on from `files`, and the number of the last."""
+    """Renumber the module's files, counting on from `files`; return the module and the last number."""
     numbers = {number: str(files + k) for k, (_, number, _) in enumerate(_FILE.findall(module), 1)}
     module = _FILE.sub(lambda match: f"{match[1]}{numbers[match[2]]}{match[3]}", module)
 
@@ -80,7 +80,7 @@ def _renumbered(module: str, files: int) -> tuple[str, int]:
 
 
 def _with_own_names(module: str, suffix: str) -> str:
-    """New names for what no other module may see: two modules may call it the same."""
+    """Rename what no other module may see, as two modules may use one name."""
     own = {match["name"] for match in _FUNCTION.finditer(module) if not match["linkage"] or "weak" in match["linkage"]}
     own |= {
         match["name"]
@@ -94,12 +94,14 @@ def _with_own_names(module: str, suffix: str) -> str:
 
 
 def _declared(ptx: str) -> str:
-    """Declarations of functions that another module defines become declarations of the module's own."""
+    """Turn declarations of functions that another module defines into declarations of the module's own."""
     linkages: dict[str, str] = {}
     for match in _FUNCTION.finditer(ptx):
         if match["end"] == "{":
             if match["name"] in linkages:
-                raise ValueError(f"function {match['name']} is defined in two of the linked files")
+                raise ValueError(
+                    f"function {match['name']} is defined in two of the linked files; link only one definition"
+                )
             linkages[match["name"]] = (match["linkage"] or "").strip()
 
     def declaration(match: re.Match) -> str:

@@ -1,6 +1,6 @@
-"""Names and texts of the source files that PTX points to, as errors and reports show them.
+"""Names and texts of the source files that PTX refers to, as errors and reports show them.
 
-A notebook cell is "cell [5]", a file is its base name, whatever path the compiler wrote.
+A notebook cell is shown as "cell [5]", a file by its base name, whatever path the compiler wrote.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import PurePath
+from types import FrameType
 
 _FILE = re.compile(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', re.MULTILINE)
 
 
 def label_files(ptx: str, texts: dict[str, str] | None = None) -> tuple[str, dict[str, str]]:
-    """`ptx` with display names in its .file directives, and the text of each such file.
+    """Return `ptx` with display names in its .file directives, and the text of each such file.
 
-    `texts`: texts of files that are nowhere on disk, by the name the compiler was given.
+    `texts`: texts of files that are not on disk, by the names that the compiler was given.
     """
     texts = texts or {}
     labels: dict[str, str] = {}
@@ -34,15 +35,15 @@ def label_files(ptx: str, texts: dict[str, str] | None = None) -> tuple[str, dic
 
 
 def display_name(filename: str) -> str:
-    """ "cell [5]" for a notebook cell's file name, the base name for any other."""
+    """Return "cell [5]" for a notebook cell's file name, the base name for any other."""
     number = _cell_numbers().get(filename)
     return f"cell [{number}]" if number is not None else PurePath(filename).name or filename
 
 
 def shared_array_names(function: Callable, symbols: list[str]) -> dict[str, str]:
-    """What the Python kernel `function` calls the shared arrays that Numba compiled to `symbols`.
+    """Map the symbols to which Numba compiled shared arrays to their names in the Python kernel `function`.
 
-    Numba numbers them in the order of the source. Empty where the source does not tell, as with device functions that
+    Numba numbers them in source order. The map is empty where the source does not tell, as with device functions that
     have shared arrays of their own.
     """
     if not symbols:
@@ -57,10 +58,10 @@ def shared_array_names(function: Callable, symbols: list[str]) -> dict[str, str]
         if isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Call)
         and ast.unparse(node.value.func).endswith("shared.array")
-        and isinstance(node.targets[0], ast.Name)
     ]
-    names = [node.targets[0].id for node in sorted(made, key=lambda node: node.lineno)]
-    ordered = sorted(symbols, key=lambda name: int(re.search(r"(\d*)$", name)[1] or 0))
+    targets = [node.targets[0] for node in sorted(made, key=lambda node: node.lineno)]
+    names = [target.id for target in targets if isinstance(target, ast.Name)]
+    ordered = sorted(symbols, key=lambda name: int("0" + re.sub(r".*\D", "", name)))
     return dict(zip(ordered, names, strict=True)) if len(ordered) == len(names) else {}
 
 
@@ -69,8 +70,8 @@ def is_cell(filename: str) -> bool:
 
 
 def current_cell_name() -> str:
-    """Display name of the notebook cell that is running, "cell" outside of one."""
-    frame = sys._getframe(1)
+    """Return the display name of the notebook cell that is running, "cell" outside of one."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and not is_cell(frame.f_code.co_filename):
         frame = frame.f_back
     return "cell" if frame is None else display_name(frame.f_code.co_filename)

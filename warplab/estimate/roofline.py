@@ -1,15 +1,15 @@
-"""Roofline: the time below which a launch cannot go on a real card, by arithmetic from its counters.
+"""Roofline: the shortest time that a launch can take on a real card, by arithmetic from its counters.
 
     memory         footprint / memory bandwidth, where the footprint is each distinct 32-byte sector that loads touched
                    and each that stores touched, once
     FP32           FP32 operations / (FP32 peak x share); FP64 and FP16 likewise
-    instructions   warp instructions / (SMs x instructions a clock an SM x boost clock x share)
+    instructions   warp instructions / (SMs x instructions per clock and SM x boost clock x share)
     share          min(1, blocks / SMs): a block runs on one SM, so a small grid leaves the others idle
 
 The largest term is the prediction and names the limit (Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009).
 It is a lower bound: no latency, no launch overhead, no cache misses after the first touch of a sector, so data read
-again after it has left the L2 counts once. Traffic between L1 and L2 is left out, because NVIDIA publishes its rate
-for only two of the cards. Two terms can be too high: memory, where the data already lie in the L2; instructions,
+again after it has left the L2 count once. Traffic between L1 and L2 is left out, because NVIDIA publishes its rate
+for only two of the cards. Two terms can be too high: memory, where the data are already in the L2; instructions,
 because they are PTX's and the assembler may merge some. Nothing here is a measurement.
 """
 
@@ -30,7 +30,7 @@ LABEL = "Predicted by roofline: a lower bound by arithmetic, no measurement."
 
 @dataclass(frozen=True)
 class Term:
-    """One resource: `work` units at `rate` units a second take `seconds`."""
+    """One resource: `work` units at `rate` units per second take `seconds`."""
 
     name: str
     work: float
@@ -89,7 +89,7 @@ class Prediction:
 
 
 def predict(profile: object, card: str | Card = "H100") -> Prediction:
-    """The roofline bound of one launch on `card` (see `warplab.hardware.cards`), from its counters.
+    """Return the roofline bound of one launch on `card` (see `warplab.hardware.cards`), from its counters.
 
     `profile`: a `LaunchProfile`, or a profile of exactly one launch.
     Raises ValueError for an unknown card, for several launches and where the profile holds no counts.
@@ -97,7 +97,7 @@ def predict(profile: object, card: str | Card = "H100") -> Prediction:
     found = launches(profile)
     if len(found) != 1:
         raise ValueError(
-            f"predict() takes one launch and the profile has {len(found)}: pass one, as in predict(p.launches[0]), "
+            f"predict() takes one launch and the profile has {len(found)}; pass one, as in predict(p.launches[0]), "
             "or use predict_all(p)"
         )
     launch, card = found[0], find_card(card)
@@ -108,18 +108,20 @@ def predict(profile: object, card: str | Card = "H100") -> Prediction:
 def _check(launch: LaunchProfile) -> None:
     c = launch.counts
     if c.warp_instructions == 0:
-        raise ValueError(f"the profile of {launch.kernel} holds no counts: it was launched with counters off")
+        raise ValueError(
+            f"the profile of {launch.kernel} holds no counts, as counters were off; launch it in `with profile():`"
+        )
     if c.global_load_sectors + c.global_store_sectors > 0 and footprint(launch) == 0:
-        raise ValueError(f"the profile of {launch.kernel} holds no memory footprint, so its memory time is unknown")
+        raise ValueError(f"the profile of {launch.kernel} holds no memory footprint; launch it in `with profile():`")
 
 
 def footprint(launch: LaunchProfile) -> int:
-    """Bytes that must cross the memory at least once: distinct sectors loaded plus distinct sectors stored."""
+    """Count the bytes that must move at least once: those of distinct sectors loaded and of distinct sectors stored."""
     return launch.footprint.get("global_load_bytes", 0) + launch.footprint.get("global_store_bytes", 0)
 
 
 def flops(launch: LaunchProfile) -> int:
-    """Floating-point operations of all precisions."""
+    """Count the floating-point operations of all precisions."""
     c = launch.counts
     return c.flops_f16 + c.flops_f32 + c.flops_f64
 
@@ -210,8 +212,8 @@ class Predictions:
 
 
 def predict_all(profile: object) -> Predictions:
-    """The roofline bounds of every launch of `profile` on every card. Raises ValueError as `predict` does."""
+    """Return the roofline bounds of every launch of `profile` on every card. Raises ValueError as `predict` does."""
     found = launches(profile)
     if not found:
-        raise ValueError("the profile has no launch to predict")
+        raise ValueError("the profile has no launch to predict; launch a kernel in `with profile():`")
     return Predictions(tuple(tuple(predict(launch, card) for launch in found) for card in CARDS.values()))

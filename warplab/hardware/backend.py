@@ -1,7 +1,7 @@
-"""Which backend runs kernels, "gpu" or "simulator", and why. Decided once a process.
+"""Which backend runs kernels, "gpu" or "simulator", and why. Decided once per process.
 
-A GPU is used where the driver supports CUDA 13.0 or newer, the GPU is one that CUDA 13 compiles for, and Numba and
-CuPy can use it. WARPLAB_BACKEND=simulator|gpu overrides.
+The GPU runs them if the driver supports CUDA 13.0 or newer, CUDA 13 compiles for the GPU, and Numba and CuPy can use
+it. WARPLAB_BACKEND=simulator|gpu overrides.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ OLDEST_COMPUTE_CAPABILITY = (7, 5)
 
 
 class BackendError(RuntimeError):
-    """WARPLAB_BACKEND asks for what is not there."""
+    """WARPLAB_BACKEND asks for a backend that this machine does not have."""
 
 
 def name() -> str:
-    """ "gpu" or "simulator". Raises BackendError where WARPLAB_BACKEND cannot be followed."""
+    """Return "gpu" or "simulator". Raises BackendError where WARPLAB_BACKEND cannot be followed."""
     return _choose()[0]
 
 
 def reason() -> str:
-    """Why, as a sentence without its full stop."""
+    """Return why, as a sentence without its full stop."""
     return _choose()[1]
 
 
 @functools.cache
 def announce() -> None:
-    """Say once a process which backend runs and why: in a notebook as ordinary output, elsewhere on stderr."""
+    """Say once per process which backend runs and why: in a notebook as ordinary output, elsewhere on stderr."""
     stream = sys.stdout if "ipykernel" in sys.modules else sys.stderr
     where = "the GPU" if name() == "gpu" else "the simulator"
     print(f"Warp Lab runs kernels on {where}: {reason()}.", file=stream, flush=True)
@@ -61,18 +61,18 @@ def _choose() -> tuple[str, str]:
 
 
 def gpu_problem() -> tuple[str | None, str]:
-    """(why no GPU can be used, what to do about it), or (None, "")."""
+    """Return why no GPU can be used and what to do about it, or (None, "")."""
     problem, advice = device_problem(driver.query())
     return (problem, advice) if problem else library_problem()
 
 
 def device_problem(found: driver.Driver) -> tuple[str | None, str]:
-    """The same of the driver and the first GPU alone."""
+    """Return the same as `gpu_problem` for the driver and the first GPU alone."""
     if found.problem:
         return found.problem, found.advice
     if not found.gpus:
         return "the NVIDIA driver finds no GPU", driver.LOOK_FOR_GPU
-    if found.cuda < OLDEST_CUDA:
+    if found.cuda is None or found.cuda < OLDEST_CUDA:
         return (
             f"the NVIDIA driver is too old: {_version(found)}, and the course needs CUDA 13.0 or newer",
             f"Install NVIDIA's driver, branch {OLDEST_DRIVER} or newer.",
@@ -88,7 +88,7 @@ def device_problem(found: driver.Driver) -> tuple[str | None, str]:
 
 
 def library_problem() -> tuple[str | None, str]:
-    """The same of the packages that drive the GPU, by letting each find it."""
+    """Return the same as `gpu_problem` for the packages that drive the GPU, after letting each find it."""
     if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0":
         return "NUMBA_ENABLE_CUDASIM is set, so Numba uses its own simulator", "Unset it."
     for package, module in (("numba-cuda", "numba_cuda"), ("cupy-cuda13x", "cupy")):
@@ -110,5 +110,5 @@ def library_problem() -> tuple[str | None, str]:
 
 
 def _version(found: driver.Driver) -> str:
-    cuda = "CUDA {}.{}".format(*found.cuda)
+    cuda = "CUDA {}.{}".format(*(found.cuda or "??"))
     return f"{found.version} for {cuda}" if found.version else f"for {cuda}"

@@ -1,7 +1,7 @@
 """Six real cards and their published limits, each number with its source. `card("H100")` looks one up.
 
 Peaks are what the data sheet promises at boost clock; a card under load runs below them. The FP32 peak is
-SMs x FP32 cores an SM x 2 (an FMA is two operations) x boost clock, and likewise for the others.
+SMs x FP32 cores per SM x 2 (an FMA is two operations) x boost clock; the others likewise.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ class Card:
     """One GPU as sold. `sources` maps a field to its source; "" is the source of all fields not named.
 
     `sms`: streaming multiprocessors. `fp32_cores`, `fp64_cores`, `warp_schedulers`, `issue_rate` (warp instructions
-    a clock), `shared_bytes` (most that blocks can use) and `max_threads` (resident) are for one SM.
+    per clock), `shared_bytes` (most that blocks can use) and `max_threads` (resident) are for one SM.
     `clock_mhz`: boost clock outside tensor cores; `tensor_clock_mhz`: in tensor cores.
     `fp16_tflops`: packed half precision outside tensor cores; `tensor_tflops`: FP16 in, FP32 sums, dense.
-    `bandwidth_gbs`: peak of the memory, 1e9 bytes a second. `launch_overhead_us`: time on the GPU of a launch with
-    next to nothing to do while the next one is queued already; None where nobody measured it.
+    `bandwidth_gbs`: peak of the memory, 1e9 bytes per second. `launch_overhead_us`: time on the GPU of a launch that
+    does next to nothing while the next one is queued already; None where nobody measured it.
     """
 
     name: str
@@ -93,7 +93,7 @@ CARDS = {
             launch_overhead_us=None,
             sources={
                 "": PASCAL,
-                "issue_rate": f"{PASCAL}: each of the two schedulers dispatches two warp instructions a clock",
+                "issue_rate": f"{PASCAL}: each of the two schedulers dispatches two warp instructions per clock",
                 "bandwidth_gbs": "NVIDIA, Tesla P100 (data sheet, 2016); the white paper rounds to 720",
                 "max_threads": GUIDE,
             },
@@ -144,7 +144,7 @@ CARDS = {
             launch_overhead_us=None,
             sources={
                 "": TURING,
-                "sms": f"{T4_SHEET}: 2560 cores, 64 an SM",
+                "sms": f"{T4_SHEET}: 2560 cores, 64 per SM",
                 "clock_mhz": T4_BRIEF,
                 "tensor_clock_mhz": T4_BRIEF,
                 "bandwidth_gbs": T4_BRIEF,
@@ -247,7 +247,7 @@ CARDS = {
 
 
 def card(name: str | Card) -> Card:
-    """The card called `name` ("H100", upper or lower case); a `Card` is returned as it is.
+    """Return the card called `name` ("H100", in any case); a `Card` is returned as it is.
 
     Raises ValueError for an unknown name.
     """
@@ -255,5 +255,5 @@ def card(name: str | Card) -> Card:
         return name
     known = CARDS.get(str(name).strip().upper())
     if known is None:
-        raise ValueError(f"no card named {name!r}; the known ones are {', '.join(CARDS)}")
+        raise ValueError(f"no card is named {name!r}; choose one of {', '.join(CARDS)}")
     return known

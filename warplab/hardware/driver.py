@@ -1,4 +1,4 @@
-"""What the NVIDIA driver of this machine says of itself and of its GPUs, asked through its C library.
+"""What the NVIDIA driver of this machine reports of itself and its GPUs, through its C library.
 
 Needs no package and costs a millisecond where there is no driver. Names are those of the CUDA Driver API.
 """
@@ -30,7 +30,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Driver:
-    """`version`: of the kernel module ("580.159.04"); `cuda`: the newest CUDA that the driver supports.
+    """A driver. `version`: of its kernel module ("580.159.04"); `cuda`: the newest CUDA that it supports.
 
     `problem`: why no GPU can be used, None if one can; `advice`: what to do about it.
     """
@@ -48,7 +48,7 @@ class DriverError(RuntimeError):
 
 @functools.cache
 def query() -> Driver:
-    """The driver of this machine, asked once a process."""
+    """Return the driver of this machine, asked once per process."""
     version = module_version()
     try:
         library = ctypes.CDLL("libcuda.so.1")
@@ -87,7 +87,7 @@ def without_library(version: str | None) -> Driver:
 
 
 def module_version() -> str | None:
-    """Version of the loaded kernel module, such as "580.159.04"."""
+    """Return the version of the loaded kernel module, such as "580.159.04"."""
     try:
         with open("/proc/driver/nvidia/version") as file:
             found = re.search(r"\s(\d+\.\d+(?:\.\d+)*)\s", file.read())
@@ -97,7 +97,7 @@ def module_version() -> str | None:
 
 
 def nvidia_cards() -> int:
-    """How many of NVIDIA's display devices are on the PCI bus."""
+    """Count NVIDIA's display devices on the PCI bus."""
     count = 0
     for folder in glob.glob("/sys/bus/pci/devices/*"):
         try:

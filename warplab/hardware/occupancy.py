@@ -1,8 +1,8 @@
 """How many thread blocks of a kernel fit on one streaming multiprocessor (SM) of a card at once.
 
 The arithmetic is that of NVIDIA's `cuda_occupancy.h` (CUDA 13.0), which the CUDA runtime's occupancy functions use,
-with shared memory set to its largest share of the L1 cache; the limits are those of the table of technical
-specifications per compute capability in NVIDIA's CUDA C++ Programming Guide 12.9. A test holds the two together.
+with shared memory set to its largest share of the L1 cache. The limits are from the table of technical specifications
+per compute capability in NVIDIA's CUDA C++ Programming Guide 12.9. A test holds the two together.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import NamedTuple
 from warplab.hardware.cards import KIB, Card, card
 
 WARP_SIZE = 32
-MAX_THREADS = 1024  # a block
-MAX_REGISTERS = 255  # a thread
-REGISTERS = 65536  # of an SM, and most that one block can have; the same from 6.0 to 9.0
-REGISTER_UNIT = 256  # registers are given to warps in multiples of this
+MAX_THREADS = 1024  # per block
+MAX_REGISTERS = 255  # per thread
+REGISTERS = 65536  # per SM, and the most that one block can have; the same from 6.0 to 9.0
+REGISTER_UNIT = 256  # warps get registers in multiples of this
 
 
-class Limits(NamedTuple):
-    """What differs between compute capabilities, for one SM.
+class SmLimits(NamedTuple):
+    """Limits of one SM that depend on the compute capability.
 
     `partitions`: parts of the SM, each with its share of the registers. `block_shared_bytes`: most shared memory that
-    one block can have. `shared_unit`: shared memory is given in multiples of this. `reserved_shared_bytes`: of each
+    one block can have. `shared_unit`: blocks get shared memory in multiples of this. `reserved_shared_bytes`: per
     block, for the system's own use. `barriers`: of `bar.sync`, None where they limit nothing.
     """
 
@@ -36,19 +36,19 @@ class Limits(NamedTuple):
 
 
 LIMITS = {
-    (6, 0): Limits(32, 2, 48 * KIB, 256, 0, None),
-    (7, 0): Limits(32, 4, 96 * KIB, 256, 0, None),
-    (7, 5): Limits(16, 4, 64 * KIB, 256, 0, None),
-    (8, 0): Limits(32, 4, 163 * KIB, 128, KIB, None),
-    (9, 0): Limits(32, 4, 227 * KIB, 128, KIB, 64),
+    (6, 0): SmLimits(32, 2, 48 * KIB, 256, 0, None),
+    (7, 0): SmLimits(32, 4, 96 * KIB, 256, 0, None),
+    (7, 5): SmLimits(16, 4, 64 * KIB, 256, 0, None),
+    (8, 0): SmLimits(32, 4, 163 * KIB, 128, KIB, None),
+    (9, 0): SmLimits(32, 4, 227 * KIB, 128, KIB, 64),
 }
 
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How full an SM of `card` gets. `limits`: blocks that each resource has room for.
+    """How full an SM of `card` gets. `limits`: number of blocks that each resource has room for.
 
-    `blocks`, `warps`: on one SM at once; `max_warps`: that it has room for.
+    `blocks`, `warps`: on one SM at once; `max_warps`: most that an SM has room for.
     """
 
     card: Card
@@ -91,11 +91,11 @@ class Occupancy:
 def theoretical(
     name: str | Card, threads: int, *, registers: int = 0, shared_bytes: int = 0, barriers: int = 0
 ) -> Occupancy:
-    """Occupancy of blocks of `threads` threads on a card ("H100", or a `Card`).
+    """Return the occupancy of blocks of `threads` threads on a card ("H100", or a `Card`).
 
-    `registers`: of a thread. `shared_bytes`: static and dynamic, of a block; more than 48 KiB must be dynamic and
-    asked for (cudaFuncSetAttribute). `barriers`: named barriers of a block. Raises ValueError for numbers that no
-    kernel can have; a block that fits on no SM has 0 blocks and a `problem`.
+    `registers`: per thread. `shared_bytes`: static and dynamic, per block; beyond 48 KiB it must be dynamic and asked
+    for (cudaFuncSetAttribute). `barriers`: named barriers per block. Raises ValueError for numbers that no kernel can
+    have. Where no block fits, the occupancy has 0 blocks and a `problem`.
     """
     device = card(name)
     limits = LIMITS.get(device.compute_capability)
@@ -113,11 +113,11 @@ def theoretical(
     problem = ""
     if registers:
         blocks["registers"] = _by_registers(registers, warps, limits.partitions)
-        # Pascal's driver refuses on the P100's SM of two partitions what later Pascal cards, with four, could not run.
+        # The driver refuses on the P100, whose SM has two partitions, what later Pascal cards, with four, cannot run.
         if device.compute_capability == (6, 0) and not _by_registers(registers, warps, 4):
             blocks["registers"] = 0
         if not blocks["registers"]:
-            problem = f"{warps} warps of {registers} registers a thread need more than the {REGISTERS:,} of an SM"
+            problem = f"{warps} warps of {registers} registers per thread need more than the {REGISTERS:,} of an SM"
     shared = _round_up(shared_bytes + limits.reserved_shared_bytes, limits.shared_unit)
     if shared_bytes > limits.block_shared_bytes:
         blocks["shared memory"] = 0
@@ -130,9 +130,9 @@ def theoretical(
 
 
 def _by_registers(registers: int, warps: int, partitions: int) -> int:
-    """Blocks of so many warps that the registers of an SM are enough for."""
+    """Count the blocks of so many warps that the registers of an SM are enough for."""
     of_warp = _round_up(registers * WARP_SIZE, REGISTER_UNIT)
-    if of_warp * _round_up(warps, partitions) > REGISTERS:  # the hardware's test takes all partitions for equally full
+    if of_warp * _round_up(warps, partitions) > REGISTERS:  # the hardware assumes that all partitions are equally full
         return 0
     return REGISTERS // partitions // of_warp * partitions // warps
 

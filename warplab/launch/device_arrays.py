@@ -210,10 +210,12 @@ class MappedArray(np.ndarray, OnDevice):
         return mapped
 
     def __array_finalize__(self, parent) -> None:
-        self._buffer = getattr(parent, "_buffer", None)
+        buffer = getattr(parent, "_buffer", None)
+        if buffer is not None:
+            self._buffer = buffer
 
     def _address_on(self, device: simulator.Device) -> int | None:
         # The result of an operation on a mapped array is of this class but lies in host memory.
-        if self._buffer is None or not self.size or not np.may_share_memory(self, self._buffer.bytes):
+        if not hasattr(self, "_buffer") or not self.size or not np.may_share_memory(self, self._buffer.bytes):
             return None
         return self._buffer.address + _offset(self, self._buffer.bytes) if self._buffer.device is device else None

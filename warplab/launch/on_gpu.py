@@ -44,7 +44,7 @@ def install() -> None:
 
     # The course's first launches are small on purpose; Numba would warn about each on stderr.
     config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
-    CUDADispatcher.call = _numba_hook(CUDADispatcher.call)
+    setattr(CUDADispatcher, "call", _numba_hook(CUDADispatcher.call))  # noqa: B010 - a method in another's class
     cupy.RawKernel, cupy.RawModule = _cupy_classes()
 
 
@@ -81,9 +81,7 @@ def _cupy_classes() -> tuple[type, type]:
     """Make subclasses of CuPy's RawKernel and RawModule that know their source and have the hook."""
     import cupy
 
-    base_kernel, base_module = cupy.RawKernel, cupy.RawModule
-
-    class RawKernel(base_kernel):
+    class RawKernel(cupy.RawKernel):
         _file = "kernel.cu"
         _expression = None  # the name asked of a module, before C++ mangled it
         _expressions = ()
@@ -107,7 +105,7 @@ def _cupy_classes() -> tuple[type, type]:
                 _time(profile, stream, launch)
                 record(profile, note)
 
-    class RawModule(base_module):
+    class RawModule(cupy.RawModule):
         _file = "kernel.cu"
 
         def get_function(self, name):
@@ -118,7 +116,7 @@ def _cupy_classes() -> tuple[type, type]:
             kernel._expressions = tuple(self.name_expressions or ())
             return kernel
 
-    RawKernel.__doc__, RawModule.__doc__ = base_kernel.__doc__, base_module.__doc__
+    RawKernel.__doc__, RawModule.__doc__ = cupy.RawKernel.__doc__, cupy.RawModule.__doc__
     return RawKernel, RawModule
 
 

@@ -59,12 +59,8 @@ def stop(launches: RecordedLaunches) -> None:
 
 
 def active() -> bool:
+    """Whether a profile is open, for which the simulator counts."""
     return bool(_open)
-
-
-def launch_options() -> dict[str, bool]:
-    """Return the simulator's options for a launch made now."""
-    return {"counters": active()}
 
 
 def record(launch: LaunchRecord, note: str | None = None) -> None:

@@ -19,7 +19,7 @@ from warplab.launch.launch_record import LaunchRecord
 
 # The simulator itself knows nothing of notebooks.
 for _error in (simulator.SimulatorError, simulator.SimulatorFailure):
-    _error._render_traceback_ = short_traceback  # type: ignore[attr-defined]
+    setattr(_error, "_render_traceback_", short_traceback)  # noqa: B010 - what IPython asks for
 
 
 def simulate(

@@ -1,4 +1,4 @@
-"""`with warplab.profile() as p:` collects the launches of a block and shows them as a table."""
+"""`with warplab.profile() as p:` collects the launches inside it and shows them as a table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Profile(RecordedLaunches):
 EMPTY = (
     "No launch was recorded. A kernel is recorded when it is launched inside the `with` block: "
     "kernel[grid, block](...) of numba.cuda, kernel(grid, block, args) of CuPy's RawKernel or of a %%cuda cell. "
-    "Array operations of CuPy and calls of other libraries are not."
+    "CuPy's array operations and calls of other libraries are not."
 )
 
 

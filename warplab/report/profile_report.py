@@ -19,13 +19,13 @@ NOTE = (
     "requests and sectors of memory are those that the hardware counts."
 )
 SAMPLED = (
-    "Where only some blocks were simulated, the counters are scaled from them to the whole grid: exact if the blocks "
+    "Where only some blocks were simulated, their counters are scaled to the whole grid: exact if the blocks "
     "between the first and the last ones do the same, else an estimate."
 )
 EMPTY = "No kernel was launched inside this profile."
 SIDE_BY_SIDE = 4
 
-# Derived rows: the counter that each follows, label, property of Counts, format, Nsight Compute metric.
+# Derived rows: the counter that each follows, label, property of Counts, format, metric of Nsight Compute.
 DERIVED = (
     (
         "thread_instructions",
@@ -36,7 +36,7 @@ DERIVED = (
     ),
     (
         "global_load_bytes",
-        "sectors a load request",
+        "sectors per load request",
         "sectors_per_load_request",
         ratio,
         "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_ld.ratio",
@@ -50,7 +50,7 @@ DERIVED = (
     ),
     (
         "global_store_bytes",
-        "sectors a store request",
+        "sectors per store request",
         "sectors_per_store_request",
         ratio,
         "l1tex__average_t_sectors_per_request_pipe_lsu_mem_global_op_st.ratio",
@@ -63,23 +63,23 @@ DERIVED = (
         "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct",
     ),
 )
-# Rows of `LaunchProfile.footprint`: the counter that each follows, label, key, what it is at least of.
+# Rows of `LaunchProfile.footprint`: the counter that each follows, label, key, the metric whose least value it is.
 DISTINCT = (
     ("global_load_bytes", "distinct bytes loaded", "global_load_bytes", "dram__bytes_read.sum"),
     ("global_store_bytes", "distinct bytes stored", "global_store_bytes", "dram__bytes_write.sum"),
 )
 ALWAYS = {"warp_instructions", "thread_instructions"}
-# Rows of launches that `warplab.launch.resources` was asked about: key of `static`, label, Nsight Compute metric.
+# Rows of launches that `warplab.launch.resources` was asked about: key of `static`, label, metric of Nsight Compute.
 RESOURCES = (
-    ("registers", "registers a thread", "launch__registers_per_thread"),
-    ("local_bytes", "local memory a thread, bytes", ""),
+    ("registers", "registers per thread", "launch__registers_per_thread"),
+    ("local_bytes", "local memory per thread, bytes", ""),
     ("spill_bytes", "spills, bytes", ""),
-    ("shared_bytes", "shared memory a block, bytes", "launch__shared_mem_per_block_static + _dynamic"),
+    ("shared_bytes", "shared memory per block, bytes", "launch__shared_mem_per_block_static + _dynamic"),
 )
 
 
 def text(profile: object) -> str:
-    """The report as plain text, for a terminal."""
+    """Return the report as plain text, for a terminal."""
     parts = []
     for title, table in _sections(profile):
         parts.append("\n".join(filter(None, (title, table.text()))))
@@ -87,7 +87,7 @@ def text(profile: object) -> str:
 
 
 def html(profile: object) -> str:
-    """The report as HTML, for a notebook."""
+    """Return the report as HTML, for a notebook."""
     parts = []
     for title, table in _sections(profile):
         parts += [paragraph(title)] * bool(title) + [table.html()]
@@ -106,7 +106,7 @@ def _notes(profile: object) -> list[str]:
 
 
 def _sections(profile: object) -> list[tuple[str, Table]]:
-    """The report's tables with their titles: counters, then source lines."""
+    """List the report's tables with their titles: counters, then source lines."""
     groups = _groups(profile)
     titled = len(groups) > 1
     sections = [("", _counter_table(groups))] if 0 < len(groups) <= SIDE_BY_SIDE else []
@@ -118,7 +118,7 @@ def _sections(profile: object) -> list[tuple[str, Table]]:
 
 
 def _groups(profile: object) -> list[list[LaunchRecord]]:
-    """Launches that tell the same, together, in order of first appearance."""
+    """Group launches that tell the same, in order of first appearance."""
     groups: dict[tuple, list[LaunchRecord]] = {}
     for launch in launches(profile):
         key = (
@@ -174,13 +174,13 @@ def _counter_table(groups: list[list[LaunchRecord]]) -> Table:
 
 
 def _product_rows(firsts: list[LaunchRecord]) -> list[list[str]]:
-    """One row for each kind of matrix product."""
+    """Make one row for each kind of matrix product."""
     names = sorted({name for f in firsts for name in f.tensor_operations})
     return [[f"products {name}", *(count(f.tensor_operations.get(name, 0)) for f in firsts), ""] for name in names]
 
 
 def _mix(launch: LaunchRecord) -> str:
-    """Shares of the warp instructions by kind, the largest first; "" where they are not known."""
+    """List the shares of the warp instructions by kind, the largest first; "" where they are not known."""
     total = sum(launch.mix.values())
     parts = sorted(launch.mix.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{kind} {100 * n / total:.0f} %" for kind, n in parts if n) if total else ""
@@ -199,7 +199,7 @@ def _gpu_time(group: list[LaunchRecord]) -> str:
 
 
 def _line_tables(launch: LaunchRecord, titled: bool) -> list[tuple[str, Table]]:
-    """One table by source line for each source file of the launch, with its title."""
+    """Make one table by source line for each source file of the launch, with its title."""
     files = sorted({file for file, line in launch.lines if line})
     titles = [
         ", ".join(filter(None, (f"{launch.kernel}, {size(launch)}" * titled, file * (len(files) > 1))))
@@ -219,7 +219,7 @@ def _line_table(launch: LaunchRecord, file: str) -> Table:
         row += [count(moved) if moved else "", ratio(sectors_per_request(counts))]
         rows.append(row + [count(counts.divergent_branches) if counts.divergent_branches else ""] * divergent)
     columns = [Column("line"), Column("source", "left", code=True), Column("warp instructions")]
-    columns += [Column("sectors"), Column("a request")] + [Column("divergent branches")] * divergent
+    columns += [Column("sectors"), Column("per request")] + [Column("divergent branches")] * divergent
     marked = set()
     for column, value in ((2, lambda c: c.warp_instructions), (3, sectors)):
         values = [value(counts) for _, counts in counted]

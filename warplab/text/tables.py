@@ -1,7 +1,7 @@
-"""Small tables that read well as text in a terminal and as HTML in a notebook, and the number formats they use.
+"""Small tables that read well as text in a terminal and as HTML in a notebook, and their number formats.
 
 The HTML takes its colours from the page, so that it fits JupyterLab's light and dark themes; without its style
-sheet (on GitHub, say) it is a plain table.
+sheet, as on GitHub, it is a plain table.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STYLE = (
 
 @dataclass
 class Column:
-    """`align`: "left" or "right". `code`: in the font of code. `muted`: paler than the rest."""
+    """A column. `align`: "left" or "right". `code`: in the font of code. `muted`: paler than the rest."""
 
     header: str
     align: str = "right"
@@ -37,7 +37,7 @@ class Column:
 
 @dataclass
 class Table:
-    """`rows`: one string a column. `marked`: the (row, column) pairs to bring out."""
+    """A table. `rows`: one string per column. `marked`: the (row, column) pairs to highlight."""
 
     columns: list[Column]
     rows: list[list[str]]
@@ -81,7 +81,7 @@ class Table:
 
 
 def document(parts: list[str]) -> str:
-    """HTML of one output: the style sheet and `parts`, which are HTML already."""
+    """Return the HTML of one output: the style sheet and `parts`, which are HTML already."""
     return f'<div class="warplab">{STYLE}{"".join(parts)}</div>'
 
 
@@ -99,7 +99,7 @@ def markdown(headers: Iterable[str], rows: Iterable[Iterable[object]], *, number
 
 
 def count(value: int) -> str:
-    """1048576 as "1 048 576", with narrow spaces."""
+    """Write 1048576 as "1 048 576", with narrow spaces."""
     return f"{value:,}".replace(",", THIN)
 
 
@@ -116,13 +116,13 @@ SMALL_PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, MICRO), (1e-9, "n"))
 
 
 def quantity(value: float, unit: str) -> str:
-    """`value` to three digits with a decimal prefix: 12582912, "B" gives "12.6 MB"; below 1 without a prefix."""
+    """Write `value` to three digits with a decimal prefix, none below 1: 12582912, "B" as "12.6 MB"."""
     scale, prefix = next(((s, p) for s, p in PREFIXES if abs(value) >= s), (1.0, ""))
     return f"{_three_digits(value / scale)} {prefix}{unit}"
 
 
 def duration(seconds: float) -> str:
-    """0.00000376 as "3.76 us", with the micro sign."""
+    """Write 0.00000376 as "3.76 us", with the micro sign."""
     small = next(((s, p) for s, p in SMALL_PREFIXES if abs(seconds) >= s), SMALL_PREFIXES[-1])
     scale, prefix = small if seconds else SMALL_PREFIXES[0]
     return f"{_three_digits(seconds / scale)} {prefix}s"
@@ -134,7 +134,7 @@ def _three_digits(value: float) -> str:
 
 
 def shape(dims: tuple[int, ...]) -> str:
-    """(256, 1, 1) as "256", (16, 16, 1) as "(16, 16)"."""
+    """Write (256, 1, 1) as "256", (16, 16, 1) as "(16, 16)"."""
     dims = tuple(dims)
     while len(dims) > 1 and dims[-1] == 1:
         dims = dims[:-1]

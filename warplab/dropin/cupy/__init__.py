@@ -19,6 +19,7 @@ from warplab.dropin.cupy._core.core import to_host as _to_host
 from warplab.dropin.cupy._core.missing import missing as _missing
 from warplab.dropin.cupy._core.raw import RawKernel, RawModule
 from warplab.launch.device_arrays import DeviceArray
+from warplab.launch.device_arrays import Order as _Order
 
 __all__ = ["RawKernel", "RawModule", "asarray", "asnumpy", "cuda", "ndarray", "random", "testing"]
 
@@ -74,25 +75,27 @@ def ascontiguousarray(a, dtype=None) -> ndarray:
     return a if a.flags.c_contiguous else a.copy()
 
 
-def asnumpy(a, stream=None, order: str = "C", out: np.ndarray | None = None, *, blocking: bool = True) -> np.ndarray:
+def asnumpy(
+    a, stream=None, order: _Literal["C", "F", "A"] = "C", out: np.ndarray | None = None, *, blocking: bool = True
+) -> np.ndarray:
     """Return `a` as a NumPy array; device arrays are copied."""
     return a.get(order=order, out=out) if isinstance(a, ndarray) else np.asarray(a)
 
 
-def empty(shape, dtype=float, order: str = "C") -> ndarray:
+def empty(shape, dtype=float, order: _Order = "C") -> ndarray:
     """Make an array of undefined values; a kernel that reads one before it is written fails on the simulator."""
     return ndarray._allocate(shape, dtype, order)
 
 
-def zeros(shape, dtype=float, order: str = "C") -> ndarray:
+def zeros(shape, dtype=float, order: _Order = "C") -> ndarray:
     return full(shape, 0, dtype, order)
 
 
-def ones(shape, dtype=float, order: str = "C") -> ndarray:
+def ones(shape, dtype=float, order: _Order = "C") -> ndarray:
     return full(shape, 1, dtype, order)
 
 
-def full(shape, fill_value, dtype=None, order: str = "C") -> ndarray:
+def full(shape, fill_value, dtype=None, order: _Order = "C") -> ndarray:
     """Make an array filled with `fill_value`, of its dtype unless one is given."""
     filled = ndarray._allocate(shape, np.asarray(_to_host(fill_value)).dtype if dtype is None else dtype, order)
     filled.fill(fill_value)

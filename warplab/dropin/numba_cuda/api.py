@@ -11,14 +11,14 @@ from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, from_ho
 from warplab.dropin.numba_cuda.cudadrv.devices import DeviceList, gpus
 from warplab.dropin.numba_cuda.cudadrv.driver import Context, Device, Event, Stream, context, device
 from warplab.dropin.simulated_device import elapsed_time
-from warplab.launch.device_arrays import DeviceArray, MappedArray, Order, extent
+from warplab.launch.device_arrays import DeviceArray, MappedArray, OnDevice, Order, extent
 
 event_elapsed_time = elapsed_time
 
 # -- arrays ------------------------------------------------------------------------------------------------------------
 
 
-def to_device(obj, stream=0, copy: bool = True, to: DeviceNDArray | None = None) -> DeviceNDArray:
+def to_device(obj, stream=0, copy: bool = True, to: DeviceNDArray | None = None) -> OnDevice:
     """Copy `obj`, an array, a record or what NumPy makes an array of, to device memory, into `to` if given."""
     if to is None:
         return from_host(obj, copy)
@@ -87,7 +87,7 @@ def is_cuda_array(obj) -> bool:
     return hasattr(obj, "__cuda_array_interface__")
 
 
-def as_cuda_array(obj, sync: bool = True) -> DeviceNDArray:
+def as_cuda_array(obj, sync: bool = True) -> OnDevice:
     """Return an array of another library, such as CuPy, as one of Numba that shares its memory."""
     if not is_cuda_array(obj):
         raise TypeError("*obj* doesn't implement the cuda array interface.")
@@ -104,7 +104,7 @@ def open_ipc_array(handle, shape, dtype, strides=None, offset=0):
 
 
 def _strides(strides) -> tuple[int, ...] | None:
-    return (strides,) if isinstance(strides, int | np.integer) else strides
+    return (int(strides),) if isinstance(strides, int | np.integer) else strides
 
 
 def _like(ary) -> dict:

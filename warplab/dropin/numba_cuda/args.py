@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray
-from warplab.launch.device_arrays import OnDevice
+from warplab.launch.device_arrays import OnDevice, Order
 
 
 def resolve(args: tuple) -> tuple[tuple, Callable[[], None]]:
@@ -39,7 +39,7 @@ def _placed(hint, outputs: list):
         return value
     if isinstance(hint, In):
         return value.copy("K")  # what the kernel writes to it is lost
-    order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+    order: Order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
     array = DeviceNDArray._allocate(value.shape, value.dtype, order)
     outputs.append((value, array))
     return array

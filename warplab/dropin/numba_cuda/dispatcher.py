@@ -75,7 +75,7 @@ class CUDADispatcher:
             with prepare(self._warplab_source, args) as prepared:
                 self._check_shared_bytes(prepared.bound.entry.shared_bytes + sharedmem)
                 with kernel_exceptions.reraised(prepared.bound):
-                    options = Options(**profiling.launch_options())
+                    options = Options(counters=profiling.active())
                     profiling.record(prepared.run(grid, block, operator.index(sharedmem), options))
             copy_back()
 

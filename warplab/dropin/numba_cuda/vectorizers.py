@@ -14,6 +14,7 @@ from numba.cuda import deviceufunc, vectorizers
 from warplab.dropin.numba_cuda import api
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray
 from warplab.dropin.numba_cuda.decorators import jit
+from warplab.launch.device_arrays import OnDevice
 
 
 def vectorize(ftylist_or_function=(), target: str = "cuda", **kws) -> Callable:
@@ -79,10 +80,10 @@ class _Arrays:
     def is_device_array(self, obj) -> bool:
         return api.is_cuda_array(obj)
 
-    def as_device_array(self, obj) -> DeviceNDArray:
+    def as_device_array(self, obj) -> OnDevice:
         return api.as_cuda_array(obj)
 
-    def to_device(self, hostary, stream=0) -> DeviceNDArray:
+    def to_device(self, hostary, stream=0) -> OnDevice:
         return api.to_device(np.ascontiguousarray(hostary))
 
     def allocate_device_array(self, shape, dtype, stream=0) -> DeviceNDArray:
@@ -122,7 +123,7 @@ class UFunc(vectorizers.CUDAUFuncDispatcher):
             raise TypeError("must use 1d array")
         if not arg.size:
             raise TypeError("Reduction on an empty array.")
-        array = api.to_device(np.asarray(arg))
+        array = DeviceNDArray._from_host(np.asarray(arg))
         while array.size > 1:
             half = array.size // 2
             rest = array[2 * half :]

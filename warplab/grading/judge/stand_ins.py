@@ -202,8 +202,8 @@ class RemoteKernel:
         self._launch(*args, shared_mem)
 
     def _launch(self, grid: Any, block: Any, args: Any, shared_bytes: int) -> None:
-        options: dict[str, Any] = dict(profiling.launch_options())
-        profiling.record(simulate(self, grid, block, tuple(args), shared_bytes=shared_bytes, **options))
+        counters = profiling.active()
+        profiling.record(simulate(self, grid, block, tuple(args), shared_bytes=shared_bytes, counters=counters))
 
     def __repr__(self) -> str:
         return f"<kernel {self.__name__} of the notebook>"

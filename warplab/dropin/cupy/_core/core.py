@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -16,6 +16,8 @@ from warplab.dropin.cupy import cuda
 from warplab.dropin.cupy._core.missing import missing
 from warplab.launch.device_arrays import Buffer, DeviceArray
 
+NumpyOrder = Literal["K", "A", "C", "F"]
+Casting = Literal["no", "equiv", "safe", "same_kind", "unsafe"]
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 # CuPy's functions by name, for NumPy's functions of device arrays (`np.sum(a)`); the package fills it.
@@ -54,10 +56,13 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
 
     # -- to and from the host ------------------------------------------------------------------------------
 
-    def get(self, stream=None, order: str = "C", out: np.ndarray | None = None, blocking: bool = True):
+    def get(
+        self, stream=None, order: Literal["C", "F", "A"] = "C", out: np.ndarray | None = None, blocking: bool = True
+    ):
         """Return a copy as a NumPy array."""
         if out is None:
-            return self._view.copy("F" if order == "A" and self.flags.fnc else order.replace("A", "C"))
+            fortran = order == "F" or (order == "A" and self.flags.fnc)
+            return self._view.copy("F" if fortran else "C")
         if out.dtype != self.dtype or out.shape != self.shape:
             raise ValueError(f"out is {out.dtype} {out.shape}; make it {self.dtype} {self.shape} like the array")
         out[...] = self._view
@@ -85,7 +90,7 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
     def tolist(self):
         return self._view.tolist()
 
-    def tobytes(self, order: str = "C") -> bytes:
+    def tobytes(self, order: Literal["C", "F", "A"] = "C") -> bytes:
         return self._view.tobytes(order)
 
     def __bool__(self) -> bool:
@@ -149,15 +154,17 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
     def transpose(self, *axes) -> ndarray:
         return _device(self._view.transpose(*axes), [self])
 
-    def reshape(self, *shape, order: str = "C") -> ndarray:
+    def reshape(self, *shape, order: Literal["C", "F", "A"] = "C") -> ndarray:
         return _device(self._view.reshape(*shape, order=order), [self])
 
-    def astype(self, dtype, order: str = "K", casting="unsafe", subok=None, copy: bool = True) -> ndarray:
+    def astype(
+        self, dtype, order: NumpyOrder = "K", casting: Casting = "unsafe", subok=None, copy: bool = True
+    ) -> ndarray:
         if not copy and self.dtype == np.dtype(dtype):
             return self
         return ndarray._from_host(self._view.astype(dtype, order, casting=casting))
 
-    def copy(self, order: str = "C") -> ndarray:
+    def copy(self, order: NumpyOrder = "C") -> ndarray:
         return ndarray._from_host(self._view.copy(order))
 
     def __copy__(self) -> ndarray:
@@ -166,7 +173,7 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
     def __deepcopy__(self, memo) -> ndarray:
         return self.copy()
 
-    def flatten(self, order: str = "C") -> ndarray:
+    def flatten(self, order: NumpyOrder = "C") -> ndarray:
         return ndarray._from_host(self._view.flatten(order))
 
     def view(self, dtype=None) -> ndarray:

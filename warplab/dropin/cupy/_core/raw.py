@@ -85,7 +85,8 @@ class RawKernel:
             tuple(max(1, n) for n in block),
             tuple(args),
             shared_bytes=shared_mem,
-            **{"cooperative": self.enable_cooperative_groups, **profiling.launch_options()},
+            cooperative=self.enable_cooperative_groups,
+            counters=profiling.active(),
         )
         profiling.record(launch)
 
@@ -120,13 +121,13 @@ class RawModule:
         name_expressions=None,
         jitify: bool | None = None,
     ) -> None:
-        if (code is None) == (path is None):
-            raise TypeError("Exactly one of `code` and `path` keyword arguments must be given.")
-        if path is not None:
+        if path is not None and code is None:
             raise NotImplementedError(
                 f"RawModule(path={path!r}) loads compiled code, which holds no source to simulate; "
                 f"give the source, RawModule(code=Path({str(Path(path).with_suffix('.cu'))!r}).read_text())"
             )
+        if code is None or path is not None:
+            raise TypeError("Exactly one of `code` and `path` keyword arguments must be given.")
         _check_type("code", code, str)
         _check_options(options, backend)
         self.code, self.options, self.backend = code, options, backend

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import math
+from typing import Literal
 
 import numpy as np
 
 from warplab import simulator
-from warplab.launch.device_arrays import Buffer, DeviceArray, OnDevice, extent
+from warplab.launch.device_arrays import Buffer, DeviceArray, OnDevice, Order, extent
 
 
 class _DeviceData(DeviceArray):
@@ -33,16 +34,10 @@ class _DeviceData(DeviceArray):
             source = ary._view
             _check_contiguous(source)
         else:  # an array of the host is brought into this one's order first
-            order = "C" if self._view.flags.c_contiguous else "F"
-            source = np.array(_core(np.asarray(ary)), order=order, copy=None)
+            order: Order = "C" if self._view.flags.c_contiguous else "F"
+            source = np.asarray(_core(np.asarray(ary)), order=order)
         _check_same(self, _core(self._view), source)
         self._write(..., source.reshape(self.shape))
-
-    def getitem(self, item, stream=0):
-        return self[item]
-
-    def setitem(self, key, value, stream=0) -> None:
-        self[key] = value
 
     def bind(self, stream=0):
         """Return the same array; on a GPU its copies would be queued in `stream`."""
@@ -84,13 +79,19 @@ class DeviceNDArray(_DeviceData):
     def __setitem__(self, key, value) -> None:
         self._write(_basic(key), _assignable(value, self._view[_basic(key)]))
 
-    def reshape(self, *shape, order: str = "C") -> DeviceNDArray:
+    def getitem(self, item, stream=0):
+        return self[item]
+
+    def setitem(self, key, value, stream=0) -> None:
+        self[key] = value
+
+    def reshape(self, *shape, order: Literal["C", "F", "A"] = "C") -> DeviceNDArray:
         """Return the same memory in another shape. Raises NotImplementedError where that needs a copy."""
         if len(shape) == 1 and isinstance(shape[0], tuple | list):
             shape = tuple(shape[0])
         return self._same_memory(self._view.reshape(shape, order=order))
 
-    def ravel(self, order: str = "C", stream=0) -> DeviceNDArray:
+    def ravel(self, order: Literal["C", "F", "A", "K"] = "C", stream=0) -> DeviceNDArray:
         return self._same_memory(self._view.ravel(order))
 
     def squeeze(self, axis=None, stream=0) -> DeviceNDArray:
@@ -157,6 +158,12 @@ class DeviceRecord(_DeviceData):
         self._view[key] = value
         self._mark(self._view[key])
 
+    def getitem(self, item: str, stream=0):
+        return self[item]
+
+    def setitem(self, key: str, value, stream=0) -> None:
+        self[key] = value
+
     @property
     def _numba_type_(self):
         from numba.cuda.np.numpy_support import from_dtype
@@ -172,7 +179,7 @@ def is_cuda_ndarray(obj) -> bool:
     return isinstance(obj, _DeviceData)
 
 
-def from_host(obj, copy: bool = True) -> DeviceArray | OnDevice:
+def from_host(obj, copy: bool = True) -> OnDevice:
     """Put `obj` on the device; arrays that are there already stay as they are."""
     if isinstance(obj, _DeviceData):
         return obj
@@ -181,12 +188,10 @@ def from_host(obj, copy: bool = True) -> DeviceArray | OnDevice:
     if hasattr(obj, "__cuda_array_interface__"):
         return from_interface(obj.__cuda_array_interface__, obj)
     host = np.asarray(obj)
-    if isinstance(obj, np.void):
-        kind, core = DeviceRecord, host
-    else:
-        kind, core = DeviceNDArray, _core(host)
-        _check_contiguous(core)
-    order = "C" if core.flags.c_contiguous else "F"
+    kind: type[_DeviceData] = DeviceRecord if isinstance(obj, np.void) else DeviceNDArray
+    core = host if kind is DeviceRecord else _core(host)
+    _check_contiguous(core)
+    order: Order = "C" if core.flags.c_contiguous else "F"
     array = kind._from_host(core) if copy else kind._allocate(core.shape, core.dtype, order)
     if core is not host:
         view = np.lib.stride_tricks.as_strided(array._view, host.shape, host.strides)
