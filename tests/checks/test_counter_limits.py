@@ -64,7 +64,7 @@ def test_least_names_counter_and_the_line_with_most_idle_lanes():
     launch = {"sizes": [256], "launches": [(1, 32)]}
     checks.kernel(few, PRODUCT, least={"warp_efficiency": 0.25}, **launch)
     error = failure(few, PRODUCT, least={"warp_efficiency": lambda n: n / 256}, **launch)
-    assert (error.expected, error.kind, error.counter) == ("at least 1", "limit", "warp_efficiency")
+    assert (error.expected, error.kind, error.missed) == ("at least 1", "limit", "the warp efficiency is too low")
     assert 0.25 < float(error.got) < 0.3
     assert error.look_at == ("line 5: c[i] = a[i] * b[i];\nOn average, 8 of the 32 lanes of a warp are active here.")
     checks.kernel(RIGHT, PRODUCT, sizes=[256], least={"warp_efficiency": 1})

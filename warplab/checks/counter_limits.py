@@ -76,7 +76,7 @@ def _check_products(run: KernelRun, profile: LaunchProfile, wanted: dict[str, fl
         got=_products(got),
         look_at=look_at,
         kind="limit",
-        counter="tensor_operations",
+        missed=problem,
     )
 
 
@@ -84,13 +84,14 @@ def _check_most(run: KernelRun, profile: LaunchProfile, counter: str, most: floa
     got = getattr(profile.counts, counter)
     if _known(got) and got <= most:
         return
+    problem = f"too many {_words(counter)}{_meaning(counter)}"
     raise run.failed(
-        f"{run.name}: too many {_words(counter)}{_meaning(counter)}.",
+        f"{run.name}: {problem}.",
         expected=f"at most {_number(most)}",
         got=_number(got) if _known(got) else "none counted",
         look_at=_over_limit(profile, counter, got, most) if _known(got) else "",
         kind="limit",
-        counter=counter,
+        missed=problem,
     )
 
 
@@ -100,13 +101,14 @@ def _check_least(run: KernelRun, profile: LaunchProfile, counter: str, least: fl
         return
     # The counters of `Counts` are numbers of things; what is derived from them is not.
     few = f"too few {_words(counter)}" if counter in _SUMS else f"the {_words(counter)} is too low"
+    problem = f"{few}{_meaning(counter)}"
     raise run.failed(
-        f"{run.name}: {few}{_meaning(counter)}.",
+        f"{run.name}: {problem}.",
         expected=f"at least {_number(least)}",
         got=_number(got) if _known(got) else "none counted",
         look_at=_under_limit(profile, counter),
         kind="limit",
-        counter=counter,
+        missed=problem,
     )
 
 

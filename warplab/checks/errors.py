@@ -62,8 +62,8 @@ class CheckFailed(AssertionError):
 
     `problem`: what is wrong, one sentence. `expected`, `got`: both sides, where there are two.
     `where`: the input that showed it (size, grid, block, seed). `look_at`: where to look, never the answer.
-    Not in the message, and independent of the input: `kind`; `line` of the learner's kernel; `counter` that missed its
-    limit.
+    For hidden tests, whose inputs are secret: `kind`; `line` of the learner's kernel; `missed`, what is wrong with a
+    counter that missed its limit, such as "too many barriers".
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class CheckFailed(AssertionError):
         look_at: str = "",
         kind: Kind = "wrong result",
         line: str = "",
-        counter: str = "",
+        missed: str = "",
     ) -> None:
         self.problem, self.expected, self.got = problem, expected, got
         self.where, self.look_at = where, look_at
-        self.kind, self.line, self.counter = kind, line, counter
+        self.kind, self.line, self.missed = kind, line, missed
         rows = (("expected", expected), ("got", got), ("input", where), ("look at", look_at))
         lines = [problem]
         for label, text in rows:

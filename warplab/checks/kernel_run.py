@@ -64,7 +64,7 @@ class KernelRun:
         look_at: str = "",
         kind: Kind = "wrong result",
         line: str = "",
-        counter: str = "",
+        missed: str = "",
     ) -> CheckFailed:
         """The failure of this launch; `problem` is a whole sentence."""
         return CheckFailed(
@@ -75,7 +75,7 @@ class KernelRun:
             look_at=look_at,
             kind=kind,
             line=line,
-            counter=counter,
+            missed=missed,
         )
 
     def _where(self) -> str:

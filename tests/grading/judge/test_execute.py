@@ -316,6 +316,7 @@ def test_hidden_tests_say_what_kind_of_failure_and_where_in_the_kernel(zygotes):
             " limits={'global_store_bytes': lambda n: 4 * n})"
         )
         cells.hidden(name, "pass", hidden)
+    cells.hidden("few", "pass", hidden.replace(" limits=", " least={'atomics': 1}, limits="))
     cells.student(
         "def f(x):\n    raise ValueError(x)\n"
         "def g(x):\n    return float('nan')\n"
@@ -337,6 +338,7 @@ def test_hidden_tests_say_what_kind_of_failure_and_where_in_the_kernel(zygotes):
         assert graded.failed[name].startswith(message)
         assert "7013" in graded.verdicts[name].detail
     assert "c[i] = a[i] * b[i]" in graded.failed["unguarded"]
+    assert graded.failed["few"].startswith("A hidden test fails: too few atomics")
     assert graded.failed["assertion"] == "A hidden test fails: the result is wrong."
     assert graded.failed["error"] == "A hidden test fails: an error was raised."
     assert graded.failed["nan"] == "A hidden test fails: a result is not a finite number."

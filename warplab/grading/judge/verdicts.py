@@ -15,11 +15,9 @@ from warplab.grading.exchange.artefacts import clean_text
 from warplab.grading.judge.cells import Outcome, OutOfTime
 from warplab.grading.judge.outputs import WITHHELD
 from warplab.simulator import InstructionLimit, SimulatorError
-from warplab.simulator.count.counters import COUNTERS
 
 MAX_MESSAGE = 4000  # characters
 _MAX_FIRST_LINE = 300
-_COUNTERS = {counter.name: counter.description for counter in COUNTERS}
 SENTENCES = {
     "wrong result": "the result is wrong",
     "wrong type": "the result has the wrong type, shape or dtype",
@@ -104,7 +102,7 @@ def verdict(outcome: Outcome, visible: str, knows: bool = False, broken: Sequenc
     error = outcome.error
     if error is None:
         return Verdict()
-    kind, line, counter = _facts(error)
+    kind, line, missed = _facts(error)
     ename = "CheckFailed" if isinstance(error, CheckFailed) else type(error).__name__
     text = _text(error)
     detail = _short(f"{ename}: {text}")
@@ -126,9 +124,8 @@ def verdict(outcome: Outcome, visible: str, knows: bool = False, broken: Sequenc
             kind, _short(text), detail, False, ename, (*lines, _short(f"{ename}: {text}" if text else ename))
         )
     message = f"A hidden test fails: there is no {missing}." if named else f"A hidden test fails: {SENTENCES[kind]}."
-    if counter:
-        message = f"A hidden test fails: too many {counter.replace('_', ' ')}"
-        message += f" ({_COUNTERS[counter]})." if counter in _COUNTERS else "."
+    if missed:
+        message = f"A hidden test fails: {missed}."
     if line and not knows:
         message += f"\n  at {line}"
     return Verdict(kind, _short(message), detail, True, "CheckFailed", (_short(f"CheckFailed: {message}"),))
@@ -160,9 +157,9 @@ def gone(reason: str) -> Verdict:
 
 
 def _facts(error: BaseException) -> tuple[str, str, str]:
-    """Return the kind of failure, the line of the student's kernel, and the counter."""
+    """Return the kind of failure, the line of the student's kernel, and what a counter missed."""
     if isinstance(error, CheckFailed):
-        return error.kind, error.line, error.counter
+        return error.kind, error.line, error.missed
     if isinstance(error, SimulatorError):
         return kind_of(error), line_of(error), ""
     if isinstance(error, OutOfTime):
