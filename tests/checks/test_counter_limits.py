@@ -83,7 +83,7 @@ THREE_BARRIERS = """\
     __syncthreads();"""
 
 
-def test_every_line_that_adds_to_a_counter_is_named_the_most_first():
+def test_lines_that_add_to_a_counter_are_named_largest_first():
     error = failure_on_one_warp(THREE_BARRIERS, limits={"barriers": 4})
     assert error.look_at.splitlines() == [
         "line 4: __syncthreads();  (4)",
@@ -92,13 +92,13 @@ def test_every_line_that_adds_to_a_counter_is_named_the_most_first():
     ]
 
 
-def test_beyond_some_lines_their_number_and_sum_are_named():
+def test_further_lines_are_counted_and_added_up():
     barriers = "\n".join(["    __syncthreads();"] * 6)
     error = failure_on_one_warp(f"{barriers}\n    out[threadIdx.x] = 2 * a[threadIdx.x];", limits={"barriers": 4})
     assert error.look_at.splitlines()[3:] == ["line 6: __syncthreads();  (1)", "and 2 more lines (2)"]
 
 
-def test_of_a_ratio_the_line_where_it_is_largest_is_named():
+def test_a_ratio_names_the_line_where_it_is_largest():
     body = "    float x = a[threadIdx.x];\n    out[threadIdx.x] = x + a[threadIdx.x / 8];"
     error = failure_on_one_warp(body, make_case=with_the_first_four, limits={"sectors_per_load_request": 0.5})
     assert error.look_at == "line 3: float x = a[threadIdx.x];"
@@ -110,7 +110,7 @@ def with_the_first_four(rng, n):
     return Case(case.arguments, {"out": a + a[np.arange(n) // 8]})
 
 
-def test_a_sum_in_float64_is_told_of_its_start():
+def test_a_float64_sum_points_to_its_untyped_start():
     @cuda.jit
     def f(a, out):
         total = 0.0
@@ -123,7 +123,7 @@ def test_a_sum_in_float64_is_told_of_its_start():
     assert "total += a" in error.look_at
 
 
-def test_values_in_local_memory_are_told_of_registers():
+def test_local_memory_points_to_registers():
     body = """\
     float own[64];
     for (int k = 0; k < 64; k++)

@@ -1,4 +1,4 @@
-"""What checks say of wrong answers on tensor cores: tiles past the end, layouts and strides of fragments, halves."""
+"""Likely causes of wrong answers on tensor cores: tiles past the end, layouts and strides of fragments, halves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ extern "C" __global__ void f(const half *x, const half *w, float *y, int outputs
 
 
 def layer(rng, outputs):
-    """16 rows, 32 inputs; values of which no two sums are equal by chance, or few."""
+    """16 rows, 32 inputs; values for which few or no sums are equal by chance."""
     x, w = ((rng.integers(-64, 65, (rows, 32)) / 8).astype(np.float16) for rows in (16, outputs))
     sizes = {"outputs": np.int32(outputs), "inputs": np.int32(32)}
     y = x.astype(np.float32) @ w.T.astype(np.float32)
@@ -56,7 +56,7 @@ def test_the_layer_is_right():
         ("column < outputs", "column < outputs + 16", explain_fragments.PAST_THE_END),
     ],
 )
-def test_a_wrong_fragment_is_told_of_fragments(right, wrong, look_at):
+def test_a_wrong_fragment_points_to_fragments(right, wrong, look_at):
     assert LAYER.count(right) == 1
     with pytest.raises(checks.CheckFailed) as caught:
         run(LAYER.replace(right, wrong))
@@ -81,7 +81,7 @@ def biased(rng, n):
 
 
 @pytest.mark.parametrize(("first", "shift", "array"), [("0", "1", "bias"), ("1", "0", "x")])
-def test_halves_in_pairs_are_no_reason_for_an_index_past_the_end(first, shift, array):
+def test_pairs_of_halves_do_not_explain_an_index_past_the_end(first, shift, array):
     with pytest.raises(checks.CheckFailed) as caught:
         run(BIASED.replace("FIRST", first).replace("SHIFT", shift), biased)
     assert caught.value.look_at.startswith(f"the index into {array}")

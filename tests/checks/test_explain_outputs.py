@@ -1,4 +1,4 @@
-"""What a failure says of missing and wrong values: where to look."""
+"""Likely causes of missing and wrong values: where a failure says to look."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_wrong_sum_is_not_the_last_element():
     assert error.look_at == "which elements go into the single result, and whether each does so exactly once"
 
 
-def test_a_sum_without_atomics_is_told_so():
+def test_a_sum_without_atomics_is_explained():
     def summed(rng, n):
         a = np.arange(1, n + 1, dtype=np.float32)
         return Case({"a": a, "s": np.zeros(1, np.float32)}, {"s": a.sum(keepdims=True)})
@@ -88,7 +88,7 @@ def test_a_sum_without_atomics_is_told_so():
     assert "warps store to it 4 times and no atomic operation is used" in error.look_at
 
 
-def test_a_wrong_value_from_a_tile_is_told_of_the_tile():
+def test_a_wrong_value_from_a_tile_points_to_the_tile():
     body = """\
     __shared__ float tile[32];
     int t = threadIdx.x;

@@ -1,4 +1,4 @@
-"""What a failure says of accesses outside arrays: the access, what was written there, where to look."""
+"""Failures for accesses outside arrays: the access, what was written there, where to look."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAULTY = "for (int i = threadIdx.x; i <= n; i += blockDim.x) c[i] = a[i] * b[{in
 
 @pytest.mark.parametrize("block", [1, 32])
 def test_an_illegal_load_and_a_store_outside_are_told_apart(block):
-    """Both are there; where another element's store is outside, the message is about the load alone."""
+    """If the store outside is another element's, the message is about the load alone."""
     launch = {"sizes": [100], "launches": [(1, block)]}
     error = failure(cuda_kernel(FAULTY.format(index="n - i")), PRODUCT, **launch)
     assert error.problem == "f: a load of b[100] reaches past the end of b (100 elements)."
@@ -41,8 +41,8 @@ def test_an_illegal_load_and_a_store_outside_are_told_apart(block):
     assert error.look_at == "the comparison with the size: is n itself a valid index?"
 
 
-def test_writes_past_the_end_are_found_where_bands_are_added_up():
-    """a * b + c of three guard bands with one pattern is that pattern again: nothing would seem to be written."""
+def test_writes_past_the_end_are_found_even_if_bands_are_added_up():
+    """With one pattern in three guard bands, a * b + c would be that pattern again, as if nothing had been written."""
     product_sum = elementwise(lambda a, b, c: a * b + c, ("a", "b", "c"), "d", length="n")
     parameters = "const float* a, const float* b, const float* c, float* d, int n"
     error = failure(cuda_kernel(INDEX + "d[i] = a[i] * b[i] + c[i];", parameters), product_sum)
@@ -62,7 +62,7 @@ def test_wrong_width_is_explained():
     assert "c has elements of 4 bytes, but the kernel accesses 8 bytes at a time" in failure(kernel, PRODUCT).look_at
 
 
-def test_a_load_into_a_tile_is_not_said_to_be_for_the_threads_element():
+def test_a_load_into_a_tile_is_not_tied_to_the_threads_element():
     body = """\
     __shared__ float tile[64];
     int t = threadIdx.x;
@@ -74,7 +74,7 @@ def test_a_load_into_a_tile_is_not_said_to_be_for_the_threads_element():
     assert error.look_at == "the index into a, and the guard of the load into shared memory: the last element is a[31]"
 
 
-def test_a_load_and_a_store_outside_are_both_named_where_there_are_tiles():
+def test_with_tiles_a_load_and_a_store_outside_are_both_named():
     body = """\
     __shared__ float tile[32];
     int t = threadIdx.x;
@@ -87,7 +87,7 @@ def test_a_load_and_a_store_outside_are_both_named_where_there_are_tiles():
     assert second == "and the guard: what must a thread do that has no element?"
 
 
-def test_stores_far_outside_are_told_of_a_guard_and_not_of_a_bound():
+def test_stores_far_outside_point_to_the_guard_not_to_its_bound():
     body = "    out[threadIdx.x] = 2 * a[min(threadIdx.x, n - 1)];\n    if (threadIdx.x > 20) out[threadIdx.x + 3] = 1;"
     error = failure_on_one_warp(body, n=27)
     assert error.look_at.startswith("the guard of the store: is there one"), error

@@ -1,4 +1,4 @@
-"""The check of a kernel: what passes, what is no kernel, what a failure says. Wrong kernels are in tests/labs."""
+"""The check of a kernel: what passes, what is not a kernel, what a failure says; tests/labs has more wrong kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failure says of a launch that ends with an error: races, parameters, compilers, the simulator's own faults."""
+"""Failures of launches that end with an error: races, parameters, compilers, the simulator's own faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from warplab.checks import Case
 from warplab.checks.cases import distinct
 
 
-def test_a_race_fails_also_where_the_result_comes_out_right():
+def test_a_race_fails_even_if_the_result_is_right():
     """In the simulator's order the neighbour is read before it is written."""
 
     def make_case(rng, n):

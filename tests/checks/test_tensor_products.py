@@ -1,4 +1,4 @@
-"""The check of matrix products: exactly as many, of this shape and these types, on tensor cores."""
+"""The check of matrix products on tensor cores: their exact number, shape and types."""
 
 from __future__ import annotations
 
