@@ -1,0 +1,34 @@
+"""Pages for maintainers name files that exist: what moves must move there, too."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from warplab.paths import COURSE
+
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/architecture.md")
+# A name in capitals stands for any name.
+ANY = {"TOPIC": "*", "NN_topic": "*", "KIND": "*"}
+
+
+def named(page: str) -> set[str]:
+    """Paths from the course's folder that a page names in code: `warplab/checks/`, `tests/labs/NN_topic/mutants/`."""
+    text = re.sub(r"```.*?```", "", (COURSE / page).read_text(), flags=re.S)
+    return set(re.findall(r"`((?:warplab|kernels|tests|tools|notebooks|exercises|solutions|docs)/[\w./-]*)`", text))
+
+
+@pytest.mark.parametrize(("page", "path"), [(page, path) for page in PAGES for path in sorted(named(page))])
+def test_paths_exist(page, path):
+    pattern = path.rstrip("/")
+    for name, stands_for in ANY.items():
+        pattern = pattern.replace(name, stands_for)
+    assert list(COURSE.glob(pattern)), f"{page} names {path}, which does not exist"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", (COURSE / page).read_text(), flags=re.S)
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        assert ((COURSE / page).parent / link).exists(), f"{page} links to {link}, which does not exist"
