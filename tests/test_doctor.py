@@ -1,8 +1,7 @@
-"""The doctor's messages, the choice of the backend and the questions to the driver, with stand-ins for machines."""
+"""What the doctor reports of machines that it did not meet here."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -10,16 +9,10 @@ import sys
 
 import pytest
 
+from tests.support.machines import GOOD, H100, NOTHING, OLD, VOLTA, pretending
 from warplab import doctor
-from warplab.hardware import backend, driver
+from warplab.hardware import driver
 from warplab.paths import COURSE
-
-H100 = driver.Gpu("NVIDIA H100 80GB HBM3", 80 * 2**30, (9, 0))
-V100 = driver.Gpu("Tesla V100-SXM2-16GB", 16 * 2**30, (7, 0))
-GOOD = driver.Driver("580.95.05", (13, 0), (H100,))
-OLD = driver.Driver("550.54.15", (12, 4), (H100,))
-VOLTA = driver.Driver("580.95.05", (13, 0), (V100,))
-NOTHING = driver.Driver(problem="no NVIDIA driver (libcuda.so.1 not found)")
 
 
 def texts(findings, status=None):
@@ -32,183 +25,7 @@ def ptx(version: str) -> str:
 
 @pytest.fixture
 def machine(monkeypatch):
-    """machine(driver, libraries=None): pretend that the process runs there."""
-
-    def pretend(found: driver.Driver, libraries: tuple[str | None, str] = (None, "")) -> None:
-        monkeypatch.setattr(driver, "query", lambda: found)
-        monkeypatch.setattr(backend, "library_problem", lambda: libraries)
-
-    monkeypatch.delenv("WARPLAB_BACKEND", raising=False)
-    backend._choose.cache_clear()
-    backend.announce.cache_clear()
-    yield pretend
-    backend._choose.cache_clear()
-    backend.announce.cache_clear()
-
-
-# Backend
-
-
-def test_backend_is_the_gpu_where_all_fits(machine):
-    machine(GOOD)
-    assert backend.name() == "gpu"
-    assert backend.reason() == "NVIDIA H100 80GB HBM3, driver 580.95.05 for CUDA 13.0"
-
-
-@pytest.mark.parametrize(
-    ("found", "libraries", "words"),
-    [
-        (NOTHING, (None, ""), "no NVIDIA driver"),
-        (OLD, (None, ""), "too old: 550.54.15 for CUDA 12.4"),
-        (VOLTA, (None, ""), "compute capability 7.0"),
-        (driver.Driver("580.95.05", (13, 0), ()), (None, ""), "finds no GPU"),
-        (GOOD, ("the package cupy-cuda13x is not installed", "…"), "cupy-cuda13x is not installed"),
-    ],
-)
-def test_backend_is_the_simulator_where_something_does_not(machine, found, libraries, words):
-    machine(found, libraries)
-    assert backend.name() == "simulator"
-    assert words in backend.reason()
-
-
-def test_backend_can_be_forced_to_the_simulator_without_asking_the_driver(machine, monkeypatch):
-    monkeypatch.setattr(driver, "query", lambda: pytest.fail("asked the driver"))
-    monkeypatch.setenv("WARPLAB_BACKEND", "simulator")
-    assert (backend.name(), backend.reason()) == ("simulator", "WARPLAB_BACKEND=simulator")
-
-
-def test_gpu_demanded_but_absent_is_an_error_that_says_why(machine, monkeypatch):
-    machine(OLD)
-    monkeypatch.setenv("WARPLAB_BACKEND", "gpu")
-    with pytest.raises(backend.BackendError, match=r"too old: 550\.54\.15.*Install NVIDIA's driver, branch 580"):
-        backend.name()
-
-
-def test_unknown_backend_is_an_error(machine, monkeypatch):
-    monkeypatch.setenv("WARPLAB_BACKEND", "cuda")
-    with pytest.raises(backend.BackendError, match="WARPLAB_BACKEND is 'cuda'; set it to gpu or simulator"):
-        backend.name()
-
-
-def test_announcement_comes_once(machine, capsys):
-    machine(NOTHING)
-    backend.announce()
-    backend.announce()
-    output = capsys.readouterr()
-    assert output.err + output.out == (
-        "Warp Lab runs kernels on the simulator: no NVIDIA driver (libcuda.so.1 not found).\n"
-    )
-
-
-def test_choosing_loads_neither_cupy_nor_numba_where_there_is_no_driver():
-    code = (
-        "import sys; from warplab import backend; backend.name(); print(sorted({'cupy', 'numba'} & set(sys.modules)))"
-    )
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""} | {"WARPLAB_BACKEND": ""}
-    process = subprocess.run([sys.executable, "-c", code], cwd=COURSE, env=environment, capture_output=True, text=True)
-    assert process.stdout == "[]\n", process.stderr
-
-
-def test_numbas_own_simulator_is_no_gpu(monkeypatch):
-    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
-    assert "NUMBA_ENABLE_CUDASIM" in backend.library_problem()[0]
-
-
-def test_missing_package_is_named(monkeypatch):
-    monkeypatch.setattr(backend.importlib.util, "find_spec", lambda name: None if name == "cupy" else object())
-    assert backend.library_problem()[0] == "the package cupy-cuda13x is not installed"
-
-
-# Driver
-
-
-class FakeLibrary:
-    """libcuda with one H100, whose calls answer as `status` says."""
-
-    def __init__(self, version=13000, **status):
-        self.version, self.status = version, status
-
-    def cuDriverGetVersion(self, out):
-        out._obj.value = self.version
-        return 0
-
-    def cuInit(self, flags):
-        return self.status.get("cuInit", 0)
-
-    def cuDeviceGetCount(self, out):
-        out._obj.value = 1
-        return self.status.get("cuDeviceGetCount", 0)
-
-    def cuDeviceGet(self, out, index):
-        out._obj.value = index
-        return 0
-
-    def cuDeviceGetName(self, buffer, size, device):
-        buffer.value = b"NVIDIA H100 80GB HBM3"
-        return 0
-
-    def cuDeviceTotalMem_v2(self, out, device):
-        out._obj.value = 80 * 2**30
-        return 0
-
-    def cuDeviceGetAttribute(self, out, attribute, device):
-        out._obj.value = {75: 9, 76: 0}[attribute]
-        return 0
-
-    def cuGetErrorString(self, status, out):
-        out._obj.value = b"system has unsupported display driver / cuda driver combination"
-        return 0
-
-
-@pytest.fixture
-def library(monkeypatch):
-    """library(libcuda or None, kernel module's version): what driver.query() finds."""
-
-    def pretend(fake, module=None, cards=0):
-        def load(name):
-            if fake is None:
-                raise OSError(name)
-            return fake
-
-        monkeypatch.setattr(ctypes, "CDLL", load)
-        monkeypatch.setattr(driver, "module_version", lambda: module)
-        monkeypatch.setattr(driver, "nvidia_cards", lambda: cards)
-        return driver.query.__wrapped__()
-
-    return pretend
-
-
-def test_driver_and_gpu_are_read(library):
-    assert library(FakeLibrary(), "580.95.05") == GOOD
-
-
-def test_no_driver(library):
-    assert library(None) == NOTHING
-
-
-def test_gpu_without_driver(library):
-    found = library(None, cards=1)
-    assert "has an NVIDIA GPU but no driver" in found.problem
-    assert "branch 580" in found.advice
-
-
-def test_container_without_the_drivers_library(library):
-    found = library(None, "580.95.05")
-    assert "libcuda.so.1 is missing" in found.problem
-    assert "--gpus all" in found.advice
-
-
-def test_driver_without_gpu(library):
-    assert library(FakeLibrary(cuInit=100)).problem == "the NVIDIA driver finds no GPU"
-
-
-def test_broken_driver_keeps_its_own_words(library):
-    found = library(FakeLibrary(cuInit=803))
-    assert "cuInit with error 803: system has unsupported display driver" in found.problem
-    assert found.cuda == (13, 0)
-
-
-# Doctor
+    yield from pretending(monkeypatch)
 
 
 def test_gpu_section_lists_hardware():

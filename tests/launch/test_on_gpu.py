@@ -9,7 +9,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from numba.cuda import grid
 
-from tests.dropin.cupy.test_cupy import EXPRESSIONS
+from tests.support.cupy_expressions import EXPRESSIONS
 from warplab import simulator
 from warplab.dropin import cupy as dropin_cp
 from warplab.launch import on_gpu, profiling

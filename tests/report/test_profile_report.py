@@ -1,11 +1,9 @@
-"""The report as text and as HTML."""
+"""Tables of profiles: numbers, rows, columns, source lines, HTML."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-
-import pytest
 
 from tests.support.synthetic_profiles import FILE, Session, vector_multiply
 from warplab.report import profile_report
@@ -161,33 +159,3 @@ def test_html_and_text_show_the_same_cells():
     cells = [cell.text for cell in parse(profile_report.html(launch)).iter("td") if cell.text]
     assert len(cells) > 50
     assert all(cell.strip() in text for cell in cells)
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (0, "0.00 s"),
-        (3.76e-6, "3.76 us"),
-        (1.165e-3, "1.17 ms"),
-        (12.5, "12.5 s"),
-        (2e-10, "0.20 ns"),
-        (0.25, "250 ms"),
-    ],
-)
-def test_durations(value, shown):
-    assert tables.duration(value) == shown.replace("us", "\N{MICRO SIGN}s")
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(12_582_912, "12.6 MB"), (999, "999 B"), (3.35e12, "3.35 TB"), (0, "0.00 B"), (1500, "1.50 kB")],
-)
-def test_quantities(value, shown):
-    assert tables.quantity(value, "B") == shown
-
-
-@pytest.mark.parametrize(
-    ("dims", "shown"), [((256, 1, 1), "256"), ((16, 16, 1), "(16, 16)"), ((1, 1, 1), "1"), ((1, 1, 4), "(1, 1, 4)")]
-)
-def test_shapes(dims, shown):
-    assert tables.shape(dims) == shown

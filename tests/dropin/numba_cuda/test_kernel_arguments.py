@@ -1,4 +1,4 @@
-"""What a kernel of numba.cuda can be given, through the stand-in, against NumPy: arrays, records, numbers, hints."""
+"""What a kernel of numba.cuda can be given, against NumPy: arrays, records, numbers."""
 
 import enum
 from collections import namedtuple
@@ -7,13 +7,13 @@ import numba
 import numpy as np
 import pytest
 
-from warplab import simulator
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch.errors import ArgumentError
 
 LANES = np.arange(32)
-
 RECORD = np.dtype([("key", np.int32), ("value", np.float64), ("part", np.float32, (3,))], align=True)
+
+
 Pair = namedtuple("Pair", "first second")
 
 
@@ -131,43 +131,6 @@ def test_arrays_without_axes_and_without_elements():
         for empty in (np.zeros(0), cuda.device_array(0), cuda.to_device(np.zeros((0,)))):
             grow[1, 1](given, empty)
     assert float(np.asarray(given)) == 13.0
-
-
-# -- hints -----------------------------------------------------------------------------------------------------------
-
-
-@cuda.jit
-def use_all(a, b, c):
-    i = cuda.grid(1)
-    b[i] = a[i] + c[i]
-    a[i] = 0
-    c[i] = 7
-
-
-def test_in_out_and_inout_copy_one_way_or_both():
-    a, b, c = np.arange(32.0), np.full(32, np.nan), np.ones(32)
-    use_all[1, 32](cuda.In(a), cuda.Out(b), cuda.InOut(c))
-    np.testing.assert_array_equal(a, np.arange(32))
-    np.testing.assert_array_equal(b, a + 1)
-    np.testing.assert_array_equal(c, 7)
-    device = cuda.to_device(a)  # which stays where it is, whatever the hint
-    use_all[1, 32](cuda.In(device), cuda.Out(b), cuda.In(c))
-    np.testing.assert_array_equal(device.copy_to_host(), 0)
-    np.testing.assert_array_equal(b, a + 7)
-
-
-def test_what_an_out_argument_held_is_not_copied_to_the_device():
-    with pytest.raises(simulator.UninitializedRead, match="`a`"):
-        use_all[1, 32](cuda.Out(np.ones(32)), np.ones(32), np.ones(32))
-
-
-def test_hints_keep_the_order_of_axes():
-    a, out = np.asfortranarray(np.arange(6, dtype=np.int32).reshape(2, 3)), np.zeros((2, 3), np.int32, order="F")
-    add_row_number[1, (8, 8)](cuda.In(a[::-1]), cuda.Out(out))
-    np.testing.assert_array_equal(out, [[3, 4, 5], [100, 101, 102]])
-
-
-# -- what does not fit -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("wrong", [[1, 2], "text", None, {"a": 1}, np.array(["a"], object)])

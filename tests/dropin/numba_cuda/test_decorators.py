@@ -1,0 +1,62 @@
+"""`cuda.jit`: signatures, device functions, options."""
+
+import numpy as np
+import pytest
+
+from warplab.dropin import numba_cuda as cuda
+from warplab.launch.errors import ArgumentError
+
+
+@cuda.jit
+def scale(x, factor):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] *= factor
+
+
+def test_a_device_function_with_a_signature():
+    @cuda.jit("float32(float32)", device=True)
+    def half(v):
+        return v / 2
+
+    @cuda.jit
+    def run(x):
+        x[0] = half(x[0])
+
+    x = np.array([5], np.float32)
+    run[1, 1](x)
+    assert x[0] == 2.5
+
+
+@pytest.mark.parametrize(
+    "signature", ["void(float32[:], float32)", ["void(float64[:], float64)", "void(float32[:], float32)"]]
+)
+def test_explicit_signatures(signature):
+    kernel = cuda.jit(signature)(scale.py_func)
+    x = np.arange(5, dtype=np.float32)
+    kernel[1, 32](x, 2)
+    np.testing.assert_array_equal(x, 2 * np.arange(5))
+    with pytest.raises(ArgumentError, match=r"`x` is int32\[::1\] where it takes float"):
+        kernel[1, 32](x.astype(np.int32), 2)
+    assert len(kernel.signatures) == (1 if isinstance(signature, str) else 2)
+
+
+def test_a_kernel_returns_nothing():
+    with pytest.raises(TypeError, match="void"):
+        cuda.jit("float32(float32[:])")(lambda x: x[0])
+
+
+@cuda.jit(debug=True, opt=False)
+def checked(x, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        if x[i] == 7:
+            raise IndexError("seven")
+        if x[i] == 5:
+            raise AssertionError  # as `assert` does, which pytest rewrites
+        out[i] = 10 // x[i]
+
+
+def test_debug_wants_unoptimised_code():
+    with pytest.warns(UserWarning, match="opt=False"):
+        cuda.jit(debug=True)(checked.py_func)

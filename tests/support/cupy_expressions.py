@@ -1,0 +1,48 @@
+"""Expressions that CuPy and its stand-in must compute alike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+EXPRESSIONS = {
+    "a + b": lambda m, a, b: a + b,
+    "a * 2": lambda m, a, b: a * 2,
+    "2.5 - a": lambda m, a, b: 2.5 - a,
+    "a / np.float64(3)": lambda m, a, b: a / np.float64(3),
+    "a ** 2 % 5 // 2": lambda m, a, b: a**2 % 5 // 2,
+    "-a": lambda m, a, b: -a,
+    "a @ b": lambda m, a, b: a @ b,
+    "a > b": lambda m, a, b: a > b,
+    "sqrt": lambda m, a, b: m.sqrt(a),
+    "maximum": lambda m, a, b: m.maximum(a, b),
+    "sum": lambda m, a, b: a.sum(),
+    "mean of axis": lambda m, a, b: m.mean(a.reshape(2, 3), axis=1, keepdims=True),
+    "argmax": lambda m, a, b: b.argmax(),
+    "cumsum": lambda m, a, b: m.cumsum(a),
+    "where": lambda m, a, b: m.where(a > b, a, 0),
+    "concatenate": lambda m, a, b: m.concatenate([a, b]),
+    "stack": lambda m, a, b: m.stack((a, b), axis=1),
+    "einsum": lambda m, a, b: m.einsum("i,j->ij", a, b),
+    "transpose": lambda m, a, b: a.reshape(2, 3).transpose(1, 0) * 2,
+    "mask": lambda m, a, b: a[a > 2],
+    "index array": lambda m, a, b: a[m.asarray([3, 0, 3])],
+    "element": lambda m, a, b: a[4],
+    "newaxis": lambda m, a, b: a[:, None] + b[None],
+    "int / int": lambda m, a, b: m.arange(5) / m.arange(1, 6),
+    "int32 * float32": lambda m, a, b: m.arange(6, dtype=m.int32) * a,
+    "uint8 + 1": lambda m, a, b: m.full(3, 255, m.uint8) + 1,
+    "float16 + float32": lambda m, a, b: a.astype(m.float16) + a,
+    "clip": lambda m, a, b: a.clip(1, 4),
+    "std": lambda m, a, b: m.std(a),
+    "linspace": lambda m, a, b: m.linspace(0, 1, 5, dtype=m.float32),
+    "eye": lambda m, a, b: m.eye(3),
+    "zeros_like": lambda m, a, b: m.zeros_like(a),
+    "tri": lambda m, a, b: m.tril(m.ones((3, 3))),
+    "sort": lambda m, a, b: m.sort(b),
+    "0-d + 1": lambda m, a, b: a[2] + 1,
+    "complex": lambda m, a, b: (a + 1j * b).real,
+    "in place": lambda m, a, b: a.__iadd__(b).__imul__(2),
+    "out": lambda m, a, b: m.add(a, b, out=m.empty_like(a)),
+    "split": lambda m, a, b: m.split(a, 3)[1],
+    "unique": lambda m, a, b: m.unique(a // 2),
+}
