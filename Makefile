@@ -26,7 +26,7 @@ LABS ?=
 # JupyterLab refuses to run as root unless told so; in a container root is the usual user.
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test test-quick check test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks doctor pins setup setup-cluster setup-dev clean
+.PHONY: help lab test test-quick check test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -35,7 +35,7 @@ help: ## show this list
 
 lab: setup ## open JupyterLab on the first notebook
 	$(BIN)/jupyter lab $(ALLOW_ROOT) --LabApp.news_url=None --ServerApp.root_dir="$(CURDIR)" $(LAB_ARGS) \
-		--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb
+		--LabApp.default_url=/lab/tree/$(firstword $(sort $(wildcard notebooks/*.ipynb)))
 
 test: check ## lint, types, imports and all tests that need no GPU
 	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest -n 2 -m "not gpu" $(TEST_ARGS)
@@ -75,6 +75,13 @@ exercises: setup ## generate exercises/ from solutions/, as nbgrader does
 
 notebooks: setup ## execute the notebooks and write their outputs
 	$(BIN)/python -m tools.execute_notebooks $(LABS)
+
+pages: setup-dev ## write README's table of labs, docs/labs.md and each lab's page from what is there
+	$(BIN)/python -m tools.labs_page
+
+new-lab: setup-dev ## lay the skeleton of a lab: make new-lab NUMBER=06 TOPIC=convolution TITLE="Convolution and cuDNN"
+	@test -n "$(NUMBER)" -a -n "$(TOPIC)" || { echo "error: make new-lab NUMBER=06 TOPIC=convolution TITLE=\"...\"" >&2; exit 1; }
+	$(BIN)/python -m tools.new_lab "$(NUMBER)" "$(TOPIC)" "$(TITLE)"
 
 doctor: setup ## what this machine has, which backend runs and why
 	$(BIN)/python -m warplab doctor

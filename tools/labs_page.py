@@ -76,9 +76,10 @@ def readme_table() -> str:
     rows = {}
     for lab in labs():
         status = lab.status if lab.simulator else f"{lab.status}; {lab.runs_on}"
-        measured = f"; [measured]({_link(README, lab.folder / 'README.md')})" if has_page(lab) else ""
+        text = "measured" if lab.recordings.path.exists() else "page"
+        more = f"; [{text}]({_link(README, lab.folder / 'README.md')})" if has_page(lab) else ""
         link = f"[{lab.title}]({_link(README, lab.notebook)})"
-        rows[lab.number] = (f"{lab.number:02}", link, lab.claim, status + measured)
+        rows[lab.number] = (f"{lab.number:02}", link, lab.claim, status + more)
     for row in json.loads(PLANNED.read_text(encoding="utf-8")):
         rows.setdefault(row["number"], (f"{row['number']:02}", row["title"], row["claim"], "planned"))
     return markdown(("", "Lab", "The claim on trial", ""), (row for _, row in sorted(rows.items())))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass
+from types import ModuleType
 
 from warplab.bench.lab import Lab
 
@@ -18,12 +19,17 @@ class Answers:
 
 def answers(lab: Lab) -> dict[str, Answers]:
     """The answers of a lab by the id of the answer cell, in the order of the lesson."""
+    return load(lab).ANSWERS
+
+
+def load(lab: Lab) -> ModuleType:
+    """The lab's answers.py, whose folder's name no import statement can say."""
     spec = importlib.util.spec_from_file_location(f"answers_{lab.slug}", lab.tests / "answers.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.ANSWERS
+    return module
 
 
 def one_line(head: str, result: str) -> str:

@@ -62,7 +62,7 @@ def test_syncwarp_lets_b_read_what_x_wrote_on_volta_only(name):
     sequence, read, _ = ordered(name, "volta")
     assert sequence == "AXBYZ"
     assert read == [order.VALUE] * order.READERS
-    with pytest.raises(simulator.DivergentWarp, match="one program counter a warp"):
+    with pytest.raises(simulator.DivergentWarp, match="one program counter per warp"):
         ordered(name, "pascal")
 
 

@@ -8,9 +8,12 @@ from matplotlib.figure import Figure
 
 from kernels.matmul.counting import counted, per_multiply_add
 from kernels.matmul.pipeline_diagram import draw_pipeline, tile_events
-from tests.support.lesson_answers import ANSWERS, INNER, four_rows
+from tests.support.lesson_answers import load
 from warplab import simulate
+from warplab.bench.lab import find
 from warplab.launch.kernel_source import CudaSource
+
+ANSWERS = load(find("matmul"))
 
 USED = {"__syncthreads": "barrier", "sum[r][s] +=": "use"}
 LINES = {
@@ -54,15 +57,15 @@ def counts_of(source, tmp_path):
 
 
 def test_four_sums_in_one_loop_take_more_passes_than_one_loop_after_another(tmp_path):
-    loop = f"for i in range(32): {INNER}"
-    assert loop in four_rows()
-    together = per_multiply_add(counts_of(four_rows(), tmp_path))
-    after = per_multiply_add(counts_of(four_rows().replace(loop, ROW_AFTER_ROW), tmp_path))
+    loop = f"for i in range(32): {ANSWERS.INNER}"
+    assert loop in ANSWERS.four_rows()
+    together = per_multiply_add(counts_of(ANSWERS.four_rows(), tmp_path))
+    after = per_multiply_add(counts_of(ANSWERS.four_rows().replace(loop, ROW_AFTER_ROW), tmp_path))
     assert (together["passes"], after["passes"]) == (1.3125, 0.8125)
 
 
 def test_passes_of_a_sum_in_float64_are_not_given(tmp_path):
-    counts = counts_of(four_rows().replace("= float32(0)", "= 0"), tmp_path)
+    counts = counts_of(ANSWERS.four_rows().replace("= float32(0)", "= 0"), tmp_path)
     with pytest.raises(ValueError, match="start its sums with float32"):
         per_multiply_add(counts)
 
@@ -82,7 +85,7 @@ PATTERNS = {
 def test_the_passes_of_16_byte_loads_are_those_that_the_task_asks_for(name):
     starts = [PATTERNS[name](lane) for lane in range(32)]
     scope = {}
-    exec(ANSWERS["04_matrix_multiply"]["your-turn-wide"].right, scope)
+    exec(ANSWERS.ANSWERS["your-turn-wide"].right, scope)
     out = np.zeros(32, np.float32)
     launch = simulate(CudaSource(WIDE, "f"), 1, 32, (np.array(starts, np.int32), out))
     np.testing.assert_array_equal(out, starts)

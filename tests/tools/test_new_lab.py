@@ -1,0 +1,108 @@
+"""A lab is one thing: each can be taken out of a copy of the course, and a new one be laid there, touching no other.
+
+In a copy, because these tests delete and write; they run commands in processes of their own, with the copy's code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.lab_deletions import SHARED
+from tools import new_lab
+from warplab.bench.lab import labs
+from warplab.paths import COURSE
+
+PARTS = ("warplab", "kernels", "tools", "tests", "notebooks", "solutions", "exercises", "docs")
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A copy of the course."""
+    for part in PARTS:
+        shutil.copytree(COURSE / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_check*"))
+    for file in COURSE.iterdir():
+        if file.is_file():
+            shutil.copy(file, tmp_path / file.name)
+    return tmp_path
+
+
+def run(course: Path, *arguments: str) -> str:
+    """What Python prints, given these arguments in the copy; fails unless it ends with 0."""
+    environment = os.environ | {"WARPLAB_BACKEND": "simulator", "PYTHONPATH": str(course)}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, cwd=course, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_each_lab_can_be_deleted_and_the_rest_collects_and_stays_green(course, tmp_path_factory):
+    """One test, as the labs share a process that has loaded the libraries; see tests/support/lab_deletions.py."""
+    printed = run(course, "-m", "tests.support.lab_deletions", str(tmp_path_factory.mktemp("aside")))
+    failures = json.loads(printed.splitlines()[-1])
+    assert set(failures) == {lab.slug for lab in labs()} | {"all"}
+    assert not any(failures.values()), "\n\n".join(f"{lab}:\n{text}" for lab, text in failures.items() if text)
+
+
+def test_without_any_lab_no_contract_breaks(course):
+    for lab in labs():
+        shutil.rmtree(course.joinpath(*lab.package.split(".")))
+    run(course, "-c", "from importlinter.cli import lint_imports_command as lint; lint()", "--no-cache")
+
+
+def test_a_new_lab_works_and_can_be_deleted_again(course):
+    before = {page: (course / page).read_text(encoding="utf-8") for page in ("README.md", "docs/labs.md")}
+    number = max((lab.number for lab in labs()), default=0) + 1
+    slug = f"{number:02}_made_up"
+    printed = run(course, "-m", "tools.new_lab", str(number), "made_up", "A lab that is made up", "--claim", "it works")
+    row = f"| {number:02} | [A lab that is made up](notebooks/{slug}.ipynb) | it works | skeleton; [page]"
+    assert row in (course / "README.md").read_text(encoding="utf-8")
+    assert f"[{number:02} A lab that is made up]" in (course / "docs" / "labs.md").read_text(encoding="utf-8")
+    says_so = ("lab.py", "__init__.py", ".cu", ".ipynb")
+    files = [file for file in printed.splitlines() if file.startswith(("kernels", "notebooks", "solutions"))]
+    for file in (file for file in files if file.endswith(says_so)):
+        assert "skeleton" in (course / file).read_text(encoding="utf-8"), file
+    its_own = f"{slug} or made_up or TestExercise or the_result or does_not_fit"
+    run(course, "-m", "pytest", "-q", "-k", its_own, f"tests/labs/{slug}", "tests/tools/test_ncu.py", *SHARED)
+    run(course, "-m", "ruff", "check", "kernels/made_up", f"tests/labs/{slug}", f"notebooks/{slug}.ipynb")
+    for folder in ("kernels/made_up", *(f"{place}/{slug}" for place in ("solutions", "exercises", "tests/labs"))):
+        shutil.rmtree(course / folder)
+    (course / "notebooks" / f"{slug}.ipynb").unlink()
+    run(course, "-m", "tools.labs_page")
+    assert {page: (course / page).read_text(encoding="utf-8") for page in before} == before
+
+
+@pytest.mark.parametrize(
+    ("number", "topic", "title", "message"),
+    [
+        (100, "topic", "A title", "the number is 100; it must be 0 to 99"),
+        (98, "Topic", "A title", "the topic is 'Topic'; it must be small letters"),
+        (98, "topic", "", "the title is empty"),
+        (98, "topic", 'A "title"', "hold a quotation mark"),
+        (98, "counters", "A title", "exists; remove it, or choose another topic"),
+    ],
+)
+def test_what_cannot_be_laid_is_refused_before_anything_is_written(number, topic, title, message, capsys):
+    with pytest.raises(new_lab.Refused, match=re.escape(message)):
+        new_lab.lay(number, topic, title)
+    assert not list((COURSE / "notebooks").glob(f"{number}_*"))
+
+
+def test_a_number_is_taken_once(capsys):
+    for lab in labs():
+        assert new_lab.main([str(lab.number), "another_topic", "A title"]) == 2
+        assert f"lab {lab.slug} has this number or topic" in capsys.readouterr().err
+
+
+def test_a_planned_lab_gives_title_and_claim(monkeypatch, tmp_path):
+    monkeypatch.setattr(new_lab.labs_page, "PLANNED", tmp_path / "planned.json")
+    new_lab.labs_page.PLANNED.write_text('[{"number": 97, "title": "A plan", "claim": "it will work"}]')
+    assert new_lab.planned(97) == {"number": 97, "title": "A plan", "claim": "it will work"}
+    assert new_lab.planned(98) == {}
