@@ -1,9 +1,9 @@
-"""Runs the cases of `instruction_cases.py` and `math_cases.py` on this machine's GPU; writes `recorded/`.
+"""Run the cases of `instruction_cases` and `math_cases` on this machine's GPU and write the results to `recorded/`.
 
-    python tools/record_instructions.py [--folder FOLDER] [--ptx FOLDER]
+    python -m tools.record_instructions [--folder FOLDER] [--ptx FOLDER]
 
-Needs CuPy. `--ptx`: a folder with math.ptx and math_fast.ptx, compiled before, for a machine without NVRTC's headers.
-Cases that the driver's assembler refuses are listed in the JSON file and left out.
+Needs CuPy. `--ptx`: a folder with compiled math.ptx and math_fast.ptx, for a machine without NVRTC's headers. Cases
+that the driver's assembler refuses are listed in the JSON file and left out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RECORDED = COURSE / "tests" / "simulator" / "run" / "recorded"
 
 
 def execute(kernel, inputs: list[np.ndarray], dtype: str) -> np.ndarray:
-    """Bit patterns of the results, one an element."""
+    """Return the bit patterns of the results, one per element."""
     import cupy
 
     n = inputs[0].size
@@ -58,7 +58,7 @@ def record_math(path: Path, fast: bool) -> dict:
 
 
 def save(path: Path, results: dict[str, np.ndarray]) -> None:
-    """Arrays of one dtype one after another in one array, with the names and sizes beside them."""
+    """Write the arrays of each dtype as one array, with their names and sizes."""
     groups: dict[str, list[str]] = {}
     for name, values in results.items():
         groups.setdefault(values.dtype.str[1:], []).append(name)
@@ -71,7 +71,7 @@ def save(path: Path, results: dict[str, np.ndarray]) -> None:
 
 
 def load(path: Path) -> dict[str, np.ndarray]:
-    """What `save` wrote."""
+    """Read what `save` wrote."""
     results = {}
     with np.load(path) as arrays:
         for dtype in [key for key in arrays.files if "_" not in key]:

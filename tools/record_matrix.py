@@ -1,6 +1,6 @@
-"""Runs the kernels of `matrix_cases.py` on this machine's GPU and writes `recorded/matrix_<gpu>.npz`.
+"""Run the kernels of `matrix_cases` on this machine's GPU and write the results to `recorded/matrix_h100.npz`.
 
-    python tools/record_matrix.py [--folder FOLDER]
+    python -m tools.record_matrix [--folder FOLDER]
 
 Needs CuPy and a GPU of compute capability 9.0 with a driver for CUDA 13.
 """

@@ -1,4 +1,4 @@
-"""How docs/simulator.md begins: what the simulator is, and examples that are run when the page is written."""
+"""The beginning of docs/simulator.md: what the simulator is, with examples that run when the page is written."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import io
 from collections.abc import Iterator
 
 INTRODUCTION = """\
-The simulator runs CUDA kernels on a machine without a GPU. It takes what NVIDIA's own compilers make of a kernel in
-CUDA C++ or Numba, the instructions called PTX, and carries them out for every thread of the launch, as operations on
-NumPy arrays with an entry a thread. So the results are those of a GPU. While it runs it
+The simulator runs CUDA kernels on a machine without a GPU. NVIDIA's own compilers turn a kernel in CUDA C++ or Numba
+into instructions called PTX. The simulator executes these for every thread of the launch, as operations on NumPy
+arrays with one entry per thread. So the results are those of a GPU. While a kernel runs, the simulator
 
-- **counts** what Nsight Compute (`ncu`) counts on a GPU, in all and by source line: memory requests, sectors, bank
+- **counts** what Nsight Compute (`ncu`) counts on a GPU, in total and by source line: memory requests, sectors, bank
   conflicts, branches, active lanes;
-- **catches mistakes** as compute-sanitizer does: accesses out of bounds, reads of what nobody wrote, races, barriers
-  that do not meet, endless loops. The message names the thread, the line, the array and the likely cause.
+- **catches mistakes** as compute-sanitizer does: accesses out of bounds, reads of uninitialised memory, races,
+  divergent barriers, endless loops. The message names the thread, the line, the array and the likely cause.
 
 It says nothing about time: its own is no measure of a GPU's."""
 COUNT = '''\
@@ -45,31 +45,31 @@ try:
 except Exception as error:
     print(error)'''
 AFTER_COUNT = """\
-A load of 32 neighbours of 4 bytes touches 4 sectors of 32 bytes; with a stride of 8 each lane touches its own. All
-counters are fields of `profile.counts`; `profile.lines` has them by source line, and in a notebook
-`with warplab.profile() as p: ...` makes tables of them. `simulate` also takes kernels of Numba (`@cuda.jit`) and CuPy;
-the notebooks' ordinary launches, `kernel[grid, block](...)`, come here, too, where there is no GPU."""
+A load of 32 neighbouring values of 4 bytes touches 4 sectors of 32 bytes; with a stride of 8, each lane touches its
+own. All counters are fields of `profile.counts`; `profile.lines` has them by source line, and in a notebook
+`with warplab.profile() as p: ...` shows them in tables. `simulate` also takes kernels of Numba (`@cuda.jit`) and CuPy.
+Without a GPU, the notebooks' ordinary launches, `kernel[grid, block](...)`, run on the simulator, too."""
 OFF = """\
-Checks and counters take time: without both a launch is two to five times as fast (see Speed).
+Checks and counters take time: without them a launch is two to five times as fast (see Speed).
 
 | option of `simulate` | what it does |
 | --- | --- |
-| `checks=False` | no access is tested, no race looked for: a wrong kernel gives wrong results, as on a GPU |
-| `races=False` | accesses are tested, but races are not looked for |
+| `checks=False` | no access is tested, no race detected: a wrong kernel gives wrong results, as on a GPU |
+| `races=False` | accesses are tested, but races are not detected |
 | `counters=False` | nothing is counted |
-| `sample_blocks=64` | only some 64 blocks run, and the counters are scaled to the whole grid |
-| `scheduling="pascal"` | one program counter a warp, as before 2017 |
-| `path_limit=...` | how long a loop may be before it is taken for endless |
+| `sample_blocks=64` | only about 64 blocks run, and the counters are scaled to the whole grid |
+| `scheduling="pascal"` | one program counter per warp, as before 2017 |
+| `path_limit=...` | how long a loop may run before it counts as endless |
 | `volatile_orders=False` | `volatile` in shared memory is no excuse for a race |
+| `observers=(...,)` | your own observers of the launch: classes derived from `simulator.Observer` |
 
-A large grid does not run at once, but some blocks after others, a *chunk* of about `chunk_lanes` threads at a time, so
-that the processor's cache holds what they work on. A launch counts as endless when a chunk takes more than
-`path_limit` instructions, where threads that stand at one instruction take it together; messages call that *one
-path*."""
+A large grid does not run all at once, but in *chunks* of blocks with about `chunk_lanes` threads, so that their data
+fit the processor's cache. A launch counts as endless when a chunk takes more than `path_limit` instructions, where
+threads at the same instruction take it together; messages call that *one path*."""
 
 
 def first_steps() -> Iterator[str]:
-    """Parts of the page, Markdown."""
+    """Yield the parts of the page, Markdown."""
     scope: dict = {}
     yield INTRODUCTION
     yield "## First steps"
@@ -82,7 +82,7 @@ def first_steps() -> Iterator[str]:
 
 
 def _example(code: str, scope: dict) -> str:
-    """Code and what it prints."""
+    """Show code and what it prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code, scope)

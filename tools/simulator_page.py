@@ -1,10 +1,10 @@
-"""Writes docs/simulator.md: what the simulator is, what it catches, how fast it is, which PTX instructions it knows.
+"""Write docs/simulator.md: what the simulator is, what it catches, how fast it is, which PTX instructions it knows.
 
-    python tools/simulator_page.py            write the page from the code; speeds as they were last measured
-    python tools/simulator_page.py --measure  measure the speeds first (make bench-simulator; some minutes)
+    python -m tools.simulator_page            write the page from the code, with the speeds measured last
+    python -m tools.simulator_page --measure  measure the speeds first (make bench-simulator; some minutes)
 
-The checks' messages come from running the kernels of tests/support/defects.py, the instructions from the simulator's tables and
-from the cases of tests/support/instruction_cases.py, whose results on a GPU the simulator repeats bit for bit.
+The messages come from running the kernels of tests/support/defects.py, the instructions from the simulator's tables and
+from the cases of tests/support/instruction_cases.py, whose results on a GPU the simulator reproduces bit for bit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PAGE = COURSE / "docs" / "simulator.md"
 SPEED = COURSE / "docs" / "simulator_speed.json"
 
 TYPE = re.compile(r"pred|(?:[bsu]|f|bf|tf|e)\d+(?:x\d|m\d)*(?:x\d)?")
-# What the simulator makes of calls and parameters.
+# What the simulator turns calls and parameters into.
 NOT_PTX = {"argument", "inlined", "invalid", "assertfail", "vprintf", "malloc", "free", "gridhandle"}
 _NEED_RESULT = ("exch", "cas")  # there is no `red` of these
 _HINT = "accepted; changes nothing that the simulator computes"
@@ -49,7 +49,7 @@ NOTES = {
     "mapa": "clusters of one block",
     "match": "any, all",
     "redux": "add, min, max, and, or, xor",
-    "setmaxnreg": "accepted for targets as sm_90a; changes nothing that the simulator computes",
+    "setmaxnreg": "accepted for targets such as sm_90a; changes nothing that the simulator computes",
     "setp": "comparisons " + ", ".join(comparisons.COMPARISONS),
     "shfl": "up, down, bfly, idx",
     "st": "as `ld`",
@@ -59,7 +59,7 @@ NOTES = {
     "createpolicy": _HINT,
 }
 
-# Instructions of the PTX ISA beyond those that the course's compilers emit for it; each is tried.
+# Instructions of the PTX ISA that the course's compilers do not emit; each is tried.
 TRIED = {
     "wgmma": ".reg .b32 %f<4>; wgmma.fence.sync.aligned;",
     "cp.async.bulk": "cp.async.bulk.commit_group;",
@@ -97,37 +97,37 @@ TRIED = {
     "discard": "discard.global.L2 [%rd1], 128;",
 }
 RACES = """\
-Races are found from who touched each word and what orders the two, not from the order in which the simulator runs the
-threads. It knows barriers of the block, of some of its warps and of the grid, `__syncwarp`, mbarriers (arrivals come
-before the waits for their phase), atomic operations and flags in shared memory with acquire, release or a fence
-before them, and fences and releases for global memory. What it does not see:
+Races are detected from who touched each word and what orders the two accesses, not from the order in which the
+simulator runs the threads. The detector knows barriers of the block, of some of its warps and of the grid,
+`__syncwarp`, mbarriers (arrivals come before the waits for their phase), atomic operations and flags in shared memory
+with acquire, release or a preceding fence, and fences and releases for global memory. What it does not see:
 
-- A plain load at a place where the same kernel swaps by `atomicCAS` is taken for the first guess of a loop.
-- After a fence or a release in global memory a write counts as seen by all, whether or not they read a flag first.
-- Accesses through `volatile` are taken for synchronisation. One case is reported all the same: a volatile load that
-  reads what another lane of its own warp wrote to shared memory, with no `__syncwarp` between, as reductions had it
-  before 2017; but not in kernels with a loop that waits for memory, whose volatile words may be flags and what they
-  guard. `volatile_orders=False` takes no excuse, and the course's checks grade with it.
-- A store of the value that is there already is taken for harmless: try kernels on data that differ.
+- A plain load from a location that the same kernel swaps with `atomicCAS` counts as the first guess of a loop.
+- After a fence or a release in global memory, a write counts as seen by all, whether or not they read a flag first.
+- Accesses through `volatile` count as synchronisation. One case is reported all the same: a volatile load that reads
+  what another lane of its own warp wrote to shared memory, with no `__syncwarp` in between, as in reductions before
+  2017. Kernels with a loop that waits for memory are exempt: their volatile words may be flags and what these guard.
+  `volatile_orders=False` accepts no such excuse, and the course's checks grade with it.
+- A store of the value that is already there counts as harmless: try kernels on data that differ.
 - Accesses whose lanes reach into several arrays at once are not followed.
-- `__syncwarp` orders the whole warp, whatever its mask: that lanes 0 to 15 read what 16 to 31 wrote is not reported
-  after each half has met by itself.
-- What some lanes of a warp release, or several of them read, is partly put together: a race may be missed for that,
-  but none is made up.
+- `__syncwarp` orders the whole warp, whatever its mask: if each half of a warp synchronises by itself, it is not
+  reported that lanes 0 to 15 read what lanes 16 to 31 wrote.
+- What some lanes of a warp release, or several of them read, is partly merged. A race may be missed for that reason,
+  but none is invented.
 
-Three more rules. A barrier waits for every thread of the block: that some have returned before it is reported, although
-a GPU lets the others go on. So it is with warps: after `if (t >= n) { o[t] = -1; return; }` a shuffle with the mask
-0xffffffff is an error, since the mask names lanes that go another way and never come; let all lanes come, or name those
-that do. It may name lanes that have ended at a mere guard, `if (t >= n) return;`: PTX waits for none that have ended.
-An index beyond a shared array is out of bounds where the block's shared memory ends; what falls into another shared
-array of the block is not seen, nor is it by compute-sanitizer.
+Three more rules. A barrier waits for every thread of the block: threads that returned before it are reported, although
+a GPU lets the others continue. The same goes for warps: after `if (t >= n) { o[t] = -1; return; }`, a shuffle with the
+mask 0xffffffff is an error, since the mask names lanes that take another path and never arrive; let all lanes arrive,
+or name those that do. The mask may name lanes that have ended at a mere guard, `if (t >= n) return;`, as PTX does not
+wait for lanes that have ended. An index beyond a shared array is out of bounds only where the block's shared memory
+ends; an access that falls into another shared array of the block goes unnoticed, as in compute-sanitizer.
 
 Registers that nothing wrote are reported where a matrix instruction reads them: factors and sums of `mma` and
-`wmma.mma`, what `wmma.store` stores. Ordinary arithmetic reads a zero there, as in `float sum; sum += x;`. Of a
-variable that is set on one way through the kernel only, the compiler may take it that it is set on all, and then
-nothing is left to report.
+`wmma.mma`, and what `wmma.store` stores. Ordinary arithmetic reads a zero there, as in `float sum; sum += x;`. If a
+variable is set on only one path through the kernel, the compiler may assume that it is set on all, and then nothing is
+left to report.
 
-`cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, and do not use it: run
+`cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, but do not use it: run
 them with `checks=False`."""
 TEMPLATE = """
 .version 9.0
@@ -150,33 +150,34 @@ def page() -> str:
     """The whole page, Markdown."""
     parts = [
         "# The simulator",
-        "Written by `python tools/simulator_page.py`; a test holds it to the code.",
+        "Written by `python -m tools.simulator_page`; a test holds it to the code.",
         *first_steps(),
         "## Counters against Nsight Compute",
         "`make compare-ncu`, on a machine with a GPU, runs kernels under `ncu` and in the simulator and writes the "
         "table of differences into [counters.md](counters.md).",
-        "Loads, stores and products of `wmma` count in requests, sectors, passes and tensor operations as the machine "
-        "instructions that `ptxas` makes of them, but as one each in the warp instructions and in the mix: a 16 × 16 "
-        "tile of FP16 loaded from global memory is one warp instruction and four requests. Tensor operations are not "
-        "compared there.",
+        "Requests, sectors, passes and tensor operations of `wmma` count the machine instructions that `ptxas` makes "
+        "of its loads, stores and products. In the warp instructions and in the mix each of them counts as one: "
+        "a 16 × 16 tile of FP16 loaded from global memory is one warp instruction and four requests. Tensor "
+        "operations are not compared there.",
         "## What is caught",
-        "Kernels of `tests/support/defects.py`, each with the first line of what it is told; more lines give the place and a "
-        "likely cause. Each has a mended twin that runs silently, and most are tried in Numba too "
+        "The kernels of `tests/support/defects.py`, each with the first line of its message; more lines give the place "
+        "and a likely cause. Each has a corrected twin that runs silently, and most are tried in Numba too "
         "(`tests/simulator/check/test_defects.py`).",
         markdown(["mistake", "error", "first line of the message", "in Numba"], _defects()),
         RACES,
         "## Speed",
         *_speed(json.loads(SPEED.read_text())),
         "## PTX instructions",
-        f"PTX writes the types and modifiers of an instruction behind its name, as in `add.rn.f32`. The last column "
-        f"says how many such combinations are compared, on edge cases and random values, with results recorded on an "
-        f"{_recorded_on()} (`tests/simulator/run/test_instructions.py`, `tests/simulator/run/test_matrix.py`); types and "
-        "modifiers are those of these combinations and of the simulator's tables.",
+        "PTX writes the types and modifiers of an instruction after its name, as in `add.rn.f32`. The last column says "
+        "how many such combinations are compared, on edge cases and random values, with results recorded on an "
+        f"{_recorded_on()} (`tests/simulator/run/test_instructions.py`, "
+        "`tests/simulator/run/test_matrix_operations.py`); types and modifiers are those of these combinations and of "
+        "the simulator's tables.",
         *_supported(),
         "### Refused by name",
-        "A kernel with one of these stops before it runs, with the message `UnsupportedInstruction` and the line. "
-        "Likewise recursion, dynamic parallelism, arrays of a size known only at run time (`alloca`) and clusters of "
-        "more than one block.",
+        "A kernel that contains one of these is refused before it runs, with an `UnsupportedInstruction` that names "
+        "the line. So are recursion, dynamic parallelism, arrays of a size known only at run time (`alloca`) and "
+        "clusters of more than one block.",
         markdown(["instruction", "tried as", "what the message adds"], _refused()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -203,7 +204,7 @@ def _speed(figures: dict) -> Iterator[str]:
     costs = figures["nanoseconds_a_thread_instruction"]
     sizes = list(next(iter(costs.values())))
     heads = [
-        "nanoseconds of processor time an executed thread instruction, by threads",
+        "nanoseconds of processor time per executed thread instruction, by threads",
         *(f"{int(n):,}" for n in sizes),
     ]
     yield markdown(

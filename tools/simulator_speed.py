@@ -1,8 +1,8 @@
-"""The simulator's speed: against Numba's own CUDA simulator in the same run, on a larger launch, and by launch size.
+"""Measure the simulator's speed: against Numba's own CUDA simulator, on a larger launch, and by launch size.
 
 `python -m tools.simulator_speed` (make bench-simulator) prints tables and one line of JSON. Numba's simulator runs
-each CUDA thread as a Python thread; it runs in a process of its own, since NUMBA_ENABLE_CUDASIM must be set before
-Numba is imported, and so does the large launch, for its memory.
+each CUDA thread as a Python thread. It runs in a process of its own, since NUMBA_ENABLE_CUDASIM must be set before
+Numba is imported; so does the large launch, whose memory is measured.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MODES = {
 LABELS = {"checks off": "checks off", "checks on": "all checks and counters"}
 GOALS = {"checks off": 1000, "checks on": 300}  # times faster than Numba's
 LARGE_GOALS = {"checks off": 3.0, "checks on": 10.0}  # seconds
-FLAT = 1.25  # a launch may cost so much more an instruction than any smaller one: timings scatter
+FLAT = 1.25  # a launch may cost this much more per instruction than any smaller one, as timings scatter
 MEMORY_GOAL = 2 << 30  # bytes
 NAMES = {
     "vector": f"vector multiply, {VECTOR:,} elements",
@@ -40,7 +40,7 @@ NAMES = {
 }
 
 
-cuda = None  # kernels must find it among their globals: that is where Numba's simulator puts its own module
+cuda = None  # kernels must find it among their globals, where Numba's simulator puts its own module
 
 
 def kernels(module) -> tuple:
@@ -75,7 +75,7 @@ def kernels(module) -> tuple:
 
 
 def vector(kernel, elements: int) -> SimpleNamespace:
-    """A launch of vector multiply: kernel, grid, block, inputs, the right result."""
+    """A launch of vector multiply: kernel, grid, block, inputs, the correct result."""
     rng = np.random.default_rng(1)
     inputs = [rng.random(elements, dtype=np.float32) for _ in range(2)]
     return SimpleNamespace(kernel=kernel, grid=elements // 128, block=128, inputs=inputs, want=inputs[0] * inputs[1])
@@ -96,16 +96,15 @@ def workloads(module) -> dict[str, SimpleNamespace]:
 
 
 def on_device(load: SimpleNamespace) -> tuple:
-    """Arguments of the launch: inputs and an output of NaN on the device."""
+    """Return the launch's arguments on the device: inputs, and an output of NaNs."""
     return *(cuda.to_device(x) for x in load.inputs), cuda.to_device(np.full_like(load.want, np.nan))
 
 
 def seconds(
     load: SimpleNamespace, repeats: int, launch=None, typical=statistics.median, clock=time.perf_counter
 ) -> float:
-    """Median time of a launch, arrays already on the device; `launch(load, args)` where that is not `load.kernel[…]`.
-
-    `typical`: what to take of the times instead, which `clock` tells. AssertionError if the result is wrong.
+    """Return the median time of a launch with arrays already on the device. `launch(load, args)` replaces
+    `load.kernel[…]`, `typical` the median, `clock` the clock. Raises AssertionError if the result is wrong.
     """
     launch = launch or (lambda load, args: load.kernel[load.grid, load.block](*args))
     arguments = on_device(load)
@@ -125,7 +124,7 @@ def numba_seconds() -> dict[str, float]:
 
 
 def warplab_seconds(mode: str) -> dict[str, float]:
-    """Seconds in this simulator; compilation and translation are done before."""
+    """Seconds in this simulator, after compilation and translation."""
     from warplab.dropin import numba_cuda as cuda
 
     result = {}
@@ -136,7 +135,7 @@ def warplab_seconds(mode: str) -> dict[str, float]:
 
 
 def large(mode: str) -> dict[str, float]:
-    """The large product, once, after a small one that compiles and translates: seconds and the process' peak memory."""
+    """Run the large product once, after a small one that compiles and translates: seconds and peak memory."""
     from warplab.dropin import numba_cuda as cuda
 
     _, matmul = kernels(cuda)
@@ -146,7 +145,7 @@ def large(mode: str) -> dict[str, float]:
 
 
 def by_size(mode: str) -> dict[int, float]:
-    """Nanoseconds of processor time an executed thread instruction of vector multiply, by threads."""
+    """Nanoseconds of processor time per executed thread instruction of vector multiply, by threads."""
     from warplab.dropin import numba_cuda as cuda
     from warplab.launch.simulate import simulate
 
@@ -155,7 +154,7 @@ def by_size(mode: str) -> dict[int, float]:
     for threads in SIZES:
         load = vector(multiply, threads)
         executed = simulate(multiply, load.grid, load.block, on_device(load)).counts.thread_instructions
-        # Other work on the machine adds to most times, but hardly to the shortest of the processor's.
+        # Other work on the machine adds to most times, but hardly to the shortest processor time.
         result[threads] = 1e9 * seconds(load, REPEATS, _launcher(mode), min, time.process_time) / executed
     return result
 
@@ -170,14 +169,14 @@ def _launcher(mode: str):
 
 
 def _in_a_process(*arguments: str, **environment: str):
-    """What this module prints as JSON when it is run anew."""
+    """Return what this module prints as JSON when it is run anew."""
     command = [sys.executable, "-m", "tools.simulator_speed", *arguments]
     ran = subprocess.run(command, env={**os.environ, **environment}, check=True, capture_output=True, text=True)
     return json.loads(ran.stdout)
 
 
 def _compare() -> tuple[dict, bool]:
-    print("Numba's simulator (one Python thread a CUDA thread) …", flush=True)
+    print("Numba's simulator (one Python thread per CUDA thread) …", flush=True)
     theirs = numba_seconds()
     ours = {mode: warplab_seconds(mode) for mode in MODES}
     print(f"{'':38} {'Numba':>10} {'checks off':>12} {'ratio':>8} {LABELS['checks on']:>24} {'ratio':>8}")
@@ -212,7 +211,7 @@ def _run_large() -> tuple[dict, bool]:
 
 
 def _run_sizes() -> tuple[dict, bool]:
-    print("nanoseconds of processor time an executed thread instruction, vector multiply")
+    print("nanoseconds of processor time per executed thread instruction, vector multiply")
     print(f"  {'threads':26} " + " ".join(f"{n:>9,}" for n in SIZES))
     figures, good = {}, True
     for mode in MODES:

@@ -1,5 +1,5 @@
-"""A defective and a mended kernel for each class of mistake that the simulator reports: in CUDA C++ here, in Numba in
-`defects_numba`. `docs/simulator.md` shows them; `test_simulator_defects.py` runs them.
+"""A defective and a corrected kernel for each class of mistake that the simulator reports: in CUDA C++ here, in Numba
+in `defects_numba`. `docs/simulator.md` shows them; tests/simulator/check/test_defects.py runs them.
 """
 
 from __future__ import annotations
@@ -333,9 +333,9 @@ DEFECTS = (
         right_options={},
     ),
     Defect(
-        "deadlock: spin lock with one program counter a warp",
+        "deadlock: spin lock with one program counter per warp",
         simulator.InstructionLimit,
-        Report("while (atomicCAS", "With one program counter a warp", thread=(1, 0, 0)),
+        Report("while (atomicCAS", "With one program counter per warp", thread=(1, 0, 0)),
         "int* lock, int* count",
         _LOCK,
         _LOCK,
@@ -345,7 +345,7 @@ DEFECTS = (
         right_options={"scheduling": "volta"},
     ),
     Defect(
-        "deadlock: sides of a branch that wait for each other, with one program counter a warp",
+        "deadlock: sides of a branch that wait for each other, with one program counter per warp",
         simulator.DivergentWarp,
         Report("c[threadIdx.x] = 1; __syncwarp();", "A deadlock: with one program counter"),
         "int* c",

@@ -1,7 +1,7 @@
-"""The kernels of `defects` written in Numba: each mistake is reported with its Python line.
+"""The kernels of `defects` in Numba: each mistake is reported with its Python line.
 
-A host pointer and a barrier with a number have no counterpart: Numba copies NumPy arrays to the device by itself, and
-knows `syncthreads` alone.
+A host pointer and a barrier with a number have no counterpart, as Numba copies NumPy arrays to the device by itself and
+has no barrier but `syncthreads`.
 """
 
 from __future__ import annotations
@@ -391,9 +391,9 @@ DEFECTS = (
         right_options={},
     ),
     NumbaDefect(
-        "deadlock: spin lock with one program counter a warp",
+        "deadlock: spin lock with one program counter per warp",
         simulator.InstructionLimit,
-        Report("# waits", "With one program counter a warp", thread=(1, 0, 0)),
+        Report("# waits", "With one program counter per warp", thread=(1, 0, 0)),
         released,
         released,
         ints(1, 1),
@@ -402,7 +402,7 @@ DEFECTS = (
         right_options={"scheduling": "volta"},
     ),
     NumbaDefect(
-        "deadlock: sides of a branch that wait for each other, with one program counter a warp",
+        "deadlock: sides of a branch that wait for each other, with one program counter per warp",
         simulator.DivergentWarp,
         Report("# first side", "A deadlock: with one program counter"),
         both_sides_wait,

@@ -1,7 +1,7 @@
-"""Scalar PTX instructions with inputs: what `record_instructions.py` runs on a GPU and the simulator must repeat.
+"""Scalar PTX instructions with inputs: what `tools.record_instructions` runs on a GPU and the simulator must reproduce.
 
 A case is a few instructions that compute %d from %a, %b and %c. Its inputs depend on its name alone, so only the
-results need to be recorded. All values are bit patterns, as unsigned integers.
+results need recording. All values are bit patterns, as unsigned integers.
 """
 
 from __future__ import annotations

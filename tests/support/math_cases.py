@@ -1,4 +1,4 @@
-"""CUDA C++ functions, one kernel each: what `record_instructions.py` runs on a GPU and the simulator must repeat.
+"""CUDA C++ functions, one kernel each: what `tools.record_instructions` runs on a GPU and the simulator must reproduce.
 
 NVRTC compiles all of them together. Inputs depend on a kernel's name alone; values are bit patterns.
 """

@@ -1,4 +1,4 @@
-"""Kernels of one matrix instruction each, on raw registers, in PTX; and their inputs. Recorded by `record_matrix.py`.
+"""PTX kernels of one matrix instruction each, on raw registers, and their inputs. `tools.record_matrix` records them.
 
 Inputs come from bits of PCG64, whose stream NumPy guarantees, so that only results need to be kept.
 """

@@ -14,7 +14,7 @@ def page():
 
 
 def test_the_page_is_up_to_date(page):
-    assert page == simulator_page.PAGE.read_text(encoding="utf-8"), "run: python tools/simulator_page.py"
+    assert page == simulator_page.PAGE.read_text(encoding="utf-8"), "run: python -m tools.simulator_page"
 
 
 def test_the_page_knows_every_instruction_once(page):
@@ -30,8 +30,8 @@ def test_the_page_knows_every_instruction_once(page):
 
 def test_the_head_of_the_package_names_every_file():
     package = Path(simulator_page.simulator.__file__).parent
-    files = {path.stem for path in package.iterdir() if not path.name.startswith("_")}
-    named = set(re.findall(r"`(\w+)`", simulator_page.simulator.__doc__))
+    files = {path.stem for path in package.rglob("[a-z]*.py") if path.parent.name != "operations"}
+    named = set(re.findall(r"\w+", simulator_page.simulator.__doc__))
     assert files - named == set()
 
 

@@ -3,7 +3,8 @@
 The rooms from the bottom up; each imports only from those above it in this list:
 
 errors      One exception class per kind of mistake. `constants` has the hardware facts that everyone needs.
-numerics    Arithmetic that NumPy lacks: rounding modes, FMA, FP8, the approximate functions, `tensor_cores`.
+numerics    Arithmetic that NumPy lacks: `integers`, `bits`, `rounding`, `fma`, `halves`, `fp8`, `conversions`, the
+            approximate functions (`special`), `tensor_cores`.
 ptx         `parser` turns PTX text into a `program` of instructions, `indexed_jumps` expands brx.idx, and `inlining`
             replaces calls with the bodies of device functions. `fragments` says which lane holds which matrix element.
 memory      `device_memory` is one address space of allocations with gaps between them; `heap` serves malloc in kernels.
@@ -11,24 +12,26 @@ memory      `device_memory` is one address space of allocations with gaps betwee
             warps have in common, so that it is computed once. `array_locations` names the array element in a message.
 translate   `basic_blocks` cuts a kernel into blocks with their live registers, and `block_order` puts them in an order
             in which diverged lanes reconverge. `translation` turns each block, once, into a Python function on whole
-            arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes.
-            `ptxas_model` estimates the machine code, `access_fusion` finds the accesses that ptxas fuses,
-            `value_numbering` the instructions that go to one address, `waiting_loops` the loops that spin,
-            `unwritten_fragments` the registers that may be read before they are written.
+            arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes, with
+            `special_registers` and `matrix_instructions` for these two kinds. `ptxas_model` estimates the machine code,
+            `access_fusion` finds the accesses that ptxas fuses, `value_numbering` the instructions that
+            access one location, `waiting_loops` the loops that spin, `unwritten_fragments` the registers that may be
+            read before they are written.
+observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
-            them; `warp_steps` traces which lanes of the first warps ran which lines; `sampling` scales the counters of
-            some blocks to a large grid.
+            them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
+            `sampling` scales the counters of some blocks to a large grid.
 check       `access_checks` tests bounds, alignment and initialisation before each access. `races` looks for accesses
             by different threads that nothing orders: `race_records` keeps who touched what, `vector_clocks` what
             synchronisation weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp.
-run         `device` launches; `scheduler` runs the blocks; the other modules serve the instructions that need more
-            than arithmetic on registers.
+run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch; the other
+            modules serve the instructions that need more than arithmetic on registers.
 
 How a launch runs:
 
-1.  `Device.launch` checks the launch and cuts the grid into chunks of thread blocks that fit the processor's cache.
-    Every thread of a chunk is a *lane* (`geometry` knows which). A register is one NumPy array with one entry per lane,
-    or a single entry where all lanes hold the same value.
+1.  `Device.launch` checks the launch (`launch_limits`, `options`) and cuts the grid into chunks of thread blocks that
+    fit the processor's cache. Every thread of a `chunk` is a *lane*; `geometry` knows which. A register is one NumPy
+    array with one entry per lane, or a single entry where all lanes hold the same value.
 2.  The `scheduler` keeps, for each basic block, the group of lanes whose program counter stands there, and runs the
     lowest one. Lanes that branch apart become two groups and merge again where they meet. A function that gets only
     some of the lanes gathers their registers, runs the same code and scatters the results.
@@ -39,7 +42,11 @@ How a launch runs:
     only where a thread waits for them. `warp_operations` exchanges values between the lanes of a warp, and
     `matrix_operations` multiplies matrices that its lanes hold together. `system_services` provides what a kernel asks
     of the driver: `printf`, assert, clocks, memory.
-5.  The launch returns a `LaunchProfile`: its counters and the trace of its first warps.
+5.  All the while, observers are told what happens. The launch returns a `LaunchProfile`: its counters, and the trace of
+    its first warps.
+
+Where to add what: a PTX instruction is a row of a table in `operations`; a check or a counter is an `Observer`, listed
+in `observation`; a special register is a row in `special_registers`.
 
     from warplab import simulator
     program = simulator.load(ptx_text)

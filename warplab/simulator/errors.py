@@ -1,4 +1,4 @@
-"""What the simulator reports: one class a kind of mistake, one message that a learner can act on."""
+"""What the simulator reports: one class per kind of mistake, with a message that a learner can act on."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Index3 = tuple[int, int, int]
 class SimulatorError(RuntimeError):
     """A kernel, or its launch, did something that a GPU does not allow.
 
-    `kernel`, `block`, `thread`, `file`, `line`: where it happened (None where that is not known).
-    `address`, `array`, `index`: the address, the name of the array concerned, and which of its elements: counted
-    without dimensions, in elements of the array or, where these are not known, as wide as the access.
-    `reason`: the likely cause, one sentence.
-    `profile`: trace and counters of what ran until then, where the launch was counted; else None.
+    `kernel`, `block`, `thread`, `file`, `line`: where it happened (None where unknown).
+    `address`, `array`, `index`: the address, the name of the array, and the number of the element, counted without
+    dimensions in elements of the array or, if these are unknown, of the access.
+    `reason`: the likely cause.
+    `profile`: trace and counters up to the error if the launch was counted, else None.
     `str(error)` is the whole message.
     """
 
@@ -71,7 +71,7 @@ class IllegalAddress(SimulatorError):
 
 
 class HostPointer(IllegalAddress):
-    """A kernel used an address of the host's memory."""
+    """A kernel used an address in host memory."""
 
 
 class MisalignedAddress(SimulatorError):
@@ -79,14 +79,14 @@ class MisalignedAddress(SimulatorError):
 
 
 class UninitializedRead(SimulatorError):
-    """A read of memory that nothing wrote (compute-sanitizer initcheck), or of a matrix fragment's registers."""
+    """A read of memory, or of the registers of a matrix fragment, that nothing wrote (compute-sanitizer initcheck)."""
 
 
 class DataRace(SimulatorError):
-    """Two threads touch the same memory, at least one writes, and nothing orders them (compute-sanitizer racecheck).
+    """Two threads access the same memory, at least one writes, and nothing orders them (compute-sanitizer racecheck).
 
-    `other_line`: line of the earlier access; `other_thread`: (block index, thread index) of its thread, None for
-    several threads.
+    `other_line`: line of the earlier access. `other_thread`: block and thread index of its thread, None for several
+    threads.
     """
 
     def __init__(self, what: str, *, other_line: int, other_thread: tuple[Index3, Index3] | None, **where) -> None:
@@ -99,11 +99,11 @@ class DivergentBarrier(SimulatorError):
 
 
 class DivergentWarp(SimulatorError):
-    """A warp-wide instruction whose mask names lanes that never reach it, or leaves out one that does."""
+    """A warp-wide instruction whose mask names lanes that never reach it, or omits one that does."""
 
 
 class AssertFailed(SimulatorError):
-    """A device `assert` that does not hold; `expression`: what was asserted."""
+    """A device `assert` that fails. `expression`: what was asserted."""
 
     def __init__(self, what: str, *, expression: str, **where) -> None:
         self.expression = expression
@@ -111,10 +111,10 @@ class AssertFailed(SimulatorError):
 
 
 class InstructionLimit(SimulatorError):
-    """The launch executed more instructions than its limits allow (see `endless`).
+    """The launch executed more instructions than its limits allow (see `instruction_limits`).
 
-    `one_path`: more than `Options.path_limit` on one path, which speaks for an endless loop or a deadlock; else more
-    than `instruction_limit` in all threads, which may be but much work. `advice`: the end of `reason`, where it names
+    `one_path`: more than `Options.path_limit` on one path, which suggests an endless loop or a deadlock. Otherwise more
+    than `instruction_limit` in all threads, which may just be a lot of work. `advice`: the end of `reason` if it names
     options that allow more.
     """
 
@@ -122,15 +122,15 @@ class InstructionLimit(SimulatorError):
     advice = ""
 
     def without_advice(self) -> str:
-        """The message for whoever cannot choose the options."""
+        """The message for those who cannot choose the options."""
         return str(self).removesuffix(f" {self.advice}") if self.advice else str(self)
 
 
 class UnsupportedInstruction(SimulatorError):
-    """The PTX holds an instruction that the simulator does not know, or is malformed."""
+    """The PTX contains an instruction that the simulator does not know, or is malformed."""
 
 
-# What reading malformed PTX meets: an operand that is missing or of another kind, a number that is none.
+# What reading malformed PTX raises: an operand is missing or of another kind, or text is not a number.
 _MALFORMED = (
     ArithmeticError,
     AttributeError,
@@ -145,7 +145,7 @@ _MALFORMED = (
 
 
 class refusing:
-    """Errors that malformed PTX causes inside become an UnsupportedInstruction that says `what`."""
+    """Turns errors that malformed PTX causes inside the block into an UnsupportedInstruction that says `what`."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -163,12 +163,12 @@ class InvalidLaunch(SimulatorError, ValueError):
 
 
 class SimulatorFailure(RuntimeError):
-    """The simulator itself went wrong: the course's fault, and so no `SimulatorError`. Raised from what it met."""
+    """The simulator itself failed. That is the course's fault, and so no `SimulatorError`. Raised from the cause."""
 
     def __init__(self, kernel: str, error: Exception) -> None:
         frames = traceback.extract_tb(error.__traceback__)
         place = f" ({PurePath(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
         super().__init__(
             f"the course's simulator failed on {kernel}: {type(error).__name__}: {str(error)[:200]}{place}\n"
-            "  This is a mistake in Warp Lab, whatever the kernel does. Please report it, with the kernel."
+            "  This is a bug in Warp Lab, whatever the kernel does. Please report it together with the kernel."
         )

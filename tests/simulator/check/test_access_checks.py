@@ -1,4 +1,4 @@
-"""What the simulator catches: a defective kernel is reported with its place, its mended twin runs silently."""
+"""What the simulator catches: a defective kernel is reported with its location; its corrected twin runs silently."""
 
 from __future__ import annotations
 

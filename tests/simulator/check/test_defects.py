@@ -51,13 +51,13 @@ def test_reported_and_mended(defect):
 
 
 def test_every_class_is_there_in_both_languages():
-    """The list of the mistakes that a course on GPU computing must catch; what Numba has no words for is left out."""
+    """The mistakes that a course on GPU computing must catch, without those that Numba cannot express."""
     classes = {
         *("access outside an array", "access outside shared memory", "misaligned access", "use after free"),
         *("read of an array that nobody wrote", "read of shared memory that nobody wrote"),
         *("race on shared memory, no __syncthreads", "race in a warp, no __syncwarp", "race on global memory"),
         *("barrier that only some threads reach", "endless loop", "deadlock: a lock that is never released"),
-        "deadlock: spin lock with one program counter a warp",
+        "deadlock: spin lock with one program counter per warp",
     }
     in_c, in_numba = {d.name for d in DEFECTS}, {d.name for d in defects_numba.DEFECTS}
     assert classes <= in_numba < in_c
@@ -70,7 +70,7 @@ def test_every_class_is_there_in_both_languages():
 
 
 def test_a_slice_counts_its_elements_from_its_own_start():
-    """What is called `a` is the slice, not the array that it was cut from."""
+    """The name `a` stands for the slice, not for the array that it was cut from."""
     import numpy as np
 
     from warplab.dropin import numba_cuda as cuda

@@ -1,4 +1,4 @@
-"""Data races are found whatever order the simulator happens to use; the mended kernels stay silent."""
+"""Data races are found in whatever order the simulator runs the threads; the corrected kernels stay silent."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_volatile_in_place_of_syncwarp(kernel, threads):
     for volatile_orders in (True, False):
         with pytest.raises(simulator.DataRace, match="shared memory") as caught:
             run(kernel, 1, threads, a, options=NOTHING, volatile_orders=volatile_orders)
-        assert ("`volatile` does not let the lanes" in str(caught.value)) == volatile_orders
+        assert ("`volatile` does not make the lanes" in str(caught.value)) == volatile_orders
         run(kernel, 1, threads, a, options=("-DSYNC=__syncwarp()",), volatile_orders=volatile_orders)
 
 

@@ -1,4 +1,4 @@
-"""Races between threads that something less than a barrier of the block orders: mbarriers, named barriers, flags.
+"""Races between threads that something weaker than a barrier of the block orders: mbarriers, named barriers, flags.
 
 Each mistake has a mended twin, which stays silent.
 """

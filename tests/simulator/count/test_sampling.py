@@ -1,4 +1,4 @@
-"""Counters of a large launch from some of its blocks."""
+"""Counters of a large launch from a sample of its blocks."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Addresses that all warps have alike: what is found by their pattern is what is found lane by lane."""
+"""Address patterns that all warps share: what a pattern gives is what the lanes give one by one."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""The simulator's integer functions against Python integers, on numbers of all sizes."""
+"""The simulator's integer functions against Python integers of all sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LANES = 8
 
 
 def numbers(bits: int, signed: bool = False) -> st.SearchStrategy[list[int]]:
-    """Any numbers, and those around powers of two."""
+    """Arbitrary numbers, and those near powers of two."""
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     near = st.builds(lambda e, d: min(max((1 << e) + d, low), high), st.integers(0, bits), st.integers(-2, 2))
     return st.lists(st.integers(low, high) | near | st.integers(low, low + 3), min_size=LANES, max_size=LANES)
@@ -77,7 +77,7 @@ def test_products_of_24_bits(signed, data):
 @settings(max_examples=60)
 @given(data=st.data())
 def test_carry_chain_adds_and_subtracts_long_numbers(bits, data):
-    """Three words: the flag of one is the next one's."""
+    """Three words: the flag of one goes into the next."""
     words = [[data.draw(numbers(bits)) for _ in range(3)] for _ in range(2)]
     for function, sign in ((numerics.carry, 1), (numerics.borrow, -1)):
         flag, total = None, []

@@ -1,4 +1,4 @@
-"""PTX that someone made to break its reader: no code comes out of it, and it ends soon, small, with a clear error."""
+"""PTX made to break its reader: none of it becomes code, and it ends soon, in little memory, with a clear error."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def texts(*tables: dict[str, str]):
 
 @pytest.fixture
 def thrifty():
-    """Little time and memory are used."""
+    """Fails if the test takes much processor time or memory."""
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     yield
     assert time.process_time() - began < 10
@@ -263,7 +263,7 @@ def test_what_cannot_be_read_ends_in_a_clear_error(ptx, thrifty):
 
 @texts(BACKTRACKING)
 def test_no_text_is_read_many_times(ptx, thrifty):
-    """Some of these are strange but right."""
+    """Some of these are strange but correct."""
     with contextlib.suppress(simulator.UnsupportedInstruction):
         attempt(ptx)
 
@@ -274,7 +274,7 @@ def test_no_text_is_read_many_times(ptx, thrifty):
 def test_local_memory_is_limited_and_large_launches_run_in_parts():
     body = ".local .align 4 .b8 big[{}]; .reg .b32 %r<3>; .reg .b64 %rd<2>; mov.u64 %rd1, big; mov.u32 %r1, 7; "
     body += "st.local.u32 [%rd1], %r1; ld.local.u32 %r2, [%rd1]; ret;"
-    with pytest.raises(simulator.InvalidLaunch, match="bytes of local memory a thread"):
+    with pytest.raises(simulator.InvalidLaunch, match="bytes of local memory per thread"):
         launch(kernel(body.format(MAX_LOCAL_BYTES + 4)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     launch(kernel(body.format(MAX_LOCAL_BYTES)), threads=32, grid=192)  # 3 GiB together
@@ -310,7 +310,7 @@ def test_recursion_and_exponential_calls_are_refused():
 
 
 def test_blocks_times_registers_is_bounded():
-    """Each block notes the registers that live on."""
+    """Each block records the registers that live on."""
     assert basic_blocks.MAX_LIVENESS <= 1 << 24
 
 

@@ -1,4 +1,4 @@
-"""Every scalar instruction and the CUDA math library against results recorded on a GPU (`record_instructions.py`)."""
+"""Scalar instructions and the CUDA math library against results recorded on a GPU by `tools.record_instructions`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def device() -> simulator.Device:
 
 
 def execute(entry, inputs: list[np.ndarray], dtype: str) -> np.ndarray:
-    """Bit patterns of a kernel's results, one an element."""
+    """Bit patterns of a kernel's results, one per element."""
     n = inputs[0].size
     addresses = [put(device(), values) for values in inputs]
     addresses.append(device().memory.allocate(n * np.dtype(dtype).itemsize))
@@ -61,7 +61,7 @@ def ulps_apart(seen: np.ndarray, want: np.ndarray, kind: str) -> np.ndarray:
 
 
 def differing(case, seen: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Which results differ by more than the case allows."""
+    """Which results differ by more than the case allows?"""
     if case.output == "f64":  # of two NaN operands' payloads the hardware keeps one or the other
         both = np.isnan(seen.view(np.float64)) & np.isnan(want.view(np.float64))
         seen = np.where(both, want, seen)

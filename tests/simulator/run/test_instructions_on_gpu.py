@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.simulator.ptx import test_calls
-from tests.simulator.run import test_cas
+from tests.simulator.ptx import test_inlining
+from tests.simulator.run import test_compare_and_swap
 from tests.simulator.run import test_libraries as libraries
 from tests.support.ptx_harness import ptx_of
 from tests.support.ptx_harness import run as run_ptx
@@ -43,7 +43,7 @@ KERNELS = [
     (libraries.CUB, "warps", 128, (X, zeros(8), zeros(128, "f8"))),
     (libraries.STANDARD, "containers", 32, (X[:32], zeros(32))),
     (libraries.STANDARD, "bits", 32, (BITS, zeros(32, "u4"))),
-    (test_cas.WIDE, "own", 32, (np.zeros(512, "u1"),)),
+    (test_compare_and_swap.WIDE, "own", 32, (np.zeros(512, "u1"),)),
 ]
 
 
@@ -89,5 +89,5 @@ def test_find_the_nth_one(tmp_path):
 
 
 def test_jumps_by_number(tmp_path):
-    (want,) = on_gpu(test_calls.HEADER + ".visible" + test_calls.SWITCH, "k", 4, (zeros(4, "u4"),), tmp_path)
-    assert test_calls.launch(test_calls.SWITCH, 4, 4).tolist() == want.tolist()
+    (want,) = on_gpu(test_inlining.HEADER + ".visible" + test_inlining.SWITCH, "k", 4, (zeros(4, "u4"),), tmp_path)
+    assert test_inlining.launch(test_inlining.SWITCH, 4, 4).tolist() == want.tolist()

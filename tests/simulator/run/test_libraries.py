@@ -1,4 +1,4 @@
-"""What CUDA C++ brings along (cooperative groups, CUB, cuda::std, libcu++), on the simulator against NumPy.
+"""The libraries of CUDA C++ (cooperative groups, CUB, cuda::std, libcu++) on the simulator, against NumPy.
 
 All checks are on: none of this is taken for a mistake.
 """

@@ -119,7 +119,7 @@ def test_what_a_kernel_prints(capsys):
 
 
 def test_in_the_order_of_the_threads(capsys):
-    """Each printf for all its threads in the order of their numbers, also with several formats at a time."""
+    """Each printf prints for all its threads in the order of their numbers, even with several formats at once."""
     run("order", 2, 3, np.int32(6))
     assert capsys.readouterr().out == "0:0 0:2 0:4 1:1 1:3 1:5 even 0,odd 1,even 2,odd 3,even 4,odd 5,"
 

@@ -1,4 +1,4 @@
-"""Accesses to shared memory that `ptxas` puts together, counted as the machine code has them.
+"""Shared-memory accesses that `ptxas` fuses, counted as in the machine code.
 
 Expected: the LDS instructions that NVRTC 13.0 makes of each kernel for sm_90, read with cuobjdump.
 """

@@ -1,4 +1,4 @@
-"""Lanes that went two ways meet again, wherever the compiler put the ways."""
+"""Diverged lanes reconverge, wherever the compiler put the two sides of a branch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fragments that nothing filled are reported where they are used, for the lanes concerned, and never those that were.
 
-The error's class and place in `test_simulator_defects.py`; here the ways in which compilers and kernels leave, or do
-not leave, registers unwritten.
+test_defects.py checks the error's class and location; these tests cover how compilers and kernels leave, or do not
+leave, registers unwritten.
 """
 
 import numpy as np
@@ -93,7 +93,7 @@ def test_filled_is_silent(name):
 
 
 def test_only_some_lanes_filled():
-    """Lanes 5 and up leave their registers unwritten: a move passes on that they are."""
+    """Lanes 5 and up leave their registers unwritten, and moves pass that on."""
     body = MMA.replace("FILL", 'asm volatile("{ .reg .pred p; setp.lt.u32 p, %1, 5; @p mov.f32 %0, 0f00000000; }" '
                        ': "=f"(d[i]) : "r"(threadIdx.x));')  # fmt: skip
     with pytest.raises(simulator.UninitializedRead, match="sum C of `mma`") as caught:

@@ -1,4 +1,4 @@
-"""What compute-sanitizer would catch, tested before each access: bounds, host pointers, alignment, unwritten memory."""
+"""Tests before each access what compute-sanitizer would catch: bounds, host pointers, alignment, unwritten memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"
 
 
 class Checks(Observer):
-    """Checks of one launch; a failed one raises for the lowest lane concerned."""
+    """The checks of one launch. One that fails raises an error for the lowest lane concerned."""
 
     def __init__(self, memory: DeviceMemory) -> None:
         self.memory = memory
@@ -56,7 +56,7 @@ class Checks(Observer):
             self.atomic(site, "shared", addresses, lanes, reads=True)
 
     def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
-        """`reads`: the old value matters, as it does for all but an exchange whose result nobody uses."""
+        """`reads`: the old value matters, as it does for all operations but an exchange whose result nobody uses."""
         allocation = self._bounds(site, space, addresses, lanes)
         if reads:
             self._readable(site, space, addresses, lanes, allocation)
@@ -88,7 +88,7 @@ class Checks(Observer):
         return None
 
     def _scattered(self, site, addresses: Addresses, lanes) -> None:
-        """The lanes' addresses lie in several allocations, or outside of any."""
+        """The lanes' addresses lie in several allocations, or outside all of them."""
         address = addresses.at(site.offset)
         bad = ~self.memory.inside(address, site.width)
         if bad.any():
@@ -136,7 +136,7 @@ class Checks(Observer):
             index = element(freed, at, site.item)
             raise IllegalAddress(
                 f"{what}: element {index} of {described(freed)}, which has been freed{others}",
-                reason="A thread gave it back (free, delete): do that after the last use, by any thread."
+                reason="A thread gave it back (free, delete): do that after the last use by any thread."
                 if freed.of_heap
                 else "Keep the array alive until the kernel has run.",
                 address=at,
@@ -190,7 +190,7 @@ class Checks(Observer):
         if good.all():
             return
         address = addresses.at(site.offset)
-        if space != "shared":  # bytes of arrays known to be complete have no record
+        if space != "shared":  # complete arrays have no record of their bytes
             complete = [getattr(self.memory.find(int(a)), "complete", False) for a in address[~good]]
             good[~good] = complete
             if good.all():
@@ -238,7 +238,7 @@ class Checks(Observer):
 
     @staticmethod
     def _first(bad: np.ndarray, values: np.ndarray, lanes) -> tuple[int, int]:
-        """Lane number and value of the first lane for which `bad` holds."""
+        """Number and value of the first lane for which `bad` holds."""
         place = int(np.argmax(bad))
         lane = place if lanes is None else int(lanes[place if bad.shape[0] > 1 else 0])
         return lane, int(values[place if values.shape[0] > 1 else 0])

@@ -1,6 +1,6 @@
-"""What `races` keeps: accesses that are still to be looked at, and for each word who touched it last.
+"""What `races` records: accesses that it still has to examine, and for each word who touched it last.
 
-It is kept small: what a launch keeps of its earlier chunks takes the processor's cache from the later ones.
+Records are kept small, as those of earlier chunks take the processor's cache from later ones.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 
-class Numbers:
-    """Thread, block and warp in the grid of each lane of a chunk, from 1 on, int32 arrays."""
+class GridNumbers:
+    """The thread, block and warp of each lane of a chunk, numbered through the grid from 1, as int32 arrays."""
 
     def __init__(self, chunk, warps_per_block: int) -> None:
         self.first_thread = chunk.first_block * chunk.threads + 1
@@ -33,16 +33,16 @@ class Numbers:
         return (self.warp_of + self._first_warp).astype(np.int32)
 
 
-class Who:
-    """Lanes at one time, an int32 entry each: thread, block and warp in the grid, epoch of the block, time of the warp.
+class LaneSnapshot:
+    """Lanes at one time: thread, block and warp in the grid, epoch of the block, time of the warp, int32 per lane.
 
-    One serves all accesses of all lanes between two barriers. `lanes`: None for all of the chunk; `epochs`, `times`:
-    of the chunk's blocks and warps, which must not change. The arrays are made when they are asked for.
+    One snapshot serves all accesses by all lanes between two barriers. `lanes`: None for all of the chunk. `epochs`,
+    `times`: those of the chunk's blocks and warps, which must not change. The arrays are made on demand.
     """
 
-    def __init__(self, numbers: Numbers, lanes: np.ndarray | None, epochs: np.ndarray, times: np.ndarray) -> None:
+    def __init__(self, numbers: GridNumbers, lanes: np.ndarray | None, epochs: np.ndarray, times: np.ndarray) -> None:
         self._numbers, self._lanes, self._epochs, self._times = numbers, lanes, epochs, times
-        self._lowest, self._resting = 0, False
+        self._lowest, self._compacted = 0, False
 
     def _of_lanes(self, values: np.ndarray) -> np.ndarray:
         return values if self._lanes is None else values[self._lowest :][self._lanes]
@@ -67,24 +67,25 @@ class Who:
     def time(self) -> np.ndarray:
         return self._times[self._of_lanes(self._numbers.warp_of)]
 
-    def rest(self, smaller: Smaller) -> None:
-        """Drop the arrays for now."""
+    def compact(self, narrowing: Narrowing) -> None:
+        """Drop the arrays until they are needed again."""
         for kept in (self, self._numbers):
             for name in ("thread", "block", "warp", "epoch", "time"):
                 kept.__dict__.pop(name, None)
-        if self._lanes is not None and not self._resting:
-            self._lanes, self._lowest = smaller.of(self._lanes)
-            self._resting = True
+        if self._lanes is not None and not self._compacted:
+            self._lanes, self._lowest = narrowing.of(self._lanes)
+            self._compacted = True
 
 
-class Event:
-    """An access by `lanes` lanes, `who`. The words of their first bytes are found when they are asked for: most never
-    are."""
+class RecordedAccess:
+    """An access by `lanes` lanes, `by`. Most accesses never need the words of their first bytes: computed on demand."""
 
-    __slots__ = ("_factor", "_lowest", "_places", "_shift", "lanes", "now", "site", "who")
+    __slots__ = ("_factor", "_lowest", "_places", "_shift", "by", "lanes", "now", "site")
 
-    def __init__(self, site, who: Who, lanes: int, now: int, places: np.ndarray, shift: int, factor: int) -> None:
-        self.site, self.who, self.lanes, self.now = site, who, lanes, now
+    def __init__(
+        self, site, by: LaneSnapshot, lanes: int, now: int, places: np.ndarray, shift: int, factor: int
+    ) -> None:
+        self.site, self.by, self.lanes, self.now = site, by, lanes, now
         self._places, self._lowest, self._shift, self._factor = places, 0, shift, factor
 
     @property
@@ -94,20 +95,20 @@ class Event:
             word *= self._factor
         return word if word.shape[0] == self.lanes else np.repeat(word, self.lanes)
 
-    def rest(self, smaller: Smaller) -> None:
-        """Its chunk has ended: take less memory."""
-        self.who.rest(smaller)
-        self._places, self._lowest = smaller.of(self._places)
+    def compact(self, narrowing: Narrowing) -> None:
+        """Take less memory, as the chunk has ended."""
+        self.by.compact(narrowing)
+        self._places, self._lowest = narrowing.of(self._places)
 
 
-class Smaller:
-    """Arrays of integers in the smallest unsigned type that holds them, less the lowest: one for each."""
+class Narrowing:
+    """Stores arrays of integers in the smallest unsigned type, relative to their lowest value, each array once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[np.ndarray, np.ndarray, int]] = {}  # with the array itself, which keeps its `id`
 
     def of(self, values: np.ndarray) -> tuple[np.ndarray, int]:
-        """The smaller array, and the lowest value."""
+        """Return the narrow array, and the lowest value."""
         if id(values) not in self._known:
             lowest = int(values.min())
             small = (values - lowest).astype(np.min_scalar_type(int(values.max()) - lowest))
@@ -116,10 +117,10 @@ class Smaller:
 
 
 class Record:
-    """Who touched each word of an allocation, or of a chunk's shared memory: arrays, made when they are asked for."""
+    """Who touched each word of an allocation, or of a chunk's shared memory, in arrays made on demand."""
 
     _DTYPES: ClassVar[dict[str, type]] = {
-        # When words were written, last read, and first read by which warps of the reader's block; for `clocks`.
+        # For `vector_clocks`: when words were written, last read, first read, and by which warps of the reader's block.
         **dict.fromkeys(("written_at", "read_at", "first_read_at"), np.int32),
         "read_by": np.uint32,
         **dict.fromkeys(("writer", "reader", "reader_warp", "reader_block"), np.int32),
@@ -131,11 +132,11 @@ class Record:
         self.words, self.allocation = words, allocation
         self._dtypes = self._DTYPES | dict.fromkeys(("write_site", "read_site"), np.min_scalar_type(sites))
         self.stored = self.was_read = False
-        self.pending: list[Event] = []
-        self._resting = 0  # so many of them
+        self.pending: list[RecordedAccess] = []
+        self._compacted = 0  # how many of them are compact
 
     def __getattr__(self, name: str) -> np.ndarray:
-        """An array of zeros that nobody asked for before. Zeros take host memory only where they are overwritten."""
+        """Make an array of zeros on first use. Zeros take host memory only where they are overwritten."""
         if name not in self._dtypes:
             raise AttributeError(name)
         made = np.zeros(self.words, self._dtypes[name])
@@ -144,16 +145,16 @@ class Record:
 
     @property
     def lanes(self) -> int:
-        """Loads noted, counted in lanes."""
-        return sum(event.lanes for event in self.pending)
+        """How many loads are recorded, counted in lanes."""
+        return sum(access.lanes for access in self.pending)
 
     def forget(self) -> None:
-        """What is noted was looked at, or need not be."""
+        """Drop the recorded accesses, which have been examined or need not be."""
         self.pending.clear()
-        self._resting = 0
+        self._compacted = 0
 
-    def rest(self, smaller: Smaller) -> None:
-        """A chunk has ended: what is noted of it stays for long."""
-        for event in self.pending[self._resting :]:
-            event.rest(smaller)
-        self._resting = len(self.pending)
+    def compact(self, narrowing: Narrowing) -> None:
+        """Compact the recorded accesses of a chunk that has ended, as they stay for long."""
+        for access in self.pending[self._compacted :]:
+            access.compact(narrowing)
+        self._compacted = len(self.pending)

@@ -1,11 +1,11 @@
-"""What the threads of a block know of one another by synchronisation that is not for the whole block: mbarriers, flags
-with acquire and release, named barriers for some warps.
+"""What the threads of a block know of one another through synchronisation weaker than a barrier of the whole block:
+mbarriers, flags with acquire and release, named barriers for some warps.
 
-Time is the number of such events so far. A thread knows, for each warp of its block, up to which time the accesses of
-that warp come before its own: `whole` holds for all lanes of the warp, the later `part` for the lanes in `mask`. (Lanes
-that arrive somewhere speak for the others of their warp only as far as a __syncwarp has joined them.) A place, such as
-an mbarrier, keeps what those who came by knew, and hands it to those who wait there. What is known about several lanes
-of one warp is put together; so a race may be missed, but none is made up.
+Time is the number of such events so far. For each warp of its block, a thread knows up to which time that warp's
+accesses come before its own: `whole` holds for all lanes of the warp, the later `part` for the lanes in `mask`. (Lanes
+that arrive somewhere speak for others of their warp only as far as a __syncwarp has joined them.) A place, such as an
+mbarrier, keeps what those that arrived there knew, and passes it on to those that wait there. What is known about
+several lanes of a warp is merged, so a race may be missed, but none is invented.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DTYPES = {"whole": np.int32, "part": np.int32, "mask": np.uint32}
 
 
 class _Knowledge:
-    """Rows of what is known about each warp of a block: arrays of shape (rows, warps)."""
+    """Rows of what is known about each warp of a block, in arrays of shape (rows, warps)."""
 
     def __init__(self, rows: int, warps: int) -> None:
         self.arrays = {name: np.zeros((rows, warps), dtype) for name, dtype in _DTYPES.items()}
@@ -32,7 +32,7 @@ class _Knowledge:
         return {name: array[rows] for name, array in self.arrays.items()}
 
     def together(self, rows: np.ndarray, starts: np.ndarray) -> dict[str, np.ndarray]:
-        """One row for each group of `rows`, which begin at `starts`."""
+        """Merge each group of `rows`, which begin at `starts`, into one row."""
         return {name: _JOIN[name].reduceat(array[rows], starts, axis=0) for name, array in self.arrays.items()}
 
     def grow(self) -> None:
@@ -40,7 +40,7 @@ class _Knowledge:
 
 
 class Clocks:
-    """For one chunk. `lanes` are lane numbers, `places` numbers of places (one a lane, or one for all)."""
+    """The clocks of one chunk. `lanes` are lane numbers, `places` numbers of places (one per lane, or one for all)."""
 
     def __init__(self, chunk) -> None:
         self.chunk = chunk
@@ -50,14 +50,15 @@ class Clocks:
         self.known = _Knowledge(chunk.lanes, self.warps)
         self.synced = np.zeros(chunk.warps, np.int32)  # when all lanes of a warp were last joined
         self.met = np.zeros(chunk.warps, np.int32)  # when lanes of a warp last took part in a shuffle or the like
-        self.fenced, self.fenced_whole = np.zeros((2, chunk.lanes), np.int32)  # at a lane's latest fence
+        self.fenced, self.fenced_whole = np.zeros((2, chunk.lanes), np.int32)  # at each lane's latest fence
         self.rows: dict[int, int] = {}  # place → row
         self.coming, self.there = _Knowledge(16, self.warps), _Knowledge(16, self.warps)
 
     # -- events ----------------------------------------------------------------------------------------------------
 
     def release(self, places: np.ndarray, lanes: np.ndarray, *, later: bool = False, fenced: bool = False) -> None:
-        """The lanes leave what they know. `later`: it is there after `over`; `fenced`: up to their latest fence."""
+        """The lanes leave what they know at places. `later`: it is there after `over`. `fenced`: only what they knew at
+        their latest fence."""
         chunk = self.chunk
         if fenced:
             stamp, whole = self.fenced[lanes], self.fenced_whole[lanes]
@@ -70,7 +71,7 @@ class Clocks:
         places, lanes, stamp, whole = places[order], lanes[order], stamp[order], whole[order]
         starts = _starts(places)
         found = self.known.together(lanes, starts)
-        # Of its own warp each lane knows the present.
+        # About its own warp, each lane knows the present.
         warp = chunk.warp_of[lanes]
         first = np.union1d(starts, _starts(warp))
         row, column = np.searchsorted(starts, first, side="right") - 1, self.column[lanes[first]]
@@ -84,12 +85,12 @@ class Clocks:
         self.now += 1
 
     def over(self, places: np.ndarray) -> None:
-        """What was left at these places is now there for those who wait."""
+        """What was left at these places is now there for those that wait."""
         rows = self._rows(places)
         self.there.join(rows, self.coming.of(rows))
 
     def acquire(self, places: np.ndarray, lanes: np.ndarray) -> None:
-        """The lanes learn what is there."""
+        """The lanes learn what was left at these places."""
         places = np.broadcast_to(places, lanes.shape)
         distinct = np.unique(places)
         row_of = np.array([self.rows.get(place, -1) for place in distinct.tolist()])
@@ -103,8 +104,8 @@ class Clocks:
         self.fenced[lanes], self.fenced_whole[lanes] = self.now, self.synced[self.chunk.warp_of[lanes]]
 
     def exchange(self, lanes: np.ndarray) -> None:
-        """A shuffle, vote or the like: lanes of one warp learn what the others know, and that they have read what they
-        read before, but not what they wrote. (Cooperative groups of more than a warp build on this.)"""
+        """In a shuffle, vote or the like, the lanes of a warp learn what the others know, and that their earlier reads
+        are over, but not their writes. (Cooperative groups of more than a warp rely on this.)"""
         self.now += 1
         self.met[self.chunk.warp_of[lanes]] = self.now
         starts = _starts(self.chunk.warp_of[lanes])
@@ -113,17 +114,17 @@ class Clocks:
         self.known.join(lanes, {name: np.repeat(array, lengths, axis=0) for name, array in together.items()})
 
     def sync_warps(self, lanes: np.ndarray) -> None:
-        """A __syncwarp: and what they did, too."""
+        """In a __syncwarp, they also learn what the others wrote."""
         self.exchange(lanes)
         self.sync_blocks(lanes)
-        # What all of them have fenced before, each can now publish for all.
+        # What all of them have fenced, each can now publish for all.
         starts = _starts(self.chunk.warp_of[lanes])
         least = np.minimum.reduceat(self.fenced[lanes], starts)
         least = np.repeat(least, np.diff(np.append(starts, lanes.shape[0])))
         self.fenced_whole[lanes] = np.maximum(self.fenced_whole[lanes], least)
 
     def sync_blocks(self, lanes: np.ndarray | None) -> None:
-        """A barrier of the whole block, which orders by itself. `lanes`: None for all."""
+        """A barrier of the whole block, which orders on its own. `lanes`: None for all."""
         self.now += 1
         self.synced[slice(None) if lanes is None else self.chunk.warp_of[lanes]] = self.now
 
@@ -136,8 +137,8 @@ class Clocks:
         return (arrays["whole"][lanes, column] > time) | ((arrays["part"][lanes, column] > time) & (among != 0))
 
     def knows_warps(self, lanes: np.ndarray, warps: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """For each lane: does what some lane of each of certain warps of its block read at `time` come before what it
-        does now? `warps`: their bits."""
+        """For each lane: do the reads at `time` by lanes of certain warps of its block come before what it does now?
+        `warps`: the bits of these warps."""
         arrays, own = self.known.arrays, self.chunk.warp_of[lanes]
         latest = np.maximum(arrays["whole"][lanes], arrays["part"][lanes])
         row, column = np.arange(lanes.shape[0]), self.column[lanes]
@@ -154,12 +155,12 @@ class Clocks:
 
 
 def _starts(values: np.ndarray) -> np.ndarray:
-    """Where runs of equal values begin."""
+    """Positions at which runs of equal values begin."""
     return np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
 
 
 def clocks_needed(instructions) -> bool:
-    """Can something order accesses of a block otherwise than a barrier of the whole block does?"""
+    """Can anything other than a barrier of the whole block order its accesses?"""
     fences = flags = False
     for i in instructions:
         modifiers = set(i.modifiers)

@@ -1,4 +1,4 @@
-"""Which addresses the threads of a launch's first warps touched, access by access: what pictures are drawn from."""
+"""Which addresses the first warps of a launch touched, access by access: what pictures of accesses are drawn from."""
 
 from __future__ import annotations
 

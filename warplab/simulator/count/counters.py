@@ -1,7 +1,7 @@
-"""What a launch did, counted: `Counts` (the numbers), `LaunchProfile` (the numbers of one launch, by source line).
+"""The counters of a launch: `Counts` (the numbers) and `LaunchProfile` (those of one launch, by source line).
 
-Names follow Nsight Compute. Instructions are machine instructions as `machine` estimates them from PTX; memory
-requests, sectors and wavefronts are those that the hardware counts. docs/counters.md holds both to an H100's counters.
+Names follow Nsight Compute. Instructions are machine instructions as `ptxas_model` estimates them from PTX. Memory
+requests, sectors and wavefronts are those that the hardware counts. docs/counters.md compares both with an H100.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Place = tuple[str, int]  # file and line
 
 
 class Counter(NamedTuple):
-    """One row of the table of counters: field of `Counts`, label in reports, the Nsight Compute metric, meaning."""
+    """One row of the table of counters: field of `Counts`, label in reports, Nsight Compute metric, meaning."""
 
     name: str
     label: str
@@ -30,7 +30,7 @@ class Counter(NamedTuple):
 
 
 def _flops(letter: str) -> str:
-    """The metrics whose sum is the floating-point operations of one precision, the second and third shortened."""
+    """The metrics that add up to the floating-point operations of one precision, the second and third abbreviated."""
     return f"smsp__sass_thread_inst_executed_op_{letter}add_pred_on.sum + …_{letter}mul_… + 2 * …_{letter}fma_…"
 
 
@@ -45,7 +45,7 @@ COUNTERS = (
         "thread_instructions",
         "thread instructions",
         "smsp__thread_inst_executed.sum",
-        "the same, once per active thread",
+        "machine instructions issued, once per active thread; estimated from PTX",
     ),
     Counter(
         "global_load_requests",
@@ -57,14 +57,14 @@ COUNTERS = (
         "global_load_sectors",
         "global load sectors",
         "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-        "32-byte sectors that those requests touched",
+        "32-byte sectors that global loads touched",
     ),
     Counter(
         "global_load_bytes",
         "global load bytes",
         "smsp__sass_data_bytes_mem_global_op_ld.sum",
         # ncu's metric leaves out those of cp.async.
-        "bytes that the threads asked for, once where threads of a warp share an address; asynchronous copies too",
+        "bytes that the threads asked for, also by asynchronous copies; once if threads of a warp share an address",
     ),
     Counter(
         "global_store_requests",
@@ -76,13 +76,13 @@ COUNTERS = (
         "global_store_sectors",
         "global store sectors",
         "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
-        "32-byte sectors that those requests touched",
+        "32-byte sectors that global stores touched",
     ),
     Counter(
         "global_store_bytes",
         "global store bytes",
         "smsp__sass_data_bytes_mem_global_op_st.sum",
-        "bytes that the threads wrote, likewise",
+        "bytes that the threads wrote; once if threads of a warp share an address",
     ),
     Counter(
         "shared_load_requests",
@@ -94,7 +94,7 @@ COUNTERS = (
         "shared_load_wavefronts",
         "shared load wavefronts",
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
-        "passes that serve them: one, or more where lanes need different words of one bank",
+        "passes that serve shared loads: one each, or more if lanes need different words of one bank",
     ),
     Counter(
         "shared_load_conflicts",
@@ -112,7 +112,7 @@ COUNTERS = (
         "shared_store_wavefronts",
         "shared store wavefronts",
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
-        "passes that serve them",
+        "passes that serve shared stores",
     ),
     Counter(
         "shared_store_conflicts",
@@ -130,7 +130,7 @@ COUNTERS = (
         "shared_copy_wavefronts",
         "shared copy wavefronts",
         "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum",
-        "passes that write what they bring",
+        "passes that write what asynchronous copies bring",
     ),
     Counter(
         "shared_copy_conflicts",
@@ -148,7 +148,7 @@ COUNTERS = (
         "global_atomic_sectors",
         "global atomic sectors",
         "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum + l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
-        "32-byte sectors that those touched; lanes with one address take turns",
+        "32-byte sectors that global atomics touched; lanes with one address take turns",
     ),
     Counter(
         "shared_atomic_requests",
@@ -160,7 +160,7 @@ COUNTERS = (
         "shared_atomic_wavefronts",
         "shared atomic wavefronts",
         "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum",
-        "passes that serve them; lanes with one address take turns",
+        "passes that serve shared atomics; lanes with one address take turns",
     ),
     Counter(
         "shared_atomic_conflicts",
@@ -168,13 +168,13 @@ COUNTERS = (
         "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum",
         "wavefronts beyond those that the width of the access needs",
     ),
-    Counter("local_load_requests", "local load requests", "smsp__inst_executed_op_local_ld.sum", "by warp"),
-    Counter("local_store_requests", "local store requests", "smsp__inst_executed_op_local_st.sum", "by warp"),
+    Counter("local_load_requests", "local load requests", "smsp__inst_executed_op_local_ld.sum", "once per warp"),
+    Counter("local_store_requests", "local store requests", "smsp__inst_executed_op_local_st.sum", "once per warp"),
     Counter(
         "branches",
         "branches",
         "smsp__sass_branch_targets.sum",
-        "conditional branches of the machine code, once per warp; an exit under a condition is none",
+        "conditional branches of the machine code, once per warp, without conditional exits",
     ),
     Counter(
         "divergent_branches",
@@ -193,7 +193,7 @@ COUNTERS = (
         "tensor_operations",
         "tensor operations",
         "smsp__inst_executed_pipe_tensor.sum",
-        "machine instructions of the tensor cores, once per warp; one of PTX may take several",
+        "machine instructions of the tensor cores, once per warp; one PTX instruction may take several",
     ),
     Counter("flops_f16", "FP16 operations", _flops("h"), "an FMA counts two, once per thread"),
     Counter("flops_f32", "FP32 operations", _flops("f"), "an FMA counts two, once per thread"),
@@ -203,7 +203,7 @@ COUNTERS = (
 
 @dataclass
 class Counts:
-    """Counters of a launch, a source line or a sum of them; plain integers, in the order of `COUNTERS`."""
+    """Counters of a launch, of a source line, or a sum of these: plain integers, in the order of `COUNTERS`."""
 
     warp_instructions: int = 0
     thread_instructions: int = 0
@@ -249,7 +249,7 @@ class Counts:
 
     @property
     def warp_efficiency(self) -> float | None:
-        """Share of a warp's 32 lanes that were active, mean over instructions (0 to 1)."""
+        """Share of a warp's 32 lanes that were active, averaged over instructions (0 to 1)."""
         return _ratio(self.thread_instructions, WARP_SIZE * self.warp_instructions)
 
     @property
@@ -262,7 +262,7 @@ class Counts:
 
     @property
     def load_efficiency(self) -> float | None:
-        """Share of the loaded sectors' bytes that threads asked for (0 to 1)."""
+        """Share of the bytes in the loaded sectors that threads asked for (0 to 1)."""
         return _ratio(self.global_load_bytes, SECTOR_BYTES * self.global_load_sectors)
 
     @property
@@ -278,9 +278,9 @@ def _ratio(a: int, b: int) -> float | None:
 class Access:
     """One memory instruction of the traced warps: which thread touched which address.
 
-    `block`, `thread`: linear block index and linear thread index in its block, one entry an active lane.
-    `address`: uint64 byte address of the lane's first byte; `width`: bytes a lane.
-    `array`: name of the allocation (None for unnamed), `array_start`: its first address.
+    `block`, `thread`: linear block index, and linear thread index in the block, one entry per active lane.
+    `address`: address of each lane's first byte, uint64. `width`: bytes per lane.
+    `array`: name of the allocation, None if it has none. `array_start`: its first address.
     """
 
     op: str  # "load", "store" or "atomic"
@@ -297,17 +297,17 @@ class Access:
 
 @dataclass
 class LaunchProfile:
-    """One launch: its counters in total and by source line, a trace of what its first warps did.
+    """One launch: its counters, in total and by source line, and a trace of its first warps.
 
-    `accesses`: their memory accesses, in order. `steps`: their instructions (`steps.StepTrace`), None if not traced.
-    `footprint`: distinct bytes touched, in whole 32-byte sectors, which must cross the DRAM at least once where no
-    cache holds them: "global_load_bytes", "global_store_bytes" and, if there are any, "global_atomic_bytes".
-    `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: matrix products of PTX by shape, type
-    of the sums and type of the factors, as "m16n8k16.f32.f16", once per warp (`fragments.flops` of one).
-    `lines` and the three `line_…` hold the same for each source line, by file and line number. Distinct bytes of lines
-    do not add up: several lines may touch the same ones.
-    `sampled`: (blocks run, blocks of the grid) where the counters are scaled from some blocks, None if all ran.
-    `static`: what the compiled kernel needs: "shared_bytes" of a block, including dynamic ones; whoever compiles the
+    `accesses`: their memory accesses, in order. `steps`: their instructions (`warp_steps.StepTrace`), None if not
+    traced. `footprint`: distinct bytes touched, in whole 32-byte sectors, which must cross the DRAM at least once
+    unless a cache holds them: "global_load_bytes", "global_store_bytes" and, if there are any, "global_atomic_bytes".
+    `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: matrix products of PTX, once per warp,
+    by shape, type of the sums and type of the factors, as in "m16n8k16.f32.f16" (`fragments.flops` of one).
+    `lines` and the three `line_…` hold the same per source line, by file and line number. Distinct bytes of lines do
+    not add up, as several lines may touch the same ones.
+    `sampled`: (blocks run, blocks of the grid) if the counters are scaled from some blocks, None if all ran.
+    `static`: what the compiled kernel needs: "shared_bytes" per block, including dynamic ones; whoever compiles the
     kernel for a GPU may add more. `output`: what the kernel printed.
     """
 

@@ -1,4 +1,4 @@
-"""Counting while a launch runs, per block and per memory site; summed into `Counts` by source line at the end."""
+"""Counts while a launch runs, by basic block and memory site, and sums into `Counts` by source line at the end."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Counting(Observer):
         self.load(site, space, addresses, lanes)
 
     def copy(self, site: Site, reader: Site, source: Addresses, target: Addresses, read: np.ndarray | None) -> None:
-        """The writing side; what the reader loads is counted already."""
+        """Count the writing side; what the reader loads is counted already."""
         group = self.chunk.group
         row = self.accesses.setdefault((site.index, "shared"), [0, 0, 0, 0, 0])
         every = np.ones(group.count, bool) if read is None else read
@@ -94,7 +94,7 @@ class Counting(Observer):
         self.tensor[key] = self.tensor.get(key, 0) + self.chunk.group.warps
 
     def _touch(self, site, addresses: Addresses) -> None:
-        """Note the sectors for the footprint: a bitmap for each source line and allocation."""
+        """Record the sectors for the footprint in one bitmap per source line and allocation."""
         allocation = self.chunk.access.allocation(site, addresses)
         if allocation is None:
             return
@@ -122,7 +122,7 @@ class Counting(Observer):
         heads = set(translation.predicated.values())
         for number, block in enumerate(translation.blocks):
             threads = self.block_threads[number]
-            # Under predicates, instructions are issued for all threads that come by.
+            # Under a predicate, instructions are issued for all threads that come by.
             issued = translation.predicated.get(number, number)
             issued_threads, issued_warps = self.block_threads[issued], self.block_warps[issued]
             if not issued_warps:
@@ -172,7 +172,7 @@ class Counting(Observer):
         fill_footprint(profile, self.touched_sectors())
 
     def touched_sectors(self) -> dict[Touched, int]:
-        """Distinct sectors touched so far, by kind of access, source line (None: all lines) and allocation."""
+        """Count the distinct sectors touched so far by kind of access, source line (None: all lines) and allocation."""
         every: dict[tuple[str, int], np.ndarray] = {}
         result: dict[Touched, int] = {}
         for (op, where, address), bitmap in self.touched.items():
@@ -182,7 +182,7 @@ class Counting(Observer):
         return result | {(op, None, address): int(np.count_nonzero(bitmap)) for (op, address), bitmap in every.items()}
 
     def sectors_of(self, key: Touched) -> int:
-        """All sectors of an allocation that `touched_sectors` names."""
+        """Count all sectors of an allocation that `touched_sectors` names."""
         return next(bitmap.shape[0] for (*_, address), bitmap in self.touched.items() if address == key[2])
 
 
@@ -191,7 +191,7 @@ Touched = tuple[str, Where | None, int]
 
 
 def summed(lines: dict[Place, dict[str, int]]) -> dict[str, int]:
-    """Amounts by name, summed over the source lines."""
+    """Sum amounts by name over the source lines."""
     total: dict[str, int] = {}
     for amounts in lines.values():
         for name, amount in amounts.items():
@@ -200,7 +200,7 @@ def summed(lines: dict[Place, dict[str, int]]) -> dict[str, int]:
 
 
 def fill_footprint(profile: LaunchProfile, sectors: dict[Touched, int]) -> None:
-    """A profile's `footprint` and `line_footprint` from the sectors touched."""
+    """Compute a profile's `footprint` and `line_footprint` from the sectors touched."""
     profile.footprint = {"global_load_bytes": 0, "global_store_bytes": 0}
     profile.line_footprint = {}
     for (op, where, _), number in sectors.items():

@@ -1,8 +1,8 @@
-"""Counters of a large launch from some of its blocks: which blocks run, and how their counters stand for all.
+"""Counters of a large launch from a sample of its blocks: which blocks run, and how their counters are scaled.
 
-The sample is made of runs of neighbouring blocks: the first ones, the last ones, and others drawn from equal parts of
-the grid between them. First and last blocks, which often differ at the edge of the data, count once; the counters of
-the others are scaled to the number of blocks between the ends. If those blocks do the same, the result is exact.
+The sample consists of runs of neighbouring blocks: the first, the last, and others drawn from equal parts of the grid
+between them. The first and last blocks, which often differ at the edge of the data, count once. The counters of the
+others are scaled to the number of blocks between the ends. If those blocks all do the same, the result is exact.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from warplab.simulator.count.launch_counting import Counting, Touched, fill_foot
 from warplab.simulator.observer import Observer
 from warplab.simulator.translate.translation import Translation
 
-_RUNS = 8  # at least, where the sample has so many blocks
+_RUNS = 8  # at least, if the sample has that many blocks
 _SEED = 1  # the same launch gets the same sample
 
 
 class Run(NamedTuple):
-    """Blocks `first` to `first + blocks - 1`, run together; `end`: they are the first or the last of the grid."""
+    """Blocks `first` to `first + blocks - 1`, which run together. `end`: they are the first or last of the grid."""
 
     first: int
     blocks: int
@@ -30,9 +30,9 @@ class Run(NamedTuple):
 
 
 def split(total: int, step: int, wanted: int | None = None) -> list[Run]:
-    """The runs of a grid of `total` blocks, each of at most `step`: all blocks, or a sample of about `wanted`.
+    """Return the runs of a grid of `total` blocks, each of at most `step`: all blocks, or a sample of about `wanted`.
 
-    All blocks run where a sample would hardly be less.
+    All blocks run if a sample would hardly be smaller.
     """
     if wanted is None or wanted >= total:
         return _whole(total, step)
@@ -61,19 +61,19 @@ class Tally(Observer):
         self.runs, self.total = runs, total
         self.started = 0  # runs
         self.ends, self.between = Counting(translation), Counting(translation)
-        self.between.touched = self.ends.touched  # distinct memory is that of both together
-        # Sectors touched before the runs of these numbers: the second half of those between the ends starts and ends.
+        self.between.touched = self.ends.touched  # both together touch the distinct memory
+        # Sectors touched before two runs: the first of the second half, and the last one.
         self.touched: dict[int, dict[Touched, int]] = {len(runs) // 2: {}, len(runs) - 1: {}}
 
     def watch(self, chunk) -> Observer:
-        """What counts the next run, whose blocks `chunk` holds."""
+        """Return what counts the next run, whose blocks `chunk` holds."""
         number, self.started = self.started, self.started + 1
         if number in self.touched and len(self.runs) > 2 and not self.runs[1].end:
             self.touched[number] = self.ends.touched_sectors()
         return (self.ends if self.runs[number].end else self.between).watch(chunk)
 
     def end_launch(self, profile: LaunchProfile, finished: bool) -> None:
-        """Write everything counted into a profile, scaled to the whole launch; if it was stopped, as it is."""
+        """Write the counters into a profile, scaled to the whole launch; unscaled if an error has stopped it."""
         self.ends.fill(profile)
         if not finished:
             return
@@ -88,9 +88,9 @@ class Tally(Observer):
         fill_footprint(profile, self._all_sectors(ran))
 
     def _all_sectors(self, ran: int) -> dict[Touched, int]:
-        """Sectors that the whole launch would touch, if its blocks touch new ones as those of the second half do.
+        """Sectors that the whole launch would touch if its blocks touched new ones at the rate of the second half.
 
-        That is exact where each block has its own memory and where all share the same.
+        That is exact if each block has its own memory, and if all share the same.
         """
         (start, before), (stop, after) = self.touched.items()
         blocks = sum(run.blocks for run in self.runs[start:stop])

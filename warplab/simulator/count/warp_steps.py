@@ -1,7 +1,7 @@
-"""Which lanes of a warp ran which source lines, one after the other: what a timeline is drawn from.
+"""Which lanes of a warp ran which source lines, step by step: what timelines are drawn from.
 
-While a launch runs, only the groups of lanes that run a block of code are noted (`StepTrace.block`). They become steps
-of a warp, source line by source line, when somebody asks (`StepTrace.of`).
+While a launch runs, only the groups of lanes that run a block of code are recorded (`StepTrace.block`). They become the
+steps of a warp, source line by source line, when somebody asks for them (`StepTrace.of`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from warplab.simulator.translate.translation import Translation
 
 
 class Step(NamedTuple):
-    """Machine instructions of one source line that lanes of a warp ran one after the other.
+    """Consecutive machine instructions of one source line that lanes of a warp ran.
 
-    `block`, `warp`: linear block index, warp of that block. Sets of lanes are bit masks, bit k for lane k.
-    `active`: lanes that did it. `issued`: lanes to which the instructions were issued; under a predicate, in place of a
-    branch, these are more than the active ones. `waiting`: lanes that waited at a barrier or a warp-wide instruction
-    meanwhile. `ended`: lanes that had ended or never were (a last warp may have fewer than 32).
-    `instructions`: machine instructions, as `machine` estimates them. `code`: number of the block of code, which
-    falls where the warp jumps back. `time`: instructions that the launch's first blocks had passed before this block
-    of code; the warps that ran it together have the same.
+    `block`, `warp`: linear block index, and the warp's number in the block. Sets of lanes are bit masks, bit k for lane
+    k. `active`: lanes that ran. `issued`: lanes to which the instructions were issued, more than the active ones under
+    a predicate that replaces a branch. `waiting`: lanes that waited at a barrier or a warp-wide instruction meanwhile.
+    `ended`: lanes that had ended or never existed (a last warp may have fewer than 32).
+    `instructions`: machine instructions, as `ptxas_model` estimates them. `code`: number of the block of code, which
+    decreases where the warp jumps back. `time`: instructions that the launch's first blocks had executed before this
+    block of code; it is the same for warps that ran it together.
     """
 
     block: int
@@ -45,9 +45,8 @@ class Step(NamedTuple):
 
 
 class _Event(NamedTuple):
-    """A block of code that a group ran. The traced lanes in the group and those that wait; None: all, none.
-
-    `alive`: for each traced warp the lanes that have not ended, None: all.
+    """A block of code that a group ran. `lanes`: the traced lanes in the group, None for all. `waiting`: those that
+    waited, None for none. `alive`: for each traced warp, the lanes that had not ended, None for all.
     """
 
     time: int
@@ -58,16 +57,16 @@ class _Event(NamedTuple):
 
 
 def traced_lanes(threads: int, warps: int) -> int:
-    """How many lanes of a launch with blocks of `threads` threads hold its first `warps` warps, whole blocks of small
-    ones."""
+    """How many lanes hold the first `warps` warps of a launch with blocks of `threads` threads. Small blocks are traced
+    whole."""
     lanes = warps * WARP_SIZE
     return lanes if threads >= lanes else -(-lanes // threads) * threads
 
 
 class StepTrace(Observer):
-    """The first `warps` warps of a launch: at most `most` blocks of code that they run.
+    """The first `warps` warps of a launch, and at most `most` blocks of code that they run.
 
-    `scheduling`: the launch's policy. `complete`: nothing was left out.
+    `scheduling`: the launch's policy. `complete`: was nothing left out?
     """
 
     def __init__(self, translation: Translation, warps: int, most: int) -> None:
@@ -117,12 +116,12 @@ class StepTrace(Observer):
         return [divmod(number, per_block) for number in range(self._sizes.shape[0])]
 
     def of(self, block: int = 0, warp: int = 0) -> list[Step]:
-        """The steps of a warp, in the order in which it took them. Raises ValueError if it was not traced."""
+        """Return the steps of a warp in order. Raises ValueError if it was not traced."""
         return [step for (step,) in self.together(block, [warp])]
 
     def together(self, block: int, warps: Sequence[int]) -> list[tuple[Step, ...]]:
-        """Steps of several warps of a block, in order, each as one `Step` a warp; `active` is 0 where a warp took no
-        part. Raises ValueError if one was not traced.
+        """Return the steps of several warps of a block in order, each as one `Step` per warp, with `active` 0 where a
+        warp took no part. Raises ValueError if one was not traced.
         """
         traced = self.traced
         for warp in warps:
@@ -145,7 +144,7 @@ class StepTrace(Observer):
         return result
 
     def _lanes_of(self, event: _Event, number: int, latest: dict[int, int]) -> tuple[int, int, int, int]:
-        """Of traced warp `number`: lanes active, issued to, waiting and ended. `latest` is kept up to date."""
+        """Lanes of traced warp `number` that were active, issued to, waiting and ended. Updates `latest`."""
         every = (1 << int(self._sizes[number])) - 1
         active = every if event.lanes is None else self._mask(event.lanes, number)
         issued = 0
@@ -164,7 +163,7 @@ class StepTrace(Observer):
 
 @functools.lru_cache(maxsize=1024)
 def _lines(translation: Translation, code: int) -> list[tuple[Where, int]]:
-    """The source lines of a block of code in their order, each with its machine instructions."""
+    """The source lines of a block of code in order, each with its machine instructions."""
     runs: list[tuple[Where, int]] = []
     for instruction in translation.blocks[code].counted:
         amount = translation.amounts[id(instruction)]

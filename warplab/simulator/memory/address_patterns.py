@@ -1,6 +1,7 @@
-"""Addresses that all warps have alike: the lanes of each have the same distances from its first lane.
+"""Address patterns that all warps share: the lanes of each are at the same distances from its first lane.
 
-So it is in most kernels that find an index by `threadIdx`. What one warp costs is then found once and multiplied.
+That is the case in most kernels that compute an index from `threadIdx`. The cost of one warp is then computed once and
+multiplied.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.memory.lane_groups import Group
 
-FEWEST = 4  # warps for which it is worth looking
+FEWEST = 4  # warps for which looking for a pattern pays off
 _BANK_ROW = 128  # bytes
 
 
 class Pattern:
-    """`first`: the address of each warp's first lane; `lane`: the distance of each lane from it; int64 arrays."""
+    """`first`: the address of each warp's first lane. `lane`: the distance of each lane from it. int64 arrays."""
 
     def __init__(self, first: np.ndarray, lane: np.ndarray) -> None:
         self.first, self.lane = first, lane
@@ -27,10 +28,10 @@ class Pattern:
 
     @classmethod
     def of(cls, base: np.ndarray, warps: int) -> Pattern | None:
-        """The pattern of `base`, uint64 addresses of the lanes of full warps; None if there is none."""
+        """Return the pattern of `base`, uint64 addresses of the lanes of full warps; None if there is none."""
         rows = base.view(np.int64).reshape(warps, WARP_SIZE)
         lane = rows[0] - rows[0, 0]
-        for row in (rows[1], rows[-1]):  # most that have none show it here
+        for row in (rows[1], rows[-1]):  # most addresses without a pattern fail here
             if (row - row[0] != lane).any():
                 return None
         first = rows[:, 0].copy()
@@ -49,18 +50,18 @@ class Pattern:
 
     @functools.cached_property
     def bits(self) -> int:
-        """Bits of which those below the lowest one are zero in all addresses."""
+        """As `Addresses.bits`."""
         return int(np.bitwise_or.reduce(self.first)) | int(np.bitwise_or.reduce(self.lane))
 
     def items(self, shift: int) -> np.ndarray:
-        """As `Addresses.items`, of elements of 2**shift bytes."""
+        """As `Addresses.items`, for elements of 2**shift bytes."""
         return (((self.first & (ORIGIN - 1)) >> shift)[:, None] + (self.lane >> shift)).reshape(-1)
 
     def distinct(self) -> int:
         return self.first.shape[0] * _pieces(self._key, 0, 1).shape[0]
 
     def sectors(self, offset: int) -> int:
-        """Distinct 32-byte sectors, summed over warps, of accesses at `offset` that do not cross a sector."""
+        """Count distinct 32-byte sectors, summed over warps, of accesses at `offset` that stay within one."""
         phases = np.bincount((self.first + offset) & (SECTOR_BYTES - 1), minlength=SECTOR_BYTES)
         return sum(
             int(phases[phase]) * _pieces(self._key, int(phase), SECTOR_BYTES).shape[0]
@@ -68,8 +69,8 @@ class Pattern:
         )
 
     def numbers_of_sectors(self, offset: int) -> np.ndarray | None:
-        """The sectors that accesses at `offset` touch, each at least once; None where warps begin at different places
-        in a sector."""
+        """Numbers of the sectors that accesses at `offset` touch, each at least once; None if warps begin at different
+        places in a sector."""
         first = self.first + offset
         phase = int(first[0]) & (SECTOR_BYTES - 1)
         if ((first & (SECTOR_BYTES - 1)) != phase).any():
@@ -87,7 +88,7 @@ class Pattern:
 
 @functools.lru_cache(maxsize=4096)
 def _pieces(lane: bytes, phase: int, size: int) -> np.ndarray:
-    """Numbers of the distinct pieces of `size` bytes that a warp touches, if it begins `phase` bytes into one."""
+    """Numbers of the distinct pieces of `size` bytes that a warp touches if it begins `phase` bytes into one."""
     return np.unique((np.frombuffer(lane, np.int64) + phase) // size)
 
 

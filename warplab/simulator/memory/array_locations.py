@@ -1,4 +1,4 @@
-"""Where in an array an address lies, for messages: the element, and the name that the source has for shared memory."""
+"""Which element of which array an address belongs to, in words for messages."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from warplab.simulator.memory.device_memory import Allocation
 
 
 def element(allocation: Allocation, address: int, item: int) -> int:
-    """Number of the element at `address`, from the start of the array that the kernel was given; negative before it.
+    """Number of the element at `address` in the array that the kernel was given; negative before its start.
 
-    `item`: bytes of an element where the allocation does not know: those of the access, of one component of a vector.
+    `item`: bytes per element if the allocation does not know: those of the access, or of one component of a vector.
     """
     return (address - allocation.address - allocation.origin) // (allocation.item or item)
 
 
 def shared_element(chunk, offset: int, item: int) -> tuple[str | None, int | None]:
-    """The shared array around or before byte `offset` of a block's shared memory, and the element; None if unnamed.
-
-    Before all of them it is the first one, with a negative element.
+    """The name of the shared array that holds byte `offset` of a block's shared memory, or the last one before it, and
+    the number of the element. None for a nameless array. Before all arrays: a negative element of the first.
     """
     entry, starts = chunk.entry, dict(chunk.translation.shared_offsets)
     starts.update((variable.name, chunk.static_shared_bytes) for variable in entry.shared_variables(dynamic=True))
@@ -31,7 +30,7 @@ def shared_element(chunk, offset: int, item: int) -> tuple[str | None, int | Non
 
 
 def source_name(symbol: str) -> str | None:
-    """What C++ calls a variable: `s` for `_ZZ6kernelE1s`; None for a symbol that the source has no name for."""
+    """The C++ name of a variable, `s` for `_ZZ6kernelE1s`; None for a symbol without a name in the source."""
     symbol = symbol.partition("@")[0]  # of an inlined function
     if not symbol.startswith("_Z"):
         return None if symbol.startswith("_cudapy") else symbol
@@ -43,14 +42,14 @@ def source_name(symbol: str) -> str | None:
 
 
 def of_shared(chunk, offset: int, item: int) -> tuple[str, str | None, int | None]:
-    """Byte `offset` of shared memory in words, its array and element."""
+    """Byte `offset` of shared memory in words, and its array and element."""
     name, index = shared_element(chunk, offset, item)
     what = f"byte {offset} of shared memory"
     return what + (f" (element {index} of `{name}`)" if name is not None else ""), name, index
 
 
 def of_array(allocation: Allocation, address: int, item: int) -> tuple[str, int]:
-    """Byte of an allocation in words, and the element."""
+    """A byte of an allocation in words, and its element."""
     index = element(allocation, address, item)
     return f"byte {address - allocation.address} of {described(allocation)}, element {index},", index
 

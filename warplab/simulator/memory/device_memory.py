@@ -1,7 +1,7 @@
-"""Device memory: one address space, allocations with gaps between them, and a record of which bytes were written.
+"""Device memory: one address space, allocations with gaps between them, and a record of the bytes written.
 
-A device address is `ORIGIN` plus the byte's place in one large anonymous mapping, of which only touched pages take
-memory. A second mapping of the same shape holds a byte 0xFF for every byte that was ever written.
+A device address is `ORIGIN` plus the byte's position in one large anonymous mapping, of which only touched pages take
+memory. A second mapping of the same size holds 0xFF for every byte that was ever written.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-ALIGNMENT = 512  # bytes; as cudaMalloc's
-GAP = 1 << 16  # unallocated bytes after each allocation, so that an overrun meets no neighbour
-# Host addresses end below 2**48 on the processors of today, so no host pointer looks like a device address.
+ALIGNMENT = 512  # bytes, as in cudaMalloc
+GAP = 1 << 16  # unallocated bytes after each allocation, so that an overrun does not hit a neighbour
+# On today's processors host addresses end below 2**48, so no host pointer looks like a device address.
 ORIGIN = 1 << 48
-# Where the generic address space shows shared and local memory; beyond any device address.
+# Where shared and local memory appear in the generic address space, beyond any device address.
 WINDOW_SHARED = 1 << 49
 WINDOW_LOCAL = 1 << 50
 _PAGE = mmap.PAGESIZE
@@ -28,8 +28,8 @@ _MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 class Allocation:
     """`nbytes` bytes at `address`. `complete`: every byte is known to have been written.
 
-    Of the array that the running kernel was given there: `name`, `item` (bytes of an element, None if not known),
-    `origin` (its first byte, which is not the allocation's for a slice).
+    `name`, `item` (bytes per element, None if unknown) and `origin` (its first byte, which for a slice is not the
+    allocation's) belong to the array that the running kernel was given.
     """
 
     address: int
@@ -46,7 +46,7 @@ class Allocation:
 
 
 class DeviceMemory:
-    """`memory_bytes`: how much can be allocated at a time."""
+    """`memory_bytes`: how much can be allocated at once."""
 
     def __init__(self, memory_bytes: int) -> None:
         self.memory_bytes = memory_bytes
@@ -75,9 +75,9 @@ class DeviceMemory:
     # -- allocations ---------------------------------------------------------------------------------------
 
     def allocate(self, nbytes: int, name: str | None = None, gap: int = GAP) -> int:
-        """Address of `nbytes` new bytes, uninitialised, with `gap` unallocated ones behind them.
+        """Return the address of `nbytes` new, uninitialised bytes, with `gap` unallocated ones after them.
 
-        Raises MemoryError when the device memory is used up.
+        Raises MemoryError when device memory is used up.
         """
         nbytes = int(nbytes)
         if nbytes < 0:
@@ -106,10 +106,10 @@ class DeviceMemory:
                 return end
             if allocation is not None:
                 end = -(-(allocation.end + GAP) // ALIGNMENT) * ALIGNMENT
-        raise MemoryError(f"no {nbytes:,} bytes in one piece are left of the simulator's memory")
+        raise MemoryError(f"no {nbytes:,} contiguous bytes are left in the simulator's memory; delete some arrays")
 
     def free(self, address: int) -> None:
-        """Give back an allocation. ValueError for an address that is none."""
+        """Free an allocation. Raises ValueError for an address at which none begins."""
         position = bisect.bisect_left(self._starts, address)
         if position == len(self._starts) or self._starts[position] != address:
             raise ValueError(f"{address:#x} is not the address of an allocation")
@@ -128,7 +128,7 @@ class DeviceMemory:
         self._freed = [*self._freed[-63:], allocation]
 
     def find(self, address: int) -> Allocation | None:
-        """The allocation that holds this address."""
+        """Return the allocation that holds this address."""
         position = bisect.bisect_right(self._starts, address) - 1
         if position < 0:
             return None
@@ -136,11 +136,11 @@ class DeviceMemory:
         return allocation if address < max(allocation.end, allocation.address + 1) else None
 
     def find_freed(self, address: int) -> Allocation | None:
-        """The allocation, given back lately, that held this address."""
+        """Return the allocation, freed lately, that held this address."""
         return next((a for a in reversed(self._freed) if a.address <= address < a.end), None)
 
     def nearest(self, address: int) -> Allocation | None:
-        """The allocation that ends before this address or begins after it, whichever is closer; within one gap."""
+        """Return the closest allocation that ends before this address or begins after it, within one gap."""
         position = bisect.bisect_right(self._starts, address)
         near = self._allocations[max(position - 1, 0) : position + 1]
         distance = {a: max(a.address - address, address - a.end) for a in near}
@@ -148,7 +148,7 @@ class DeviceMemory:
         return best if best is not None and distance[best] < GAP else None
 
     def inside(self, addresses: np.ndarray, width: int) -> np.ndarray:
-        """For each address: do `width` bytes there lie in one allocation?"""
+        """For each address: do the `width` bytes there lie in one allocation?"""
         if not self._allocations:
             return np.zeros(addresses.shape, bool)
         starts = np.array(self._starts, np.uint64)
@@ -159,11 +159,11 @@ class DeviceMemory:
     # -- bytes ---------------------------------------------------------------------------------------------
 
     def view(self, address: int, nbytes: int) -> np.ndarray:
-        """The bytes themselves, as uint8. Writing through the view needs `mark_initialized`."""
+        """Return the bytes themselves, as uint8. After writing through the view, call `mark_initialized`."""
         return self._bytes[address - ORIGIN : address - ORIGIN + nbytes]
 
     def mark_initialized(self, address: int, nbytes: int) -> None:
-        """Note that these bytes were written."""
+        """Record that these bytes were written."""
         allocation = self.find(address)
         if allocation is not None and allocation.complete:
             return

@@ -1,5 +1,5 @@
-"""malloc, free, new and delete in kernels: every thread's block of memory is an allocation of its own, so that checks
-know its bounds and that it was freed. What is not freed stays for later kernels, as on a GPU.
+"""malloc, free, new and delete in kernels. Each block of memory is an allocation of its own, so that checks know its
+bounds and whether it was freed. What is not freed stays for later kernels, as on a GPU.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from warplab.simulator.memory.device_memory import Allocation, DeviceMemory
 
 HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize, as CUDA sets it
 _ALIGNMENT = 16
-_GAP = 512  # unallocated bytes behind each block; less than behind arrays, as there may be many
+_GAP = 512  # unallocated bytes after each block; fewer than after arrays, as there may be many blocks
 
 
 class Heap:
@@ -20,7 +20,7 @@ class Heap:
         self.used_bytes = 0
 
     def allocate(self, nbytes: int, name: str) -> int:
-        """Address of `nbytes` new bytes, 0 where the heap has no room for them."""
+        """Return the address of `nbytes` new bytes, 0 if the heap has no room for them."""
         room = _room(nbytes)
         if self.used_bytes + room > HEAP_BYTES:
             return 0
@@ -33,7 +33,7 @@ class Heap:
         return address
 
     def free(self, address: int) -> None:
-        """Give back a block. KeyError for an address at which none begins."""
+        """Free a block. Raises KeyError for an address at which none begins."""
         self.used_bytes -= _room(self.blocks.pop(address).nbytes)
         self.memory.free(address)
 

@@ -1,4 +1,4 @@
-"""Loads and stores of a group of lanes: where they go, the gather or scatter itself, and whom they are told to."""
+"""Loads and stores of a group of lanes: where they go, who is told, and the gather or scatter itself."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _FULL = {1: 0xFF, 2: 0xFFFF, 4: 0xFFFFFFFF, 8: 0xFFFFFFFFFFFFFFFF}
 
 
 class Addresses:
-    """The base addresses of one value, for the lanes of a group. What is found out about them serves all accesses
-    of the block that use the same base with another offset."""
+    """The base addresses of one value for the lanes of a group. What is computed about them serves all accesses of the
+    block that use the same base with another offset."""
 
     __slots__ = (
         "_bits",
@@ -31,8 +31,8 @@ class Addresses:
     )
 
     def __init__(self, base: np.ndarray, warps: int = 0) -> None:
-        """`base`: uint64, one a lane or one for all. `warps`: so many full warps are the lanes, if a pattern in them is
-        of use."""
+        """`base`: uint64, one per lane or one for all. `warps`: of how many full warps the lanes consist; 0 to look for
+        no pattern."""
         self.base = base
         self._warps = warps if base.shape[0] > 1 and warps >= FEWEST else 0
         self._pattern: Pattern | None = None
@@ -48,7 +48,7 @@ class Addresses:
 
     @property
     def pattern(self) -> Pattern | None:
-        """What all warps have alike."""
+        """What all warps have in common; None if nothing."""
         if self._warps:
             self._pattern, self._warps = Pattern.of(self.base, self._warps), 0
         return self._pattern
@@ -77,7 +77,7 @@ class Addresses:
 
     @property
     def bits(self) -> int:
-        """Bits that are set in any of the addresses, up to the lowest one; what stands above it says nothing."""
+        """An integer whose lowest set bit is the lowest that any address has set. Higher bits mean nothing."""
         if self._bits is None:
             if self.base.shape[0] == 1:
                 self._bits = int(self.base[0])
@@ -86,7 +86,7 @@ class Addresses:
         return self._bits
 
     def relative(self, start: np.ndarray) -> tuple[int, int]:
-        """Lowest and highest distance from the lanes' own start addresses."""
+        """The lowest and highest distance from the lanes' own start addresses."""
         if self._relative is None:
             distance = (self.base - start).view(np.int64)
             self._relative = int(distance.min()), int(distance.max())
@@ -97,8 +97,8 @@ class Addresses:
         return self.base + (offset & 0xFFFFFFFFFFFFFFFF) if offset else self.base
 
     def index(self, view: np.ndarray, item: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
-        """A view and the element numbers in it at which the accesses at `offset` are found."""
-        if self.bits & (item - 1) or offset & (item - 1) or self.high >> 63:  # a base before the memory
+        """Return a view and the numbers of the elements in it that accesses at `offset` touch."""
+        if self.bits & (item - 1) or offset & (item - 1) or self.high >> 63:  # a base below the memory
             return view, ((self.at(offset) & np.uint64(ORIGIN - 1)) // item).view(np.int64)
         indices = self.items(item)
         if offset >= 0:
@@ -106,9 +106,9 @@ class Addresses:
         return view, indices + offset // item
 
     def items(self, item: int) -> np.ndarray:
-        """Numbers of the elements of `item` bytes that the base addresses are at the start of, from the memory's start.
+        """Numbers, from the start of memory, of the elements of `item` bytes at the base addresses, which are aligned.
 
-        For aligned addresses. Those in shared and local memory are below ORIGIN as they are.
+        Addresses in shared and local memory are below ORIGIN as they are.
         """
         indices = self._indices.get(item)
         if indices is None:
@@ -123,7 +123,7 @@ class Addresses:
         return indices
 
     def _in_order(self, group) -> np.ndarray:
-        """Distances from a sector's start, sorted within each warp."""
+        """Distances from the start of a sector, sorted within each warp."""
         if self._ordered is None:
             self._ordered = group.ordered(self.base.view(np.int64) - (self.low & ~31))
         return self._ordered
@@ -150,15 +150,15 @@ class Addresses:
         return self._sectors[phase]
 
     def atomic_sectors(self, offset: int, group, together: bool) -> int:
-        """Like `sectors`, for atomic operations. `together`: lanes that add to one address do so by one of them."""
+        """Like `sectors`, for atomic operations. `together`: one lane adds the sum of those with its address."""
         if self.base.shape[0] == 1:
             return group.warps if together else group.count
         return group.atomic_sectors(self.at(offset).view(np.int64))
 
     def wavefronts(self, offset: int, width: int, group, op: str) -> tuple[int, int]:
-        """Passes through shared memory's banks, summed over warps, and how many would do without conflicts.
+        """Passes through the banks of shared memory, summed over warps, and how many it would take without conflicts.
 
-        Moving all lanes by whole words changes nothing.
+        Shifting all lanes by whole words changes nothing.
         """
         key = (offset & 3, width, op)
         found = self._wavefronts.get(key)
@@ -189,7 +189,7 @@ class Accessor:
             arrays.forget()
 
     def clear_shared(self, offset: int, nbytes: int) -> None:
-        """Bytes of each block's shared memory are zero from the start."""
+        """Mark bytes of each block's shared memory, which are zeros, as written."""
         for block in range(self.chunk.blocks):
             start = block * self.chunk.shared_stride + offset
             self.shared.written[1][start : start + nbytes] = _FULL[1]
@@ -197,7 +197,7 @@ class Accessor:
     # -- where an access goes --------------------------------------------------------------------------------------
 
     def resolve(self, site, addresses: Addresses) -> tuple[str, Addresses]:
-        """The space that an access goes to, and its addresses there. Raises UnsupportedInstruction for several."""
+        """Return the space of an access and its addresses there. Raises UnsupportedInstruction for several spaces."""
         if site.space != "generic":
             return site.space, addresses
         if addresses.high < WINDOW_SHARED or addresses.low >= 2 * WINDOW_LOCAL:
@@ -219,11 +219,11 @@ class Accessor:
         return allocation
 
     def forget_allocations(self) -> None:
-        """An allocation is gone."""
+        """Look allocations up again, as one has been freed."""
         self._latest.clear()
 
     def elements(self, site, space: str, addresses: Addresses) -> tuple[np.ndarray, np.ndarray]:
-        """The view of a space that an access goes to, and the lanes' elements in it."""
+        """Return the view of a space that an access goes to, and the lanes' elements in it."""
         return addresses.index(self.views[space][site.dtype], site.item, site.offset)
 
     # -- loads and stores ------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ class Accessor:
         return values
 
     def store(self, site, addresses: Addresses, value: np.ndarray, lanes) -> None:
-        """Write each lane's value; where lanes share an address the last lane's stays."""
+        """Write each lane's value; where lanes share an address, the last lane's stays."""
         self.store_vector(site, addresses, (value,), lanes)
 
     def store_vector(self, site, addresses: Addresses, values, lanes) -> None:
@@ -257,7 +257,7 @@ class Accessor:
                 notify(site, space, addresses, lanes)
 
     def _reach(self, site, addresses: Addresses, lanes, values=None) -> tuple[np.ndarray, np.ndarray]:
-        """Tell of an access that is about to happen, a store of `values` or a load; `elements` of it."""
+        """Tell observers of a load, or a store of `values`, that is about to happen. Returns its `elements`."""
         space, observers = site.space, self.chunk.observers
         if space == "generic":
             space, addresses = self.resolve(site, addresses)
@@ -276,7 +276,7 @@ class Accessor:
 
 
 class _Arrays:
-    """Shared or local memory of a chunk, as views of each dtype, and a record of written bytes."""
+    """Shared or local memory of a chunk: views of each dtype, and a record of the bytes written."""
 
     def __init__(self, nbytes: int) -> None:
         nbytes = -(-nbytes // 16) * 16
@@ -288,7 +288,7 @@ class _Arrays:
         self.complete = False
 
     def forget(self) -> None:
-        """Drop the record of written bytes."""
+        """Drop the record of the bytes written."""
         self._written = None
 
     @property
@@ -310,7 +310,7 @@ def are_written(record: dict[int, np.ndarray], addresses: Addresses, site) -> np
 
 
 def mark_written(record: dict[int, np.ndarray], addresses: Addresses, site, mark: int | None = None) -> None:
-    """Note that the bytes of an access were written; with a `mark` of 0, that they were not."""
+    """Record that the bytes of an access were written or, with a `mark` of 0, that they were not."""
     full = _FULL[site.item] if mark is None else mark
     view, index = addresses.index(record[site.item], site.item, site.offset)
     for k in range(site.count):

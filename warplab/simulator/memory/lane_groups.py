@@ -1,4 +1,4 @@
-"""Groups of lanes that stand at one place and run together."""
+"""Groups of lanes that stand at one place and run together, and how the banks of shared memory serve them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BANKS = 32  # of shared memory, 4 bytes wide
 
 
 class Group:
-    """Lanes that run together: sorted lane numbers, or None for all lanes of the chunk."""
+    """Lanes that run together. `lanes`: their sorted numbers, None for all lanes of the chunk."""
 
     __slots__ = ("_active", "_breaks", "_warps", "chunk", "count", "lanes")
 
@@ -31,12 +31,12 @@ class Group:
 
     @property
     def whole(self) -> bool:
-        """All lanes of the chunk, and its warps are all full."""
+        """Is it all lanes of the chunk, and are its warps full?"""
         return self.lanes is None and self.chunk.lanes == WARP_SIZE * self.chunk.warps
 
     @property
     def breaks(self) -> np.ndarray:
-        """Places after which the next lane belongs to another warp."""
+        """Positions after which the next lane belongs to another warp."""
         if self._breaks is None:
             warps = self.chunk.warp_of if self.lanes is None else self.chunk.warp_of[self.lanes]
             self._breaks = np.flatnonzero(warps[1:] != warps[:-1])
@@ -44,14 +44,14 @@ class Group:
 
     @property
     def warps(self) -> int:
-        """Number of warps with a lane in the group."""
+        """The number of warps that have a lane in the group."""
         if self._warps is None:
             self._warps = self.chunk.warps if self.lanes is None else self.breaks.shape[0] + 1
         return self._warps
 
     @property
     def active(self) -> np.ndarray:
-        """For each lane, the bits of the lanes of its warp that are in the group; uint32."""
+        """For each lane, the bits of its warp's lanes that are in the group; uint32."""
         if self._active is None:
             lane = self.chunk.lane_of if self.lanes is None else self.chunk.lane_of.take(self.lanes)
             starts = np.concatenate([[0], self.breaks + 1])
@@ -60,7 +60,7 @@ class Group:
         return self._active
 
     def ordered(self, keys: np.ndarray) -> np.ndarray:
-        """`keys`, an int64 (below 2**44) a lane, sorted within each warp: only for `distinct`."""
+        """Sort `keys`, one int64 below 2**44 per lane, within each warp. The result is for `distinct` only."""
         steps = keys[1:] - keys[:-1]
         steps[self.breaks] = 0
         if not steps.shape[0] or steps.min() >= 0:
@@ -68,7 +68,7 @@ class Group:
         return np.sort((self.warp_numbers << 44) + keys)
 
     def distinct(self, ordered: np.ndarray) -> int:
-        """Distinct keys in each warp, summed over warps."""
+        """Count the distinct keys of each warp, summed over warps."""
         steps = ordered[1:] - ordered[:-1]
         steps[self.breaks] = 1
         return 1 + int(np.count_nonzero(steps))
@@ -81,14 +81,14 @@ class Group:
         return np.cumsum(order)
 
     def bank_passes(self, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
-        """Wavefronts of accesses to `width` words from word numbers `words` on, summed over warps, and how many of
-        them would do without bank conflicts. `words`: int64, one a lane or one for all. `op`: "load", "store",
+        """Count the wavefronts of accesses to `width` words from word numbers `words` on, summed over warps, and how
+        many it would take without bank conflicts. `words`: int64, one per lane or one for all. `op`: "load", "store",
         "atomic" or "increment", an atomic operation that adds 1 and whose result is not used.
 
-        A wavefront serves one word of each of the 32 banks; lanes that share a word share it, but not for atomic
-        operations. Accesses of two words are served by half-warps, of four by quarter-warps. Loads take two of
-        these parts together where, throughout the warp, lane i reads the same as lane i ^ 1, or lane i reads the
-        same as lane i ^ 2, or one of the two is idle. All this as measured on an H100 (docs/counters.md).
+        A wavefront serves one word of each of the 32 banks. Lanes that access the same word share it, except in atomic
+        operations. Accesses of two words are served by half-warp, of four by quarter-warp. Loads take two of these
+        parts together where, throughout the warp, lane i reads the same as lane i ^ 1, or lane i reads the same as
+        lane i ^ 2, or one of the two is idle. All this was measured on an H100 (docs/counters.md).
         """
         if width == 1 and op != "atomic":
             if words.shape[0] == 1:
@@ -100,7 +100,7 @@ class Group:
         return self.chunk.passes.of(self, words, width, op)
 
     def count_bank_passes(self, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
-        """`bank_passes` without its short cuts."""
+        """`bank_passes` without the shortcuts."""
         words = np.broadcast_to(words, self.count)
         part = self._parts(words, width, op) if width > 1 else self.warp_numbers
         passes = _busiest(part, words, width, int(part[-1]) + 1, share=op != "atomic")
@@ -109,18 +109,18 @@ class Group:
     def copy_passes(
         self, target: np.ndarray, source: np.ndarray, width: int, read: np.ndarray, past_l1: bool
     ) -> tuple[int, int, int]:
-        """Wavefronts of cp.async, of `width` words a lane, how many of them would do without bank conflicts, and by
-        how many its sectors of global memory are more than those that hold the sources.
+        """Count the wavefronts of cp.async with `width` words per lane, how many it would take without bank conflicts,
+        and how many sectors of global memory it takes beyond those that hold the sources.
 
         `target`, `source`: number of each lane's first word in shared and in global memory. `read`: lanes that read
-        their source at all, the others write zeros. The warp is served in parts, as stores are. Each lane counts by
-        itself, also with a word that others read or write.
+        their source at all; the others write zeros. The warp is served in parts, as for stores. Each lane counts by
+        itself, even if others read or write the same word.
 
-        Through the L1 cache (cp.async.ca) a part takes as many wavefronts as its busiest bank needs, of shared memory
-        or of the cache, which has the same 32. `past_l1` (cp.async.cg): see `_past_l1`. The rules are those of an H100
-        on the 61 launches with copies in docs/counters.md.
+        Through the L1 cache (cp.async.ca), a part takes as many wavefronts as its busiest bank needs, either of shared
+        memory or of the cache, which has the same 32. For `past_l1` (cp.async.cg) see `_past_l1`. The rules are those
+        of an H100 on the 61 launches with copies in docs/counters.md.
         """
-        source = source - (int(source[0]) & -BANKS)  # moved by whole rows of the banks, the pattern stays
+        source = source - (int(source[0]) & -BANKS)  # shifting by whole rows of the banks keeps the pattern
         key = np.concatenate((target, source, read))
 
         def count() -> tuple[int, int, int]:
@@ -140,10 +140,10 @@ class Group:
     ) -> tuple[int, int, int]:
         """`copy_passes` for copies past the L1 cache, in pieces of 16 bytes: `target`, `source` are their numbers.
 
-        What goes from one line of 128 bytes to one line goes together, if all of it keeps its half of a sector or all
-        changes it; and so that in one wavefront a sector of the target is filled from one sector of the source. A
-        request has a sector for each sector of the target that a line of the source goes to, if that is more than the
-        sectors which hold the sources.
+        What is copied from one line of 128 bytes to another goes together if all of it keeps its half of a sector or
+        all of it changes halves, and if one wavefront fills each sector of the target from a single sector of the
+        source. A request has one sector for each sector of the target that a line of the source is copied to, if that
+        is more than the sectors that hold the sources.
         """
         source = np.where(read, source, (target & 7) - 8)  # zeros: from a line of their own
         lanes = np.stack((part, source >> 3, target >> 3, (source ^ target) & 1))
@@ -162,7 +162,7 @@ class Group:
         return int(np.maximum.reduce(most).sum()), needed, int(more[more > 0].sum())
 
     def _parts(self, words: np.ndarray, width: int, op: str) -> np.ndarray:
-        """For each lane the number of the part of its warp that is served together, ascending."""
+        """For each lane, the number of the part of its warp that is served together, in ascending order."""
         warp = self.warp_numbers
         lane = self.chunk.lane_of if self.lanes is None else self.chunk.lane_of.take(self.lanes)
         size = np.full(self.warps, WARP_SIZE // width)
@@ -171,7 +171,7 @@ class Group:
         return warp * width + lane // size[warp]
 
     def _alike(self, words: np.ndarray, warp: np.ndarray, lane: np.ndarray) -> np.ndarray:
-        """For each warp, whether all its lanes read the words of their neighbours in pairs, as `bank_passes` says."""
+        """For each warp: do all its lanes read the same words in pairs, as `bank_passes` says?"""
         table = np.full((self.warps, WARP_SIZE), -1)
         table[warp, lane] = words
         alike = np.zeros(self.warps, bool)
@@ -181,9 +181,9 @@ class Group:
         return alike
 
     def atomic_sectors(self, addresses: np.ndarray) -> int:
-        """Sectors of atomic operations on global memory, summed over warps. `addresses`: int64, one a lane.
+        """Count the sectors of atomic operations on global memory, summed over warps. `addresses`: int64, one per lane.
 
-        Lanes with one address take turns, and each turn touches its sectors anew.
+        Lanes with the same address take turns, and each turn touches its sectors anew.
         """
         keys = np.sort((self.warp_numbers << 44) + (addresses - addresses.min()))
         first = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -193,7 +193,7 @@ class Group:
 
 
 class KnownPasses:
-    """Bank passes found before in a launch: a loop often repeats its accesses to shared memory, block after block."""
+    """Bank passes already counted in a launch, as loops often repeat their accesses to shared memory."""
 
     MOST = 8  # kept for each width and kind of access
 
@@ -201,14 +201,14 @@ class KnownPasses:
         self.known: dict[tuple[int, str], list[tuple[np.ndarray, np.ndarray | None, tuple[int, ...]]]] = {}
 
     def of(self, group: Group, words: np.ndarray, width: int, op: str) -> tuple[int, int]:
-        """`group.count_bank_passes(words, width, op)`; `words` must not change afterwards."""
+        """Return `group.count_bank_passes(words, width, op)`; `words` must not change afterwards."""
         if words.shape[0] != group.count:
             return group.count_bank_passes(words, width, op)
         passes, needed = self.find((width, op), words, group.lanes, lambda: group.count_bank_passes(words, width, op))
         return passes, needed
 
     def find(self, key: tuple[int, str], words: np.ndarray, lanes: np.ndarray | None, count) -> tuple[int, ...]:
-        """`count()`, or what it gave before for the same `key`, `words` and `lanes`."""
+        """Return `count()`, or what it returned before for the same `key`, `words` and `lanes`."""
         known = self.known.setdefault(key, [])
         for before, lanes_before, passes in known:
             if _equal(before, words) and _equal(lanes_before, lanes):
@@ -220,9 +220,9 @@ class KnownPasses:
 
 
 def _busiest(part: np.ndarray, words: np.ndarray, width: int, parts: int, *, share: bool) -> np.ndarray:
-    """For each part of the lanes, the number of words in its busiest bank. `share`: lanes can have one word together.
+    """For each part of the lanes, the number of words in its busiest bank. `share`: lanes can share a word.
 
-    `part`: for each lane the number of its part, below `parts`; `words`: of the first of its `width` words.
+    `part`: for each lane, the number of its part, below `parts`. `words`: numbers of the first of its `width` words.
     """
     every = words if width == 1 else (words[:, None] + np.arange(width)).reshape(-1)
     bank = (np.repeat(part, width) << 5) | (every & (BANKS - 1))
@@ -234,7 +234,7 @@ def _busiest(part: np.ndarray, words: np.ndarray, width: int, parts: int, *, sha
 
 
 def _most(group: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """For each group (numbers from 0 on), how often its most frequent key (below 8) comes."""
+    """For each group (numbered from 0), how often its most frequent key (below 8) occurs."""
     return np.bincount(group << 3 | key, minlength=8 * (int(group.max()) + 1)).reshape(-1, 8).max(axis=1)
 
 
@@ -248,7 +248,7 @@ def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 @contextlib.contextmanager
 def part(chunk, lanes: np.ndarray | None) -> Iterator[None]:
-    """Within it the chunk's group consists of these lanes: an access that only some lanes of an instruction make."""
+    """Make these lanes the chunk's group inside the block, for an access by some lanes of an instruction."""
     group = chunk.group
     if lanes is not group.lanes:
         chunk.group = Group(chunk, lanes)

@@ -1,6 +1,6 @@
-"""Arithmetic that NumPy does not have as PTX defines it, on whole arrays: one file a kind.
+"""Arithmetic as PTX defines it, where NumPy differs, on whole arrays: one file per kind.
 
-Translated code calls these functions by name. Operands are arrays of one length or of length 1.
+Translated code calls these functions by name. Operands are arrays of one length, or of length 1.
 """
 
 from warplab.simulator.numerics import bits, conversions, fma, fp8, halves, integers, rounding, special

@@ -26,7 +26,7 @@ _NONE = np.uint32(0xFFFFFFFF)
 
 
 def popc(a):
-    """Number of ones, uint32."""
+    """Number of ones, as uint32."""
     return np.bitwise_count(a).astype(np.uint32)
 
 
@@ -49,7 +49,8 @@ def brev(a):
 
 
 def find_leading(a, shift_amount: bool):
-    """bfind: place of the highest bit that differs from the sign, or how far left it can go; all ones if none does."""
+    """bfind: position of the highest bit that differs from the sign, or the shift that moves it to the top; all ones if
+    no bit does."""
     bits = 8 * a.dtype.itemsize
     if a.dtype.kind == "i":
         a = (a ^ (a >> (bits - 1))).view(f"u{bits // 8}")
@@ -58,10 +59,10 @@ def find_leading(a, shift_amount: bool):
 
 
 def find_nth(mask, base, offset):
-    """fns: place of the |offset|-th one of `mask` from bit `base` on, which counts, upwards or (offset < 0) downwards;
+    """fns: position of the |offset|-th one of `mask`, counted from bit `base` inclusive, up or (offset < 0) down;
     for offset 0 `base` itself. All ones where there is no such bit. `mask`, `base`: uint32; `offset`: int32.
 
-    The lowest offset, which has no absolute value of its type, gives 0 (seen on an H100)."""
+    The lowest offset, whose absolute value does not fit its type, gives 0 (seen on an H100)."""
     mask, base, offset = np.broadcast_arrays(mask, base, offset)
     bit = np.arange(32, dtype=np.uint32)
     ones = (mask[:, None] >> bit & 1).astype(bool)
@@ -76,7 +77,7 @@ def find_nth(mask, base, offset):
 
 
 def _field(position, length, bits: int):
-    """Of position and length the 32-bit instructions look at 8 bits; the 64-bit ones at all of them (recorded)."""
+    """32-bit instructions use 8 bits of position and length, 64-bit ones all of them (recorded)."""
     return (position & 0xFF, length & 0xFF) if bits == 32 else (position, length)
 
 
@@ -146,7 +147,7 @@ def permute(a, b, selector, mode: str = ""):
 
 
 def pack(dtype, *parts):
-    """Registers side by side in a wider one, the first lowest."""
+    """Pack registers side by side into a wider one, the first lowest."""
     n = max(part.shape[0] for part in parts)
     packed = np.empty((n, len(parts)), parts[0].dtype)
     for k, part in enumerate(parts):
@@ -155,6 +156,6 @@ def pack(dtype, *parts):
 
 
 def low_and_high(values) -> tuple:
-    """The low and the high 64 bits of 128-bit values, uint64."""
+    """The low and high 64 bits of 128-bit values, uint64."""
     parts = np.ascontiguousarray(values).view(np.uint64).reshape(-1, 2)
     return parts[:, 0], parts[:, 1]

@@ -37,7 +37,7 @@ def float_to_int(a, dtype, rounding: str):
         rounded = rounded.astype(np.float64)
     if dtype.itemsize < 8:
         result = np.fmin(np.fmax(rounded, info.min), info.max).astype(np.int64).astype(dtype)
-    else:  # the highest integer is no float64
+    else:  # the highest integer is not a float64
         inside = (rounded > info.min) & (rounded < info.max)
         clamped = np.where(rounded >= info.max, dtype.type(info.max), dtype.type(info.min))
         result = np.where(inside, np.where(inside, rounded, 0).astype(dtype), clamped)
@@ -55,7 +55,7 @@ def to_exact_f64(a):
     if a.dtype.itemsize < 8:
         return nearest
     top = 2.0**63 if a.dtype.kind == "i" else 2.0**64
-    fits = nearest < top  # else the integer was rounded up beyond its type
+    fits = nearest < top  # otherwise the integer was rounded up beyond its type
     error = a - np.where(fits, nearest, 0).astype(a.dtype)
     signed = error.view(np.int64)  # below 2**11 in size
     return to_odd(nearest, np.where(fits, signed, -1).astype(np.float64))
@@ -72,7 +72,7 @@ def int_to_float(a, dtype, rounding: str):
         return narrow(exact, nearest, rounding)
     if a.dtype.itemsize < 8:
         return nearest
-    # Rounded to odd tells only that it is inexact: compare the integers.
+    # Rounding to odd only shows that it is inexact: compare the integers.
     top = 2.0**63 if a.dtype.kind == "i" else 2.0**64
     fits = nearest < top
     back = np.where(fits, nearest, 0).astype(a.dtype)

@@ -27,7 +27,7 @@ __all__ = ["fma_f32", "fma_f32_rounded", "fma_f64", "fma_f64_rounded"]
 
 PIECE = 16384
 _SMALLEST_F32 = 2.0**-126
-# 29 bits of a float64's significand fall away in a float32; halfway is 1 followed by 28 zeros.
+# A float32 drops 29 bits of a float64's significand; halfway is 1 followed by 28 zeros.
 _FALLING, _HALFWAY = np.int64(0x1FFFFFFF), np.int64(0x10000000)
 _1, _TWICE_SMALLEST = np.uint64(1), np.uint64(2 * 0x3810000000000000 - 1)
 _SPLIT = 134217729.0  # 2**27 + 1 (Veltkamp)
@@ -35,14 +35,14 @@ _MORE, _LESS = 1 + 2.0**-52, 1 - 2.0**-52
 
 
 class _Scratch(threading.local):
-    """Arrays for intermediates, a set for each thread: eight of float64, one each of float32, int64 and bool."""
+    """Arrays for intermediates, one set per thread: eight of float64, one each of float32, int64 and bool."""
 
     def __init__(self) -> None:
         self.arrays = (*np.empty((8, PIECE)), *(np.empty(PIECE, dtype) for dtype in (np.float32, np.int64, bool)))
         self.views: dict[int, tuple[np.ndarray, ...]] = {}
 
     def of(self, n: int) -> tuple[np.ndarray, ...]:
-        """The arrays' first n entries."""
+        """The first n entries of the arrays."""
         if n not in self.views:
             if len(self.views) > 64:
                 self.views.clear()
@@ -122,7 +122,7 @@ def fma_f64(a, b, c):
 
 
 def _split(a, high, low) -> None:
-    """a = high + low, each of at most 26 bits (Veltkamp)."""
+    """Split a into high + low, each of at most 26 bits (Veltkamp)."""
     np.multiply(a, _SPLIT, out=high)
     np.subtract(high, a, out=low)
     np.subtract(high, low, out=high)
@@ -148,7 +148,7 @@ def _fma_f64(a, b, c, out) -> None:
     low += part
     np.multiply(a2, b2, out=part)
     low += part
-    # total + error = product + c, exactly (Knuth's sum; the parts of a and b are not needed any more)
+    # total + error = product + c, exactly (Knuth's sum; the parts of a and b are no longer needed)
     np.add(product, c, out=total)
     np.subtract(total, product, out=virtual)
     np.subtract(total, virtual, out=part)
@@ -215,5 +215,5 @@ def fma_f64_rounded(a, b, c, rounding: str):
     if lanes.shape[0]:
         error[lanes] = exact_error(lambda r, x, y, z: x * y + z - r, lanes, result, a, b, c)
     stepped = step(result, error, rounding)
-    # A product that underflows makes product + c zero, and not the exact sum.
+    # If the product underflows, product + c is zero although the exact sum is not.
     return np.where(error == 0, zero_sum(product, np.broadcast_to(c, result.shape), stepped, rounding), stepped)

@@ -1,4 +1,4 @@
-"""Eight-bit floats (e4m3, e5m2), which only cvt knows, in pairs."""
+"""Pairs of eight-bit floats (e4m3, e5m2), which only cvt supports."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from warplab.simulator.numerics.halves import half_from_f32
 
 __all__ = ["fp8_pack", "fp8_to_halves"]
 
-# Fraction bits, exponent bias and largest number. e4m3 has no infinity and one NaN a sign, e5m2 is a short float16.
+# Fraction bits, exponent bias, largest number. e4m3 has no infinity and one NaN per sign; e5m2 is a short float16.
 _FORMATS = {"e4m3": (3, 7, 448.0), "e5m2": (2, 15, 57344.0)}
 
 
 def _values(kind: str) -> np.ndarray:
-    """The 256 numbers, float32."""
+    """All 256 numbers, float32."""
     fraction_bits, bias, largest = _FORMATS[kind]
     codes = np.arange(256)
     exponent = codes >> fraction_bits & (0x7F >> fraction_bits)
@@ -36,13 +36,13 @@ def fp8_to_halves(bits, kind: str, relu: bool):
 
 
 def fp8_pack(a, b, kind: str, relu: bool):
-    """cvt.rn.satfinite: float32 a and b to two bytes, a in the upper one; uint16. Beyond the range: the largest."""
+    """cvt.rn.satfinite: float32 a and b to two bytes, a in the upper one; uint16. Saturates to the largest number."""
     a, b = np.broadcast_arrays(a, b)
     return (_code(a, kind, relu).astype(np.uint16) << 8) | _code(b, kind, relu)
 
 
 def _code(a, kind: str, relu: bool):
-    """Nearest number, ties to even: the quotient by the unit of its binade, rounded to an integer."""
+    """Nearest number, ties to even: divide by the unit of its binade and round to an integer."""
     fraction_bits, bias, largest = _FORMATS[kind]
     a = a.astype(np.float64)
     if relu:
@@ -50,7 +50,7 @@ def _code(a, kind: str, relu: bool):
     size = np.minimum(np.abs(a), largest)
     exponent = np.where(size == 0, 1 - bias, np.maximum(np.frexp(size)[1] - 1, 1 - bias))
     steps = np.rint(np.ldexp(size, fraction_bits - exponent))
-    # From one binade to the next the codes run on, so a carry out of the fraction needs no care.
+    # Codes are consecutive across binades, so a carry out of the fraction needs no care.
     code = np.where(a != a, 0, steps + (exponent - (1 - bias)) * 2.0**fraction_bits).astype(np.int64)
     code = code | np.where(np.signbit(a), 0x80, 0)
     return np.where(a != a, 0x7F, code).astype(np.uint8)

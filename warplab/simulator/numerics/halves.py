@@ -35,11 +35,11 @@ __all__ = [
     "half_to_f32",
 ]
 
-_NAN = np.uint16(0x7FFF)  # what every instruction on halves gives for NaN (recorded)
+_NAN = np.uint16(0x7FFF)  # what every instruction on halves returns for NaN (recorded)
 
 
 def half_to_f32(bits, kind: str, ftz: bool = False):
-    """uint16 bits to float32, exactly; with `ftz` the subnormals of float16 as zero."""
+    """uint16 bits to float32, exactly; `ftz` turns subnormal float16 into zeros."""
     if kind == "bf16":  # also of NaN
         return (bits.astype(np.uint32) << 16).view(np.float32)
     a = canonical(bits.view(np.float16).astype(np.float32))
@@ -81,7 +81,7 @@ def half_of_f64(a, kind: str, rounding: str):
 
 
 def _odd_f32(a):
-    """float64 rounded to odd in float32."""
+    """float64 to float32, rounded to odd."""
     near = a.astype(np.float32)
     back = near.astype(np.float64)
     inexact = (back != a) & (a == a)
@@ -131,7 +131,7 @@ def half_fma(kind: str, ftz: bool, clamp: str, a, b, c):
 
 
 def half_least(operation: str, kind: str, ftz: bool, nan: bool, xorsign: bool, a, b):
-    """min and max; `nan`: NaN if either is; `xorsign`: of the magnitudes, with the product of the signs."""
+    """min and max. `nan`: NaN if either is NaN. `xorsign`: of the magnitudes, with the product of the signs."""
     a, b = (half_to_f32(x, kind, ftz) for x in (a, b))
     function = {
         ("min", False): minimum,
@@ -144,7 +144,7 @@ def half_least(operation: str, kind: str, ftz: bool, nan: bool, xorsign: bool, a
 
 
 def half_special(operation: str, kind: str, ftz: bool, a):
-    """ex2.approx and tanh.approx: the float32 result cut to the half, as an H100 does for all but a few inputs."""
+    """ex2.approx and tanh.approx: the float32 result, cut off to a half, as on an H100 for all but a few inputs."""
     x = half_to_f32(a, kind, ftz)
     if operation == "tanh":
         result = np.tanh(x.astype(np.float64)).astype(np.float32)

@@ -26,7 +26,7 @@ _32 = np.uint64(32)
 
 
 def divide(a, b):
-    """Truncating division. By zero it gives all ones, as an H100 does (recorded; PTX leaves it open)."""
+    """Truncating division. Division by zero gives all ones, as on an H100 (recorded; PTX leaves it undefined)."""
     if b.all():
         return _quotient(a, b)
     zero = b == 0
@@ -34,7 +34,7 @@ def divide(a, b):
 
 
 def remainder(a, b):
-    """Remainder with the sign of the dividend. By zero it gives all ones, as an H100 does (recorded)."""
+    """Remainder with the sign of the dividend. Division by zero gives all ones, as on an H100 (recorded)."""
     if b.all():
         return a - _quotient(a, b) * b
     zero = b == 0
@@ -48,8 +48,8 @@ def _all_ones(dtype: np.dtype):
 
 def _quotient(a, b):
     if a.dtype.itemsize < 8:
-        # Exact: a quotient that is no integer is at least 1 / b, over 2**-32 of its size, away from one; a float64
-        # resolves 2**-53.
+        # Exact: a quotient that is not an integer is at least 1 / b, over 2**-32 of its size, away from one, and a
+        # float64 resolves 2**-53.
         return np.trunc(np.divide(a, b, dtype=np.float64)).astype(np.int64).astype(a.dtype)
     quotient = a // b
     if a.dtype.kind == "u":
@@ -89,7 +89,7 @@ def add_saturated(a, b, sign: int = 1):
 
 
 def saturate_integer(a, dtype):
-    """cvt.sat between integers: clamped to the range of `dtype`."""
+    """cvt.sat between integers: clamp to the range of `dtype`."""
     to, have = np.iinfo(dtype), np.iinfo(a.dtype)
     return np.clip(a, a.dtype.type(max(to.min, have.min)), a.dtype.type(min(to.max, have.max))).astype(dtype)
 
@@ -119,7 +119,7 @@ def borrow(a, b, flag=None):
 
 
 def in_parts(function, dtype, *operands):
-    """`function` applied to the parts of 32-bit registers that hold several numbers of `dtype`; uint32."""
+    """Apply `function` to the parts of 32-bit registers that hold several numbers of `dtype`; uint32."""
     n = max(operand.shape[0] for operand in operands)
     parts = (np.ascontiguousarray(np.broadcast_to(operand, n)).view(dtype) for operand in operands)
     return function(*parts).view(np.uint32)

@@ -39,7 +39,7 @@ __all__ = [
     "xor_sign",
 ]
 
-NAN_F32 = np.uint32(0x7FFFFFFF).view(np.float32)  # what every float32 instruction gives for NaN (PTX ISA, recorded)
+NAN_F32 = np.uint32(0x7FFFFFFF).view(np.float32)  # what every float32 instruction returns for NaN (PTX ISA, recorded)
 _SMALLEST_F32 = np.float32(2.0**-126)
 _SPLIT = 134217729.0  # 2**27 + 1 (Veltkamp)
 
@@ -48,15 +48,15 @@ _SPLIT = 134217729.0  # 2**27 + 1 (Veltkamp)
 
 
 def canonical(a):
-    """float32 with every NaN replaced by the one that the GPU gives."""
-    square = a.dot(a)  # NaN exactly if one of them is; the cheapest test by far
+    """Replace every NaN of float32 by the one that the GPU returns."""
+    square = a.dot(a)  # NaN exactly if an entry is; by far the cheapest test
     if square == square:
         return a
     return np.where(a != a, NAN_F32, a)
 
 
 def flush_f32(a):
-    """Subnormal float32 become zero of the same sign (.ftz)."""
+    """Turn subnormal float32 into zeros of the same sign (.ftz)."""
     small = np.abs(a) < _SMALLEST_F32
     return np.where(small, np.copysign(np.float32(0), a), a) if small.any() else a
 
@@ -76,12 +76,12 @@ def flush_tiny(a, scaled):
 
 
 def saturate(a):
-    """Clamped to 0…1, NaN and -0 to +0 (.sat)."""
+    """Clamp to 0…1, NaN and -0 to +0 (.sat)."""
     return np.fmin(np.fmax(a, a.dtype.type(0)), a.dtype.type(1)) + a.dtype.type(0)
 
 
 def _keep_nan(a, result):
-    """What float64 instructions do with NaN: it stays, made quiet."""
+    """Make NaN quiet but keep it, as float64 instructions do."""
     nan = a != a
     return np.where(nan, a + 0.0, result) if nan.any() else result
 
@@ -117,13 +117,13 @@ def has_property(a, what: str):
 
 
 def minimum(a, b):
-    """The lesser number; of a number and NaN the number; -0 is less than +0."""
-    # NumPy may return either of two zeros. In both orders together they have both signs, of which `|` keeps the minus.
+    """The smaller number. Of a number and NaN, the number; -0 is smaller than +0."""
+    # NumPy may return either of two zeros. Both orders together yield both signs, of which `|` keeps the minus.
     return _both(np.fmin, np.bitwise_or, a, b)
 
 
 def maximum(a, b):
-    """The greater number; of a number and NaN the number; +0 is greater than -0."""
+    """The greater number. Of a number and NaN, the number; +0 is greater than -0."""
     return _both(np.fmax, np.bitwise_and, a, b)
 
 
@@ -160,7 +160,7 @@ def xor_sign(a, b, result):
 
 
 def narrow(exact, nearest, rounding: str):
-    """`nearest`, the float nearest to `exact`, moved to the neighbour that `rounding` asks for.
+    """Move `nearest`, the float nearest to `exact`, to the neighbour that `rounding` asks for.
 
     `exact`: float64, or float32 for a float16 `nearest`.
     """
@@ -174,7 +174,7 @@ def narrow(exact, nearest, rounding: str):
         steps = np.where(back > exact, np.where(minus, 1, -1), 0)
     else:
         steps = np.where(back < exact, np.where(minus, -1, 1), 0)
-    # In sign and magnitude one step of the bits is one float further from zero, also from zero and to infinity.
+    # In sign and magnitude, one step of the bits is one float further from zero, even from zero and to infinity.
     bits = f"i{nearest.dtype.itemsize}"
     return (nearest.view(bits) + steps.astype(bits)).view(nearest.dtype)
 
@@ -191,7 +191,7 @@ def two_sum_error(a, b, total):
 
 
 def to_odd(total, error):
-    """`total`, which is the exact value less `error`, rounded to odd instead of to nearest."""
+    """Round to odd instead of to nearest: `total` is the exact value less `error`."""
     bits = total.view(np.int64)
     fix = (error != 0) & (error == error) & ((bits & 1) == 0) & (total != 0)
     if not fix.any():
@@ -227,7 +227,7 @@ def multiply_f32(a, b, rounding: str):
 
 
 def divide_f32(a, b, rounding: str):
-    # A quotient of two 24-bit numbers is a float32, or over 2**-50 of its size away from one: float64 can tell.
+    # A quotient of two 24-bit numbers is a float32, or over 2**-50 of its size away from one, which float64 resolves.
     return canonical(narrow_f32(np.divide(a, b, dtype=np.float64), rounding))
 
 
@@ -239,7 +239,7 @@ def square_root_f32(a, rounding: str):
 
 
 def step(result, error, rounding: str):
-    """`result`, the nearest float64, moved where the sign of (exact - result) and the rounding ask for it."""
+    """Move `result`, the nearest float64, where the sign of (exact - result) and the rounding ask for it."""
     if rounding == "rz":
         down, up = (error < 0) & (result > 0), (error > 0) & (result < 0)
     elif rounding == "rm":
@@ -261,7 +261,7 @@ def two_product_error(a, b, product):
 
 
 def exact_error(sign, lanes, result, *operands):
-    """Signs of (exact - result) for some lanes, in exact arithmetic; 0 where an operand or the result is no number.
+    """Signs of (exact - result) for some lanes, in exact arithmetic; 0 where an operand or the result is not a number.
 
     `sign(result, *operands)` gets fractions and returns a number of the right sign.
     """

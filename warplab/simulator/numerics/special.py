@@ -1,7 +1,7 @@
 """The GPU's approximate functions; float32 ones are rounded to nearest from float64.
 
-The hardware's are tables with interpolation, a few units in the last place away from these (PTX ISA gives the bounds;
-an H100 stays within them). Code that corrects them afterwards, as the compilers' division does, is not affected.
+The hardware interpolates in tables, a few units in the last place away from these (PTX ISA gives the bounds, and an
+H100 stays within them). Code that corrects the results, as the compilers' division does, is not affected.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def div_full(a, b):
 
 
 def _high_word(a):
-    """float64 as the function units leave it: 24 significant bits cut to the high 32 bits, subnormals as zero.
+    """float64 as the function units leave it: 24 significant bits cut to the high 32 bits, with subnormals as zeros.
 
-    Of all 2**20 reciprocals in a binade an H100 gives 98 % so, the others one unit of the high word away (recorded).
+    An H100 returns 98 % of all 2**20 reciprocals in a binade so, the others one unit of the high word away (recorded).
     """
     bits = a.view(np.uint64) + np.uint64(1 << 28)
     cut = (bits & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
@@ -98,7 +98,7 @@ def _high_word(a):
 
 
 def _top(a):
-    """What the function units see of a float64: its high 32 bits, subnormals as zero."""
+    """What the function units see of a float64: its high 32 bits, with subnormals as zeros."""
     a = (a.view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
     return np.where(np.abs(a) < 2.0**-1022, np.copysign(0.0, a), a)
 
@@ -109,7 +109,7 @@ def rcp_approx_f64(a):
 
 
 def rsqrt_f64(a):
-    """rsqrt.approx.f64, which the assembler makes of many instructions, rounded to nearest."""
+    """rsqrt.approx.f64, which the assembler expands into many instructions, rounded to nearest."""
     return (1 / np.sqrt(a.astype(np.longdouble))).astype(np.float64)
 
 

@@ -1,7 +1,7 @@
 """D = A·B + C as tensor cores compute it, bit for bit as an H100 does, for the matrices of many warps at once.
 
-Real tensor cores do not round as a chain of FMAs would. For f16, bf16 and tf32 the H100 multiplies exactly, aligns the
-k products and C to the largest exponent among them, cuts each off 25 bits below it, adds, and cuts the sum off to f32
+Tensor cores do not round as a chain of FMAs would. For f16, bf16 and tf32 the H100 multiplies exactly, aligns the k
+products and C to the largest exponent among them, truncates each 25 bits below it, adds, and truncates the sum to f32
 (or rounds it to f16). The scheme is that of Xie, Wang, Yang and Yang, "MMA-Sim: Bit-Accurate Reference Model of Tensor
 Cores and Matrix Cores" (arXiv 2511.10909), whose figures for other GPUs differ: 24 bits and steps of 8 products on an
 A100, 23 bits and steps of 4 on a V100. So the last bits of a result differ between generations, and between a GPU and

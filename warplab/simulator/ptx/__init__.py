@@ -1,1 +1,1 @@
-"""PTX text as data: the parser, the program, inlined calls."""
+"""PTX text as data: the program, the parser, the inlining of calls."""

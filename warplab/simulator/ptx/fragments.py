@@ -1,20 +1,19 @@
 """Which element of a matrix each thread of a warp holds: the fragments of mma, wmma and ldmatrix.
 
-Every layout but that of Volta's m8n8k4 comes from one rule. Lane l stands for g = l / 4 ("groupID" in the PTX ISA) and
-t = l % 4 ("threadID_in_group"). A register holds e consecutive elements, e = 1 for tf32, s32, f32 and f64, 2 for f16
-and bf16, 4 for 8-bit types, so the four lanes with one g hold 4·e consecutive elements of a row.
+Every layout except that of Volta's m8n8k4 follows one rule. Lane l has g = l / 4 ("groupID" in the PTX ISA) and
+t = l % 4 ("threadID_in_group"). A register holds e consecutive elements: e = 1 for tf32, s32, f32 and f64, 2 for f16
+and bf16, 4 for 8-bit types. So the four lanes with the same g hold 4·e consecutive elements of a row.
 
     A (16 × K)   row = g + 8·(r % 2), column = 4e·(r / 2) + e·t + i     register r, element i in it
     B (K × 8)    row = 4e·r + e·t + i, column = g
     C, D (16 × 8)  row = g + 8·(j / 2), column = 2t + j % 2             element j
 
-With M = 8 there is no second half of rows. These are the formulas of the PTX ISA, "Warp-level matrix instructions",
+With M = 8 there is no second half of the rows. These are the formulas of the PTX ISA, "Warp-level matrix instructions",
 sections "Matrix Fragments for mma.m16n8k16 with floating point type", "… for mma.m16n8k32" and their neighbours.
 
-PTX leaves the fragments of wmma opaque. Those here are an H100's, read with wmma.load on 2026-11-21: a matrix of
-M × N is cut into tiles of 16 × 8 as above, one after another; m8n32k16 is m32n8k16 with everything transposed;
-f16 fragments of A and B that are shorter than 16 elements repeat themselves. They do not depend on the layout in
-memory.
+PTX leaves the fragments of wmma opaque. Those here are an H100's, read with wmma.load on 2026-11-21: an M × N matrix is
+cut into tiles of 16 × 8 as above, one after another; m8n32k16 is m32n8k16 with everything transposed; f16 fragments of
+A and B with fewer than 16 elements repeat themselves. They do not depend on the layout in memory.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ WMMA_HALF_ELEMENTS = 16  # of an f16 fragment of A or B, whatever the shape
 class Fragment(NamedTuple):
     """`row`, `column`: int64 arrays of shape (32, elements); element j of lane l is matrix[row[l, j], column[l, j]].
 
-    Elements are in the order of the registers, the low bits of a register first. `rows`, `columns`: the matrix's.
+    Elements are in the order of the registers, low bits first. `rows`, `columns`: the shape of the matrix.
     """
 
     row: np.ndarray
@@ -57,7 +56,7 @@ class Shape(NamedTuple):
 
 
 def parse_shape(text: str) -> Shape:
-    """`"m16n8k16"` → Shape(16, 8, 16). KeyError for text of another form."""
+    """`"m16n8k16"` → Shape(16, 8, 16). Raises KeyError for text of another form."""
     match = re.fullmatch(r"m(\d+)n(\d+)k(\d+)", text)
     if match is None:
         raise KeyError(text)
@@ -65,7 +64,7 @@ def parse_shape(text: str) -> Shape:
 
 
 def flops(name: str) -> int:
-    """Operations of one product, `name` as in `LaunchProfile.tensor_operations`: 2·m·n·k, an FMA counting two."""
+    """Operations of one product, 2·m·n·k, as an FMA counts two. `name`: as in `LaunchProfile.tensor_operations`."""
     shape, _, factor = name.split(".")[:3]
     m, n, k = parse_shape(shape)
     return 2 * m * n * k * (4 if (shape, factor) == ("m8n8k4", "f16") else 1)
@@ -75,8 +74,8 @@ def flops(name: str) -> int:
 def mma_fragment(shape: str, operand: str, kind: str, layout: str = "row") -> Fragment:
     """Fragment of `mma.sync`. `operand`: "a", "b", "c" or "d"; `kind`: the PTX type of its elements.
 
-    `layout` ("row" or "col") matters for f16 m8n8k4 only: there each of the four groups of eight lanes holds a matrix
-    of its own, and all are given. KeyError for a shape or type that the rule does not cover.
+    `layout` ("row" or "col") matters only for f16 m8n8k4, where each of the four groups of eight lanes holds a matrix
+    of its own; all four are returned. Raises KeyError for a shape or type that the rule does not cover.
     """
     m, n, k = parse_shape(shape)
     if shape == "m8n8k4" and kind in ("f16", "f32"):
@@ -105,7 +104,7 @@ def mma_fragment(shape: str, operand: str, kind: str, layout: str = "row") -> Fr
 def wmma_fragment(shape: str, operand: str, kind: str) -> Fragment:
     """Fragment of `wmma`, as nvcuda::wmma shows it in `fragment.x`. `operand`: "a", "b", "c" or "d".
 
-    KeyError for a shape that wmma does not have.
+    Raises KeyError for a shape that wmma does not have.
     """
     m, n, k = parse_shape(shape)
     if (m, n) == (8, 32):
@@ -127,7 +126,7 @@ def wmma_fragment(shape: str, operand: str, kind: str) -> Fragment:
 
 @functools.cache
 def ldmatrix_fragment(transposed: bool = False) -> Fragment:
-    """One 8 × 8 matrix of 16-bit elements, as `ldmatrix` gives it to a warp: two elements a lane.
+    """One 8 × 8 matrix of 16-bit elements, two per lane, as `ldmatrix` delivers it to a warp.
 
     PTX ISA, "Warp-level matrix load instruction: ldmatrix". Row i is what lane i (for the second matrix lane 8 + i,
     and so on) points to.

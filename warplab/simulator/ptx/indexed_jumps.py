@@ -1,4 +1,4 @@
-"""brx.idx, a jump to the label of a number: a comparison and a jump for each, as compilers write a `switch` today."""
+"""Expands brx.idx, a jump to one of several labels by number, into comparisons and jumps, as compilers do today."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from warplab.simulator.ptx.program import Entry, Immediate, Instruction, Registe
 
 
 def append_jumps(entry: Entry, jump: Instruction, targets: tuple[str, ...]) -> None:
-    """Add what stands for a `brx.idx` to the labels `targets`. A number beyond them stops the kernel."""
+    """Append what replaces a `brx.idx` to the labels `targets`. A number out of range stops the kernel."""
     number = len(entry.instructions)
     chosen, after = Register(f"%chosen{number}"), f"$after{number}"
     entry.registers[chosen.name] = "pred"

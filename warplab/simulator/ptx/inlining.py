@@ -1,9 +1,9 @@
 """Calls of device functions: each is replaced by the function's body before the kernel is cut into blocks.
 
-A call passes its arguments and results through `.param` variables of the caller. Inlined, these become registers, one
-for each part that is stored or loaded as a whole, or local memory where an address is taken or the parts overlap.
-Names of an inlined body end with `@` and the number of the call. A function cannot be active twice in one thread (PTX
-of a recursive function is refused), so all its calls share one copy of its local and shared variables.
+A call passes its arguments and results through `.param` variables of the caller. Inlining turns these into registers,
+one for each part that is stored or loaded as a whole, or into local memory if an address is taken or parts overlap.
+Names in an inlined body end with `@` and the number of the call. A function cannot be active twice in a thread (PTX of
+recursive functions is refused), so all its calls share one copy of its local and shared variables.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from warplab.simulator.ptx.program import (
 
 MAX_INSTRUCTIONS = 250_000  # of a kernel with its calls inlined
 
-# Functions that the driver provides: the instruction that stands for each, its result's and its arguments' types.
+# Functions that the driver provides: the instruction that replaces each, the types of its result and arguments.
 BUILTINS = {
     "vprintf": ("vprintf", "b32", ("b64", "b64")),
     "__assertfail": ("assertfail", None, ("b64", "b64", "b32", "b64", "b64")),
     "malloc": ("malloc", "b64", ("b64",)),
     "__nv_aligned_device_malloc": ("malloc", "b64", ("b64", "b64")),
     "free": ("free", None, ("b64",)),
-    "cudaCGGetIntrinsicHandle": ("gridhandle", "b64", ("b32",)),  # of a group: Numba knows the grid only
+    "cudaCGGetIntrinsicHandle": ("gridhandle", "b64", ("b32",)),  # of a group: Numba knows only the grid
     "cudaCGSynchronize": ("barrier.grid.sync", "b32", ("b64", "b32")),
 }
 _REFUSED = {
@@ -53,7 +53,7 @@ _REFUSED = {
 
 
 def inline(entry: Entry) -> Entry:
-    """The kernel without calls. Raises UnsupportedInstruction for recursion and for functions without a body."""
+    """Return the kernel without calls. Raises UnsupportedInstruction for recursion and functions without a body."""
     if not any(i.opcode == "call" for i in entry.instructions):
         return entry
     with refusing(f"cannot read the calls in the PTX of kernel {entry.name}"):
@@ -62,14 +62,14 @@ def inline(entry: Entry) -> Entry:
 
 @dataclass
 class _Frame:
-    """One inlined call: the function, what its names become, the functions that are active around it.
+    """One inlined call: the function, the new names of what it names, and the functions active around it.
 
-    `where`: the line that stands for instructions without one, as in functions that the compiler brings along.
+    `where`: the line for instructions without one, as in functions that the compiler adds.
     """
 
     function: Entry
     suffix: str
-    names: dict[str, str]  # parameters → the caller's variables; labels; variables
+    names: dict[str, str]  # of parameters (the caller's variables), labels and variables
     active: tuple[str, ...]
     where: Where = NOWHERE
 
@@ -105,7 +105,7 @@ class _Frame:
 
 
 def _by_pointer(instruction: Instruction) -> bool:
-    """Not `ld.param` of a parameter by its name."""
+    """Does an instruction use a parameter other than by name, as `ld.param` does?"""
     last = instruction.operands[-1]
     return not (isinstance(last, Address) and isinstance(last.base, Symbol))
 
@@ -139,7 +139,7 @@ class _Inliner:
         return self.numbers
 
     def _place(self, frame: _Frame, end: str | None) -> None:
-        """Add a body; `end`: the label that `ret` goes to, None in the kernel itself."""
+        """Append a body. `end`: the label that `ret` jumps to, None in the kernel itself."""
         function, instructions = frame.function, self.result.instructions
         labels: dict[int, list[str]] = {}
         for label, number in function.labels.items():
@@ -152,7 +152,7 @@ class _Inliner:
             if len(instructions) > MAX_INSTRUCTIONS:
                 raise UnsupportedInstruction(
                     f"kernel {self.entry.name} has more than {MAX_INSTRUCTIONS:,} instructions with its calls inlined",
-                    reason="Functions that call functions that call functions multiply: let fewer be __noinline__.",
+                    reason="Nested calls multiply the code: make fewer functions __noinline__.",
                 )
             if not instruction.where.line and frame.where.line:
                 instruction = replace(instruction, where=frame.where)
@@ -180,7 +180,7 @@ class _Inliner:
         target = operands.pop(0)
         arguments = items_of(operands.pop(0)) if operands and isinstance(operands[0], Vector) else ()
         if not all(isinstance(item, Symbol) for item in (*returns, *arguments)):
-            raise self._unsupported(instruction, "an argument that is no .param variable")
+            raise self._unsupported(instruction, "an argument that is not a .param variable")
         after = self._label()
         if instruction.guard is not None:
             guard = frame.register(instruction.guard)
@@ -246,7 +246,7 @@ class _Inliner:
         return Register(name)
 
     def _through_pointer(self, frame: _Frame, instruction: Instruction, pointer: Register, names, after: str) -> None:
-        """Compare the pointer with each function that it can hold: those of the same shape whose address is used."""
+        """Compare the pointer with each function that it may hold: those of the same shape whose address is taken."""
         variables = self.result.variables
         shape = tuple([variables[n].size for n in part] for part in names)
         taken = _addresses_taken(self.program)
@@ -273,7 +273,7 @@ class _Inliner:
         where = instruction.where
         return UnsupportedInstruction(
             f"the simulator cannot run this call: {what}",
-            reason=reason or "The kernel would run on a GPU. Write this line in another way to run it here.",
+            reason=reason or "The kernel would run on a GPU. Rewrite this line to run it here.",
             kernel=self.entry.name,
             file=where.file or None,
             line=where.line or None,
@@ -282,7 +282,7 @@ class _Inliner:
 
 
 def readable(name: str) -> str:
-    """A C++ function's name without the encoding of its argument types: `_ZN2ns3fibEi` → `ns::fib`."""
+    """The C++ name of a function, without its argument types: `_ZN2ns3fibEi` → `ns::fib`."""
     match = re.match(r"_ZN?K?(?=\d)", name)
     parts, at = [], match.end() if match else len(name)
     while length := re.match(r"\d+", name[at:]):
@@ -293,7 +293,7 @@ def readable(name: str) -> str:
 
 
 def _addresses_taken(program) -> set[str]:
-    """Names of functions to which a pointer may exist."""
+    """Names of the functions whose address is taken."""
     taken = {symbol for variable in program.variables.values() for _, symbol in variable.pointers}
     for function in (*program.entries.values(), *program.functions.values()):
         for instruction in function.instructions:
@@ -313,7 +313,7 @@ class _Access:
 
 
 def _resolve_params(entry: Entry) -> None:
-    """Turn the `.param` variables of calls into registers or local variables, and what uses them with it."""
+    """Turn the `.param` variables of calls, and their uses, into registers or local variables."""
     variables = {name: v for name, v in entry.variables.items() if v.space == "param"}
     uses: dict[str, list[_Access] | None] = {name: [] for name in variables}  # None: an address is taken
     for instruction in entry.instructions:
@@ -332,7 +332,7 @@ def _resolve_params(entry: Entry) -> None:
 
 
 def _accesses(instruction: Instruction) -> list[_Access] | None:
-    """Parts of a parameter that a load or store by its name touches; None for anything else."""
+    """The parts of a parameter that a load or store by name accesses; None for anything else."""
     if instruction.opcode not in ("ld", "st") or not any(m.startswith("param") for m in instruction.modifiers):
         return None
     is_store = instruction.opcode == "st"
@@ -345,7 +345,7 @@ def _accesses(instruction: Instruction) -> list[_Access] | None:
 
 
 def _cells(accesses: list[_Access]) -> dict[int, int] | None:
-    """Offset → bytes of the parts that can each live in a register; None if accesses overlap in another way."""
+    """Offset → bytes of the parts that can each live in a register; None if accesses overlap otherwise."""
     sizes: dict[int, int] = {}
     for access in accesses:
         sizes[access.offset] = max(access.size, sizes.get(access.offset, 0))

@@ -1,7 +1,7 @@
 """PTX text → `Program`. Follows the grammar of NVIDIA's "PTX ISA" as far as NVRTC and NVVM write it.
 
-The text may come from anyone, as a student's does that is graded: whatever it is, reading it ends in a program of
-bounded size or in an UnsupportedInstruction. Regular expressions are written so that none takes more than one pass.
+The text may come from anyone, such as a student who is graded. Whatever it is, reading it ends in a program of bounded
+size or in an UnsupportedInstruction. No regular expression here takes more than one pass over the text.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from warplab.simulator.ptx.program import (
 )
 
 SPACES = ("shared", "local", "const", "global")
-# The part of shared memory that the system keeps for itself, of which cooperative groups use some. Here it is a
-# variable of the kernels that read where it begins.
+# The part of shared memory that the system reserves, and cooperative groups use. Here it is a variable of the kernels
+# that ask where it begins.
 RESERVED = "%reserved_smem"
 RESERVED_BYTES = 1024
 _RESERVED_STARTS = frozenset(f"%reserved_smem_offset_{which}" for which in ("begin", "0", "1"))
 
-# Beyond what any GPU takes, or any compiler writes.
+# Beyond what any GPU accepts or any compiler writes.
 MAX_TEXT = 16 << 20  # characters
 MAX_INSTRUCTIONS = 200_000  # of a function
 MAX_REGISTERS = 1 << 18  # declared in a module
 MAX_VARIABLE_BYTES = 1 << 40
 MAX_ALIGNMENT = 1 << 12
 MAX_PARAM_BYTES = 32_764  # of a kernel
-MAX_SCOPES = 50  # one in another
+MAX_SCOPES = 50  # nested
 MAX_STATEMENT = 1 << 16  # characters of an instruction
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.S)
@@ -62,7 +62,7 @@ _SECTION = re.compile(r"\s*\.section\s+[^{;]*\{[^}]*\}")
 _IDENTIFIER = r"[%$A-Za-z_][\w$.]*"
 _WORD = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
 _ADDRESS = re.compile(rf"({_IDENTIFIER}+|\d\w*+)?\s*+(?:\+?\s*+(-?\w++))?$")
-# Translated instructions become Python code. None of these characters can end a string or a line there.
+# Instructions become Python code, in which none of these characters can end a string or a line.
 _INSTRUCTION = re.compile(r"[\w \t\n\r$%.,:|@!+\-<>\[\]{}()]*+", re.ASCII)
 _VARIABLE = re.compile(
     r"(?P<qualifiers>(?:\.\w+\s+(?:\d+\s+)?)*)\.(?P<type>\w+)\s+(?P<name>[\w$%.]+)\s*"
@@ -168,7 +168,7 @@ class _Parser:
 
     @staticmethod
     def _initial(text: str, kind: str) -> tuple[bytes, tuple[tuple[int, str], ...]]:
-        """The first bytes, and the (offset, symbol) of the addresses among them, which are known later."""
+        """Return the first bytes, and offset and symbol of the addresses among them, which are known only later."""
         width = TYPE_BYTES[kind]
         words = re.findall(r"[^\s{},]+", text)
         values = [_literal(word) for word in words]
@@ -231,8 +231,8 @@ class _Parser:
     # -- bodies --------------------------------------------------------------------------------------------
 
     def _body(self, entry: Entry) -> None:
-        """Registers, parameters and labels of a nested scope get names of their own: `p` becomes `%p$3`."""
-        scopes: list[tuple[dict[str, str], str]] = [({}, "")]  # new names, what they end with
+        """Read a body. Registers, parameters and labels of a nested scope get their own names: `p` becomes `%p$3`."""
+        scopes: list[tuple[dict[str, str], str]] = [({}, "")]  # new names, and their suffix
         opened, where = 0, NOWHERE
         targets: dict[str, tuple[str, ...]] = {}  # lists of labels for brx.idx
         while scopes:
@@ -245,15 +245,13 @@ class _Parser:
                 self.at += 1
             elif char == "{":
                 if len(scopes) > MAX_SCOPES:
-                    raise UnsupportedInstruction(
-                        f"PTX of {entry.name} has more than {MAX_SCOPES} scopes in one another"
-                    )
+                    raise UnsupportedInstruction(f"PTX of {entry.name} has more than {MAX_SCOPES} nested scopes")
                 self.at += 1
                 opened += 1
                 scopes.append(({**names, **self._labels(f"${opened}")}, f"${opened}"))
             elif match := _LOC.match(self.text, self.at):
                 self.at = match.end()
-                if int(match["line"]):  # line 0 means "no line": keep the one before
+                if int(match["line"]):  # line 0 means "no line": keep the previous one
                     where = self._where(match)
             elif match := _TARGETS.match(self.text, self.at):
                 self.at = match.end()
@@ -270,7 +268,7 @@ class _Parser:
                     self._instruction(entry, parse_instruction(statement, where, names), targets)
 
     def _where(self, loc: re.Match) -> Where:
-        """The line that a .loc means. For code inlined from another file, such as a header: the line that calls it."""
+        """The line that a .loc refers to: the calling line for code inlined from another file, such as a header."""
         where = Where(self.files.get(int(loc["file"]), ""), int(loc["line"]))
         if loc["place"] is not None:
             caller = self.places.get(tuple(loc["place"].split()), where)
@@ -279,7 +277,7 @@ class _Parser:
         return where
 
     def _labels(self, suffix: str) -> dict[str, str]:
-        """New names of the labels in the scope that begins here: a jump may come before its label."""
+        """New names for the labels of the scope that begins here, as a jump may precede its label."""
         return {name: name + suffix for name in _LABELS.findall(self.text, self.at, self._ends[self.at])}
 
     def _directive(self, entry: Entry, statement: str, names: dict[str, str], suffix: str) -> None:
@@ -323,7 +321,7 @@ class _Parser:
 
 
 def _scopes(text: str) -> dict[int, int]:
-    """Where each scope ends, by the place behind its opening brace; at the end of the text if it is not closed."""
+    """Where each scope ends, by the position after its opening brace: the end of the text if it is not closed."""
     ends, opened = {}, []
     for brace in re.finditer(r"[{}]", text):
         if brace[0] == "{":
@@ -336,12 +334,14 @@ def _scopes(text: str) -> dict[int, int]:
 def _alignment(words: list[str], otherwise: int) -> int:
     align = int(words[words.index(".align") + 1]) if ".align" in words else otherwise
     if not 0 < align <= MAX_ALIGNMENT or align & (align - 1):
-        raise UnsupportedInstruction(f"cannot read this PTX: .align {align} is no power of two up to {MAX_ALIGNMENT:,}")
+        raise UnsupportedInstruction(
+            f"cannot read this PTX: .align {align} is not a power of two up to {MAX_ALIGNMENT:,}"
+        )
     return align
 
 
 def parse_instruction(statement: str, where: Where = NOWHERE, names: dict[str, str] | None = None) -> Instruction:
-    """One PTX instruction without its semicolon. `names`: what operands of these names are called instead."""
+    """Parse one PTX instruction without its semicolon. `names`: new names for operands."""
     if len(statement) > MAX_STATEMENT or _INSTRUCTION.fullmatch(statement) is None:
         raise UnsupportedInstruction(f"cannot read this PTX instruction: {statement[:120]!r}")
     text = " ".join(statement.split())
@@ -376,7 +376,7 @@ def _operand(text: str, depth: int = 0) -> Operand:
     if depth > 2:
         raise UnsupportedInstruction(f"cannot read this PTX operand: {text[:120]!r}")
     if text.startswith("["):
-        # Beside the address of a tensor map or texture stand coordinates; such instructions are refused by name.
+        # Coordinates follow the address of a tensor map or texture; such instructions are refused by name.
         return Symbol(text) if "," in text else _address(text[1:-1].strip())
     if text.startswith(("{", "(")):
         return Vector(tuple(_operand(part, depth + 1) for part in _split(text[1:-1].strip())))
@@ -407,7 +407,7 @@ def _integer(text: str) -> int:
 
 
 def _literal(text: str) -> int | float | None:
-    """Value of a PTX literal, None if the text is not one. `0f`/`0d` literals keep their exact bits."""
+    """Return the value of a PTX literal, None if the text is not one. `0f` and `0d` literals keep their exact bits."""
     if text == "WARP_SZ":
         return WARP_SIZE
     if text[:2] in ("0f", "0F") and len(text) == 10:

@@ -25,7 +25,7 @@ class Symbol(NamedTuple):
 
 
 class Address(NamedTuple):
-    """`[base + offset]`; base is a Register, a Symbol or None (absolute)."""
+    """`[base + offset]`. `base`: a Register, a Symbol, or None for an absolute address."""
 
     base: Register | Symbol | None
     offset: int
@@ -75,7 +75,7 @@ def integer(operand: Operand) -> int:
 
 
 class Where(NamedTuple):
-    """A place in the source: file name as in `.file`, line from 1 (0 where the compiler gave none)."""
+    """A place in the source: file name as in `.file`, line from 1 (0 if the compiler gave none)."""
 
     file: str
     line: int
@@ -119,7 +119,7 @@ class Param(NamedTuple):
 class Variable(NamedTuple):
     """A `.shared`, `.local`, `.const` or `.global` variable, or the `.param` of a call.
 
-    `pointers`: (offset, symbol) of the addresses in its initial value.
+    `pointers`: offset and symbol of each address in its initial value.
     """
 
     name: str
@@ -135,8 +135,8 @@ class Variable(NamedTuple):
 class Entry:
     """A kernel or device function: its parameters, registers (name → PTX type), variables, instructions, labels.
 
-    `returns`: what a device function returns, as parameters. `source_names`: what the source calls variables whose
-    symbols do not tell.
+    `returns`: what a device function returns, as parameters. `source_names`: the source's names for variables whose
+    symbols do not reveal them.
     """
 
     name: str
@@ -149,21 +149,21 @@ class Entry:
     labels: dict[str, int] = field(default_factory=dict)
     source_names: dict[str, str] = field(default_factory=dict)
     max_threads: tuple[int, int, int] | None = None
-    cluster_blocks: int = 1  # blocks of the cluster that it asks for (__cluster_dims__)
+    cluster_blocks: int = 1  # blocks per cluster that it asks for (__cluster_dims__)
     translated: Any = None  # the `Translation`, made at the first launch
 
     @functools.cached_property
     def inlined(self) -> Entry:
-        """The kernel with the bodies of the functions that it calls in place of the calls."""
+        """The kernel with its calls replaced by the bodies of the functions."""
         return self.program.inline(self)
 
     @functools.cached_property
     def shared_bytes(self) -> int:
-        """Static shared memory of one thread block, bytes."""
+        """Static shared memory per thread block, bytes."""
         return layout(self.shared_variables())[1]
 
     def shared_variables(self, dynamic: bool = False) -> list[Variable]:
-        """Static (or dynamic) shared variables that the kernel uses, its own and the module's."""
+        """The static (or dynamic) shared variables that the kernel uses, its own and the module's."""
         every = {**self.program.variables, **self.inlined.variables}
         used = {
             name for instruction in self.inlined.instructions for name in symbols(instruction.operands) if name in every
@@ -186,7 +186,7 @@ class Program:
     sources: dict[str, str] = field(default_factory=dict)
 
     def function_address(self, name: str) -> int:
-        """What a pointer to a device function holds; below any address of data."""
+        """The value of a pointer to a device function, below any address of data."""
         return _FIRST_CODE + 16 * list(self.functions).index(name)
 
     def source_line(self, where: Where) -> str | None:
@@ -196,7 +196,7 @@ class Program:
 
 
 def layout(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], int]:
-    """Offsets of variables laid one after another at their alignment, and the end of the last."""
+    """Lay out variables one after another at their alignment. Returns their offsets and the end of the last."""
     offsets, end = {}, start
     for v in variables:
         end = -(-end // v.align) * v.align
@@ -206,7 +206,7 @@ def layout(variables: list[Variable], start: int = 0) -> tuple[dict[str, int], i
 
 
 def symbols(operands):
-    """Names of the variables, parameters, functions and labels in operands."""
+    """Yield the names of the variables, parameters, functions and labels in operands."""
     for operand in operands:
         if isinstance(operand, Symbol):
             yield operand.name

@@ -1,12 +1,12 @@
 """Asynchronous copies: cp.async with its groups, and cp.async.bulk.
 
-A copy reads its source when it is issued and writes its destination as late as the hardware may: when a thread that
-waits for it does so. Until then the destination counts as unwritten, so a kernel without its wait is caught reading
-it. Threads wait for copies of their own with cp.async.wait_group and wait_all, and for those of others at an
-mbarrier (`mbarriers`).
+A copy reads its source when it is issued and writes its destination as late as the hardware may, which is when a thread
+waits for it. Until then the destination counts as unwritten, so a kernel that lacks the wait is caught reading it.
+Threads wait for their own copies with cp.async.wait_group and wait_all, and for those of others at an mbarrier
+(`mbarriers`).
 
-A bulk copy from shared to global memory reads its source as late as the hardware may, too: when its thread waits for
-that (cp.async.bulk.wait_group.read), and writes when its thread waits for that (.wait_group) or the kernel ends.
+A bulk copy from shared to global memory also reads its source as late as the hardware may: when its thread waits for
+the read (cp.async.bulk.wait_group.read). It writes when its thread waits for the copy (.wait_group) or the kernel ends.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import part
 from warplab.simulator.translate.block_writer import Site
 
-_BULK_BYTES = 16  # addresses and sizes of cp.async.bulk are multiples
+_BULK_BYTES = 16  # addresses and sizes of cp.async.bulk are multiples of this
 
 
 @dataclass(eq=False)
 class _Copy:
-    """What one instruction copies, an entry a lane (a bulk copy has one for each 16 bytes).
+    """What one instruction copies: one entry per lane, or per 16 bytes of a bulk copy.
 
-    `group`: number of the lane's cp.async group; -1 for bulk copies. `number`: of the copy, in order of issue.
+    `group`: number of the lane's cp.async group, -1 for bulk copies. `number`: the copy's, in order of issue.
     """
 
     site: Site
@@ -42,7 +42,7 @@ class _Copy:
 
     @functools.cached_property
     def apart(self) -> bool:
-        """Has each entry an address of its own? Copies of one piece by several threads are no race by themselves."""
+        """Does each entry have its own address? Several threads that copy the same piece do not race by that alone."""
         steps = self.address[1:] > self.address[:-1]
         return bool(steps.all()) or np.unique(self.address).shape[0] == self.address.shape[0]
 
@@ -55,9 +55,9 @@ class _Copy:
 
 @dataclass(eq=False)
 class _OutCopy(_Copy):
-    """A bulk copy out of shared memory. `values`: of its source, at first as they were when it was issued.
+    """A bulk copy out of shared memory. `values`: those of its source, initially as they were at the issue.
 
-    `source`, `origin`: site and addresses of what it reads; `is_read`: it has been.
+    `source`, `origin`: site and addresses that it reads; `is_read`: it has read them.
     """
 
     source: Site
@@ -71,7 +71,7 @@ class _OutCopy(_Copy):
 
 
 class AsynchronousCopies:
-    """Copies under way in one chunk. `lanes` are the group's, None for all lanes of the chunk."""
+    """Copies in flight in one chunk. `lanes` are the group's, None for all lanes of the chunk."""
 
     def __init__(self, chunk) -> None:
         self.chunk = chunk
@@ -81,18 +81,18 @@ class AsynchronousCopies:
 
     @functools.cached_property
     def committed(self) -> np.ndarray:
-        """Groups of cp.async that each lane has closed."""
+        """How many groups of cp.async each lane has closed."""
         return np.zeros(self.chunk.lanes, np.int64)
 
     @functools.cached_property
     def committed_bulk(self) -> np.ndarray:
-        """Groups of bulk copies out of shared memory that each lane has closed."""
+        """How many groups of bulk copies out of shared memory each lane has closed."""
         return np.zeros(self.chunk.lanes, np.int64)
 
     # -- cp.async --------------------------------------------------------------------------------------------------
 
     def copy(self, source, destination, origin: Addresses, target: Addresses, size, lanes) -> None:
-        """cp.async. `source`, `destination`: sites; `size`: bytes to read, None for all, the rest becomes zero."""
+        """cp.async. `source`, `destination`: sites; `size`: bytes to read, None for all. The rest becomes zero."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
         values = self._read(source, origin, size, lanes)
@@ -107,27 +107,27 @@ class AsynchronousCopies:
         self.committed[slice(None) if lanes is None else lanes] += 1
 
     def wait(self, most: int | None, lanes) -> None:
-        """cp.async.wait_group: at most the latest `most` groups of each lane stay under way. None: wait_all."""
+        """cp.async.wait_group: at most the latest `most` groups of each lane stay in flight. None: wait_all."""
         if not self.copies:
             return
         limit = self._limit(np.iinfo(np.int64).max if most is None else self.committed - most, lanes)
         self.complete(lambda copy: (copy.group >= 0) & (copy.group < limit[copy.lanes]))
 
     def _limit(self, groups: np.ndarray | int, lanes) -> np.ndarray:
-        """For each lane of the chunk the number of the first group that it does not wait for."""
+        """For each lane of the chunk, the number of the first group that it does not wait for."""
         limit = np.full(self.chunk.lanes, np.iinfo(np.int64).min)
         waiting = slice(None) if lanes is None else lanes
         limit[waiting] = np.broadcast_to(groups, limit.shape)[waiting]
         return limit
 
     def complete_of(self, lanes: np.ndarray, before: int) -> None:
-        """The cp.async that these lanes issued before copy number `before` are done."""
+        """Complete the cp.async that these lanes issued before copy number `before`."""
         concerned = np.zeros(self.chunk.lanes, bool)
         concerned[lanes] = True
         self.complete(lambda copy: concerned[copy.lanes] & (copy.group >= 0) & (copy.number < before))
 
     def _read(self, site, addresses: Addresses, size, lanes) -> list[np.ndarray]:
-        """Values of each lane's source, `site.count` arrays with an entry each."""
+        """Return the values of each lane's source: `site.count` arrays with one entry per lane."""
         chunk, count = self.chunk, self.chunk.group.count
         if size is None or (np.asarray(size) == site.width).all():
             return [np.broadcast_to(value, count) for value in chunk.load_vector(site, addresses, lanes)]
@@ -144,7 +144,7 @@ class AsynchronousCopies:
                 for notify in chunk.observers.copy_request:
                     notify(site, "global", Addresses(base[reading]), every[reading])
         data = np.zeros((count, site.width), np.uint8)
-        for k in range(int(size.max())):  # byte by byte: a short source may end where its array does
+        for k in range(int(size.max())):  # byte by byte, as a short source may end where its array does
             longer = size > k
             byte = replace(site, dtype="u1", count=1, offset=site.offset + k)
             data[longer, k] = self._fetch(byte, Addresses(base[longer]), every[longer])[0]
@@ -153,7 +153,7 @@ class AsynchronousCopies:
     # -- cp.async.bulk ---------------------------------------------------------------------------------------------
 
     def bulk(self, source, destination, origin: Addresses, target: Addresses, size, mbarrier, lanes) -> None:
-        """cp.async.bulk of `size` bytes a lane; `mbarrier`: (site, addresses) of the one that counts the bytes."""
+        """cp.async.bulk of `size` bytes per lane. `mbarrier`: site and addresses of the one that counts the bytes."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
         size = np.broadcast_to(size, every.shape).astype(np.int64)
@@ -185,8 +185,8 @@ class AsynchronousCopies:
         self.committed_bulk[slice(None) if lanes is None else lanes] += 1
 
     def wait_bulk(self, most: int, only_read: bool, lanes) -> None:
-        """cp.async.bulk.wait_group: all but the latest `most` groups of each lane are done (`only_read`: with
-        reading)."""
+        """cp.async.bulk.wait_group: all but the latest `most` groups of each lane are done (`only_read`: have been
+        read)."""
         if not self.outgoing:
             return
         limit = self._limit(self.committed_bulk - most, lanes)
@@ -212,14 +212,14 @@ class AsynchronousCopies:
         changed = np.any([old != new for old, new in zip(before, copy.values, strict=True)], axis=0)
         if self.chunk.checked and changed.any():
             raise SimulatorError(
-                "shared memory was written while a bulk copy was still to read it",
-                reason="Its thread must wait (cp.async.bulk.wait_group.read 0), and a __syncthreads() follow, before "
-                "anyone writes there again.",
+                "shared memory was written while a bulk copy still had to read it",
+                reason="Before anyone writes there again, its thread must wait (cp.async.bulk.wait_group.read 0), and "
+                "a __syncthreads() must follow.",
                 **self.chunk.where(copy.source, int(copy.lanes[np.argmax(changed)])),
             )
 
     def finish(self) -> None:
-        """The chunk has ended, and what is still under way to global memory comes there."""
+        """The chunk has ended: deliver what is still in flight to global memory."""
         for copy in self.outgoing:
             if self.chunk.checked and not copy.is_read:
                 raise SimulatorError(
@@ -232,11 +232,11 @@ class AsynchronousCopies:
             self._deliver(copy)
 
     def complete_bulk(self, number: int, lanes: np.ndarray) -> None:
-        """What these lanes copy with bulk copy `number` is done."""
+        """Complete what these lanes copy with bulk copy `number`."""
         self.complete(lambda copy: np.isin(copy.lanes, lanes) & (copy.number == number) & (copy.group < 0))
 
     def _fetch(self, site, addresses: Addresses, lanes: np.ndarray) -> list[np.ndarray]:
-        """A load past the load and store units."""
+        """Load, bypassing the load and store units."""
         for notify in self.chunk.observers.copy_read:
             notify(site, site.space, addresses, lanes)
         view, index = self.chunk.access.elements(site, site.space, addresses)
@@ -275,7 +275,7 @@ class AsynchronousCopies:
             view[k:][index] = value
 
     def under_way(self, address: int, nbytes: int):
-        """Site of a copy that is still to write some of these bytes of the chunk's shared memory, None without one."""
+        """Site of a copy that still has to write some of these bytes of the chunk's shared memory, if there is one."""
         for copy in self.copies:
             start = copy.address.astype(np.int64) + copy.site.offset
             if ((start < address + nbytes) & (address < start + copy.site.width)).any():
@@ -284,6 +284,6 @@ class AsynchronousCopies:
 
 
 def _last_of_each(address: np.ndarray) -> np.ndarray:
-    """Entries after which the same address does not come again."""
+    """The last entry of each address, in ascending order."""
     _, first = np.unique(address[::-1], return_index=True)
     return np.sort(address.shape[0] - 1 - first)

@@ -1,7 +1,7 @@
-"""Atomic operations of a group of lanes: as if the lanes came one after another, in the order of their numbers.
+"""Atomic operations of a group of lanes, as if the lanes came one after another in the order of their numbers.
 
-Where all addresses differ one array operation does it. Otherwise the lanes are sorted by address, and those of one
-address, a *segment*, are worked through by prefix sums, by a scan or in rounds, one lane of each segment a round.
+Where all addresses differ, one array operation does it. Otherwise the lanes are sorted by address, and those with one
+address, a *segment*, are processed by prefix sums, by a scan, or in rounds with one lane of each segment per round.
 Floating-point sums round after every lane, as the hardware does.
 """
 
@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-_MANY_SEGMENTS, _ROUNDS = 256, 128  # rounds are worth it for many segments; longer ones are finished by themselves
+_MANY_SEGMENTS, _ROUNDS = 256, 128  # rounds pay off for many segments; what is longer is finished one by one
 _CAS_ROUNDS = 8
 
 
 class Operation(NamedTuple):
-    """`step(old, b)` is what one lane leaves behind; `ufunc` does the same and is scanned where it may be."""
+    """`step(old, b)` is what one lane leaves in memory. `ufunc`, if any, does the same and can be scanned."""
 
     step: Callable
     ufunc: np.ufunc | None = None
@@ -44,7 +44,7 @@ def _bf16_value(bits):
 
 
 def _bf16_bits(value):
-    """bfloat16 bits of float32, rounded to nearest even; NaN in its canonical form."""
+    """bfloat16 bits of a float32, rounded to nearest even; NaN in its canonical form."""
     bits = value.astype(np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     return np.where(np.isnan(value), np.uint32(0x7FFF), rounded).astype(np.uint16)
@@ -76,13 +76,13 @@ _CANONICAL_NAN = {"f2": np.array(0x7FFF, "u2").view("f2"), "f4": np.array(0x7FFF
 
 
 class Atomics:
-    """Called by translated blocks; `lanes` are the group's (None for all), results have an entry each."""
+    """Called by translated blocks. `lanes` are the group's, None for all; results have one entry per lane."""
 
     def __init__(self, access) -> None:
         self.access = access
 
     def run(self, site, addresses, operation: str, operands: tuple, lanes, wanted: bool) -> list[np.ndarray | None]:
-        """Old values, one array an element of the access (None where they are not wanted).
+        """Return the old values, one array per element of the access (None where they are not wanted).
 
         `operands`: for each element the values b, or (compare, b) for "cas".
         """
@@ -98,12 +98,12 @@ class Atomics:
             operation = "fadd.ftz"
         found = [apply(view[k:], index, operation, values, group.count, wanted) for k, values in enumerate(operands)]
         if wanted and _in_vain(operation, operands[0], found[0]):
-            access.chunk.waits_in_vain = True  # perhaps for a lock, whose holder must run now
+            access.chunk.waits_in_vain = True  # perhaps they wait for a lock, whose holder must run now
         return found
 
     @staticmethod
     def halves(packed: np.ndarray, dtype) -> tuple[np.ndarray, np.ndarray]:
-        """The low and the high half of 32-bit values."""
+        """The low and high halves of 32-bit values."""
         pair = np.ascontiguousarray(packed).view(dtype).reshape(-1, 2)
         return pair[:, 0].copy(), pair[:, 1].copy()
 
@@ -113,9 +113,9 @@ class Atomics:
 
 
 def apply(view: np.ndarray, index: np.ndarray, operation: str, operands, count: int, wanted: bool):
-    """Do `operation` for `count` lanes at elements `index` of `view` (one element, or one a lane).
+    """Execute `operation` for `count` lanes at elements `index` of `view` (one element, or one per lane).
 
-    Returns the values that the lanes found (None unless `wanted`).
+    Returns the values that the lanes found, or None unless `wanted`.
     """
     if operation == "fadd.ftz" and not _may_be_subnormal(view, index, operands):
         operation = "fadd"
@@ -149,7 +149,7 @@ def apply(view: np.ndarray, index: np.ndarray, operation: str, operands, count: 
 
 
 def _in_vain(operation: str, operands, found: np.ndarray) -> bool:
-    """No lane of a CAS found what it compares with, or all lanes put what they found."""
+    """Did no lane of a CAS find what it compares with, or did all lanes write what they found?"""
     if operation == "cas":
         return not (found == operands[0]).any()
     return operation == "exch" and bool((found == operands).all())
@@ -161,12 +161,12 @@ def _each(values: np.ndarray, order, count: int) -> np.ndarray:
 
 
 def _may_be_subnormal(view, index, values) -> bool:
-    """Sums of numbers that are all multiples of 2**-125 (which those from 2**-102 on are) are never subnormal."""
+    """Sums of multiples of 2**-125, such as all numbers from 2**-102 on, are never subnormal."""
     return any(((np.abs(v) < np.float32(2.0**-102)) & (v != 0)).any() for v in (values, view.take(index)))
 
 
 def _apart(view: np.ndarray, index: np.ndarray, operation: str, operands) -> np.ndarray:
-    """Every lane has an address of its own."""
+    """Each lane has its own address."""
     old = view.take(index)
     if operation == "cas":
         compare, b = operands
@@ -177,7 +177,7 @@ def _apart(view: np.ndarray, index: np.ndarray, operation: str, operands) -> np.
 
 
 def _canonical(values: np.ndarray) -> np.ndarray:
-    """NaN results have one bit pattern (float32 and float16)."""
+    """Give NaN results of float32 and float16 their one bit pattern."""
     nan = _CANONICAL_NAN.get(values.dtype.str[1:])
     if nan is None or not np.isnan(values).any():
         return values
@@ -185,7 +185,7 @@ def _canonical(values: np.ndarray) -> np.ndarray:
 
 
 class _Segments:
-    """Lanes sorted by address. `starts`: where each address begins; `old`: the value there before."""
+    """Lanes sorted by address. `starts`: where each address begins; `old`: the value it held before."""
 
     def __init__(self, starts: np.ndarray, count: int, old: np.ndarray) -> None:
         self.starts, self.count, self.old = starts, count, old
@@ -199,7 +199,7 @@ class _Segments:
 
     @property
     def place(self) -> np.ndarray:
-        """The place of each lane in its segment."""
+        """The position of each lane in its segment."""
         return np.arange(self.count) - np.repeat(self.starts, self.lengths)
 
     def spread(self, values: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
-"""Block-wide barriers: threads wait until as many as the barrier expects have arrived.
+"""Block-wide barriers: threads wait until as many have arrived as the barrier expects.
 
-`bar` and `barrier` with .sync, .arrive and .red, 16 barriers a block, with or without a number of threads; and
-barrier.cluster with .arrive and .wait, where every block is a cluster of its own. barrier.grid is no PTX: it stands for
-the function of cooperative groups that waits for all blocks.
+Covers `bar` and `barrier` with .sync, .arrive and .red, 16 barriers per block, with or without a number of threads, and
+barrier.cluster with .arrive and .wait, where every block is a cluster of its own. barrier.grid is not PTX: it stands
+for the function of cooperative groups that waits for all blocks.
 """
 
 from __future__ import annotations
@@ -40,29 +40,31 @@ def form(instruction: Instruction) -> _Form:
 
 
 class _State:
-    """One barrier number in all blocks of the chunk."""
+    """The barrier of one number in all blocks of the chunk."""
 
     def __init__(self, blocks: int, threads: int) -> None:
         self.arrived = np.zeros(blocks, np.int64)
         self.expected = np.full(blocks, threads, np.int64)
-        self.true = np.zeros(blocks, np.int64)  # predicates of .red that hold
-        self.waiting: list[tuple[Block, np.ndarray]] = []  # block of code and lanes
+        self.true = np.zeros(blocks, np.int64)  # how many predicates of .red hold
+        self.waiting: list[tuple[Block, np.ndarray]] = []  # block of code, lanes
 
     def missing(self, owner: int) -> str:
-        """Who waits for whom in thread block `owner`."""
+        """Say who waits for whom in thread block `owner`."""
         return f"{int(self.arrived[owner])} of {int(self.expected[owner])} threads wait for the others, which have"
 
 
 _NOT_ARRIVED = -1
-_CLUSTER = 16  # the number of its barrier, after the 16 of the block
+_CLUSTER = 16  # the number of its barrier; the block has 0 to 15
 
 
 class _ClusterState:
-    """barrier.cluster in all blocks of the chunk. Threads that have ended are not waited for."""
+    """barrier.cluster in all blocks of the chunk. It does not wait for threads that have ended."""
 
     def __init__(self, chunk) -> None:
         self.phase = np.zeros(chunk.blocks, np.int64)
-        self.arrived = np.full(chunk.lanes, _NOT_ARRIVED, np.int64)  # in which phase, until the lane has waited
+        self.arrived = np.full(
+            chunk.lanes, _NOT_ARRIVED, np.int64
+        )  # the phase in which each lane arrived, until it has waited
         self.waiting: list[tuple[Block, np.ndarray]] = []
 
     def missing(self, owner: int) -> str:
@@ -90,14 +92,14 @@ class Barriers:
 
     @property
     def waiting(self) -> list[np.ndarray]:
-        """Lanes held back, sorted arrays."""
+        """Lanes held back, as sorted arrays."""
         return [lanes for state in self._all_states() for _, lanes in state.waiting]
 
     def _all_states(self) -> list:
         return [*self.states.values(), self.grid, *([self.cluster] if self.cluster is not None else [])]
 
     def arrive(self, block, group: Group) -> tuple[int, Group | None]:
-        """Where the group goes on; None where its lanes have been put aside or let go."""
+        """Return the block at which the group continues and the group, None if they were put aside or released."""
         if "cluster" in block.last.modifiers:
             return self._cluster(block, group)
         if "grid" in block.last.modifiers:
@@ -145,7 +147,7 @@ class Barriers:
             self._release(number, state, complete)
 
     def _places(self, number: int, owner: np.ndarray) -> np.ndarray:
-        """A barrier of thread blocks `owner` as a place for `clocks`: a negative number, as other places have none."""
+        """A barrier of thread blocks `owner` as a place of `Observer.arrive`: negative numbers, unlike addresses."""
         return -1 - (number * self.chunk.blocks + owner)
 
     def _release(self, number: int, state: _State, complete: np.ndarray) -> None:
@@ -181,7 +183,7 @@ class Barriers:
                 notify(self._places(number, owner[some]), lanes[some])
 
     def _give_result(self, block, state: _State, lanes: np.ndarray) -> None:
-        """What .red leaves in its register: how many predicates held, or whether all or any did."""
+        """Write the result of .red: how many predicates held, or whether all or any did."""
         what = form(block.last)
         slot = self.chunk.translation.slots.get(name_of(what.result)) if what.result is not None else None
         if slot is None:
@@ -254,7 +256,7 @@ class Barriers:
         return block.index, None
 
     def _leave_cluster(self, state: _ClusterState, block: Block, lanes: np.ndarray) -> None:
-        """These lanes have waited long enough."""
+        """Release these lanes, whose wait is over."""
         if lanes.size:
             state.arrived[lanes] = _NOT_ARRIVED
             self.scheduler.put(block.index + 1, lanes)
@@ -262,7 +264,7 @@ class Barriers:
                 notify(self._places(_CLUSTER, self.chunk.block_of[lanes]), lanes)
 
     def _release_clusters(self, state: _ClusterState) -> bool:
-        """End the phases for which all threads that have not ended have arrived. True if lanes were let go."""
+        """End the phases at which all threads that still run have arrived. True if lanes were released."""
         chunk = self.chunk
         alive = (self.scheduler.alive[chunk.warp_of] >> chunk.lane_of & 1).astype(bool)
         here = state.arrived == state.phase[chunk.block_of]
@@ -282,13 +284,13 @@ class Barriers:
         return bool(waiting)
 
     def wake(self) -> bool:
-        """Nothing else can run: threads may have ended meanwhile, and are then not waited for by clusters."""
+        """Nothing else can run: release clusters that waited for threads that have ended. True if there were any."""
         return self.cluster is not None and bool(self.cluster.waiting) and self._release_clusters(self.cluster)
 
     # -- errors ----------------------------------------------------------------------------------------------------
 
     def check_none_left(self) -> None:
-        """DivergentBarrier if threads still wait: those that they wait for never come."""
+        """Raise DivergentBarrier if threads still wait: those they wait for will never arrive."""
         for state in self._all_states():
             for block, lanes in state.waiting:
                 owner = self.chunk.block_of[lanes[0]]

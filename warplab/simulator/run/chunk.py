@@ -1,4 +1,4 @@
-"""`Chunk`: the state of the thread blocks that run together, and where errors find out what went wrong where."""
+"""`Chunk`: the state of the thread blocks that run together, and the places in the source that errors name."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 class Chunk:
-    """The state of the thread blocks that run together. Functions made by `translate` call its methods."""
+    """The state of the thread blocks that run together. Translated blocks of code call its methods."""
 
     window_shared = WINDOW_SHARED
     window_local = WINDOW_LOCAL
     observers = Observers(())
-    waits_in_vain = False  # the lanes waited for others (mbarrier, lock, nanosleep): a good time for these to run
+    waits_in_vain = False  # lanes wait for others (mbarrier, lock, nanosleep), which had better run now
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Chunk:
         self.warp, self.matrix = WarpOperations(self), MatrixOperations(self)
         self.everyone = Group(self, None)
         self.group = self.everyone
-        self.clock = 0  # instructions on the chunk's way so far
+        self.clock = 0  # instructions along the chunk's path so far
         self.system = System(self)
         self.params = params
         self.dynamic_shared_bytes = dynamic_shared_bytes
@@ -88,13 +88,13 @@ class Chunk:
             geometry.special[name] if name in SPECIAL else zeros[dtype]
             for name, dtype in zip(translation.slots, translation.slot_dtypes, strict=True)
         ]
-        self._own: dict[int, np.ndarray] = {}  # registers whose array only they hold, so that it may be written into
+        self._own: dict[int, np.ndarray] = {}  # arrays that only one register holds, and that may be written in place
         self._places: dict[tuple[str, int], np.ndarray] = {}
 
     def observe(self, observers: Sequence[Observer]) -> None:
-        """Let these see what happens from now on."""
+        """Let these observers see what happens from now on."""
         self.observers = Observers(observer.watch(self) for observer in observers)
-        if self.observers.see_accesses and self.lanes == WARP_SIZE * self.warps:  # worth a look for patterns in them
+        if self.observers.see_accesses and self.lanes == WARP_SIZE * self.warps:  # patterns pay off
             self.full_warps = self.warps
 
     @functools.cached_property
@@ -102,7 +102,7 @@ class Chunk:
         return np.arange(self.lanes)
 
     def free(self) -> None:
-        """Its blocks have ended: give back their memory at once, and not when Python finds the chunk unused."""
+        """Give back the memory of the blocks, which have ended, at once instead of when Python collects the chunk."""
         self.access.free()
         self.registers.clear()
 
@@ -149,7 +149,7 @@ class Chunk:
         return self._place("local", offset, self.all_lanes, self.local_stride)
 
     def _place(self, space: str, offset: int, owner: np.ndarray, stride: int) -> np.ndarray:
-        """Where each lane finds its own copy of a variable in the chunk's array."""
+        """Address of each lane's own copy of a variable in the chunk's array."""
         key = (space, offset)
         if key not in self._places:
             one = self.blocks == 1 if space == "shared" else self.lanes == 1
@@ -170,7 +170,7 @@ class Chunk:
         return (start if lanes is None else self.at(start, lanes)), size
 
     def thread_index(self, thread: int) -> tuple[Index3, Index3]:
-        """Block index and thread index of a thread, counted through the whole grid."""
+        """Block index and thread index of a thread that is numbered through the whole grid."""
         return self.indices(thread - self.first_block * self.threads)
 
     def indices(self, lane: int) -> tuple[Index3, Index3]:

@@ -11,11 +11,11 @@ from warplab.simulator.errors import InvalidLaunch
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.translate.basic_blocks import sources
 
-MOST_THREADS = 132 * 2048  # that an H100 SXM holds at a time
+MOST_THREADS = 132 * 2048  # that an H100 SXM holds at once
 _WORKSPACE_BYTES = 64
 _REGISTERS = frozenset(("%envreg1", "%envreg2"))
 HINT = (
-    "Blocks can wait for one another (grid.sync()) in a cooperative launch only: cp.RawKernel(..., "
+    "Blocks can wait for one another (grid.sync()) only in a cooperative launch: cp.RawKernel(..., "
     "enable_cooperative_groups=True)."
 )
 
@@ -29,20 +29,20 @@ def is_wanted(translation, asked: bool, blocks: int, threads: int) -> bool:
         return False
     if blocks * threads > MOST_THREADS:
         raise InvalidLaunch(
-            f"{blocks:,} blocks of {threads:,} threads in a cooperative launch: all must run at a time, and an H100 "
+            f"{blocks:,} blocks of {threads:,} threads in a cooperative launch: all must run at once, and an H100 "
             f"holds {MOST_THREADS:,} threads",
-            reason="Use fewer blocks, each of which does more in a loop.",
+            reason="Use fewer blocks, each of which does more work in a loop.",
         )
     return True
 
 
 def uses_registers(translation) -> bool:
-    """Does the kernel look for the barrier of the grid?"""
+    """Does the kernel look for the grid's barrier?"""
     return any(not _REGISTERS.isdisjoint(sources(i)) for block in translation.blocks for i in block.body)
 
 
 def workspace(memory: DeviceMemory) -> int:
-    """Address of new memory for the barrier of a grid."""
+    """Return the address of new memory for the grid's barrier."""
     address = memory.allocate(_WORKSPACE_BYTES, "workspace of the grid")
     memory.mark_initialized(address, _WORKSPACE_BYTES)
     return address

@@ -1,4 +1,4 @@
-"""`Device`: memory, and launches: checks of the launch itself, chunks of thread blocks, the profile."""
+"""`Device`: a simulated GPU that holds memory and launches kernels, one chunk of thread blocks after another."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from warplab.simulator.run.printf import Printed
 from warplab.simulator.run.scheduler import Scheduler
 from warplab.simulator.translate.translation import Translation, translate
 
-CHUNK_BYTES = 1 << 29  # of the blocks that run at a time, about
+CHUNK_BYTES = 1 << 29  # memory of the blocks that run at one time, roughly
 
 
 class Device:
-    """A simulated GPU. `memory_bytes`: its memory; pages take host memory only once they are touched.
+    """A simulated GPU. `memory_bytes`: its memory; a page takes host memory only once it is touched.
 
-    `echo`: whether what kernels print also goes to standard output.
+    `echo`: also write what kernels print to standard output.
     """
 
     echo = True
@@ -42,9 +42,9 @@ class Device:
         self._variables: dict[int, tuple[Program, dict[str, int]]] = {}
         self.heap = Heap(self.memory)
         self.printed = Printed()
-        self.parameters: int | None = None  # where the running kernel's parameters lie, if it takes their address
+        self.parameters: int | None = None  # address of the running kernel's parameters, if it asks for one
         self.workspace: int | None = None  # of a cooperative launch
-        self.launches = self.ticks = 0  # so far; for %gridid and %globaltimer
+        self.launches = self.ticks = 0  # so far, for %gridid and %globaltimer
 
     def launch(
         self,
@@ -59,8 +59,8 @@ class Device:
         """Run a kernel and wait for it.
 
         `grid`, `block`: up to three positive ints. `params`: the bytes of each parameter, in order. `shared_bytes`:
-        dynamic shared memory of a block. Returns the profile (empty counts with `counters=False`). Raises
-        InvalidLaunch, UnsupportedInstruction, or what the kernel did wrong.
+        dynamic shared memory per block. Returns the profile (its counts are empty with `counters=False`). Raises
+        InvalidLaunch, UnsupportedInstruction, or the error for what the kernel did wrong.
         """
         options = options or Options()
         grid, block = check_launch(entry, grid, block, params, shared_bytes)
@@ -89,7 +89,7 @@ class Device:
                     chunk.observe(observers)
                     executed += Scheduler(
                         chunk,
-                        # One chunk of a launch that ends takes but a small part of the whole.
+                        # In a launch that ends, one chunk takes only a small part of the whole.
                         min(options.instruction_limit - executed, options.instruction_limit // 8),
                         options.path_limit,
                         options.scheduling,
@@ -113,17 +113,17 @@ class Device:
 
     @staticmethod
     def _room_for(translation: Translation, threads: int, shared_bytes: int) -> int:
-        """Blocks whose shared memory, local memory and registers take CHUNK_BYTES together."""
+        """How many blocks' shared memory, local memory and registers fit into CHUNK_BYTES."""
         if translation.local_bytes > MAX_LOCAL_BYTES:
             raise InvalidLaunch(
-                f"{translation.local_bytes:,} bytes of local memory a thread; at most {MAX_LOCAL_BYTES:,}",
+                f"{translation.local_bytes:,} bytes of local memory per thread; at most {MAX_LOCAL_BYTES:,}",
                 reason="Is a large array declared inside the kernel?",
             )
         thread = translation.local_bytes + 8 * len(translation.slots)
         return CHUNK_BYTES // max(1, translation.shared_bytes + shared_bytes + threads * thread)
 
     def _end_launch(self) -> str:
-        """Free the launch's own memory; show what the kernel printed, also one that failed, and return it."""
+        """Free the launch's own memory. Return what the kernel printed, even if it failed, and echo it if asked to."""
         for address in (self.parameters, self.workspace):
             if address is not None:
                 self.memory.free(address)
@@ -134,7 +134,7 @@ class Device:
         return output
 
     def variable_address(self, program: Program, name: str) -> int:
-        """Address of a module's `.global` or `.const` variable, placed in memory at its first use."""
+        """Address of a module's `.global` or `.const` variable, which is placed in memory at its first use."""
         _, addresses = self._variables.setdefault(id(program), (program, {}))
         if name not in addresses:
             variable = program.variables.get(name) or next(
@@ -143,7 +143,7 @@ class Device:
             address = self.memory.allocate(variable.size, name=name)
             if variable.initial is not None:
                 self.memory.view(address, len(variable.initial))[:] = np.frombuffer(variable.initial, np.uint8)
-            self.memory.mark_initialized(address, variable.size)  # static variables start at zero
+            self.memory.mark_initialized(address, variable.size)  # static variables start as zeros
             addresses[name] = address
             for offset, symbol in variable.pointers:
                 other, _, distance = symbol.partition("+")
@@ -157,7 +157,7 @@ _devices: list[Device] = []
 
 
 def default_device() -> Device:
-    """The device that the stand-ins for numba.cuda and cupy use."""
+    """Return the device that the stand-ins for numba.cuda and cupy use."""
     if not _devices:
         _devices.append(Device())
     return _devices[-1]
@@ -165,7 +165,7 @@ def default_device() -> Device:
 
 @contextmanager
 def using_device(device: Device) -> Iterator[None]:
-    """`device` is the default one inside."""
+    """Make `device` the default one inside the block."""
     _devices.append(device)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Which threads the lanes of a chunk are: their indices, blocks and warps, as arrays that launches share."""
+"""Which threads the lanes of a chunk are: their indices, blocks and warps, in arrays that launches share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warplab.simulator.errors import Index3
 
 @dataclass(eq=False, frozen=True)
 class Geometry:
-    """Lanes of a chunk: `blocks` thread blocks of `threads` threads from linear block `first` on."""
+    """The lanes of a chunk: `blocks` thread blocks of `threads` threads from linear block `first` on."""
 
     grid: Index3
     block: Index3
@@ -30,7 +30,7 @@ class Geometry:
 
 @functools.lru_cache(maxsize=16)
 def chunk_geometry(grid: Index3, block: Index3, first: int, blocks: int) -> Geometry:
-    """The chunk of `blocks` thread blocks from linear block `first` of a grid on."""
+    """Geometry of the chunk of `blocks` thread blocks from linear block `first` of a grid on."""
     lanes = _lanes(block, blocks)
     linear = np.arange(first, first + blocks)
     special = dict(lanes.special)
@@ -43,7 +43,7 @@ def chunk_geometry(grid: Index3, block: Index3, first: int, blocks: int) -> Geom
 
 @functools.lru_cache(maxsize=16)
 def _lanes(block: Index3, blocks: int) -> Geometry:
-    """What all chunks of so many blocks have in common."""
+    """What all chunks with this many blocks have in common."""
     threads = block[0] * block[1] * block[2]
     lane = np.arange(blocks * threads)
     block_of, thread = lane // threads, lane % threads
@@ -66,6 +66,6 @@ def _lanes(block: Index3, blocks: int) -> Geometry:
 
 
 def _register(values) -> np.ndarray:
-    """One entry a lane, or a single one where all are equal."""
+    """Return one entry per lane, or a single one where all are equal."""
     values = np.asarray(values, np.uint32).reshape(-1)
     return values[:1].copy() if (values == values[0]).all() else values

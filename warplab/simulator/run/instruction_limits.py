@@ -1,4 +1,4 @@
-"""A launch beyond its instruction limits: an endless loop, a deadlock, or merely much work; what the error says of it.
+"""What the error says of a launch beyond its instruction limits: an endless loop, a deadlock, or merely a lot of work.
 
 No program can tell in general whether another one ends. Two signs are used: how far one path went, and whether the
 loop there waits for memory, as a spin lock does.
@@ -18,9 +18,9 @@ _RAISE = "If it does end later, raise the limit: simulate(..., path_limit={})."
 
 
 def error(scheduler, block: Block, group, executed: int, path: int) -> InstructionLimit:
-    """The error for a scheduler whose `group` was about to run `block` when a limit was passed.
+    """Return the error for a scheduler whose `group` was about to run `block` when it passed a limit.
 
-    `executed`: thread instructions of the chunk; `path`: instructions on its way.
+    `executed`: thread instructions of the chunk; `path`: instructions along its path.
     """
     one_path = path > scheduler.path_budget
     far = f"stopped after {path:,} instructions of one path through it"
@@ -31,7 +31,7 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
     if spinning and scheduler.policy == "pascal" and _held_up(scheduler, group):
         what = f"the kernel does not end, a deadlock: {far}"
         reason = (
-            "With one program counter a warp, lanes that have left the loop wait for those of their warp that are "
+            "With one program counter per warp, lanes that have left the loop wait for those of their warp that are "
             "still in it; these wait for the others, for example for a lock, so that none can go on."
         )
     elif spinning:
@@ -61,7 +61,7 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
 
 
 def _held_up(scheduler, group) -> bool:
-    """Do lanes wait for others of their own warp in `group`?"""
+    """Do lanes wait for others of their own warp, which are in `group`?"""
     warps = np.unique(scheduler.chunk.warp_of[group.all_lanes])
     parts = [lanes for parts in scheduler.pending.values() for lanes in parts]
     return any(np.isin(scheduler.chunk.warp_of[lanes], warps).any() for lanes in parts)

@@ -1,4 +1,4 @@
-"""What a launch may ask for: sizes of the grid and its blocks, shared memory, parameters."""
+"""What a launch may ask for: the size of its grid and blocks, shared memory, parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_SHARED_BYTES = 227 * 1024  # compute capability 9.0
-MAX_LOCAL_BYTES = 512 * 1024  # a thread
+MAX_LOCAL_BYTES = 512 * 1024  # per thread
 
 
 def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_bytes: int) -> tuple[Index3, Index3]:
@@ -44,11 +44,11 @@ def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_byte
     most = MAX_THREADS if entry.max_threads is None else math.prod(entry.max_threads)
     if threads > most:
         raise InvalidLaunch(
-            f"{threads:,} threads a block; the kernel was compiled for at most {most:,} (__launch_bounds__)"
+            f"{threads:,} threads per block; the kernel was compiled for at most {most:,} (__launch_bounds__)"
         )
     if shared_bytes < 0 or entry.shared_bytes + shared_bytes > MAX_SHARED_BYTES:
         raise InvalidLaunch(
-            f"{entry.shared_bytes + shared_bytes:,} bytes of shared memory a block; at most {MAX_SHARED_BYTES:,}"
+            f"{entry.shared_bytes + shared_bytes:,} bytes of shared memory per block; at most {MAX_SHARED_BYTES:,}"
         )
     if len(params) != len(entry.params):
         raise InvalidLaunch(f"kernel {entry.name} takes {len(entry.params)} parameters, {len(params)} were given")

@@ -1,4 +1,4 @@
-"""Matrix instructions: mma and wmma on registers, and how wmma and ldmatrix move matrices to and from memory.
+"""Matrix instructions at run time: products of mma and wmma, and the transfers of wmma, ldmatrix and stmatrix.
 
 `MatrixOperations` runs a `Product` or a `Transfer` of `matrix_instructions` for a group of warps.
 """
@@ -24,14 +24,14 @@ NEEDS_WHOLE_WARP = (
 
 
 class _Rows(Addresses):
-    """Addresses of rows of 16 bytes, eight for each 8 × 8 matrix: the banks serve one matrix after another.
+    """Addresses of rows of 16 bytes, eight per 8 × 8 matrix. The banks serve one matrix after another.
 
-    Measured for ldmatrix on an H100; the lanes of other 16-byte accesses share passes. Not measured for stmatrix.
+    Measured for ldmatrix on an H100, where the lanes of other 16-byte accesses share passes. Not measured for stmatrix.
     """
 
     def wavefronts(self, offset: int, width: int, group, op: str) -> tuple[int, int]:
         start = self.at(offset).view(np.int64).reshape(-1, 8)
-        place = start >> 4 & 7  # a row fills four banks, one eighth of all
+        place = start >> 4 & 7  # a row fills four banks, an eighth of them
         spread = np.bitwise_or.reduce(1 << place, axis=1) == 0xFF  # eight rows in eight places: one pass
         start, place = start[~spread], place[~spread]
         matrix = np.arange(start.shape[0])[:, None] << 3
@@ -41,13 +41,13 @@ class _Rows(Addresses):
 
 
 class MatrixOperations:
-    """Called by translated blocks; `lanes` are the group's, None for all lanes of the chunk."""
+    """Called by translated blocks. `lanes` are the group's, None for all lanes of the chunk."""
 
     def __init__(self, chunk) -> None:
         self.chunk = chunk
 
     def _warps(self, instruction, lanes) -> int:
-        """Number of warps, all of whose lanes are there. DivergentWarp if some are not."""
+        """Return the number of warps. Raises DivergentWarp if lanes of one are missing."""
         chunk, group = self.chunk, self.chunk.group
         if group.count != WARP_SIZE * group.warps:
             active = group.active
@@ -63,7 +63,7 @@ class MatrixOperations:
     # -- products ------------------------------------------------------------------------------------------------
 
     def product(self, instruction: Product, a, b, c, lanes) -> list[np.ndarray]:
-        """Registers of D from those of A, B and C: arrays of unsigned integers with an entry a lane or one for all."""
+        """Return the registers of D from those of A, B and C: unsigned integers, one per lane or one for all."""
         warps = self._warps(instruction, lanes)
         for notify in self.chunk.observers.matrix_product:
             notify(instruction)
@@ -74,7 +74,7 @@ class MatrixOperations:
             )
         ]
         n = instruction.separate
-        if n > 1:  # side by side, as if of n times as many warps
+        if n > 1:  # side by side, as if there were n times as many warps
             (a, b, c), d = matrices, instruction.fragments[3]
             a, c = (x.reshape(n, 8, -1, warps).transpose(1, 2, 0, 3).reshape(8, -1, n * warps) for x in (a, c))
             b = b.reshape(4, n, 8, warps).transpose(0, 2, 1, 3).reshape(4, 8, n * warps)
@@ -88,7 +88,7 @@ class MatrixOperations:
 
     @staticmethod
     def _matrix(registers, item: int, fragment: Fragment, gather: np.ndarray, warps: int) -> np.ndarray:
-        """(rows, columns, warps) of the bits that the lanes' registers hold."""
+        """Return the bits that the lanes' registers hold as an array of shape (rows, columns, warps)."""
         together = np.empty((WARP_SIZE * warps, len(registers)), registers[0].dtype)
         for k, register in enumerate(registers):
             together[:, k] = register
@@ -97,7 +97,7 @@ class MatrixOperations:
 
     @staticmethod
     def _registers(elements: np.ndarray, lanes: int) -> list[np.ndarray]:
-        """Registers, 4 bytes wide (8 for f64), of (warps, 32 · elements a lane) bits."""
+        """Pack elements of shape (warps, 32 · elements per lane) into registers of 4 bytes (8 for f64)."""
         item = elements.itemsize
         packed = np.ascontiguousarray(elements).reshape(lanes, -1).view(f"u{max(4, item)}")
         return [np.ascontiguousarray(packed[:, k]) for k in range(packed.shape[1])]
@@ -105,7 +105,8 @@ class MatrixOperations:
     # -- wmma.load and wmma.store ----------------------------------------------------------------------------------
 
     def load(self, transfer: Transfer, base: np.ndarray, stride: np.ndarray, lanes) -> list[np.ndarray]:
-        """Registers of a fragment. `base`: address of the matrix; `stride`: elements from row (column) to row."""
+        """wmma.load: return the registers of a fragment. `base`: the matrix's address; `stride`: elements from one row
+        (column) to the next."""
         warps = self._warps(transfer.site, lanes)
         base, stride = self._origin(transfer, base, stride, lanes, warps)
         fragment = transfer.fragment
@@ -129,13 +130,13 @@ class MatrixOperations:
             self._access(transfer.site, addresses, who, lanes, False, data.reshape(addresses.shape[0], -1).T)
 
     def _origin(self, transfer: Transfer, base, stride, lanes, warps: int) -> tuple[np.ndarray, np.ndarray]:
-        """Address and stride of each warp, (warps, 1)."""
+        """Return each warp's address and stride, of shape (warps, 1)."""
         base, stride = (np.broadcast_to(x, WARP_SIZE * warps).reshape(warps, WARP_SIZE)[:, :1] for x in (base, stride))
         stride = stride.astype(np.uint64)
         if self.chunk.checked:
             start, fragment = base + np.uint64(transfer.site.offset), transfer.fragment
             dense = transfer.item * (fragment.rows if transfer.by_column else fragment.columns)
-            step = min(WMMA_STRIDE_BYTES, dense)  # 8 for the 8-bit matrices that are 8 wide
+            step = min(WMMA_STRIDE_BYTES, dense)  # 8 for 8-bit matrices that are 8 wide
             for what, bad, least in (
                 ("pointer", start % np.uint64(WMMA_POINTER_BYTES) != 0, WMMA_POINTER_BYTES),
                 ("stride", stride * np.uint64(transfer.item) % np.uint64(step) != 0, step),
@@ -144,7 +145,7 @@ class MatrixOperations:
                     place = int(np.argmax(bad)) * WARP_SIZE
                     where, name, index = self._place(transfer, int(start[place // WARP_SIZE, 0]))
                     raise MisalignedAddress(
-                        f"misaligned matrix: the {what} of `{transfer.site.text.split()[0]}` is no multiple of "
+                        f"misaligned matrix: the {what} of `{transfer.site.text.split()[0]}` is not a multiple of "
                         f"{least} bytes{where}",
                         array=name,
                         index=index,
@@ -156,7 +157,7 @@ class MatrixOperations:
         return base, stride
 
     def _place(self, transfer: Transfer, address: int) -> tuple[str, str | None, int | None]:
-        """Where a matrix in global memory begins, for messages: in words, its array and the element."""
+        """Where a matrix in global memory begins: in words for messages, and as array and element."""
         allocation = self.chunk.device.memory.find(address) if transfer.site.space == "global" else None
         if allocation is None:
             return "", None, None
@@ -164,7 +165,7 @@ class MatrixOperations:
         return f"; the matrix begins at {place.rstrip(',')}", allocation.name, index
 
     def _access(self, site, addresses: np.ndarray, who: np.ndarray, lanes, by_tiles: bool, values=None):
-        """Load, or store `values`, with the lanes `who` of each warp of the group."""
+        """Load, or store `values`, with lanes `who` of each warp of the group."""
         chunk, some = self.chunk, lanes
         if who.shape[0] < WARP_SIZE:
             every = chunk.all_lanes if lanes is None else lanes
@@ -204,6 +205,6 @@ class MatrixOperations:
 
 
 def _row_places(transposed: bool) -> np.ndarray:
-    """Where the elements of the lanes' registers lie in a matrix, row by row."""
+    """Positions, row by row, of the elements of the lanes' registers in a matrix."""
     fragment = ldmatrix_fragment(transposed)
     return (fragment.row * 8 + fragment.column).reshape(-1)

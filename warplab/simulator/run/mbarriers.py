@@ -1,10 +1,11 @@
 """mbarrier: barriers in shared memory that count arrivals and, in bytes, asynchronous copies.
 
-The 64 bits of an mbarrier are opaque in PTX. Here: arrivals expected a phase (bits 0-19), arrivals still to come
-(20-39), bytes still to come, plus 2**21 (40-61), initialised (62), parity of the current phase (63). A phase ends when
-neither arrivals nor bytes are to come. PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier".
+The 64 bits of an mbarrier are opaque in PTX. Here they hold the arrivals expected per phase (bits 0-19), the arrivals
+still pending (20-39), the bytes still pending plus 2**21 (40-61), whether it is initialised (62), and the parity of the
+current phase (63). A phase ends when neither arrivals nor bytes are pending. PTX ISA, "Parallel Synchronization and
+Communication Instructions: mbarrier".
 
-Arrivals that wait for copies (cp.async.mbarrier.arrive) and the bytes of bulk copies are taken into account when some
+Arrivals that wait for copies (cp.async.mbarrier.arrive) and the bytes of bulk copies are taken into account when a
 thread tests the barrier.
 """
 
@@ -20,7 +21,7 @@ from warplab.simulator.memory.lane_access import Addresses
 _COUNT_BITS, _COUNT = 20, (1 << 20) - 1
 _BYTES_BITS, _BYTES_ZERO = 22, 1 << 21
 _READY, _PHASE = np.uint64(1) << np.uint64(62), np.uint64(1) << np.uint64(63)
-# Tests in vain, with nothing arriving anywhere, that make a wait one for ever; fewer if all that could run waits, too.
+# Failed tests, with nothing arriving anywhere, after which a wait counts as endless; fewer if all that could run waits.
 _PATIENCE, _PATIENCE_ALL_WAIT = 50_000, 2_000
 
 
@@ -49,7 +50,7 @@ def _pack(words: _Words) -> np.ndarray:
 
 
 class _Later(NamedTuple):
-    """Arrivals or bytes that come when copies are done: one entry a lane."""
+    """Arrivals or bytes that count once copies are done, one entry per lane."""
 
     word: np.ndarray  # number of the mbarrier's word
     lanes: np.ndarray
@@ -59,13 +60,13 @@ class _Later(NamedTuple):
 
 
 class MBarriers:
-    """mbarriers of one chunk. `lanes` are the group's, None for all lanes of the chunk."""
+    """The mbarriers of one chunk. `lanes` are the group's, None for all lanes of the chunk."""
 
     def __init__(self, chunk) -> None:
         self.chunk = chunk
         self.later: list[_Later] = []
-        self.in_vain = 0  # tests since anything arrived
-        self.all_wait = 0  # tests since anything arrived, or lanes ran that do not wait
+        self.in_vain = 0  # failed tests since anything arrived
+        self.all_wait = 0  # failed tests since anything arrived, or lanes ran that do not wait
         self.tested: tuple | None = None
 
     @property
@@ -76,7 +77,7 @@ class MBarriers:
         return self.chunk.all_lanes if lanes is None else lanes
 
     def _index(self, site, addresses: Addresses, lanes, initialised: bool = True) -> np.ndarray:
-        """Place of each lane's mbarrier in the shared memory's 64-bit words, checked."""
+        """Number of each lane's mbarrier among the 64-bit words of shared memory, after the checks."""
         every = self._every(lanes)
         space, addresses = self.chunk.access.resolve(site, addresses)
         if space != "shared":
@@ -118,7 +119,8 @@ class MBarriers:
         self._view[self._index(site, addresses, lanes)] = 0
 
     def arrive(self, site, addresses: Addresses, count, expect: np.ndarray | None, drop: bool, lanes) -> np.ndarray:
-        """The state before each lane's arrival, uint64. `expect`: bytes to come besides; `drop`: and never again."""
+        """Return the state before each lane's arrival, uint64. `expect`: bytes to wait for besides; `drop`: the lanes
+        will not arrive again."""
         index = self._index(site, addresses, lanes)
         self.in_vain = 0
         self._settle(index)
@@ -135,7 +137,7 @@ class MBarriers:
         self._advance(np.unique(index))
 
     def arrive_after_copies(self, site, addresses: Addresses, counted: bool, lanes) -> None:
-        """cp.async.mbarrier.arrive; `counted` (.noinc): the expected arrivals include this one."""
+        """cp.async.mbarrier.arrive. `counted` (.noinc): the expected arrivals include this one."""
         index = self._index(site, addresses, lanes)
         if not counted:
             places, lane_count = np.unique(index, return_counts=True)
@@ -144,13 +146,13 @@ class MBarriers:
         self.later.append(_Later(index, self._every(lanes), self.chunk.copies.issued, None, -1))
 
     def expect_bytes(self, mbarrier, size: np.ndarray, lanes, issued: int) -> None:
-        """A bulk copy, the latest one issued, will report `size` bytes a lane."""
+        """Note that the bulk copy issued last will report `size` bytes per lane."""
         site, addresses = mbarrier
         index = self._index(site, addresses, lanes)
         self.later.append(_Later(index, self._every(lanes), 0, size, issued - 1))
 
     def test(self, site, addresses: Addresses, state, parity: bool, lanes) -> np.ndarray:
-        """test_wait and try_wait: is the phase of `state`, a state or (`parity`) the parity of a phase, over?"""
+        """test_wait and try_wait: is the phase of `state` over? `parity`: `state` is a phase's parity."""
         index = self._again(site, addresses, lanes)
         if index is None:
             index = self._index(site, addresses, lanes)
@@ -173,7 +175,7 @@ class MBarriers:
         return over
 
     def _again(self, site, addresses: Addresses, lanes) -> np.ndarray | None:
-        """The places of the latest test, if this is the same one: a loop that waits."""
+        """The words of the latest test, if this one repeats it, as in a loop that waits."""
         if not self.in_vain or self.tested is None:
             return None
         before, base, same, index = self.tested
@@ -186,8 +188,8 @@ class MBarriers:
         what = f"{missing} of its phase never come" if arrivals or nbytes > 0 else f"{-nbytes} bytes too many have come"
         raise DivergentBarrier(
             f"threads wait for ever at an mbarrier: {what}",
-            reason="Do as many threads arrive as init was told, is each wait for the phase (parity) that comes next, "
-            "and do the copies that it waits for add up to the bytes it expects?",
+            reason="Do as many threads arrive as init was told? Does each wait name the next phase (parity)? "
+            "Do the copies that it waits for add up to the bytes it expects?",
             **self.chunk.where(site, int(self._every(lanes)[0])),
         )
 
@@ -206,7 +208,7 @@ class MBarriers:
         self._view[places] = _pack(words._replace(bytes=total))
 
     def _arrive(self, site, index: np.ndarray, count: np.ndarray, drop: bool, every: np.ndarray) -> np.ndarray:
-        """Lanes arrive in the order of their numbers; what comes after the end of a phase counts for the next."""
+        """Let lanes arrive in the order of their numbers; arrivals after the end of a phase count for the next."""
         order = np.argsort(index, kind="stable")
         places, first, inverse = np.unique(index[order], return_index=True, return_inverse=True)
         running = np.cumsum(count[order])
@@ -241,7 +243,7 @@ class MBarriers:
         return states
 
     def _advance(self, places: np.ndarray) -> None:
-        """End the phases of which nothing more is to come."""
+        """End the phases for which nothing is pending."""
         words = _unpack(self._view[places])
         over = (words.pending == 0) & (words.bytes == 0)
         if over.any():
@@ -250,7 +252,7 @@ class MBarriers:
             self._phase_over(places[over])
 
     def _arrived(self, index: np.ndarray, lanes: np.ndarray) -> None:
-        """What these lanes did until now comes before what those do who wait for this phase."""
+        """What these lanes have done comes before what the waiters for this phase will do."""
         for notify in self.chunk.observers.arrive:
             notify(8 * index, lanes)
 

@@ -18,11 +18,13 @@ from warplab.simulator.translate.translation import Translation
 def observers_of(
     options: Options, translation: Translation, memory: DeviceMemory, runs: Sequence[Run], threads: int, blocks: int
 ) -> list[Observer]:
-    """The observers of a launch of `blocks` blocks of `threads` threads, of which those in `runs` run.
+    """Return the observers of a launch of `blocks` blocks of `threads` threads, of which those in `runs` run.
 
-    Events come to them in this order: an access is checked before others see it.
+    They receive each event in this order, so an access is checked before any other observer sees it.
     """
-    follows_races = options.checks and options.races and 1 < blocks * threads < 2**31  # which its records can number
+    follows_races = (
+        options.checks and options.races and 1 < blocks * threads < 2**31
+    )  # its records can number that many threads
     trace = options.trace_warps if options.counters else 0
     return [
         *([Checks(memory)] if options.checks else []),

@@ -13,16 +13,17 @@ POLICIES = ("volta", "pascal")
 class Options:
     """How a launch is simulated.
 
-    `checks`: test every access; `races`: and look for data races. `volatile_orders`: volatile accesses are meant to
-    synchronise and are no races themselves; without it those to shared memory are, like any others.
-    `counters`: count, and keep what the first `trace_warps` warps did, at most `trace_events` accesses and steps.
-    `instruction_limit`: thread instructions of the launch, and an eighth of it of a chunk; `path_limit`: instructions
-    along one chunk's way; beyond either the launch is taken for endless. `chunk_lanes`: threads run at a time, about.
-    `scheduling`: "volta" (a program counter a thread) or "pascal" (one a warp); see `scheduler`.
+    `checks`: test every access. `races`: also look for data races. `volatile_orders`: take volatile accesses for
+    synchronisation, which cannot race; otherwise those to shared memory are treated like any others.
+    `counters`: count, and trace the first `trace_warps` warps, up to `trace_events` accesses and steps.
+    `instruction_limit`: thread instructions that the launch may execute, and each chunk an eighth of them.
+    `path_limit`: instructions along the path of one chunk. A launch that exceeds either limit counts as endless.
+    `chunk_lanes`: roughly how many threads run at one time.
+    `scheduling`: "volta" (one program counter per thread) or "pascal" (one per warp); see `scheduler`.
     `cooperative`: all blocks run together and can wait for one another (see `cooperative`).
-    `sample_blocks`: run about so many blocks of a larger grid only and scale the counters (see `sampling`). Memory then
-    holds the results of those blocks alone, and checks see nothing of the others; not for kernels whose blocks wait
-    for one another. `observers`: see the launch, too (see `observer`).
+    `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
+    then holds the results of those blocks alone, and checks see nothing of the others. Not for kernels whose blocks
+    wait for one another. `observers`: further observers of the launch (see `observer`).
     """
 
     checks: bool = True

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-BUFFER_BYTES = 1 << 20  # as CUDA's; a full buffer overwrites its oldest entries
-MAX_TEXT = 4 << 20  # bytes of what a launch prints: a long format, or a wide field, can make much of a small buffer
+BUFFER_BYTES = 1 << 20  # as in CUDA; a full buffer overwrites its oldest entries
+MAX_TEXT = 4 << 20  # bytes that a launch prints: long formats and wide fields can make a lot out of a small buffer
 MAX_WIDTH = 4095  # of a field and of a precision; ISO C asks for no more
-MAX_ARGUMENTS = 32  # as CUDA's: what follows in the format is printed as it stands
+MAX_ARGUMENTS = 32  # as in CUDA; the rest of the format is printed as it stands
 _HEADER_BYTES = 16
 
 _SPEC = re.compile(
@@ -24,9 +24,9 @@ _SPEC = re.compile(
 
 
 class Spec(NamedTuple):
-    """One conversion of a format; `dtypes` of the arguments that it takes, the last one is converted.
+    """One conversion of a format. `dtypes`: those of its arguments, of which it converts the last.
 
-    `width` and `precision` are numbers, None where they are missing, "*" where an argument gives them.
+    `width` and `precision` are numbers, None if missing, "*" if an argument gives them.
     """
 
     flags: str
@@ -37,7 +37,7 @@ class Spec(NamedTuple):
 
 
 def parse(text: bytes) -> list[bytes | Spec]:
-    """A C format as literal text and conversions. What is no conversion is printed as it stands."""
+    """Split a C format into literal text and conversions. Whatever is not a conversion is printed as it stands."""
     parts: list[bytes | Spec] = []
     end = arguments = 0
     for match in _SPEC.finditer(text):
@@ -73,7 +73,7 @@ def _dtype(kind: str, size: bytes) -> str:
 
 
 class Call(NamedTuple):
-    """One printf by a group of threads: the parts of its format, a list of values for each argument, the threads."""
+    """One printf by a group of threads: the parts of its format, and a list of values per argument."""
 
     parts: list[bytes | Spec]
     columns: list[list]
@@ -179,7 +179,7 @@ class Printed:
         self._bytes = self._lost = 0
 
     def add(self, text: bytes, read: Callable[[int, str], np.ndarray], string: Callable, count: int) -> int:
-        """Note a printf by `count` threads and return the number of its arguments.
+        """Record a printf by `count` threads and return the number of its arguments.
 
         `text`: the format. `read(offset, dtype)`: the threads' arguments at that offset of their argument buffers;
         `string(addresses)`: the strings there.
@@ -212,12 +212,12 @@ class Printed:
             self._calls.appendleft(Call(call.parts, [c[gone:] for c in call.columns], call.threads - gone))
 
     def take(self) -> str:
-        """What was printed since the last call; the buffer is empty again."""
+        """Return what was printed since the last call, and empty the buffer."""
         lines, size = [], 0
         for line in itertools.chain.from_iterable(call.lines() for call in self._calls):
             size += len(line)
             if size > MAX_TEXT:
-                lines.append(b"\n[what else was printed is left out: it has more than %d bytes]\n" % MAX_TEXT)
+                lines.append(b"\n[the rest of the output is left out: it has more than %d bytes]\n" % MAX_TEXT)
                 break
             lines.append(line)
         text = b"".join(lines).decode(errors="replace")

@@ -1,13 +1,14 @@
 """Which lanes run next: groups of lanes at basic blocks, the lowest block first.
 
 The lanes of a chunk that stand at the same block form one group and run it together. Because the lowest block goes
-first, lanes that went two ways at a branch meet again at the block where the ways join, as a compiler lays them out.
-Barriers (`barriers`) and warp-wide instructions (`warp_convergence`) hold lanes back until the others have come.
+first, lanes that diverged at a branch reconverge at the block where the two sides join, as a compiler lays them out.
+Barriers (`barriers`) and warp-wide instructions (`warp_convergence`) hold lanes back until the others arrive.
 
-Scheduling "volta": each thread has its own program counter. When lanes wait in vain for many steps while others loop,
-they get a turn, as the hardware gives each thread one at some time: a thread that spins on a lock cannot starve the
-one that holds it. Scheduling "pascal": one program counter a warp. Lanes that left a loop wait for those of their warp
-that are in it, whatever these wait for, and no lane can be held back at a `__syncwarp` for others of its warp.
+Scheduling "volta": each thread has its own program counter. Lanes that have waited in vain for many steps while others
+loop get a turn, as the hardware gives every thread one sooner or later: a thread that spins on a lock cannot starve the
+thread that holds it. Scheduling "pascal": one program counter per warp. Lanes that left a loop wait for those of their
+warp that are still in it, whatever those wait for, and no lane can be held back at a `__syncwarp` for others of its
+warp.
 """
 
 from __future__ import annotations
@@ -27,28 +28,28 @@ _PATIENCE, _PATIENCE_SPINNING = 4096, 64
 
 
 class Scheduler:
-    """Runs one chunk to its end. `budget`: thread instructions; `path_budget`: instructions along the way."""
+    """Runs one chunk to its end. `budget`: thread instructions; `path_budget`: instructions along its path."""
 
     def __init__(self, chunk, budget: int, path_budget: int, policy: str) -> None:
         self.chunk, self.policy = chunk, policy
         chunk.scheduler = self
         self.budget, self.path_budget = budget, path_budget
         self.pending: dict[int, list[np.ndarray]] = {}
-        # Per warp, bits of the lanes that have not ended.
+        # For each warp, the bits of the lanes that have not ended.
         self.alive = ((np.uint64(1) << chunk.warp_sizes.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
-        # Of those that have, who did so behind other code than the rest of their warp went on to.
+        # Of those that have, the ones that ended in other code than the rest of their warp went on to.
         self.ended_elsewhere = np.zeros_like(self.alive)
         self.convergence = WarpConvergence(self)
         self.barriers = Barriers(self)
         self.waited = self.grace = 0
         self.loops = chunk.translation.waiting_loops
-        self.spinning: frozenset[int] = frozenset()  # the blocks at which lanes stand aside while `grace` lasts
-        self.latest_turn = -1  # the block of the lanes that got the latest turn
+        self.spinning: frozenset[int] = frozenset()  # blocks whose lanes stand aside while `grace` lasts
+        self.latest_turn = -1  # block of the lanes that had the latest turn
         self.patience = _PATIENCE
-        self.gathering: dict[int, np.ndarray] = {}  # lanes at a barrier, by block, whose warp has others that spin
+        self.gathering: dict[int, np.ndarray] = {}  # by block: lanes at a barrier that wait for the rest of their warp
 
     def run(self) -> int:
-        """Returns the number of thread instructions executed. Raises SimulatorError."""
+        """Run to the end. Returns the number of thread instructions executed. Raises SimulatorError."""
         chunk, translation = self.chunk, self.chunk.translation
         blocks, functions, registers = translation.blocks, translation.functions, chunk.registers
         lengths = [len(block.counted) for block in blocks]
@@ -96,12 +97,12 @@ class Scheduler:
                 current += 1
 
     def waiting(self) -> list[np.ndarray]:
-        """Lanes held back at barriers and at warp-wide instructions, sorted arrays."""
+        """Lanes held back at barriers and warp-wide instructions, as sorted arrays."""
         warp_wide = (*self.convergence.held.values(), *self.convergence.syncing.values())
         return [*warp_wide, *self.gathering.values(), *self.barriers.waiting]
 
     def put(self, number: int, lanes: np.ndarray) -> None:
-        """Let lanes go on at a block when its turn comes."""
+        """Let lanes continue at a block when its turn comes."""
         self.pending.setdefault(number, []).append(lanes)
 
     def merged(self, parts: list[np.ndarray]) -> Group:
@@ -112,10 +113,10 @@ class Scheduler:
         return self.chunk.everyone if lanes.shape[0] == self.chunk.lanes else Group(self.chunk, lanes)
 
     def _next(self, current: int, group: Group | None) -> tuple[int, Group]:
-        """The group at the lowest block; or, after a long wait, one that waits."""
+        """Return the group at the lowest block or, after a long wait, one that has been waiting."""
         pending = self.pending
         lowest = min(pending)
-        if self.grace and group is not None:  # those that spin stand aside; the others run in the usual order
+        if self.grace and group is not None:  # spinning lanes stand aside; the others run in the usual order
             lowest = min((number for number in pending if number not in self.spinning), default=current + 1)
         if group is None or lowest <= current:
             if group is not None:
@@ -125,7 +126,7 @@ class Scheduler:
             if current in self.spinning:  # these stood aside and may look again
                 self.waited, self.spinning = 0, frozenset()
                 return current, group
-            if current not in self.loops or not pending:  # else lanes only met again in the loop in which they wait
+            if current not in self.loops or not pending:  # else lanes merely met in the loop in which they wait
                 self.waited = 0
                 return current, group
         else:
@@ -147,13 +148,13 @@ class Scheduler:
         return turn
 
     def _starved(self, group: Group, loop: frozenset[int]) -> tuple[int, Group] | None:
-        """Lanes that wait outside the loop of `group` and may run before it, taken from `pending`.
+        """Take from `pending` lanes that wait outside the loop of `group` and may run before it.
 
-        Blocks come in turn: those that spin in other loops must not keep the one from running for which all wait.
+        Blocks take turns: lanes that spin in other loops must not keep the one for which all wait from running.
         """
         for number in sorted(self.pending.keys() - loop, key=lambda number: (number <= self.latest_turn, number)):
             lanes = self.merged(self.pending[number]).all_lanes
-            if self.policy == "pascal":  # not before other lanes of their own warp
+            if self.policy == "pascal":  # lanes of the same warp come first
                 free = ~np.isin(self.chunk.warp_of[lanes], self.chunk.warp_of[group.all_lanes])
                 lanes, rest = lanes[free], lanes[~free]
             else:
@@ -166,7 +167,7 @@ class Scheduler:
         return None
 
     def _branch(self, block, group: Group, taken: np.ndarray) -> tuple[int, Group]:
-        """Where the group goes on; the lanes that go the other way are put aside, or end if that is all they do."""
+        """Split a group at a branch: return where it continues, and put the other lanes aside or let them end."""
         following = block.index + 1
         count = int(np.count_nonzero(taken))
         if count == 0:
@@ -191,10 +192,10 @@ class Scheduler:
         return following, here
 
     def _gathered(self, block, group: Group) -> Group | None:
-        """The lanes at a barrier, but for those of whose warps others may still come; None if none are left.
+        """Return the lanes at a barrier, except where others of their warp may still arrive; None if no lane is left.
 
-        Lanes can get ahead of others of their warp: after these spun, as at the end of a loop around atomicCAS, or
-        by going straight back to the head of a loop. The compiler lets them meet before a barrier for whole warps.
+        Lanes can get ahead of others of their warp that spin, as at the end of a loop around atomicCAS, or by jumping
+        straight back to the head of a loop. The compiler makes them reconverge before a barrier for whole warps.
         """
         held = self.gathering.pop(block.index, None)
         if held is not None:
@@ -212,7 +213,7 @@ class Scheduler:
         return None if partial.all() else Group(self.chunk, lanes[~partial])
 
     def _exit(self, group: Group, elsewhere: bool = False) -> None:
-        """The group ends; `elsewhere`: not at a mere guard, `if (i >= n) return`."""
+        """End the lanes of a group. `elsewhere`: not merely at a guard such as `if (i >= n) return`."""
         if group.lanes is None:
             self.alive[:] = 0
             return
@@ -223,10 +224,10 @@ class Scheduler:
             np.bitwise_or.at(self.ended_elsewhere, warp[others], bits[others])
 
     def _idle(self) -> bool:
-        """Nothing can run. True if lanes were let go after all; an error if some wait for ever."""
+        """Nothing can run: let lanes go that waited for lanes that have ended. Raises if some would wait forever."""
         if self.convergence.wake() or self.barriers.wake():
             return True
-        if self.gathering:  # the others did not come
+        if self.gathering:  # the others did not arrive
             number = min(self.gathering)
             lanes = self.gathering.pop(number)
             self.barriers.arrive(self.chunk.translation.blocks[number], Group(self.chunk, lanes))

@@ -1,4 +1,4 @@
-"""What a kernel asks of the system around it: printf, assert, clocks, special registers, the kind of an address."""
+"""What a kernel asks of the system: printf, assert, clocks, special registers, memory, the kind of an address."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _PRINTF = "Does the format have more conversions than there are arguments?"
 _NOWHERE = {
     "call": (
         "a call through a pointer that holds no function",
-        "Were the pointer, or the object with virtual functions, set by this module's device code? Addresses of host "
-        "functions, and objects made by the host, are of no use there.",
+        "Did this module's device code set the pointer, or make the object with virtual functions? Addresses of host "
+        "functions, and objects made on the host, are of no use here.",
     ),
     "jump": ("a jump (brx.idx) beyond its list of labels", "Is the number that a switch was compiled for in range?"),
 }
 
 
 class System:
-    """Called by translated blocks; `lanes` are the group's (None for all)."""
+    """Called by translated blocks. `lanes` are the group's, None for all."""
 
     def __init__(self, chunk) -> None:
         self.chunk = chunk
@@ -36,22 +36,22 @@ class System:
         return self.chunk.device.ticks + self.clock + self.slept
 
     def register(self, name: str, ahead: int, lanes) -> np.ndarray:
-        """A special register; `ahead`: instructions of the block that are still to come, which its clock counts."""
+        """The value of a special register. `ahead`: later instructions of the block, which its clock leaves out."""
         self.clock = self.chunk.clock - ahead
         dtype, value = REGISTERS[name]
         values = np.atleast_1d(np.asarray(value(self.chunk), "?" if dtype == "b1" else dtype))
         return values if lanes is None else self.chunk.at(values, lanes)
 
     def sleep(self, nanoseconds: np.ndarray) -> None:
-        """nanosleep: %globaltimer goes on, and it is the turn of others."""
+        """nanosleep: %globaltimer advances, and others get their turn."""
         self.slept += int(np.max(nanoseconds))
         self.chunk.waits_in_vain = True
 
     def breakpoint(self, lanes, at: Where) -> None:
-        """brkpt: without a debugger the launch fails, on a GPU too."""
+        """brkpt: without a debugger the launch fails, as on a GPU."""
         raise SimulatorError(
-            "the kernel met a breakpoint (brkpt)",
-            reason="Only a debugger can go on from it: take it out to run the kernel.",
+            "the kernel hit a breakpoint (brkpt)",
+            reason="Only a debugger can continue from it; remove it to run the kernel.",
             **self._where(lanes, at),
         )
 
@@ -64,17 +64,17 @@ class System:
         """mapa: every block is a cluster of its own."""
         if rank.any():
             raise SimulatorError(
-                f"the shared memory of block {int(rank.max())} of a cluster of one block",
+                f"the kernel asks for the shared memory of block {int(rank.max())} of a cluster of one block",
                 reason="Without __cluster_dims__ every block is a cluster of its own.",
                 **self._where(lanes, at),
             )
 
     def _where(self, lanes, at: Where, place: int = 0) -> dict:
-        """For errors: line `at`, the lane at `place` in the group."""
+        """Where an error happened: line `at`, and the lane at `place` in the group."""
         return self.chunk.where_line(Where(*at), place if lanes is None else int(lanes[place]))
 
     def malloc(self, size: np.ndarray, alignment: np.ndarray | None, lanes, line: int) -> np.ndarray:
-        """Each lane's new memory, 0 where the heap is full. Blocks begin at multiples of 512, so `alignment` holds."""
+        """Each lane's new memory, 0 where the heap is full. It begins at a multiple of 512, so `alignment` holds."""
         heap, name = self.chunk.device.heap, f"malloc, line {line}"
         sizes = np.broadcast_to(size, self.chunk.group.count)
         return np.array([heap.allocate(nbytes, name) for nbytes in sizes.tolist()], np.uint64)
@@ -101,7 +101,7 @@ class System:
                 ) from None
 
     def is_space(self, space: str, address: np.ndarray) -> np.ndarray:
-        """isspacep: which generic addresses lie in a space."""
+        """isspacep: which generic addresses lie in `space`?"""
         device, program = self.chunk.device, self.chunk.entry.program
         if space in ("shared", "local"):
             return self._within(address, WINDOW_SHARED if space == "shared" else WINDOW_LOCAL)
@@ -125,14 +125,14 @@ class System:
     # -- printf and assert -----------------------------------------------------------------------------------------
 
     def printf(self, formats: np.ndarray, arguments: np.ndarray, lanes, file: str, line: int) -> np.ndarray:
-        """vprintf: note what the lanes print; the number of arguments of each lane's format."""
+        """vprintf: record what the lanes print. Returns the number of arguments of each lane's format."""
         count = self.chunk.group.count
         where = Where(file, line)
         if formats.shape[0] == 1:
             return np.array([self._printf(int(formats[0]), arguments, lanes, where, count)], np.uint32)
         result = np.empty(count, np.uint32)
         starts = np.concatenate(([0], np.flatnonzero(formats[1:] != formats[:-1]) + 1, [count]))
-        for start, end in itertools.pairwise(starts):  # lanes in a row with one format
+        for start, end in itertools.pairwise(starts):  # a run of lanes with the same format
             own = arguments if arguments.shape[0] == 1 else arguments[start:end]
             own_lanes = np.arange(start, end) if lanes is None else lanes[start:end]
             result[start:end] = self._printf(int(formats[start]), own, own_lanes, where, end - start)
@@ -150,7 +150,7 @@ class System:
         )
 
     def assert_fail(self, expression, file, line, function, lanes, at: Where) -> None:
-        """__assertfail: the kernel ends with an error."""
+        """__assertfail: end the kernel with an error."""
         expression, name, function = (self._string(int(a[0]), lanes, at).decode() for a in (expression, file, function))
         where = Where(*at) if at[1] else Where(name, int(line[0]))
         lane = 0 if lanes is None else int(lanes[0])
@@ -165,7 +165,7 @@ class System:
         return [known[a] for a in addresses.tolist()]
 
     def _string(self, address: int, lanes, where: Where) -> bytes:
-        """The bytes up to the first zero."""
+        """Return the bytes up to the first zero."""
         view, places = self._place(np.array([address], np.uint64))
         start = int(places[0])
         if view is self.chunk.access.views["global"]:
@@ -190,7 +190,7 @@ class System:
             raise IllegalAddress("printf reads arguments that it was not given", reason=_PRINTF) from None
 
     def _place(self, addresses: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Views of the space that generic addresses lie in, and byte numbers there."""
+        """Return the views of the space in which generic addresses lie, and byte numbers there."""
         views = self.chunk.access.views
         for space, window in (("shared", WINDOW_SHARED), ("local", WINDOW_LOCAL)):
             if self._within(addresses[:1], window).all():

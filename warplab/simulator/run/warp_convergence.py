@@ -1,11 +1,11 @@
-"""Warp-wide instructions hold lanes back until all lanes that their mask names have come.
+"""Warp-wide instructions hold lanes back until all lanes that their mask names have arrived.
 
 A shuffle or vote exchanges values, so the lanes must stand at the same instruction. `__syncwarp` (bar.warp.sync) only
-orders: lanes may stand at different ones.
+orders, and lanes may stand at different ones.
 
-A lane must be in the mask that it gives. Lanes that ended before, at a guard as `if (i >= n) return`, are not waited
-for. That lanes went past the instruction and on, or did something else and ended, is an error (with checks off they are
-waited for until they have ended, as on a GPU; what CUDA makes of it is undefined).
+A lane must be in the mask that it passes. Nobody waits for lanes that have ended at a guard such as
+`if (i >= n) return`. Lanes that went past the instruction, or ended elsewhere, are an error. With checks off, others
+wait for them until they have ended, as on a GPU; CUDA leaves the result undefined.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from warplab.simulator.translate.basic_blocks import WARP_SYNC
 from warplab.simulator.translate.waiting_loops import reached
 
 FULL_MASK = 0xFFFFFFFF
-_WITHOUT_MASK = ("mma", "wmma", "ldmatrix", "stmatrix")  # .aligned: all lanes
+_WITHOUT_MASK = ("mma", "wmma", "ldmatrix", "stmatrix")  # .aligned: the whole warp
 
-# The kernel of numba.cuda.reduce calls __syncwarp for the warp where two lanes alone come, which GPUs put up with.
+# The kernel of numba.cuda.reduce calls __syncwarp for the whole warp where only two lanes arrive. GPUs tolerate it.
 _NUMBA_REDUCE = "gpu_reduce_block_strided"
 
 
 class WarpConvergence:
-    """Lanes held at warp-wide instructions of one chunk."""
+    """Lanes of one chunk that are held back at warp-wide instructions."""
 
     def __init__(self, scheduler) -> None:
         self.scheduler, self.chunk = scheduler, scheduler.chunk
         self.held: dict[int, np.ndarray] = {}  # at the start of a block
         self.syncing: dict[int, np.ndarray] = {}  # at the bar.warp.sync that ends a block
-        self.following: dict[int, set[int]] = {}  # blocks that can come after a block
+        self.following: dict[int, set[int]] = {}  # for a block, those that can follow it
         self.lenient = not self.chunk.checked or _NUMBA_REDUCE in self.chunk.entry.name
 
     def converge(self, block, group: Group) -> Group | None:
-        """The lanes whose whole mask has arrived; the others are held until the rest comes."""
+        """Return the lanes whose whole mask has arrived; the others are held until the rest arrives."""
         number = block.index
         if number in self.held:
             group = self.scheduler.merged([group.all_lanes, self.held.pop(number)])
@@ -58,7 +58,7 @@ class WarpConvergence:
         return Group(self.chunk, lanes[complete]) if complete.any() else None
 
     def sync(self, block, group: Group) -> tuple[int, Group | None]:
-        """bar.warp.sync: lanes go on when every lane of their mask has come to one, this or another."""
+        """bar.warp.sync: lanes continue when every lane of their mask has reached one, this or another."""
         mask = self._mask(block.last, group)
         if group.whole and mask.shape[0] == 1 and mask[0] == FULL_MASK:
             self.chunk.sync_warp(None)
@@ -100,7 +100,7 @@ class WarpConvergence:
         return bool(going)
 
     def _mask(self, instruction, group: Group) -> np.ndarray:
-        """Membership mask, uint32, an entry a lane or a single one."""
+        """Return the membership masks, uint32: one per lane, or a single one for all."""
         operand = instruction.operands[-1] if instruction.operands else None
         if instruction.opcode in _WITHOUT_MASK or operand is None:
             return np.array([FULL_MASK], np.uint32)
@@ -110,7 +110,7 @@ class WarpConvergence:
         return values if group.lanes is None else self.chunk.at(values, group.lanes)
 
     def wake(self) -> bool:
-        """Nothing else can run: lanes of a mask may have ended meanwhile, and are then not waited for."""
+        """Nothing else can run: release lanes that waited for lanes that have ended. True if there were any."""
         for number in sorted(self.held):
             block = self.chunk.translation.blocks[number]
             group = self.scheduler.merged([self.held.pop(number)])
@@ -122,7 +122,7 @@ class WarpConvergence:
         return self._let_go()
 
     def check_none_left(self) -> None:
-        """DivergentWarp if lanes are still held: those that they wait for never come."""
+        """Raise DivergentWarp if lanes are still held: those they wait for will never arrive."""
         if not self.held and not self.syncing:
             return
         at_start = bool(self.held)
@@ -143,7 +143,7 @@ class WarpConvergence:
             called, whose, reason = instruction.text.split()[0], "its warp", NEEDS_WHOLE_WARP
         if self.scheduler.policy == "pascal":
             reason = (
-                "A deadlock: with one program counter a warp, the lanes of the other side of a branch run only after "
+                "A deadlock: with one program counter per warp, the lanes of the other side of a branch run only after "
                 "these."
             )
         return DivergentWarp(
@@ -153,7 +153,7 @@ class WarpConvergence:
         )
 
     def _refuse_unnamed(self, instruction, lanes: np.ndarray, mask: np.ndarray) -> None:
-        """DivergentWarp if one of the lanes is not in its own mask."""
+        """Raise DivergentWarp if a lane is not in its own mask."""
         if not self.chunk.checked:
             return
         unnamed = np.flatnonzero(mask >> self.chunk.lane_of[lanes].astype(np.uint32) & 1 == 0)
@@ -167,7 +167,7 @@ class WarpConvergence:
             )
 
     def _refuse_ended(self, instruction, lanes: np.ndarray, mask: np.ndarray) -> None:
-        """DivergentWarp if lanes of a mask have gone another way and ended there."""
+        """Raise DivergentWarp if lanes of a mask took another path and ended there."""
         if self.lenient:
             return
         missing = np.broadcast_to(mask & self.scheduler.ended_elsewhere[self.chunk.warp_of[lanes]], lanes.shape)
@@ -176,7 +176,7 @@ class WarpConvergence:
             raise self._error(instruction, int(lanes[place]), int(missing[place]))
 
     def _refuse_passed(self, number: int, instruction, group: Group, missing: np.ndarray) -> None:
-        """DivergentWarp if lanes that are `missing` at block `number` stand after it and cannot come to it any more."""
+        """Raise DivergentWarp if lanes `missing` at block `number` stand after it and can no longer reach it."""
         if self.lenient:
             return
         passed = np.zeros(self.chunk.warps, np.uint32)
@@ -190,7 +190,7 @@ class WarpConvergence:
             raise self._error(instruction, int(group.all_lanes[place]), int(missing[place]))
 
     def _may_come(self, number: int, wanted: int, instruction) -> bool:
-        """Can lanes at block `number` come to block `wanted`, or, for a `__syncwarp`, to any that ends with one?"""
+        """Can lanes at block `number` reach block `wanted` or, for a `__syncwarp`, any block that ends with one?"""
         ahead = {number, *self._after(number)}
         if instruction.opcode != "bar":
             return wanted in ahead
@@ -212,7 +212,7 @@ def _called(instruction) -> str:
 
 
 def _ranges(lanes: int) -> str:
-    """The lanes of a mask: "0 to 3, 7"."""
+    """The lanes of a mask in words: "0 to 3, 7"."""
     numbers = [k for k in range(WARP_SIZE) if lanes >> k & 1]
     starts = [k for k in numbers if k - 1 not in numbers]
     ends = [k for k in numbers if k + 1 not in numbers]

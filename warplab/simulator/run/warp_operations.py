@@ -1,7 +1,7 @@
 """Warp-wide instructions: shuffles, votes, matches and reductions between the lanes of a warp.
 
-Values are laid out as a matrix with a row a warp and a column a lane; lanes that are not in the group are blank.
-Lanes of one warp may take part with different masks (tiles of a cooperative group), so results are found a lane.
+Values are laid out as a matrix with one row per warp and one column per lane; lanes outside the group are blank. Lanes
+of one warp may take part with different masks (tiles of a cooperative group), so results are computed per lane.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REDUCTIONS = {
 
 
 class WarpOperations:
-    """Called by translated blocks; `lanes` are the group's (None for all), results have an entry each."""
+    """Called by translated blocks. `lanes` are the group's, None for all; results have one entry per lane."""
 
     def __init__(self, chunk) -> None:
         self.chunk = chunk
@@ -38,7 +38,7 @@ class WarpOperations:
         return chunk.warp_of.take(lanes), chunk.lane_of.take(lanes)
 
     def _matrix(self, values: np.ndarray, lanes, blank=0) -> np.ndarray:
-        """(warps, 32) of the lanes' values."""
+        """Return the lanes' values as an array of shape (warps, 32)."""
         chunk = self.chunk
         if lanes is None and chunk.lanes == WARP_SIZE * chunk.warps:
             return np.broadcast_to(values, chunk.lanes).reshape(-1, WARP_SIZE)
@@ -47,7 +47,7 @@ class WarpOperations:
         return matrix
 
     def shuffle(self, mode: str, a, b, c, lanes) -> tuple[np.ndarray, np.ndarray]:
-        """shfl.sync: (value of the source lane, whether that lane lies in the segment). PTX ISA, "shfl.sync"."""
+        """shfl.sync: the value of the source lane, and whether that lane lies in the segment. PTX ISA, "shfl.sync"."""
         self._meet(lanes)
         warp, lane = self._places(lanes)
         lane = lane.astype(np.int64)
@@ -58,17 +58,17 @@ class WarpOperations:
         source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": lowest | (b & ~segment)}[mode]
         inside = source >= limit if mode == "up" else source <= limit
         source = np.where(inside, source, lane)
-        # A source lane that is not in the group has no defined value; the lane then gets its own.
+        # The value of a source lane outside the group is undefined; the lane gets its own instead.
         here = self._matrix(np.ones(lane.shape, bool), lanes)[warp, source & 31]
         source = np.where(here, source, lane)
         return self._matrix(a, lanes)[warp, source], inside
 
     def active(self, lanes) -> np.ndarray:
-        """activemask: bits of the lanes of the warp that are in the group."""
+        """activemask: the bits of the warp's lanes that are in the group."""
         return self.chunk.group.active
 
     def ballot(self, predicate, mask, lanes) -> np.ndarray:
-        """vote.sync.ballot: bits of the lanes of the mask whose predicate holds."""
+        """vote.sync.ballot: the bits of the mask's lanes whose predicate holds."""
         self._meet(lanes)
         warp, _ = self._places(lanes)
         bits = np.where(self._matrix(predicate, lanes, False), _BITS, np.uint32(0))
@@ -83,7 +83,7 @@ class WarpOperations:
         return (yes == voters) if kind == "all" else (yes == voters) | (yes == 0)
 
     def match_any(self, a, mask, lanes) -> np.ndarray:
-        """match.any.sync: bits of the lanes of the mask with the same value."""
+        """match.any.sync: the bits of the mask's lanes with the same value."""
         self._meet(lanes)
         warp, _ = self._places(lanes)
         matrix, result = self._matrix(a, lanes), np.zeros(warp.shape, np.uint32)
@@ -92,7 +92,7 @@ class WarpOperations:
         return result & self._mask(mask) & self.active(lanes)
 
     def match_all(self, a, mask, lanes) -> tuple[np.ndarray, np.ndarray]:
-        """match.all.sync: (the mask where all its lanes have one value, else 0; whether they have)."""
+        """match.all.sync: the mask if all its lanes hold one value, else 0; and whether they do."""
         voters = self._mask(mask) & self.active(lanes)
         same = self.match_any(a, mask, lanes) == voters
         return np.where(same, voters, np.uint32(0)), same
@@ -114,7 +114,7 @@ class WarpOperations:
         return result
 
     def elect(self, mask, lanes) -> tuple[np.ndarray, np.ndarray]:
-        """elect.sync: (the lowest lane of the mask, whether it is this one)."""
+        """elect.sync: the lowest lane of the mask, and whether it is this one."""
         _, lane = self._places(lanes)
         voters = self._mask(mask) & self.active(lanes)
         lowest = np.bitwise_count((voters & -voters) - np.uint32(1)).astype(np.uint32)

@@ -1,10 +1,10 @@
-"""Neighbouring accesses to shared memory that `ptxas` makes one of: which they are, so that they are counted as one.
+"""Shared-memory accesses that `ptxas` fuses into one vector access, so that they are counted as one.
 
-Within a basic block `ptxas` (CUDA 13.0 for sm_90, read in the machine code of the kernels in kernels/counters) puts
-loads of neighbouring words together to one of 8 or 16 bytes, if it can prove that the address is a multiple of that
-and no store lies between; stores likewise. Three of four words are loaded with the fourth. It lays the variables of
-shared memory one after another at their `.align`, from a multiple of 1024 on, and what is read at known places is put
-together across variables, too.
+Within a basic block `ptxas` (CUDA 13.0 for sm_90, as read in the machine code of the kernels in kernels/counters) fuses
+loads of neighbouring words into one of 8 or 16 bytes if it can prove that the address is a multiple of that and no
+store lies between them. The same goes for stores. If three of four words are loaded, the fourth is loaded too. `ptxas`
+lays out the variables in shared memory one after another at their `.align`, starting at a multiple of 1024, and fuses
+accesses at known addresses across variables as well.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from warplab.simulator.ptx.program import (
 from warplab.simulator.translate.basic_blocks import Block, destinations
 
 WIDEST = 16  # bytes
-_MOST = 16  # zero bits at the end of an address beyond which nothing changes
+_MOST = 16  # more trailing zero bits of an address make no difference
 _ITEMS = {"b32": 4, "u32": 4, "s32": 4, "f32": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8}
 _SAME = frozenset(("cvta", "cvt", "neg"))
 _FLUSH = frozenset(("atom", "red", "membar", "fence", "ldmatrix", "stmatrix", "wmma", "cp", "call", "mbarrier"))
@@ -32,9 +32,9 @@ _FLUSH = frozenset(("atom", "red", "membar", "fence", "ldmatrix", "stmatrix", "w
 def merged_accesses(
     entry: Entry, blocks: list[Block], variables: dict[str, Variable], offsets: dict[str, int]
 ) -> dict[int, int]:
-    """By `id(instruction)`: bytes a lane of the access that stands for several, 0 for the others of them.
+    """By `id(instruction)`: bytes per lane of the fused access for the first of its instructions, 0 for the others.
 
-    `offsets`: of the static variables in shared memory.
+    `offsets`: those of the static variables in shared memory.
     """
     if not any("shared" in i.modifiers and i.opcode in ("ld", "st") for i in entry.instructions):
         return {}
@@ -48,8 +48,8 @@ def merged_accesses(
 
 
 def _runs(block: Block, known: _Known):
-    """Accesses of a block with the same base, item size and direction that nothing forbids to put together: by their
-    distance from the base, which is None for places in static shared memory.
+    """Yield accesses of a block that may be fused, as they have the same base, item size and direction: by their
+    distance from the base, which is None for locations in static shared memory.
     """
     open_runs: dict[tuple, dict[int, Instruction]] = {}  # by opcode, base, item size
 
@@ -64,7 +64,7 @@ def _runs(block: Block, known: _Known):
             mergeable = item and "shared" in modifiers and modifiers.isdisjoint(("v2", "v4", "volatile"))
             base, distance = known.place(as_address(i.operands[0 if i.opcode == "st" else 1]))
             key = (i.opcode, base, item) if mergeable else None
-            # A store may change what the loads read, and other words than another base's stores seem to.
+            # A store may change what the loads read, and a store with another base may hit any word.
             others = [k for k in open_runs if k != key and (k[0] == "st" or i.opcode == "st")]
             yield from close(others)
             if key is not None:
@@ -90,7 +90,7 @@ def _merge(run: dict[int, Instruction], item: int, zero_bits: int, result: dict[
 
 
 class _Known:
-    """What is known of addresses: how many of their lowest bits are zero. Registers without an entry: any number."""
+    """What is known about addresses: how many of their lowest bits are zero. Without an entry: any number."""
 
     def __init__(self, variables: dict[str, Variable], offsets: dict[str, int]) -> None:
         self.variables, self.offsets = variables, offsets
@@ -107,7 +107,7 @@ class _Known:
                         self.bits[name], changed = known, True
 
     def place(self, address: Address) -> tuple[Operand | None, int]:
-        """Base and distance from it; base None for distances from the beginning of static shared memory."""
+        """Base and distance from it. Base None: the distance is from the start of static shared memory."""
         if isinstance(address.base, Symbol) and address.base.name in self.offsets:
             return None, self.offsets[address.base.name] + address.offset
         return address.base, address.offset

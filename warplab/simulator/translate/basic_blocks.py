@@ -8,7 +8,7 @@ from warplab.simulator.errors import UnsupportedInstruction
 from warplab.simulator.ptx.program import Address, Entry, Instruction, Negated, Register, Vector, items_of, name_of
 from warplab.simulator.translate.block_order import convergent_order
 
-MAX_LIVENESS = 1 << 24  # blocks × registers, of which each block notes those that live on
+MAX_LIVENESS = 1 << 24  # blocks × registers, as each block records those that live on
 
 # How a block ends.
 FALL, JUMP, BRANCH, GUARD, EXIT, TRAP = "fall", "jump", "branch", "guard", "exit", "trap"
@@ -29,7 +29,7 @@ _WITH_CARRY = frozenset(("addc", "subc", "madc"))
 _COMBINE = frozenset(("and", "or", "xor"))  # setp with a third input
 # Operands of the forms `d|p` with two destinations.
 _OPERANDS_WITH_PREDICATE = {"shfl": 6, "match": 4, "elect": 3}
-# Warp-wide instructions: the lanes of a warp that their mask names must be together before one of them runs.
+# Warp-wide instructions: the lanes that their mask names must arrive before any of them runs.
 _WARP_WIDE = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix"))
 
 
@@ -39,11 +39,11 @@ def is_warp_wide(instruction: Instruction) -> bool:
 
 @dataclass(eq=False)
 class Block:
-    """Instructions run one after another. Blocks are numbered in the order of `ordering`, mostly program order.
+    """Instructions that run one after another. Blocks are numbered in the order of `block_order`, mostly program order.
 
-    `end`: how it ends. BRANCH (a branch in the program) and GUARD (a skip around one guarded instruction, which
-    counts as no branch) go to `target` where `condition` holds, else on to the next block. `warp_wide`: the warp-wide
-    instruction that the block begins with.
+    `end`: how it ends. BRANCH (a branch in the program) and GUARD (a skip around one guarded instruction, which does
+    not count as a branch) go to `target` where `condition` holds, else on to the next block. `warp_wide`: the
+    warp-wide instruction that the block begins with.
     """
 
     index: int
@@ -70,7 +70,7 @@ class Block:
 
     @property
     def only_ends(self) -> bool:
-        """A branch to it makes threads end."""
+        """Does a branch to it merely end the threads?"""
         return self.end == EXIT and not self.body
 
     def successors(self) -> tuple[int, ...]:
@@ -91,13 +91,13 @@ def destinations(instruction: Instruction) -> list[str]:
 
 
 def sources(instruction: Instruction) -> list[str]:
-    """Names of the registers that an instruction reads, its guard left out."""
+    """Names of the registers that an instruction reads, except its guard."""
     read = [CARRY] if instruction.opcode in _WITH_CARRY else []
     return read + [n for operand in instruction.operands[_destinations(instruction) :] for n in _registers(operand)]
 
 
 def _destinations(instruction: Instruction) -> int:
-    """How many operands are written. Memory operands in a destination's place (`wmma.store.d [p], …`) are read."""
+    """How many operands are written. Memory operands in a destination's position (`wmma.store.d [p], …`) are read."""
     operands = instruction.operands
     if instruction.opcode in _NO_DESTINATION or not operands or isinstance(operands[0], Address):
         return 0
@@ -121,7 +121,7 @@ def _registers(operand):
 
 
 def cut(entry: Entry) -> list[Block]:
-    """The basic blocks of a kernel, in an order in which lanes meet again, with liveness."""
+    """Cut a kernel into basic blocks, with liveness, in an order in which diverged lanes reconverge."""
     leaders = set(entry.labels.values())
     blocks = [Block(0)]
     start_of: dict[int, int] = {}  # instruction number → block
@@ -146,7 +146,7 @@ def cut(entry: Entry) -> list[Block]:
         if kind == BARRIER and "warp" in instruction.modifiers:
             kind = WARP_SYNC
         if instruction.guard is not None and kind != JUMP:
-            # Becomes a skip around a block of its own.
+            # Becomes a block of its own that a guard skips.
             block = blocks[-1]
             block.end, block.last = GUARD, instruction
             block.condition, block.negated = instruction.guard, not instruction.guard_negated
@@ -184,7 +184,7 @@ def cut(entry: Entry) -> list[Block]:
 
 
 def _reordered(blocks: list[Block]) -> list[Block]:
-    """The blocks in `convergent_order`; where a block no longer stands before the one it falls into, it jumps there."""
+    """Put the blocks in `convergent_order`. A block that no longer precedes the one it falls into jumps there."""
     order = convergent_order([block.successors() for block in blocks])
     if order == list(range(len(blocks))):
         return blocks
@@ -233,7 +233,7 @@ def _find_live_registers(blocks: list[Block]) -> None:
             if out != block.live_out or before != block.live_in:
                 block.live_out, block.live_in, changed = out, before, True
     for block, at_end in zip(blocks, read_at_end, strict=True):
-        block.live_out |= at_end  # the scheduler reads them, so they must be in their slots
+        block.live_out |= at_end  # the scheduler reads these registers from their slots
 
 
 def _barrier_sources(instruction: Instruction) -> list[str]:

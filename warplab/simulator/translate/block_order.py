@@ -1,12 +1,12 @@
-"""The order of basic blocks in which lanes that went two ways meet again.
+"""The order of basic blocks in which diverged lanes reconverge.
 
-The scheduler runs the lowest block first. Lanes meet at the join of a branch if the join comes after both ways, and
-after a loop if the loop's blocks stand together. Compilers mostly write blocks in such an order, but they put what they
-take for rare behind the end, with a jump back. Hardware needs no order: `ptxas` marks where ways join.
+The scheduler runs the lowest block first. Lanes reconverge at the join of a branch if the join comes after both sides,
+and after a loop if the loop's blocks stand together. Compilers mostly write blocks in such an order, but they move what
+they consider rare behind the end, with a jump back. Hardware needs no order, as `ptxas` marks where paths join.
 
-Order: a loop (a strongly connected component) stays together and begins with its head; without the jumps back to the
-head its blocks are ordered in the same way; what can come next in program order does. [F. Bourdoncle, "Efficient
-chaotic iteration strategies with widenings", 1993: a weak topological order.]
+The order: a loop (a strongly connected component) stays together and begins with its head. Without the jumps back to
+the head, its blocks are ordered in the same way. Among the blocks that can come next, program order decides.
+[F. Bourdoncle, "Efficient chaotic iteration strategies with widenings", 1993: a weak topological order.]
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import heapq
 
 
 def convergent_order(successors: list[tuple[int, ...]]) -> list[int]:
-    """Numbers of the blocks in their new order, which is the old one where that lets lanes meet. Block 0 is first."""
+    """Numbers of the blocks in their new order, which is the old one if lanes reconverge in it. Block 0 is first."""
     if all(other > number for number, following in enumerate(successors) for other in following):
         return list(range(len(successors)))
     predecessors: list[list[int]] = [[] for _ in successors]

@@ -1,4 +1,4 @@
-"""Writes one basic block as a Python function on whole arrays, with what `operations` makes of each instruction."""
+"""Writes one basic block as a Python function on whole arrays, using what `operations` makes of each instruction."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _RELEASES = frozenset(("release", "acq_rel"))
 
 
 class Local(NamedTuple):
-    """A Python variable of the function being written: the dtype of its array, and the register it merely renames."""
+    """A Python variable of the function being written: its array's dtype, and the register that it merely renames."""
 
     name: str
     dtype: str
@@ -65,29 +65,29 @@ class Local(NamedTuple):
 
 @dataclass(eq=False)
 class Site:
-    """One memory instruction: what `access` needs to serve it and `counting` to count it."""
+    """One memory instruction: what `lane_access` needs to serve it and observers to check and count it."""
 
     index: int
     op: str  # "load", "store" or "atomic"
     space: str  # "global", "shared", "local", "const" or "generic"
     dtype: str
-    count: int  # elements a lane: 1, 2 or 4
+    count: int  # elements per lane: 1, 2 or 4
     offset: int
     where: Where
     text: str
-    strong: bool = False  # volatile, relaxed, acquire or release: meant to synchronise; or a first guess for CAS
+    strong: bool = False  # meant to synchronise (volatile, relaxed, acquire, release), or a first guess for CAS
     flag: bool = False  # an atomic operation, or a load or store that is meant to synchronise
-    releases: bool = False  # what the thread did before is to be seen by those who see the flag
-    merged: int | None = None  # bytes of the access that this one and its neighbours become, 0 for a neighbour
+    releases: bool = False  # whoever sees the flag also sees what the thread did before
+    merged: int | None = None  # bytes of the fused access that this one becomes, 0 if it vanishes in another
 
     def __post_init__(self) -> None:
         self.item = item_bytes(self.dtype)
         self.width = self.item * self.count
         self.counted_bytes = self.width if self.merged is None else self.merged
         self.bank_op = self.op  # as `Group.bank_passes` takes it
-        self.counter = self.op  # in the names of counters: also "copy", the writing side of cp.async
-        self.past_l1 = False  # the writing side of cp.async.cg
-        # Integers added to one address: ptxas lets one lane add the sum of its warp.
+        self.counter = self.op  # in the names of counters; "copy" for the writing side of cp.async
+        self.past_l1 = False  # is it the writing side of cp.async.cg?
+        # For integers added to one address, ptxas lets one lane add the sum of its warp.
         self.summed = self.op == "atomic" and any(f".add.{kind}" in self.text for kind in ("u32", "s32", "u64"))
 
 
@@ -114,14 +114,14 @@ class BlockWriter:
         try:
             emit(self, instruction)
         except (KeyError, IndexError, AttributeError, ValueError) as error:
-            # A modifier or operand that the row does not know.
+            # A modifier or operand that the emitter does not know.
             raise self.unsupported() from error
 
     def unsupported(self, what: str = "") -> UnsupportedInstruction:
         entry, where = self.translator.entry, self.now.where
         return UnsupportedInstruction(
             f"the simulator does not know the PTX instruction `{self.now.text[:200]}`{what and ': ' + what}",
-            reason="The kernel would run on a GPU. Write this line in another way to run it here.",
+            reason="The kernel would run on a GPU. Rewrite this line to run it here.",
             kernel=entry.name,
             file=where.file or None,
             line=where.line or None,
@@ -137,7 +137,7 @@ class BlockWriter:
 
     def local(self, register: str) -> Local:
         if register in REGISTERS:
-            name, block = self.fresh(), self.block  # the clocks tell instructions of one block apart
+            name, block = self.fresh(), self.block  # clocks differ from instruction to instruction of a block
             ahead = len(block.counted) - next((k for k, i in enumerate(block.body) if i is self.now), 0)
             self.line(f"{name} = m.system.register({register!r}, {ahead}, L)")
             return Local(name, REGISTERS[register][0])
@@ -170,7 +170,7 @@ class BlockWriter:
         return self.value(operand, dtype)
 
     def arrays(self, operands, dtype: str) -> list[str]:
-        """Expressions for several operands of which at least the first is an array."""
+        """Expressions for several operands, of which at least the first is an array."""
         return [self.array(operands[0], dtype), *(self.value(o, dtype) for o in operands[1:])]
 
     def constant(self, value: int | float, dtype: str) -> str:
@@ -182,7 +182,7 @@ class BlockWriter:
         return name
 
     def object(self, value) -> str:
-        """The name by which the function finds `value`, such as an instruction's tables."""
+        """The name under which the function finds `value`, such as the tables of an instruction."""
         name = f"O{len(self.translator.constants)}"
         self.translator.constants[name] = value
         return name
@@ -208,7 +208,7 @@ class BlockWriter:
         return self.views[key]
 
     def define(self, operand: Operand, expression: str, dtype: str, alias_of: Operand | None = None) -> None:
-        """Write a register: `expression` is an array of `dtype`. `alias_of`: the register whose array it shares."""
+        """Write a register. `expression`: an array of `dtype`. `alias_of`: the register whose array it shares."""
         if isinstance(operand, Symbol) and operand.name == "_":
             return
         if not isinstance(operand, Register) or operand.name not in self.translator.dtypes:
@@ -227,7 +227,7 @@ class BlockWriter:
         self.current[operand.name] = Local(name, dtype, root)
 
     def address_of(self, symbol: str, dtype: str) -> str:
-        """Address of a variable: shared and local ones lie in this chunk's arrays, one for each block or lane."""
+        """The address of a variable. Shared and local ones lie in the chunk's arrays, one per block or lane."""
         translator = self.translator
         variable = translator.variables.get(symbol)
         if symbol in translator.params:
@@ -265,7 +265,7 @@ class BlockWriter:
         return f"S{site.index}"
 
     def addresses(self, operand: Operand) -> tuple[str, int]:
-        """A Python variable that holds the `Addresses` of a base, and the offset from it. One for each base value."""
+        """The Python variable that holds the `Addresses` of a base, one per base value, and the offset from it."""
         address = as_address(operand)
         base = address.base
         if isinstance(base, Register):
@@ -328,7 +328,7 @@ class BlockWriter:
 
 
 def _fit(value: int | float, dtype: str) -> int | float:
-    """An immediate as a number that NumPy takes for `dtype` without complaint: integers wrap."""
+    """Convert an immediate to a number that NumPy accepts for `dtype`. Integers wrap."""
     if dtype[0] == "f":
         return float(value)
     if dtype == "b1":

@@ -52,7 +52,7 @@ def mma(shape: str, layouts: tuple[str, str], kinds, saturate: bool, where: Wher
 
 
 def wmma(shape: str, kinds, saturate: bool, where: Where, text: str) -> Product:
-    """Like `mma`. The layouts in memory do not matter any more."""
+    """Like `mma`. The layouts in memory no longer matter."""
     fragments = tuple(wmma_fragment(shape, operand, kind) for operand, kind in zip("abcd", kinds, strict=True))
     arithmetic = _ARITHMETIC[kinds[0]](saturate)
     if kinds[0] == "tf32":
@@ -76,10 +76,10 @@ def _name(shape: str, kinds) -> str:
 
 
 def _gather(fragment: Fragment) -> np.ndarray:
-    """For each element of the matrix, row by row, the place in the fragments (lane · elements + element)."""
+    """For each element of the matrix, row by row, its position in the fragments (lane · elements + element)."""
     places = np.zeros(fragment.rows * fragment.columns, np.int64)
     elements = fragment.row.shape[1]
-    # In reverse: of elements held several times (f16 wmma) the first counts, as on an H100.
+    # In reverse, as of elements held several times (f16 wmma) the first counts on an H100.
     where = (fragment.row * fragment.columns + fragment.column).reshape(-1)[::-1]
     places[where] = np.arange(WARP_SIZE * elements)[::-1]
     return places
@@ -89,8 +89,8 @@ def _gather(fragment: Fragment) -> np.ndarray:
 class Transfer:
     """One wmma.load or wmma.store: what the lanes of a warp read or write, access by access.
 
-    `accesses`: for each, the lanes that take part and the row and column of the first element of each of them; the
-    other elements follow along the layout's direction. `site`: width and kind of one access; `by_tiles`: like ldmatrix.
+    `accesses`: for each, the lanes that take part, and the row and column of each lane's first element; the other
+    elements follow along the layout's direction. `site`: width and kind of one access; `by_tiles`: like ldmatrix.
     """
 
     site: Site
@@ -116,16 +116,16 @@ class Transfer:
 def wmma_accesses(fragment: Fragment, operand: str, kind: str, by_column: bool, space: str):
     """How an H100 moves a wmma fragment: (bytes of an access, `by_tiles` and accesses as in `Transfer`).
 
-    Read from the machine code that ptxas 13.0 makes of wmma.load and wmma.store for sm_90. A register's elements
-    that follow one another in memory take one access; 16-bit elements that do not are fetched the other way round,
-    8 × 8 at a time, and transposed between the lanes; neighbouring 4- and 8-byte elements of C and D go in pairs;
+    Read in the machine code that ptxas 13.0 generates from wmma.load and wmma.store for sm_90. A register's elements
+    that are consecutive in memory take one access. 16-bit elements that are not are fetched in the other direction,
+    8 × 8 at a time, and transposed between the lanes. Neighbouring 4- and 8-byte elements of C and D go in pairs.
     A and B of 8 and 16 bits in shared memory are read as by ldmatrix, up to four 8-row tiles at once.
     """
     item = BITS[kind] // 8
     per_register = max(1, 4 // item)
     along = fragment.row if by_column else fragment.column
     row, column = fragment.row, fragment.column
-    if operand in ("a", "b") and kind == "f16":  # leave out what is there twice
+    if operand in ("a", "b") and kind == "f16":  # leave out duplicates
         elements = max(2, fragment.rows * fragment.columns // WARP_SIZE)
         row, column, along = row[:, :elements], column[:, :elements], along[:, :elements]
     together = 2 if item >= 4 and operand in ("c", "d") else per_register

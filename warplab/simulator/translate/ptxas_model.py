@@ -1,9 +1,9 @@
-"""What `ptxas` makes of PTX, as far as the counters need it: how many machine instructions stand for one of PTX, and
-which short conditions become predicates.
+"""What `ptxas` makes of PTX, as far as the counters need it: how many machine instructions stand for one PTX
+instruction, and which short conditions become predicates.
 
-Read in the machine code (sm_90, CUDA 13.0) of the kernels in kernels/counters and of single instructions; what is
-not in the tables is one instruction, also a `wmma` load, store or product, of which `ptxas` makes several. An
-estimate: `ptxas` also unrolls loops and fuses multiplications with additions.
+Read in the machine code (sm_90, CUDA 13.0) of the kernels in kernels/counters and of single instructions. Whatever is
+not in the tables counts as one instruction, even a `wmma` load, store or product, which `ptxas` expands into several.
+This is an estimate: `ptxas` also unrolls loops and fuses multiplications with additions.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 from warplab.simulator.ptx.program import Address, Immediate, Instruction, Register
 from warplab.simulator.translate.basic_blocks import BRANCH, FALL, GUARD, JUMP, Block, destinations, sources
 
-SHORT = 7  # machine instructions that a condition skips and that are predicated rather than branched around
+SHORT = 7  # up to so many machine instructions under a condition are predicated rather than branched around
 
-# Division and roots by an approximation and its correction; the way for rare arguments lies behind a branch.
+# Divisions and roots are an approximation and its correction; rare arguments are handled behind a branch.
 _EXPANDED = {
     ("div", "f32"): 10,
     ("div", "f64"): 20,
@@ -36,15 +36,15 @@ _OTHER = {"bfe": 3, "bfi": 2, "clz": 2}
 _QUICK = frozenset(("approx", "full"))
 _WIDE_TYPES = frozenset(("s64", "u64", "b64"))
 _INTEGERS = frozenset(f"{letter}{bits}" for letter in "us" for bits in (8, 16, 32, 64))
-# More for an integer added to one address: one lane adds the sum of its warp.
+# In addition, for an integer added to one address: one lane adds the sum of its warp.
 _ONE_ADDRESS = {"u32": 9, "s32": 9, "u64": 14}
 
 
 def machine_instructions(blocks: list[Block]) -> dict[int, int]:
     """By `id(instruction)`: how many machine instructions a thread executes for it.
 
-    A parameter is loaded where it is first used. A kernel begins with one instruction for its stack, and one before
-    its first access to global memory is for that.
+    A parameter is loaded where it is first used. A kernel begins with one instruction for its stack, and its first
+    access to global memory takes one more.
     """
     result: dict[int, int] = {}
     parameters: set[str] = set()
@@ -73,10 +73,11 @@ def machine_instructions(blocks: list[Block]) -> dict[int, int]:
 
 
 def _fused(blocks: list[Block]) -> dict[int, int]:
-    """Multiplications and shifts that are used in additions only, and those: IMAD, IMAD.WIDE and LEA do both.
-    A choice between 0 and another size of the source of cp.async: LDGSTS takes the predicate.
+    """Machine instructions of what is fused: multiplications and shifts that are used in additions only, with these
+    additions (IMAD, IMAD.WIDE, LEA), and the choice between 0 and another source size of cp.async (LDGSTS takes the
+    predicate).
 
-    A shift of 64 bits with its only addition takes two, LEA and LEA.HI.
+    A shift of 64 bits and its only addition take two instructions, LEA and LEA.HI.
     """
     made: dict[str, Instruction] = {}
     uses: dict[str, list[Instruction]] = {}
@@ -107,7 +108,7 @@ def _fused(blocks: list[Block]) -> dict[int, int]:
 
 
 def _move_exits(blocks: list[Block], result: dict[int, int]) -> None:
-    """A branch to the end becomes an exit under a predicate, and the end is reached by the other lanes only."""
+    """Turn a branch to the end into an exit under a predicate; only the other lanes reach the end itself."""
     for end in blocks:
         if not (end.only_ends and end.counted):
             continue
@@ -120,9 +121,9 @@ def _move_exits(blocks: list[Block], result: dict[int, int]) -> None:
 
 
 def exits(blocks: list[Block], block: Block) -> bool:
-    """Is the branch that ends `block` an exit under a predicate: does one of its ways merely end the thread?
+    """Is the branch that ends `block` an exit under a predicate, as one of its sides merely ends the thread?
 
-    A branch back to the head of a loop, with the end behind it, stays a branch.
+    A branch back to the head of a loop, followed by the end, remains a branch.
     """
     return blocks[block.target].only_ends or (blocks[block.index + 1].only_ends and block.target > block.index)
 
@@ -146,16 +147,16 @@ def _alone(i: Instruction) -> int:
 
 
 def rare_ways(i: Instruction) -> int:
-    """Branches within an instruction: to the way for rare arguments (infinite, denormal) of a division or a root."""
+    """Branches within an instruction, to the code for rare arguments (infinite, denormal) of a division or root."""
     kind = i.modifiers[-1] if i.modifiers else ""
     return int(kind in ("f32", "f64") and (i.opcode, kind) in _EXPANDED and not _QUICK.intersection(i.modifiers))
 
 
 def predicated(blocks: list[Block], amounts: dict[int, int]) -> dict[int, int]:
-    """Blocks without a branch around them: number of the block → of the block before it, with the condition.
+    """Blocks that run under a predicate instead of behind a branch: their number → the block with the condition.
 
-    Each of their instructions is issued for all threads there, and does nothing for those it is not meant for.
-    `amounts`: from `machine_instructions`, from which the branches are taken out.
+    Each of their instructions is issued for all threads that come by, and does nothing for those whose predicate is
+    false. `amounts`: from `machine_instructions`; the branches are removed from it.
     """
     entered: dict[int, int] = {}
     for block in blocks:
@@ -176,7 +177,7 @@ def predicated(blocks: list[Block], amounts: dict[int, int]) -> dict[int, int]:
         if block.end != BRANCH or block.target != body + 1 or block.target == len(blocks):
             continue
         inside, target = blocks[body], blocks[block.target]
-        if inside.end == FALL and short(inside) and not target.only_ends:  # else the threads end instead
+        if inside.end == FALL and short(inside) and not target.only_ends:  # otherwise the threads end instead
             result[body] = block.index
             amounts[id(block.last)] -= 1
         elif (

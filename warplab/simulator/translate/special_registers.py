@@ -16,9 +16,9 @@ def _of_geometry(name: str) -> Callable:
     return lambda chunk: chunk.geometry.special[name]
 
 
-# Special registers that are read where they stand, in an instruction: dtype, value for a chunk.
-# The clocks count the PTX instructions that the chunk of blocks has gone through (a thread sees its own and those of
-# the threads that ran before it); %globaltimer goes on from launch to launch. Neither is a time of a GPU.
+# Special registers that are read when an instruction runs: dtype, value for a chunk.
+# The clocks count the PTX instructions that the chunk of blocks has executed (a thread sees its own and those of the
+# threads that ran before it); %globaltimer continues from launch to launch. Neither is a GPU's time.
 REGISTERS: dict[str, tuple[str, Callable]] = {
     "%clock": ("u4", lambda chunk: chunk.system.clock & 0xFFFFFFFF),
     "%clock_hi": ("u4", lambda chunk: chunk.system.clock >> 32),
@@ -31,7 +31,7 @@ REGISTERS: dict[str, tuple[str, Callable]] = {
     "%smid": ("u4", lambda chunk: (chunk.first_block + chunk.block_of) % NUMBER_OF_SMS),
     "%dynamic_smem_size": ("u4", lambda chunk: chunk.dynamic_shared_bytes),
     "%total_smem_size": ("u4", lambda chunk: chunk.shared_stride),
-    "%aggr_smem_size": ("u4", lambda chunk: chunk.own_shared_bytes + 1024),  # with what the system keeps for itself
+    "%aggr_smem_size": ("u4", lambda chunk: chunk.own_shared_bytes + 1024),  # including what the system reserves
     "%is_explicit_cluster": ("b1", lambda chunk: False),  # every block is a cluster of its own
     "%cluster_ctarank": ("u4", lambda chunk: 0),
     "%cluster_nctarank": ("u4", lambda chunk: 1),

@@ -1,8 +1,8 @@
 """Basic blocks → Python functions on whole arrays.
 
-A function `block(m, R, L)` runs the block for the lanes `L` (sorted indices, or None for all lanes). `R` is the list
-of registers, each an array with an entry a lane or a single entry that holds for all. The body is the same for both:
-with `L` the registers read are gathered first and those that live on are scattered at the end.
+A function `block(m, R, L)` runs the block for the lanes `L` (sorted indices, or None for all lanes) of chunk `m`. `R`
+is the list of registers, each an array with one entry per lane, or a single entry for all. The body is the same either
+way: with `L`, the registers that it reads are gathered first, and those that live on are scattered at the end.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from warplab.simulator.translate.waiting_loops import waiting_loops
 
 @dataclass
 class StaticCounts:
-    """What one execution of a block's instructions of one line counts: machine instructions, in all and by kind, their
-    branches around rare cases, and a thread's FLOPs by precision."""
+    """What the instructions of one line in a block count per execution: machine instructions, in total and by kind,
+    their branches around rare cases, and FLOPs per thread by precision."""
 
     instructions: int = 0
     branches: int = 0
@@ -38,7 +38,7 @@ class StaticCounts:
 
 @dataclass(eq=False)
 class Translation:
-    """An entry made runnable: its blocks, their functions and memory sites, register slots and variable offsets."""
+    """A kernel made runnable: its blocks, their functions and memory sites, register slots and variable offsets."""
 
     blocks: list[Block]
     functions: list
@@ -50,10 +50,10 @@ class Translation:
     local_bytes: int
     sources: list[str]
     static_counts: list[dict[Where, StaticCounts]]  # per block, by line
-    predicated: dict[int, int]  # blocks without a branch around them → the block with their condition
+    predicated: dict[int, int]  # blocks that run under a predicate → the block with their condition
     block_where: list[Where]
-    amounts: dict[int, int]  # machine instructions for each of PTX, by `id`
-    waiting_loops: dict[int, frozenset[int]]  # as `waiting_loops` finds them
+    amounts: dict[int, int]  # machine instructions per PTX instruction, by `id`
+    waiting_loops: dict[int, frozenset[int]]  # see `waiting_loops`
 
 
 def translate(entry: Entry) -> Translation:
@@ -83,7 +83,7 @@ class _Translator:
         self.slots: dict[str, int] = {}
         self.sites: list[Site] = []
         self.constants: dict[str, object] = {}
-        # Where CAS loops swap. A plain load there may read any value: the CAS tells whether it was the right one.
+        # Where CAS loops swap. A plain load there may read any value, as the CAS tells whether it was the right one.
         self.place = ValueNumbering(entry).location
         self.swapped = {self.place(i) for i in entry.instructions if i.opcode == "atom" and "cas" in i.modifiers}
 
@@ -144,7 +144,7 @@ class _Translator:
         return counts
 
     def emitter(self, opcode: str) -> Callable[[BlockWriter, Instruction], None] | None:
-        """What writes the code for an instruction; None if the simulator does not know it."""
+        """Return the function that writes the code for an instruction, None if the simulator does not know it."""
         emit = operations.TABLE.get(opcode)
         return unwritten_fragments.tracked(emit) if emit is not None and self.doubtful else emit
 

@@ -1,9 +1,9 @@
-"""Registers that nothing wrote: a fragment that was never filled and is multiplied, added to or stored all the same.
+"""Registers that nothing wrote: fragments that were never filled and are multiplied, added to or stored all the same.
 
-PTX has no undefined values: where the source leaves a variable unset, some instruction reads a register before any has
-written it. Which registers that may happen to is known from the control flow; in most kernels there are none. Each of
-the others gets a flag, a register of its own, that says for every lane whether it holds a value: any instruction that
-writes the register sets it, a move passes it on. What is neither moved nor looked at here reads a zero.
+PTX has no undefined values. Where the source leaves a variable unset, an instruction reads a register before any has
+written it. The control flow tells which registers may be read so; most kernels have none. Each of these gets a flag, a
+register of its own, that says for every lane whether it holds a value: any instruction that writes the register sets
+the flag, and a move passes it on. Unwritten registers that are neither moved nor checked here read as zero.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOAD_REGISTERS = "The fragment was never loaded: ldmatrix, or loads, before the
 
 @dataclass(frozen=True)
 class RegisterRead:
-    """What an instruction reads from registers, and why it may be that nothing wrote them."""
+    """What an instruction reads from registers, and the likely cause if nothing wrote them."""
 
     what: str
     reason: str
@@ -33,13 +33,13 @@ class RegisterRead:
 
 
 def flag(register: str) -> str:
-    """The name of the register that tells whether `register` was written."""
+    """The name of the register that says whether `register` was written."""
     return f"{register} written"
 
 
 def doubtful(blocks: list[Block], registers) -> frozenset[str]:
-    """Which of `registers` may be read before they are written, and those that such values are moved into; empty if
-    no instruction that is checked reads one. The blocks are told that flags live on where their registers do."""
+    """Those of `registers` that may be read before they are written, and those that such values are moved to; empty if
+    no checked instruction reads one. Marks their flags as live in the blocks where they are."""
     instructions = [i for block in blocks for i in block.body]
     found = blocks[0].live_in & frozenset(registers)
     if not found:
@@ -50,7 +50,7 @@ def doubtful(blocks: list[Block], registers) -> frozenset[str]:
         before = found
         found |= {d for i in moves if not found.isdisjoint(sources(i)) for d in destinations(i)}
     for block in blocks:
-        if block.end == BARRIER and "red" in block.terminator.modifiers:  # the scheduler writes its result, and no flag
+        if block.end == BARRIER and "red" in block.terminator.modifiers:  # the scheduler writes the result, but no flag
             found -= set(_names(block.terminator.operands[0]))
     if not any(found.intersection(_names(o)) for i in instructions for o, _, _ in _checked(i)):
         return frozenset()
@@ -80,7 +80,7 @@ def _check(w: BlockWriter, i: Instruction) -> None:
 
 
 def _note(w: BlockWriter, i: Instruction) -> None:
-    """Write what becomes of the flags of the registers that `i` has written."""
+    """Write the new flags of the registers that `i` has written."""
     for name, origins in _origins(i):
         if name not in w.translator.doubtful:
             continue
@@ -95,7 +95,7 @@ def _note(w: BlockWriter, i: Instruction) -> None:
 
 
 def _checked(i: Instruction) -> list[tuple[Operand, str, str]]:
-    """Operands that must hold a value: the operand, what it is, the likely cause if it holds none."""
+    """Operands that must hold a value: the operand, what it is, and the likely cause if it holds none."""
     name = ".".join((i.opcode, *i.modifiers[: 1 if i.opcode == "wmma" else 0]))
     if name not in ("mma", "wmma.mma", "wmma.store"):
         return []
@@ -112,7 +112,7 @@ def _names(operand: Operand) -> list[str]:
 
 def _origins(i: Instruction) -> list[tuple[str, list[str]]]:
     """For each register that `i` writes, the registers whose bits it moves there; none if it moves a constant or
-    computes. A part of a vector that was written makes the whole count as written."""
+    computes. A vector counts as written if any part of it was."""
     if i.opcode == "argument":
         pairs = zip(items_of(i.operands[0]), items_of(i.operands[1]), strict=True)
         return [(d.name, _names(source)) for d, source in pairs if isinstance(d, Register)]

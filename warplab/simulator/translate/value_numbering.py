@@ -1,9 +1,9 @@
-"""Which memory instructions of a kernel go to the same place, as far as can be told before it runs.
+"""Which memory instructions of a kernel access the same location, as far as that is known before it runs.
 
-Registers that are written once, by an instruction without side effects, get the number of what they hold: the same
-operation on operands of the same numbers gives the same number, and a register plus a constant keeps its number and
-notes the constant. So an address is known again that is passed to a function or, without optimisation, computed anew or
-kept on the stack (where the latest store in the order of the text counts).
+Registers that are written once, by an instruction without side effects, get the number of the value they hold. The same
+operation on operands with the same numbers gives the same number; a register plus a constant keeps its number and
+records the constant. So an address is recognised that is passed to a function or, without optimisation, recomputed or
+kept on the stack (where the latest store in program text counts).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ValueNumbering:
         self._written = Counter(name for i in entry.instructions for name in destinations(i))
         self._numbers: dict[object, int] = {}
         self._values: dict[str, Value] = {}
-        self._stack: dict[Value, Value] = {}  # what was stored at a place
+        self._stack: dict[Value, Value] = {}  # what was stored at a location
         self._local = {self._number(Symbol(v.name)) for v in entry.variables.values() if v.space == "local"}
         for instruction in entry.instructions:
             self._follow(instruction)

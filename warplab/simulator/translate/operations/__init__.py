@@ -1,8 +1,8 @@
 """What each PTX instruction becomes. To add one, add a row to a table in the file of its kind.
 
-`TABLE` maps an opcode to its emitter, `emit(writer, instruction)`, which writes NumPy code through the methods of
-`writer.BlockWriter`: `value` and `array` give an operand, `define` writes a register, `line` adds a statement. An
-emitter raises KeyError or IndexError, or `writer.unsupported()`, for a form that it does not know.
+`TABLE` maps an opcode to its emitter, `emit(writer, instruction)`, which writes NumPy code with the methods of
+`BlockWriter`: `value` and `array` return an operand, `define` writes a register, `line` adds a statement. For a form
+that it does not know, an emitter raises KeyError, IndexError or ValueError, or `writer.unsupported()`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from warplab.simulator.translate.operations import (
 
 TABLE = {
     **arithmetic.TABLE,
-    **half.TABLE,  # this and the next leave to `arithmetic` what is not theirs
+    **half.TABLE,  # this and the next leave other types to `arithmetic`
     **carry.TABLE,
     **bits.TABLE,
     **comparisons.TABLE,
@@ -48,7 +48,7 @@ FLOPS = {
 
 
 def flops(instruction: Instruction) -> tuple[str | None, int]:
-    """Floating-point operations of one thread: precision ("f16", "f32", "f64") and number."""
+    """Floating-point operations per thread: precision ("f16", "f32", "f64") and number."""
     kind = instruction.modifiers[-1] if instruction.modifiers else ""
     amount = FLOPS.get(instruction.opcode, 0)
     if kind in ("f16x2", "bf16x2"):
@@ -57,7 +57,7 @@ def flops(instruction: Instruction) -> tuple[str | None, int]:
     return (kind, amount) if amount and kind in ("f16", "f32", "f64") else (None, 0)
 
 
-# Kinds of instruction, for a launch's mix: by opcode, and for arithmetic by type.
+# Kinds of instruction for a launch's mix, by opcode; arithmetic is divided by type.
 KINDS = {
     **dict.fromkeys(("ld", "ldu", "ldmatrix"), "load"),
     **dict.fromkeys(("st", "stmatrix"), "store"),
@@ -76,7 +76,7 @@ KINDS = {
 
 
 def kind(instruction: Instruction) -> str:
-    """Kind of an instruction: one of KINDS' values, or "FP16", "FP32", "FP64", "integer" arithmetic."""
+    """The kind of an instruction: a value of KINDS, or "FP16", "FP32", "FP64", "integer" for arithmetic."""
     if instruction.opcode == "wmma" and instruction.modifiers[0] in ("load", "store"):
         return instruction.modifiers[0]
     if instruction.opcode in KINDS:

@@ -41,7 +41,7 @@ INTEGERS = {
 }
 _SATURATED = {"add": "add_saturated({0}, {1})", "sub": "add_saturated({0}, {1}, -1)"}
 
-# NaN of float32 is made canonical, as the hardware does; float64 keeps payloads, as the processor under NumPy does.
+# float32 NaNs are made canonical, as in the hardware; float64 keeps their payload, as the processor does.
 FLOATS = {
     ("add", "f4"): ("canonical({0} + {1})", "add_f32({0}, {1}, {r!r})"),
     ("sub", "f4"): ("canonical({0} - {1})", "add_f32({0}, -{1}, {r!r})"),
@@ -81,7 +81,7 @@ APPROXIMATE = {
 }
 DIRECTED = ("rz", "rm", "rp")
 _OPERATORS = ("add", "sub", "mul", "div")
-_MAY_ROUND_UP = ("mul", "div", "fma")  # from less than any normal number to the least
+_MAY_ROUND_UP = ("mul", "div", "fma")  # from below all normal numbers to the smallest one
 
 
 # -- shared with other files ---------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def allow(w: BlockWriter, given: Iterable[str], allowed) -> None:
 
 
 def flushed(w: BlockWriter, operand: Operand, modifiers, dtype: str) -> str:
-    """An operand as an array; under .ftz with subnormal float32 as zero. Results of .ftz need it no more."""
+    """An operand as an array, in which .ftz turns subnormal float32 into zeros, unless they are a result of .ftz."""
     value = w.array(operand, dtype)
     if "ftz" not in modifiers or dtype != "f4":
         return value
@@ -108,7 +108,7 @@ def flushed(w: BlockWriter, operand: Operand, modifiers, dtype: str) -> str:
 
 
 def define_float(w: BlockWriter, destination: Operand, result: str, modifiers, dtype: str) -> None:
-    """Write a float result after .ftz and .sat."""
+    """Write a float result, after applying .ftz and .sat."""
     if "ftz" in modifiers and dtype == "f4":
         result = f"flush_f32({result})"
     if "sat" in modifiers:
@@ -120,7 +120,7 @@ def define_float(w: BlockWriter, destination: Operand, result: str, modifiers, d
 
 
 def integer_row(table: dict, opcode: str, kind: str) -> tuple[str, str]:
-    """Expression and operand dtype of an integer instruction. KeyError if the table has none."""
+    """Expression and operand dtype of an integer instruction. Raises KeyError if the table has none."""
     if kind == "pred":
         return table[opcode, "pred"], "b1"
     dtype = DTYPES[kind]
@@ -140,7 +140,7 @@ def _arithmetic(w: BlockWriter, i: Instruction) -> None:
     expression, dtype = integer_row(INTEGERS, i.opcode, kind)
     if "sat" in modifiers:
         expression, dtype = _SATURATED[i.opcode], {"s32": "i4"}[kind]
-    # NumPy is quicker with a Python number than with an array of one entry, but its operators alone take numbers.
+    # NumPy is faster with a Python number than with an array of one entry, but only its operators take numbers.
     operands = w.arrays(i.operands[1:], dtype) if "(" not in expression else [w.array(o, dtype) for o in i.operands[1:]]
     w.define(i.operands[0], expression.format(*operands), dtype)
 
@@ -184,7 +184,7 @@ def _least(w: BlockWriter, i: Instruction) -> None:
     a, b = (flushed(w, o, modifiers, dtype) for o in i.operands[1:])
     function = {"min": "minimum", "max": "maximum"}[i.opcode]
     second = i.operands[2]
-    if not modifiers and isinstance(second, Immediate) and abs(second.value) > 0:  # no zeros to tell apart
+    if not modifiers and isinstance(second, Immediate) and abs(second.value) > 0:  # no zeros to distinguish
         result = f"np.f{i.opcode}({a}, {b})"
         return define_float(w, i.operands[0], f"canonical({result})" if dtype == "f4" else result, modifiers, dtype)
     function += "_nan" if "NaN" in modifiers else ""
@@ -229,7 +229,7 @@ def _multiply24(w: BlockWriter, i: Instruction) -> None:
 
 
 def _or_packed(emit):
-    """`emit`, except for two 16-bit integers in a register and for .relu of integers, which has it last."""
+    """`emit`, except for pairs of 16-bit integers in a register and for .relu of integers, which comes last."""
 
     def choose(w: BlockWriter, i: Instruction) -> None:
         *modifiers, kind = i.modifiers[:-1] if i.modifiers[-1] == "relu" else i.modifiers

@@ -1,4 +1,4 @@
-"""atom and red: what each becomes; `..atomics` does the work."""
+"""atom and red; `run.atomics` does the work."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from warplab.simulator.translate.basic_blocks import destinations, sources
 from warplab.simulator.translate.block_writer import BlockWriter
 from warplab.simulator.translate.operations.arithmetic import allow
 
-# PTX type → dtype of an element, elements in one register.
+# PTX type → dtype of an element, elements per register.
 _TYPES = {
     **{f"{letter}{bits}": (f"u{bits // 8}", 1) for letter in "bu" for bits in (16, 32, 64)},
     "s32": ("i4", 1),
@@ -20,7 +20,7 @@ _TYPES = {
     "bf16x2": ("u2", 2),
     "b128": ("V16", 1),
 }
-_KINDS = {  # operation → types that PTX has it for
+_KINDS = {  # operation → types for which PTX has it
     "add": ("u32", "s32", "u64", "s64", "f32", "f64", "f16", "f16x2", "bf16", "bf16x2"),
     **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64", "f16", "f16x2", "bf16", "bf16x2")),
     **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
@@ -74,7 +74,7 @@ def _atomic(w: BlockWriter, i: Instruction) -> None:
 
 
 def _is_read(w: BlockWriter, i: Instruction, destination: Operand) -> bool:
-    """Is the old value used? Without it ptxas makes `red` of `atom`, and sums need no order of their own."""
+    """Is the old value used? If not, ptxas turns `atom` into `red`, and sums need no particular order."""
     names = {item.name for item in items_of(destination) if isinstance(item, Register)}
     body = w.block.body
     after = next(k for k, other in enumerate(body) if other is i) + 1

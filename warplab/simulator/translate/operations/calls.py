@@ -1,4 +1,4 @@
-"""What calls and the system's services become; the calls themselves have been inlined by `..calls`."""
+"""Calls and services of the system. The calls themselves have been inlined by `ptx.inlining`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from warplab.simulator.translate.operations.memory import space_of
 
 
 def _nothing(w: BlockWriter, i: Instruction) -> None:
-    """Instructions without an effect on what the simulator computes: hints, and a call and a return once inlined."""
+    """Instructions that change nothing that the simulator computes: hints, and calls and returns once inlined."""
 
 
 def _argument(w: BlockWriter, i: Instruction) -> None:
-    """Into and out of the registers that hold the parameters of a call."""
+    """Moves into and out of the registers that hold the parameters of a call."""
     dtype = DTYPES[i.modifiers[-1]]
     for destination, source in zip(items_of(i.operands[0]), items_of(i.operands[1]), strict=True):
         w.define(destination, w.array(source, dtype), dtype, alias_of=source)
@@ -48,7 +48,7 @@ def _is_space(w: BlockWriter, i: Instruction) -> None:
 
 
 def _invalid(w: BlockWriter, i: Instruction) -> None:
-    """Where control comes after a call or a jump to nowhere."""
+    """Where control arrives after a call or jump to nowhere."""
     w.line(f"m.system.invalid({i.modifiers[0]!r}, L, ({i.where.file!r}, {i.where.line}))")
 
 
@@ -68,12 +68,12 @@ def _grid_handle(w: BlockWriter, i: Instruction) -> None:
 
 
 def _registers(w: BlockWriter, i: Instruction) -> None:
-    """setmaxnreg: how many registers a thread may use changes nothing that is computed here."""
+    """setmaxnreg: the number of registers per thread changes nothing that is computed here."""
     (amount,) = i.operands
     if i.modifiers[0] not in ("inc", "dec") or i.modifiers[1:] != ("sync", "aligned", "u32"):
         raise w.unsupported()
     if not re.match(r"sm_\d+[af]\b", w.translator.entry.program.target):
-        raise w.unsupported("it needs a target with an `a`: compile with -arch=sm_90a")
+        raise w.unsupported("it needs a target that ends in `a`: compile with -arch=sm_90a")
     if not isinstance(amount, Immediate) or not 24 <= amount.value <= 256 or amount.value % 8:
         raise w.unsupported("the number of registers must be a multiple of 8 from 24 to 256")
 
@@ -84,7 +84,7 @@ def _policy(w: BlockWriter, i: Instruction) -> None:
 
 
 def _map_rank(w: BlockWriter, i: Instruction) -> None:
-    """mapa: the address of a shared variable of another block of the cluster. Clusters have one block here."""
+    """mapa: the address of a shared variable in another block of the cluster. Clusters have one block here."""
     address, rank = i.operands[1:]
     dtype = DTYPES[i.modifiers[-1]]
     w.line(f"m.system.check_rank({w.array(rank, 'u4')}, L, ({i.where.file!r}, {i.where.line}))")
@@ -92,7 +92,7 @@ def _map_rank(w: BlockWriter, i: Instruction) -> None:
 
 
 def _rank(w: BlockWriter, i: Instruction) -> None:
-    """getctarank: the rank in the cluster of the block to which a shared address belongs."""
+    """getctarank: the rank in the cluster of the block that a shared address belongs to."""
     w.define(i.operands[0], w.constant(0, "u4"), "u4")
 
 

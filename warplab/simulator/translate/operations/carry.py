@@ -1,6 +1,6 @@
 """Carry chains: add.cc, addc, sub.cc, subc, mad.cc, madc. The carry flag is a register of its own, `%cc`.
 
-`blocks` knows who reads and who writes it.
+`basic_blocks` knows which instructions read and write it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _product(w: BlockWriter, i: Instruction, inputs, kind: str, dtype: str) -> s
 
 
 def _or_plain(opcode: str) -> Callable:
-    """An opcode that only with .cc is part of a chain."""
+    """The emitter of an opcode that is part of a chain only with .cc."""
     plain = half.TABLE.get(opcode) or half.arithmetic.TABLE[opcode]
 
     def emit(w: BlockWriter, i: Instruction) -> None:

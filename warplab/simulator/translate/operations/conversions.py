@@ -44,7 +44,7 @@ def _between_integers(w: BlockWriter, i: Instruction) -> None:
     *modifiers, to, have = i.modifiers
     value = w.array(i.operands[1], DTYPES[have])
     dtype = DTYPES[to]
-    # A register wider than the destination type takes the sign- or zero-extended value; `define` does that.
+    # `define` sign- or zero-extends the value for a register wider than the destination type.
     w.define(
         i.operands[0],
         f"saturate_integer({value}, {dtype})" if "sat" in modifiers else f"{value}.astype({dtype})",
@@ -98,7 +98,7 @@ def _to_tf32(w: BlockWriter, i: Instruction, rounding: str) -> None:
 
 
 def _pack(w: BlockWriter, i: Instruction, rounding: str) -> None:
-    """Two values into one register (a in the upper half), or out of one."""
+    """Convert two values into one register, a in the upper half, or out of one."""
     *modifiers, to, have = i.modifiers
     relu = "relu" in modifiers
     if have in _FP8 and to == "f16x2":

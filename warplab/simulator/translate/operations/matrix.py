@@ -1,4 +1,4 @@
-"""Tensor cores: mma, wmma, ldmatrix and stmatrix. The scheduler has brought the 32 lanes of each warp together."""
+"""Tensor cores: mma, wmma, ldmatrix and stmatrix. The scheduler has made the 32 lanes of each warp converge."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, item_b
 from warplab.simulator.translate.operations.arithmetic import allow
 
 _SPACES = ("global", "shared", "local", "const", "param")
-_WINDOWS = ("shared::cta", "shared::cluster", "param::entry", "param::func")  # with clusters of one block, the same
+_WINDOWS = ("shared::cta", "shared::cluster", "param::entry", "param::func")  # the same, as clusters have one block
 _IGNORED = {
     *("weak", "volatile", "relaxed", "acquire", "release", "cta", "gpu", "sys", "cluster", "mmio"),
     *("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "v2", "v4", *_SPACES, *_WINDOWS),
@@ -15,7 +15,7 @@ _IGNORED = {
 
 
 def _memory(w: BlockWriter, i: Instruction) -> tuple[str, str, int]:
-    """Space, dtype and elements a lane of a load or store."""
+    """Space, dtype and number of elements per lane of a load or store."""
     *modifiers, kind = i.modifiers
     allow(w, (m for m in modifiers if not m.startswith(("L1::", "L2::"))), _IGNORED)
     space = space_of(i) or "generic"
@@ -79,7 +79,7 @@ def _store(w: BlockWriter, i: Instruction) -> None:
 
 
 def _fence(w: BlockWriter, i: Instruction) -> None:
-    """A chunk's lanes see each other's stores at once; race detection notes the fence."""
+    """The lanes of a chunk see each other's stores at once; only observers care about the fence."""
     w.line("m.fence(L)")
 
 

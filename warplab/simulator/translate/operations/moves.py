@@ -13,7 +13,7 @@ def _move(w: BlockWriter, i: Instruction) -> None:
     if isinstance(destination, Vector) or isinstance(source, Vector):
         return _repack(w, destination, source, DTYPES[kind].replace("i", "u").replace("f", "u"))
     dtype = DTYPES[kind]
-    if isinstance(source, Register):  # no change of dtype: keep the bits as they are
+    if isinstance(source, Register):  # keep the bits and the dtype
         dtype = w.local(source.name).dtype
     w.define(destination, w.array(source, dtype), dtype, alias_of=source)
 
@@ -34,7 +34,7 @@ def _repack(w: BlockWriter, destination: Operand, source: Operand, dtype: str) -
 
 
 def _convert_address(w: BlockWriter, i: Instruction) -> None:
-    """cvta: shared and local windows lie at fixed distances in the generic space; global and const are generic."""
+    """cvta: shared and local memory have windows in the generic space; global and const addresses are generic."""
     space = space_of(i)
     dtype = DTYPES[i.modifiers[-1]]
     source = i.operands[1]

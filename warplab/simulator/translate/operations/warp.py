@@ -1,4 +1,4 @@
-"""Warp-wide instructions. The scheduler has brought the lanes of the mask together; `warps` computes the results."""
+"""Warp-wide instructions. The scheduler has made the lanes of the mask converge; `warp_operations` computes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
 
 
 def _two(w: BlockWriter, i: Instruction, call: str, dtype: str, inputs: int) -> None:
-    """An instruction with the destinations `d|p`, of which `p` may be missing."""
+    """Write an instruction with the destinations `d|p`, of which `p` may be missing."""
     d, p = w.fresh(), w.fresh()
     w.line(f"{d}, {p} = {call}")
     w.define(i.operands[0], d, dtype)

@@ -174,7 +174,7 @@ def run(name, grid, block, *args, **options):
 
 @pytest.mark.parametrize("threads", [32, 100, 256])
 def test_barriers_that_reduce(threads):
-    a = np.random.default_rng().integers(0, 8, threads, dtype=np.int32)
+    a = np.random.default_rng(20).integers(0, 8, threads, dtype=np.int32)
     out = np.full(3 * threads, -1, np.int32)
     run("counts", 1, threads, a, out, np.int32(threads))
     count, every, some = out.reshape(3, threads)
@@ -205,7 +205,7 @@ def test_syncwarp_orders_the_sides_of_a_branch():
     assert log.tolist() == [2] * 4 + [1] * 28
     with pytest.raises(simulator.DivergentWarp, match="`__syncwarp` waits for lanes") as caught:
         run("axby", 1, 32, log, np.zeros(1, np.int32), scheduling="pascal")
-    assert "one program counter a warp" in str(caught.value)
+    assert "one program counter per warp" in str(caught.value)
 
 
 def test_a_spin_lock_finishes_on_volta_and_hangs_on_pascal():
@@ -216,7 +216,7 @@ def test_a_spin_lock_finishes_on_volta_and_hangs_on_pascal():
     count = np.zeros(1, np.int32)
     run("lock_with_exit", 1, 8, np.zeros(1, np.int32), count, scheduling="pascal")
     assert count[0] == 8
-    with pytest.raises(simulator.InstructionLimit, match="one program counter a warp") as caught:
+    with pytest.raises(simulator.InstructionLimit, match="one program counter per warp") as caught:
         run("lock_in_loop", 1, 8, np.zeros(1, np.int32), count, scheduling="pascal", path_limit=10_000)
     assert "lock" in str(caught.value)
 

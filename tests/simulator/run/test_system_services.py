@@ -1,4 +1,4 @@
-"""What a kernel asks of the system: clocks, special registers, assert, memory of its own, clusters, hints."""
+"""What a kernel asks of the system: clocks, special registers, assert, heap memory, clusters, hints."""
 
 from __future__ import annotations
 

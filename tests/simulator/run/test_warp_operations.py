@@ -135,7 +135,7 @@ def source_lane(mode: str, lane: int, k: int, width: int) -> int:
 @pytest.mark.parametrize("threads", [32, 96])
 @pytest.mark.parametrize(("k", "width"), [(1, 32), (5, 32), (16, 32), (3, 8), (1, 4), (0, 2), (31, 32)])
 def test_shuffles(threads, k, width):
-    x = np.random.default_rng().integers(-1000, 1000, threads, dtype=np.int32)
+    x = np.random.default_rng(20).integers(-1000, 1000, threads, dtype=np.int32)
     out = np.zeros(4 * threads, np.int32)
     run("shuffles", 1, threads, x, out, np.int32(threads), np.int32(k), np.int32(width))
     for row, mode in zip(out.reshape(4, threads), ("down", "up", "xor", "idx"), strict=True):
@@ -145,7 +145,7 @@ def test_shuffles(threads, k, width):
 
 @pytest.mark.parametrize("threads", [32, 64, 45, 7])
 def test_votes_matches_and_reductions(threads):
-    x = np.random.default_rng().integers(0, 8, threads, dtype=np.int32)
+    x = np.random.default_rng(20).integers(0, 8, threads, dtype=np.int32)
     out = np.zeros(10 * threads, np.uint32)
     run("votes", 1, threads, x, out, np.int32(threads))
     out = out.reshape(10, threads)
@@ -225,7 +225,7 @@ def test_lanes_that_ended_elsewhere(what, name):
 
 def test_one_lane_is_elected():
     """PTX ISA, "elect.sync": one lane of the mask, and all are told which; the simulator takes the lowest."""
-    x = np.random.default_rng().integers(0, 3, 64, dtype=np.int32)
+    x = np.random.default_rng(20).integers(0, 3, 64, dtype=np.int32)
     out = np.zeros(64, np.uint32)
     run("elects", 1, 64, x, out)
     for i in range(64):
@@ -234,7 +234,7 @@ def test_one_lane_is_elected():
 
 
 def test_warp_sum():
-    x = np.random.default_rng().integers(0, 100, 100).astype(np.float32)
+    x = np.random.default_rng(20).integers(0, 100, 100).astype(np.float32)
     out = np.zeros(4, np.float32)
     run("warp_sum", 2, 64, x, out, np.int32(100))
     assert out.tolist() == [x[k : k + 32].sum() for k in range(0, 128, 32)]

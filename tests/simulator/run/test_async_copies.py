@@ -1,4 +1,4 @@
-"""Asynchronous copies and mbarriers: what they move, when it is seen, and what a kernel without its wait is told."""
+"""Asynchronous copies and mbarriers: what they move, when it is visible, and what a kernel without its wait gets."""
 
 from __future__ import annotations
 
@@ -438,7 +438,7 @@ def test_tiles_sent_from_two_buffers():
 
 def test_a_buffer_must_have_been_read_before_it_is_written_again():
     x, y = numbers(5 * TILE), np.zeros(5 * TILE, np.float32)
-    with pytest.raises(simulator.SimulatorError, match="written while a bulk copy was still to read it") as caught:
+    with pytest.raises(simulator.SimulatorError, match="written while a bulk copy still had to read it") as caught:
         run("send_too_soon", 1, TILE, x, y, np.int32(5))
     assert "bulk.global.shared" in caught.value.source
     run("send_too_soon", 1, TILE, x, y, np.int32(5), checks=False)
