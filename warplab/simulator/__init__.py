@@ -23,7 +23,8 @@ count       `launch_counting` adds up instructions, requests, sectors and branch
             `sampling` scales the counters of some blocks to a large grid.
 check       `access_checks` tests bounds, alignment and initialisation before each access. `races` looks for accesses
             by different threads that nothing orders: `race_records` keeps who touched what, `vector_clocks` what
-            synchronisation weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp.
+            synchronisation weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp, and
+            `race_report` words the error.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch; the other
             modules serve the instructions that need more than arithmetic on registers.
 

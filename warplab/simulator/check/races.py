@@ -20,10 +20,9 @@ import numpy as np
 
 from warplab.simulator.check.lockstep import REASON, Lockstep, relies_on_it
 from warplab.simulator.check.race_records import GridNumbers, LaneSnapshot, Narrowing, Record, RecordedAccess
+from warplab.simulator.check.race_report import race_error
 from warplab.simulator.check.vector_clocks import Clocks, clocks_needed
 from warplab.simulator.constants import WARP_SIZE
-from warplab.simulator.errors import DataRace
-from warplab.simulator.memory.array_locations import element, of_shared
 from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Observer
@@ -461,60 +460,19 @@ class Races(Observer):
             self._report("writes", "writes", record, record.writer, None, space, access, word, same_word)
 
     def _report(
-        self,
-        does: str,
-        did: str,
-        record: Record,
-        others,
-        sites,
-        space: str,
-        access: RecordedAccess,
-        word,
-        race,
-        reason: str = "",
+        self, does: str, did: str, record: Record, others, sites, space: str, access, word, race, reason: str = ""
     ) -> None:
+        """Raise the error for the first lane in `race`. `others`, `sites`: who touched each word before, and where in
+        the program; None for this access."""
         place = int(np.argmax(race))
-        thread, other = int(access.by.thread[place]) - 1, int(others[word[place]]) - 1
-        at = int(word[place]) * self.word[space]
-        site = access.site
-        earlier = self.translation.sites[int(sites[word[place]])] if sites is not None else site
-        chunk = self.chunk
-        if space == "shared":
-            at -= (thread // self.threads - chunk.first_block) * chunk.shared_stride
-            what, name, index = of_shared(chunk, at, site.item)
-        else:
-            name, index = record.allocation.name, element(record.allocation, record.allocation.address + at, site.item)
-            what = f"byte {at} of array `{name}` (element {index})" if name else f"byte {at} of an array"
-        if not reason:
-            block = int(record.reader_block[word[place]]) - 1 if other < 0 else other // self.threads
-            own_block = space == "shared" or block == thread // self.threads
-            reason = _BARRIER if own_block else _NO_BARRIER
-            if own_block and other < 0 and earlier.where.line == site.where.line:
-                reason += _UPDATE
-        who = "other threads" if other < 0 else f"thread {_numbers(chunk.thread_index(other))}"
-        raise DataRace(
-            f"race: thread {_numbers(chunk.thread_index(thread))} {does} {what}, which {who} {did} "
-            f"at line {earlier.where.line}, and nothing orders the two",
+        at = word[place]
+        raise race_error(
+            self.chunk,
+            (does, did),
+            threads=(int(access.by.thread[place]) - 1, int(others[at]) - 1),
+            sites=(access.site, access.site if sites is None else self.translation.sites[int(sites[at])]),
+            allocation=None if space == "shared" else record.allocation,
+            offset=int(at) * self.word[space],
+            readers_block=int(record.reader_block[at]) - 1,
             reason=reason,
-            array=name,
-            index=index,
-            other_line=earlier.where.line,
-            other_thread=chunk.thread_index(other) if other >= 0 else None,
-            **chunk.where(site, thread - chunk.first_block * self.threads),
         )
-
-
-_BARRIER = (
-    "Is a __syncthreads() missing between them (or a __syncwarp() within a warp)? "
-    "In Numba: cuda.syncthreads(), cuda.syncwarp()."
-)
-_UPDATE = " Do threads add to one element, `x += ...`? That needs an atomic."
-_NO_BARRIER = (
-    "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
-    "second kernel."
-)
-
-
-def _numbers(index) -> str:
-    block, thread = index
-    return f"{thread} of block {block}"

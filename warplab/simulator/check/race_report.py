@@ -1,0 +1,70 @@
+"""The error for a data race: who did what to which element, and the likely cause."""
+
+from __future__ import annotations
+
+from warplab.simulator.errors import DataRace, Index3
+from warplab.simulator.memory.array_locations import element, of_shared
+from warplab.simulator.memory.device_memory import Allocation
+from warplab.simulator.translate.block_writer import Site
+
+_BARRIER = (
+    "Is a __syncthreads() missing between them (or a __syncwarp() within a warp)? "
+    "In Numba: cuda.syncthreads(), cuda.syncwarp()."
+)
+_UPDATE = " Do threads add to one element, `x += ...`? That needs an atomic."
+_NO_BARRIER = (
+    "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
+    "second kernel."
+)
+
+
+def race_error(
+    chunk,
+    verbs: tuple[str, str],
+    *,
+    threads: tuple[int, int],
+    sites: tuple[Site, Site],
+    allocation: Allocation | None,
+    offset: int,
+    readers_block: int,
+    reason: str = "",
+) -> DataRace:
+    """Return the error for an access and an earlier one to the same word.
+
+    `verbs`, `threads`, `sites`: of this access and of the earlier one, as in "reads" and "wrote"; threads are numbered
+    through the grid, and the earlier one is negative for several threads. `allocation`: None in shared memory.
+    `offset`: the word's first byte, in the allocation or in the shared memory of all blocks of the chunk.
+    `readers_block`: block of the earlier accesses by several threads. `reason`: the cause, if known.
+    """
+    (thread, other), (site, earlier), (does, did) = threads, sites, verbs
+    own_block_number = thread // chunk.threads
+    name: str | None
+    index: int | None
+    if allocation is None:
+        offset -= (own_block_number - chunk.first_block) * chunk.shared_stride
+        what, name, index = of_shared(chunk, offset, site.item)
+    else:
+        name, index = allocation.name, element(allocation, allocation.address + offset, site.item)
+        what = f"byte {offset} of array `{name}` (element {index})" if name else f"byte {offset} of an array"
+    if not reason:
+        block = readers_block if other < 0 else other // chunk.threads
+        own_block = allocation is None or block == own_block_number
+        reason = _BARRIER if own_block else _NO_BARRIER
+        if own_block and other < 0 and earlier.where.line == site.where.line:
+            reason += _UPDATE
+    who = "other threads" if other < 0 else f"thread {_numbers(chunk.thread_index(other))}"
+    return DataRace(
+        f"race: thread {_numbers(chunk.thread_index(thread))} {does} {what}, which {who} {did} "
+        f"at line {earlier.where.line}, and nothing orders the two",
+        reason=reason,
+        array=name,
+        index=index,
+        other_line=earlier.where.line,
+        other_thread=chunk.thread_index(other) if other >= 0 else None,
+        **chunk.where(site, thread - chunk.first_block * chunk.threads),
+    )
+
+
+def _numbers(index: tuple[Index3, Index3]) -> str:
+    block, thread = index
+    return f"{thread} of block {block}"
