@@ -1,4 +1,4 @@
-"""What the doctor reports of machines that it did not meet here."""
+"""What the doctor reports, also about machines that the tests pretend to run on."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_graders_sandbox_is_named_and_no_learners_problem(monkeypatch):
 
 
 def test_wrong_result_is_a_problem():
-    assert texts(doctor.kernel_ran("Numba", lambda: 7)) == ["a kernel in Numba ran, 7 results are wrong -> "]
+    assert texts(doctor.kernel_ran("Numba", lambda: 7)) == ["a kernel in Numba ran and 7 results are wrong -> "]
 
 
 def test_crash_in_a_section_does_not_end_the_report(monkeypatch, capsys):
@@ -165,7 +165,7 @@ def test_problem_decides_the_exit_code(monkeypatch, capsys):
 
 
 def test_machine_with_nothing(tmp_path):
-    """The clone and a Python without a single package, no .venv: the report is whole and true."""
+    """With a clone, a Python without a single package and no .venv the report is complete and true."""
     shutil.copytree(COURSE / "warplab", tmp_path / "warplab", ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("requirements.txt", "requirements-gpu.txt"):
         shutil.copy(COURSE / file, tmp_path)

@@ -1,8 +1,8 @@
-"""Warp Lab's bench: `from warplab import cuda, cp, profile`.
+"""What lessons import: `from warplab import cuda, cp, profile`.
 
 On a machine with an NVIDIA GPU `cuda` is numba.cuda and `cp` is cupy; elsewhere they are stand-ins on the simulator.
-Names are loaded when they are first used: importing warplab alone needs the standard library only.
-In a notebook the import also brings the `%%cuda` cell magic.
+Names are loaded when they are first used, so that importing warplab alone needs only the standard library.
+In a notebook the import also registers the `%%cuda` cell magic.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib as _importlib
 import sys as _sys
 
-# name -> module that defines it (the module itself where the two are the same)
+# Name -> module that defines it, or that it names.
 _NAMES = {
     "CompileError": "compile.errors",
     "CudaSource": "launch.kernel_source",
@@ -55,7 +55,7 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(shell) -> None:
-    """`%load_ext warplab`; importing warplab in a notebook does the same."""
+    """Serve `%load_ext warplab`; importing warplab in a notebook does the same."""
     from warplab.dropin import magic
 
     magic.register(shell)

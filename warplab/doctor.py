@@ -1,4 +1,4 @@
-"""`python -m warplab doctor`: what this machine has, what fits the course, and what to do where something does not.
+"""`python -m warplab doctor` reports what this machine has, what suits the course, and what to do if something is off.
 
 Needs only Python itself to start; everything else is tried and reported. A *problem* keeps the course from being
 used (exit code 1); a *note* does not, such as a GPU that is too old, for then the simulator runs.
@@ -27,7 +27,7 @@ from warplab.paths import COURSE
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)  # requires-python in pyproject.toml
 GB = 10**9
 
-# Without these there is no lesson. TensorFlow is one of two packages, see `tensorflow_findings`.
+# Without these no lesson runs. TensorFlow is one of two packages, see `package_findings`.
 ESSENTIAL = (
     "jupyterlab",
     "nbgrader",
@@ -46,7 +46,7 @@ ESSENTIAL = (
     "nvidia-cuda-crt",
     "nvidia-cuda-cccl",
 )
-# Each pair installs its files into the same directory.
+# Both packages of a pair install their files into the same directory.
 RIVALS = (("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"), ("nvidia-nccl-cu12", "nvidia-nccl-cu13"))
 RENEW = "rm -r .venv && make setup"
 SET_UP = "Run `make setup`, then the course's own Python: .venv/bin/python."
@@ -81,7 +81,7 @@ def problem(text: str, advice: str = "") -> Finding:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the report. Returns 0 if the course can be used on this machine, else 1."""
+    """Print the report. Return 0 if the course can be used on this machine, else 1."""
     argparse.ArgumentParser(prog="python -m warplab doctor", description=__doc__).parse_args(arguments)
     found: list[Finding] = []
     for title, section in sections():
@@ -117,7 +117,7 @@ def sections() -> list[tuple[str, Callable[[], Iterator[Finding]]]]:
 
 
 def attempt(section: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """A section's findings; an error in it becomes one."""
+    """Yield a section's findings; an error in it becomes a finding."""
     try:
         yield from section()
     except Exception as error:  # the report goes on, whatever is broken
@@ -130,7 +130,7 @@ def describe(error: BaseException) -> str:
 
 
 def missing_package(error: BaseException | None) -> str | None:
-    """The package whose absence caused the error; the section on packages has told of it already."""
+    """Return the package whose absence caused the error, which the section on packages has reported already."""
     while error is not None:
         if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith("warplab"):
             return error.name
@@ -162,7 +162,7 @@ def processor() -> str:
 
 
 def memory_bytes() -> int:
-    """The machine's memory, or the container's limit where that is lower."""
+    """Return the machine's memory, or the container's limit if that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = read("/sys/fs/cgroup/memory.max").strip()
     return min(total, int(limit)) if limit.isdigit() else total
@@ -206,7 +206,7 @@ def python_findings(version: tuple[int, int, int], prefix: str) -> Iterator[Find
 
 
 def installed_packages() -> dict[str, str]:
-    """Version of each installed distribution, by normalised name."""
+    """Return the version of each installed distribution, by normalised name."""
     return {
         normalised(distribution.name): distribution.version
         for distribution in importlib.metadata.distributions()
@@ -219,12 +219,12 @@ def normalised(name: str) -> str:
 
 
 def pinned_set(installed: dict[str, str]) -> str:
-    """The pinned set that the installed TensorFlow belongs to."""
+    """Return the pinned set that the installed TensorFlow belongs to."""
     return "requirements-gpu.txt" if "tensorflow" in installed else "requirements.txt"
 
 
 def pinned_packages(file: str) -> dict[str, str]:
-    """Version that the pinned set asks for, by name."""
+    """Return the version that the pinned set asks for, by name."""
     pins = re.findall(r"^([\w.-]+)==([^\s;]+)", (COURSE / file).read_text(), re.MULTILINE)
     return {normalised(name): version for name, version in pins}
 
@@ -283,7 +283,7 @@ def compile_numba() -> str:
 
 
 def compiled(compiler: str, compile_kernel: Callable[[], str], driver: nvidia.Driver) -> Iterator[Finding]:
-    """Does the compiler work, and does the driver take its PTX?"""
+    """Report whether the compiler works and the driver takes its PTX."""
     try:
         ptx = compile_kernel()
     except Exception as error:
@@ -308,7 +308,7 @@ def compiled(compiler: str, compile_kernel: Callable[[], str], driver: nvidia.Dr
 
 
 def newest_ptx(cuda: tuple[int, int] | None) -> tuple[int, int] | None:
-    """The newest PTX that a driver for this CUDA loads; None where that is unknown or no matter.
+    """Return the newest PTX that a driver for this CUDA loads; None where that is unknown or does not matter.
 
     PTX ISA documentation, "Release history": CUDA 13.0 brought PTX 9.0, 13.1 PTX 9.1, and so on.
     """
@@ -334,7 +334,7 @@ def backend_findings() -> Iterator[Finding]:
 
 
 def kernel_ran(language: str, run: Callable[[], int]) -> Iterator[Finding]:
-    """`run` launches a kernel and returns the number of wrong elements."""
+    """Report whether a kernel runs; `run` launches one and returns the number of wrong elements."""
     try:
         with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Numba warns of grids too small to fill a GPU
@@ -345,12 +345,12 @@ def kernel_ran(language: str, run: Callable[[], int]) -> Iterator[Finding]:
         else:
             yield problem(f"a kernel in {language} does not run: {describe(error)}", SET_UP)
     else:
-        right = f"a kernel in {language} ran, its results are right"
-        yield ok(right) if wrong == 0 else problem(f"a kernel in {language} ran, {wrong} results are wrong")
+        right = f"a kernel in {language} ran and its results are right"
+        yield ok(right) if wrong == 0 else problem(f"a kernel in {language} ran and {wrong} results are wrong")
 
 
 def add_one_kernel(cuda):
-    """The tiny kernel, written against `numba.cuda` or its stand-in."""
+    """Return the tiny kernel, written for `numba.cuda` or its stand-in."""
 
     def add_one(x):
         i = cuda.grid(1)
@@ -389,7 +389,7 @@ def run_cuda_kernel() -> int:
 
 
 def grading_findings() -> Iterator[Finding]:
-    """What `python -m warplab grade` would run students' code in. Learners can do without."""
+    """Report what `python -m warplab grade` would run students' code in, which learners can do without."""
     if sys.platform != "linux":
         return
     from warplab.grading.sandbox import isolation

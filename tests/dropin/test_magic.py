@@ -40,7 +40,7 @@ template <typename T> __global__ void any(T* x) {}""",
 @pytest.fixture(scope="module")
 def outputs():
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code) for code in CELLS.values()])
-    client = NotebookClient(notebook, allow_errors=True, timeout=120, resources={"metadata": {"path": str(COURSE)}})
+    client = NotebookClient(notebook, allow_errors=True, timeout=600, resources={"metadata": {"path": str(COURSE)}})
     client.execute(env={**os.environ, "WARPLAB_BACKEND": "simulator"})
     return dict(zip(CELLS, (cell.outputs for cell in notebook.cells), strict=True))
 

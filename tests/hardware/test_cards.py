@@ -12,11 +12,11 @@ from warplab.hardware.cards import CARDS, card
 NAMES = ("P100", "V100", "T4", "A100", "H100", "H200")
 
 
-# FP16 multiply-adds a clock that one SM's tensor cores do: white papers of Volta, Turing, Ampere and Hopper.
+# FP16 multiply-adds per clock of one SM's tensor cores: white papers of Volta, Turing, Ampere and Hopper.
 TENSOR_FMA = {"V100": 512, "T4": 512, "A100": 1024, "H100": 2048, "H200": 2048}
 
 
-# Bits of the memory interface and its clock in MHz as the driver reports it; two transfers a clock.
+# Bits of the memory interface and its clock in MHz as the driver reports it; two transfers per clock.
 MEMORY = {
     "P100": (4096, 715),
     "V100": (4096, 877.5),

@@ -10,7 +10,7 @@ from warplab.launch.simulate import simulate
 
 
 def test_occupancy_by_hand():
-    """Examples that a reader can follow: 65,536 registers, 2,048 threads and 32 blocks an SM."""
+    """Examples that a reader can follow: 65,536 registers, 2,048 threads and 32 blocks per SM."""
     h100 = cards.card("H100")
     assert occupancy.theoretical(h100, 256, registers=32).fraction == 1
     assert occupancy.theoretical(h100, 256, registers=33).warps == 48  # 40 per thread: 6 blocks

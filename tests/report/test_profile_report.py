@@ -14,7 +14,7 @@ THIN = tables.THIN
 
 
 def row(text: str, label: str) -> list[str]:
-    """The cells of the row that starts with `label`."""
+    """Return the cells of the row that starts with `label`."""
     (line,) = [line for line in text.splitlines() if line.startswith(label + "  ")]
     return line[len(label) :].split("  ")
 

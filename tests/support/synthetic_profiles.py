@@ -22,13 +22,13 @@ STARTS = {"a": 0x10000, "b": 0x20000, "out": 0x30000}
 
 @dataclass
 class Session:
-    """Stands for a profile of several launches."""
+    """A profile of several launches."""
 
     launches: list[LaunchRecord] = field(default_factory=list)
 
 
 def access(element, *, op="load", array="a", width=4, line=4, size=None, warp=0, start=None, file=FILE) -> Access:
-    """One warp's access: lane t of warp `warp` touches element `element(t)`, each of `size` bytes (default: width)."""
+    """Make one warp's access: lane t touches element `element(t)`, each of `size` bytes (`width` unless given)."""
     threads = np.arange(32) + 32 * warp
     start = STARTS.get(array, 0x40000) if start is None else start
     offsets = np.array([element(int(t)) for t in threads], dtype=np.int64) * (size or width)
@@ -51,7 +51,7 @@ def sectors_of(one: Access) -> int:
 
 
 def launch_of(accesses: list[Access], kernel="kernel", grid=(1, 1, 1), block=(32, 1, 1)) -> LaunchRecord:
-    """A launch that did `accesses` and nothing else; each access is one request."""
+    """Make a launch that did `accesses` and nothing else; each access is one request."""
     lines: dict[tuple[str, int], Counts] = {}
     touched: dict[str, set[int]] = {"load": set(), "store": set()}
     for one in accesses:

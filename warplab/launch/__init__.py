@@ -1,1 +1,1 @@
-"""Launches: arguments, device memory, the simulator or the GPU, profiles."""
+"""Launches: a kernel's source and arguments, arrays on the device, the simulator or the GPU, records for profiles."""

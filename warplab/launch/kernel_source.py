@@ -33,7 +33,7 @@ class BoundKernel(NamedTuple):
 
 
 class KernelSource(Protocol):
-    """What a kernel is made from: a `CudaSource`, a `NumbaSource`, or what grading's stand-ins have in place.
+    """What a kernel is made from: a `CudaSource`, a `NumbaSource`, or a compiled kernel that grading was given.
 
     `blank`: whether its body is known to be empty. `bind(args, arrays)` compiles it for the arguments and places them;
     `assembler(args)` returns what translates it to machine code for such arguments. Both raise ArgumentError for

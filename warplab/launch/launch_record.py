@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from warplab.simulator.count.counters import LaunchProfile
 
-# Translates to machine code for an architecture: the assembler's report and the kernel's name in it.
+# Translates a kernel to machine code for an architecture; returns the assembler's report and the kernel's name in it.
 Assemble = Callable[[int], tuple[str, str]]
 
 
 @dataclass
 class LaunchRecord(LaunchProfile):
-    """One launch as a profile records it: the simulator's counters, the time on a GPU, and where the code came from.
+    """One launch as a profile records it: the simulator's counters, the time on a GPU, and the way back to the code.
 
     `assemble`: compiles the kernel again (`warplab.launch.resources`); None if unknown. `gpu_seconds`, `gpu_name`: set
     only where the launch ran on that GPU and was timed with events.
@@ -25,5 +25,5 @@ class LaunchRecord(LaunchProfile):
 
     @classmethod
     def of(cls, profile: LaunchProfile, assemble: Assemble | None = None) -> LaunchRecord:
-        """The record of a launch with this profile; `profile` itself if it is a record already."""
+        """Return the record of a launch with this profile, which may be a record already."""
         return profile if isinstance(profile, cls) else cls(**vars(profile), assemble=assemble)

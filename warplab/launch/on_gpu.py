@@ -25,8 +25,8 @@ from warplab.launch.simulate import simulate
 from warplab.launch.stream_delay import hold_stream
 from warplab.simulator import InstructionLimit, UnsupportedInstruction
 
-# What the simulator counts in some seconds. Of a larger launch it runs a sample of the blocks. A launch gets its time
-# only if its arguments, all of which are copied, are larger than MAX_BYTES or if its sample is too long.
+# What the simulator counts in some seconds. Of a larger launch it runs a sample of the blocks. A launch is timed but
+# not counted if its arguments, all of which are copied, are larger than MAX_BYTES or if its sample takes too long.
 MAX_THREADS = 1 << 22
 MAX_INSTRUCTIONS = 1 << 31  # thread instructions
 MAX_BYTES = 1 << 31

@@ -21,7 +21,7 @@ from warplab.launch.kernel_source import NumbaSource, source_of
 from warplab.launch.launch_record import Assemble, LaunchRecord
 from warplab.launch.profiling import RecordedLaunches
 
-OLDEST_ARCH = 75  # that CUDA 13 compiles for
+OLDEST_ARCH = 75  # the oldest that CUDA 13 compiles for
 RESERVED_SHARED_BYTES = 1024  # per block for the system, which nvJitLink includes from 9.0 on
 
 
@@ -142,7 +142,7 @@ _CUMULATIVE_STACK = re.compile(r"(\d+) bytes cumulative stack size|(\d+) stack")
 
 
 def _assembled(assemble: Assemble, arch: int) -> Resources:
-    """Translate a kernel to machine code and return what the assembler's report says of it.
+    """Translate a kernel to machine code and return what the assembler's report says about it.
 
     The assembler writes lines on each kernel. nvJitLink's linker adds one, which alone counts what the functions need
     that the kernel calls, and shared variables that other modules may see, such as Numba's.

@@ -118,7 +118,7 @@ def _sections(profile: object) -> list[tuple[str, Table]]:
 
 
 def _groups(profile: object) -> list[list[LaunchRecord]]:
-    """Group launches that tell the same, in order of first appearance."""
+    """Group launches with equal counts, in order of first appearance."""
     groups: dict[tuple, list[LaunchRecord]] = {}
     for launch in launches(profile):
         key = (

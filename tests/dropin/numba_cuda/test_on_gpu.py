@@ -105,7 +105,7 @@ def test_arrays_like_others(module):
 
 
 def test_numba_repeats_the_first_element_of_an_array_with_fewer_axes():
-    """Which is why the stand-in refuses it."""
+    """This is why the stand-in refuses such an array."""
 
     @numba_cuda.vectorize(["float64(float64, float64)"])
     def weighted(a, b):

@@ -16,7 +16,7 @@ def draw(states, out):
 
 
 def _xoroshiro128p(state):
-    """The next number and the next state of the published generator."""
+    """Return the next number and the next state of the published generator."""
     low, high = state
     mask = 2**64 - 1
     result, high = (low + high) & mask, low ^ high

@@ -255,7 +255,7 @@ for _name in _METHODS.split():
 
 
 def to_host(value):
-    """`value` for NumPy: a view of a device array's bytes. TypeError for NumPy arrays with axes, as in CuPy."""
+    """Convert `value` for NumPy, a device array to a view of its bytes. Refuse NumPy arrays with axes, as CuPy does."""
     if isinstance(value, DeviceArray):
         return value._view
     if isinstance(value, np.ndarray):

@@ -87,9 +87,8 @@ class Device:
     TOTAL_CONSTANT_MEMORY = 64 * 1024
     MULTIPROCESSOR_COUNT = simulated_device.MULTIPROCESSORS
     COOPERATIVE_LAUNCH = 0
-    CAN_MAP_HOST_MEMORY = MANAGED_MEMORY = UNIFIED_ADDRESSING = INTEGRATED = (
-        1  # host and device share the memory of an array
-    )
+    # Host and device share the memory of an array.
+    CAN_MAP_HOST_MEMORY = MANAGED_MEMORY = UNIFIED_ADDRESSING = INTEGRATED = 1
     supports_float16 = supports_bfloat16 = supports_fp8 = True
 
     def __repr__(self) -> str:
