@@ -13,6 +13,7 @@ from warplab.simulator.count.counters import COUNTERS, Counts, LaunchProfile
 
 Limit = float | Callable[[Any], float]  # of a size
 
+_LABELS = {counter.name: counter.label for counter in COUNTERS}
 _DESCRIPTIONS = {counter.name: counter.description for counter in COUNTERS}
 _SUMS = frozenset(field.name for field in fields(Counts))  # counters to which each line adds
 _MOST_LINES = 4
@@ -170,7 +171,8 @@ def _line(profile: LaunchProfile, place: tuple[str, int]) -> str:
 
 
 def _words(counter: str) -> str:
-    return counter.replace("_", " ")
+    """Name a counter, or a property derived from counters, in words."""
+    return _LABELS.get(counter, counter.replace("_", " "))
 
 
 def _meaning(counter: str) -> str:

@@ -1,6 +1,6 @@
 # problem: grey
 # loses: grey-traffic
-# reason: too many shared (store|load) conflicts
+# reason: too many shared (store|load) bank conflicts
 
 from numba import float32
 

@@ -1,6 +1,6 @@
 // problem: turn
 // loses: turn-banks
-// reason: too many shared load conflicts(.|\n)*at most 0
+// reason: too many shared load bank conflicts(.|\n)*at most 0
 extern "C" __global__ void turn(const float* a, float* t, int rows, int columns)
 {
     __shared__ float tile[16][65];

@@ -1,6 +1,6 @@
 // problem: turn
 // loses: turn-banks
-// reason: too many shared load conflicts
+// reason: too many shared load bank conflicts
 extern "C" __global__ void turn(const float* a, float* t, int rows, int columns)
 {
     __shared__ float tile[64][17];

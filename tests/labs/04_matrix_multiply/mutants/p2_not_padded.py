@@ -1,6 +1,6 @@
 # problem: distances
 # loses: distances-banks
-# reason: too many shared load conflicts(.|\n)*at most 0
+# reason: too many shared load bank conflicts(.|\n)*at most 0
 
 from numba import float32
 

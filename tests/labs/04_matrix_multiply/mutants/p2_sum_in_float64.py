@@ -1,6 +1,6 @@
 # problem: distances
 # loses: distances-sectors, distances-banks
-# reason: too many flops f64(.|\n)*makes a sum float64
+# reason: too many FP64 operations(.|\n)*makes a sum float64
 
 from numba import float32
 

@@ -1,6 +1,6 @@
 # problem: distances
 # loses: distances-banks
-# reason: too many shared store conflicts(.|\n)*at most 64
+# reason: too many shared store bank conflicts(.|\n)*at most 64
 
 from numba import float32
 

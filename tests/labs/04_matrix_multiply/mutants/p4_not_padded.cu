@@ -1,6 +1,6 @@
 // problem: linear
 // loses: linear-smooth
-// reason: too many shared store conflicts(.|\n)*at most 0
+// reason: too many shared store bank conflicts(.|\n)*at most 0
 extern "C" __global__ void linear(const float* x, const float* w, const float* bias, float* out, int m, int n, int k)
 {
     constexpr int TILE = 32, DEPTH = 8, THREADS = 64;

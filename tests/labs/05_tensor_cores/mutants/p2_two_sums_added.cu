@@ -1,6 +1,6 @@
 // problem: linear
 // loses: linear-tensor, linear-reuse
-// reason: too many flops f32
+// reason: too many FP32 operations
 #include <mma.h>
 using namespace nvcuda;
 

@@ -1,6 +1,6 @@
 // problem: any
 // loses: any-tensor, any-once
-// reason: too many flops f32
+// reason: too many FP32 operations
 #include <mma.h>
 using namespace nvcuda;
 

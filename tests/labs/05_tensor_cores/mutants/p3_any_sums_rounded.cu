@@ -1,6 +1,6 @@
 // problem: any
 // loses: any-tensor
-// reason: too many flops f32
+// reason: too many FP32 operations
 #include <mma.h>
 using namespace nvcuda;
 

@@ -1,6 +1,6 @@
 // problem: tiles
 // loses: tiles-one, tiles-all
-// reason: too many flops f32
+// reason: too many FP32 operations
 #include <cuda_fp16.h>
 
 __device__ unsigned pair(half low, half high)
