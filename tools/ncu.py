@@ -91,7 +91,7 @@ def simulated(launch: Launch) -> dict[str, float]:
 
 
 def run_on_gpu(launch: Launch) -> None:
-    """Launches on the GPU, with the profiler on for this launch only."""
+    """Launch on the GPU, with the profiler on for this launch only."""
     import cupy
 
     compiled = launch.kernel()

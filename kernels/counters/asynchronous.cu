@@ -12,7 +12,7 @@ __global__ void load_matrix(uint4 *out, int pitch) {
     out[threadIdx.x] = r;
 }
 
-// One T a thread by cp.async, from elements `from` apart to elements `to` apart (0: all the same one).
+// One T per thread by cp.async, from elements `from` apart to elements `to` apart (0: all the same one).
 template <typename T> __global__ void copy_async_apart(const T *in, T *out, int from, int to) {
     __shared__ T s[1024];
     const unsigned place = (unsigned)__cvta_generic_to_shared(&s[threadIdx.x * to]);
@@ -56,7 +56,7 @@ __global__ void copy_async_some(const float *in, float *out, int zeros) {
     out[threadIdx.x] = s[threadIdx.x * 2];
 }
 
-// One T (4, 8 or 16 bytes) a thread by cp.async, to elements `stride` apart.
+// One T (4, 8 or 16 bytes) per thread by cp.async, to elements `stride` apart.
 template <typename T> __global__ void copy_async(const T *in, T *out, int stride) {
     __shared__ T s[512];
     const unsigned place = (unsigned)__cvta_generic_to_shared(&s[threadIdx.x * stride]);

@@ -21,7 +21,7 @@ __global__ void append(int *count, int *out, const int *in) {
     if (in[i] % 3 == 0) out[atomicAdd(count, 1)] = in[i];
 }
 
-// The same with one atomic a warp.
+// The same with one atomic per warp.
 __global__ void append_by_warp(int *count, int *out, const int *in) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     const bool chosen = in[i] % 3 == 0;

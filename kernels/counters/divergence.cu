@@ -155,7 +155,7 @@ __global__ void search(const int *in, int *out, int n, int wanted) {
     out[i] = found;
 }
 
-// Rows of a sparse matrix, one thread a row: rows have different lengths.
+// Rows of a sparse matrix, one thread per row: rows have different lengths.
 __global__ void csr_rows(const int *start, const int *column, const float *value, const float *x, float *y, int rows) {
     const int row = blockIdx.x * blockDim.x + threadIdx.x;
     if (row < rows) {

@@ -90,12 +90,12 @@ def _global_memory() -> list[Launch]:
     result = [strided(f"copy, stride {k}", 4, k, 0) for k in (1, 2, 3, 4, 8, 16, 32, 33)]
     result += [strided(f"copy, {k} elements misaligned", 4, 1, k) for k in (1, 2, 4)]
     for width in (1, 2, 8, 16):
-        result += [strided(f"copy of {width} bytes a thread, stride {k}", width, k, 0) for k in (1, 2, 3)]
-        result.append(strided(f"copy of {width} bytes a thread, misaligned by one", width, 1, 1))
+        result += [strided(f"copy of {width} bytes per thread, stride {k}", width, k, 0) for k in (1, 2, 3)]
+        result.append(strided(f"copy of {width} bytes per thread, misaligned by one", width, 1, 1))
     result += [
         strided("copy, one thread", 4, 1, 0, 1, 32),
         strided("copy, 1000 elements by blocks of 100", 4, 1, 0, 1000, 100),
-        strided("copy of 16 bytes a thread by blocks of 100", 16, 1, 0, 1000, 100),
+        strided("copy of 16 bytes per thread by blocks of 100", 16, 1, 0, 1000, 100),
         strided("copy, blocks of 33", 4, 1, 0, 1000, 33),
     ]
     tables = {
@@ -298,7 +298,7 @@ def _atomics() -> list[Launch]:
         launch("atomic add, one address", "add_same", ints, numbers),
         launch("atomic add of floats, one address", "add_same_float", empty(1), values),
         launch("append", "append", ints, empty(N, np.int32), numbers),
-        launch("append, one atomic a warp", "append_by_warp", ints, empty(N, np.int32), numbers),
+        launch("append, one atomic per warp", "append_by_warp", ints, empty(N, np.int32), numbers),
         launch("histogram, global", "histogram_global", empty(256, np.uint32), pixels, N),
         launch("histogram, shared", "histogram_shared", empty(256, np.uint32), pixels, N, blocks=4),
         launch("maximum by compare-and-swap", "cas_maximum", empty(8, np.int32), values),
@@ -363,7 +363,7 @@ _LAID_OUT = "ptxas lays the conditions out with one branch more a warp."
 _RARE = "A division of 0 goes the way for rare arguments, whose branches the simulator does not count."
 _DIFFERENCES = {
     "append": (Difference("global_store_sectors", 0.05, _ORDER),),
-    "append, one atomic a warp": (Difference("global_store_sectors", 0.05, _ORDER),),
+    "append, one atomic per warp": (Difference("global_store_sectors", 0.05, _ORDER),),
     "maximum by compare-and-swap": (
         Difference("global_atomic", 1.0, _CAS),
         Difference("warp_efficiency", 0.1, _CAS),

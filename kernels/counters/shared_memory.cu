@@ -142,7 +142,7 @@ __global__ void scan(const float *in, float *out) {
     out[blockIdx.x * blockDim.x + threadIdx.x] = s[from][threadIdx.x];
 }
 
-// Prefix sums of two elements a thread, up and down a tree (Blelloch): strides of powers of two, with conflicts.
+// Prefix sums of two elements per thread, up and down a tree (Blelloch): strides of powers of two, with conflicts.
 __global__ void scan_tree(const float *in, float *out) {
     __shared__ float s[512];
     const int t = threadIdx.x, n = 512;

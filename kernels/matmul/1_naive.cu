@@ -1,6 +1,6 @@
-// 1. One thread an element of C = A · B; neighbouring threads of a warp take neighbouring rows.
+// 1. One thread per element of C = A · B; neighbouring threads of a warp take neighbouring rows.
 // a is m × k, b is k × n, c is m × n, all float32 in row-major order, of any size. 2 · m · n · k operations.
-// Expected: a warp reads 32 rows of A at one column, 32 sectors a request, of which it uses an eighth; B's element is
+// Expected: a warp reads 32 rows of A at one column, 32 sectors per request, of which it uses an eighth; B's element is
 // the same for all. 33 sectors for 64 operations: far from the peak of fused multiply-adds.
 // Reached: 0.504 TFLOP/s, 0.00969 of cuBLAS. ncu: 7.09e10 sectors; the L1 cache's data path is busy for
 // 99 % of the time.

@@ -1,7 +1,7 @@
-// 6. Step 5 with four words an access; the tile of A is stored transposed.
+// 6. Step 5 with four words per access; the tile of A is stored transposed.
 // Changed: global and shared memory are read and written as float4. For this the eight rows of a thread must lie side
-// by side in shared memory, so the tile of A is turned on its way in. Where a row does not start at a multiple of 16
-// bytes, global memory is read word by word.
+// by side in shared memory, so the tile of A is transposed on its way in. Where a row does not start at a multiple of
+// 16 bytes, global memory is read word by word.
 // Expected: a quarter of the load and store instructions; as many sectors and passes as before.
 // Reached: 32.2 TFLOP/s, 0.619 of cuBLAS. ncu: 1.18 instructions for each multiply-add, where there were 1.32; 7.25e8
 // passes through shared memory, for the lanes' float4 are two apart and conflict as before.

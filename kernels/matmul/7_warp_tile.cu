@@ -2,7 +2,7 @@
 // Changed: a warp computes 64 × 32 elements, its lanes 8 down and 4 across; a thread's rows and columns come in fours,
 // so that the lanes' float4 lie side by side. Which lane goes where is chosen so that shared memory serves two quarters
 // of a warp together. Rows of the tile of A are four words further apart, which spreads the stores over the banks.
-// Expected: no bank conflicts, less than half the passes through shared memory, half the sectors a store of C.
+// Expected: no bank conflicts, less than half the passes through shared memory, half the sectors per store of C.
 // Reached: 35.8 TFLOP/s, 0.687 of cuBLAS. ncu: 3.07e8 passes through shared memory; that way is busy for 40 % of the
 // time, so it is no longer the limit. Warps now wait for global memory and at the barrier.
 constexpr int BM = 128, BN = 128;  // rows and columns of the tile of C that a block computes

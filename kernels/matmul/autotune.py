@@ -102,7 +102,7 @@ def _compile(sizes: Tiles) -> None:
 
 
 def main() -> None:
-    """Ends with a line of JSON."""
+    """End with a line of JSON."""
     timing.require_gpu("The autotuner")
     found = candidates()
     with ProcessPoolExecutor(len(os.sched_getaffinity(0)), multiprocessing.get_context("spawn")) as pool:

@@ -18,7 +18,7 @@ def counted(name: str, side: int = SIDE, depth: int = DEPTH, sizes: Tiles | None
     """Step `name` in the simulator, also where there is a GPU: side × depth times depth × side, random numbers.
 
     All warps of the first block are traced. `sizes`: of step 9; None takes those for 4096 × 4096 × 4096.
-    Raises ValueError for an unknown step, RuntimeError when the product is wrong.
+    Raise ValueError for an unknown step, RuntimeError when the product is wrong.
     """
     chosen_step = step(name)
     random = np.random.default_rng()
@@ -43,7 +43,7 @@ def counted(name: str, side: int = SIDE, depth: int = DEPTH, sizes: Tiles | None
 def per_multiply_add(counts: Counts) -> dict[str, float]:
     """For one multiply-add of a whole warp: `sectors` loaded from global memory, `passes` through shared memory.
 
-    Passes: wavefronts of loads, stores and asynchronous copies. Raises ValueError where multiply-adds are of float64.
+    Passes: wavefronts of loads, stores and asynchronous copies. Raise ValueError where multiply-adds are of float64.
     """
     if counts.flops_f64 or not counts.flops_f32:
         raise ValueError(

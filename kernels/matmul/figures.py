@@ -58,7 +58,7 @@ def draw_ladder(m: Measurement) -> Figure:
 
 
 def intensities(traffic: list[dict[str, Any]], side: int) -> dict[str, dict[str, float]]:
-    """FLOP a byte of each step at each level of memory in LEVELS, from `measurements.traffic`."""
+    """FLOP per byte of each step at each level of memory in LEVELS, from `measurements.traffic`."""
     operations = 2 * side**3
     return {
         row["name"]: {
@@ -87,7 +87,7 @@ def draw_roofline(ladder: Measurement, traffic: Measurement, copy_gbps: Measurem
         points,
         slope=copy_gbps.value / 1e3,
         slope_text=f"copy {copy_gbps.value:.0f} GB/s",
-        xlabel=f"FLOP a byte of {LEVELS[level]} traffic ({_source(traffic, ladder)})",
+        xlabel=f"FLOP per byte of {LEVELS[level]} traffic ({_source(traffic, ladder)})",
     )
 
 
@@ -103,7 +103,7 @@ def draw_pass_roofline(ladder: Measurement, passes: Mapping[str, float], cores: 
         ladder,
         {name: 1 / number for name, number in passes.items()},
         slope=a_pass,
-        slope_text="one pass a clock",
+        slope_text="one pass per clock",
         xlabel="multiply-adds of a warp for each pass (simulator)",
     )
 
@@ -181,7 +181,7 @@ def draw_limits(traffic: Measurement) -> Figure:
 
 
 def draw_cards(cards: Sequence[Card], marks: Mapping[str, float]) -> Figure:
-    """Rooflines of cards, from their data sheets; `marks`: name -> intensity in FLOP a byte, as vertical lines."""
+    """Rooflines of cards, from their data sheets; `marks`: name -> intensity in FLOP per byte, as vertical lines."""
     x = np.geomspace(min(marks.values()) / 2, 2 * max(marks.values()), 400)
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 3.4), dpi=DPI)
@@ -200,7 +200,7 @@ def draw_cards(cards: Sequence[Card], marks: Mapping[str, float]) -> Figure:
             ax.annotate(name, (intensity, 0.03), **style)
         lowest = min(card.bandwidth_gbs for card in cards) / 1e3 * x[0]
         ax.set(xscale="log", yscale="log", xlim=(x[0], x[-1]), ylim=(lowest / 40, None))  # room for the names below
-        ax.set(xlabel="FLOP a byte", ylabel="TFLOP/s at most")
+        ax.set(xlabel="FLOP per byte", ylabel="TFLOP/s at most")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5), reverse=True)
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))

@@ -51,7 +51,7 @@ class Step:
         return math.ceil(n / self.tile[1]), math.ceil(m / self.tile[0])
 
     def launch(self, a: Any, b: Any, c: Any) -> None:
-        """Queues the kernel, without any check."""
+        """Queue the kernel, without any check."""
         sizes = c.shape[0], c.shape[1], a.shape[1]
         function = self.function(self.aligned(a, b, c))
         launch(function, self.grid(*c.shape), self.block, (a, b, c, *map(np.int32, sizes)))
@@ -66,12 +66,12 @@ class TunedStep(Step):
         return tiles.chosen(m, n, k)
 
     def launch(self, a: Any, b: Any, c: Any) -> None:
-        """Queues the kernel with the sizes for this shape, without any check."""
+        """Queue the kernel with the sizes for this shape, without any check."""
         launch_tuned(self.tiles(*c.shape, a.shape[1]), self.aligned(a, b, c), a, b, c)
 
 
 def launch_tuned(sizes: tiles.Tiles, aligned: bool, a: Any, b: Any, c: Any) -> None:
-    """Queues step 9 with given sizes, without any check."""
+    """Queue step 9 with given sizes, without any check."""
     function = tuned_function(sizes, aligned)
     arguments = a, b, c, *map(np.int32, (*c.shape, a.shape[1]))
     launch(function, tuned_grid(sizes, *c.shape), sizes.threads, arguments, sizes.shared_bytes)

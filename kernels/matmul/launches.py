@@ -9,7 +9,7 @@ import numpy as np
 from kernels.matmul.ladder import STEPS, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles
 from warplab.bench.compared_launches import Difference, Launch
-from warplab.bench.copy_differences import MEETING, NOT_COUNTED, PREDICATED
+from warplab.bench.copy_differences import DURING_COPIES, NOT_COUNTED, PREDICATED
 
 SHAPES = ((128, 128, 32), (130, 132, 20), (65, 131, 37))  # whole tiles; tails; rows at any address
 TUNED = (Tiles(128, 128, 16, 32, 64, 8, 8, 3, 2, 8), Tiles(64, 64, 16, 16, 32, 4, 4, 3, 3, 8))
@@ -22,7 +22,7 @@ def _differences(name: str, n: int) -> tuple[Difference, ...]:
     if name == "async_copies" and n % 4:
         found.append(Difference("local", 1, _SPILLED))
     if name == "tuned 128 × 128":
-        found += MEETING
+        found += DURING_COPIES
     if name == "tuned 64 × 64" and n % 4 == 0:
         found.append(PREDICATED)
     return tuple(found)

@@ -62,7 +62,7 @@ def relative_error(a: Any, b: Any, c: Any) -> float:
 
 
 def checked(function: Callable[..., None], a: Any, b: Any, c: Any) -> dict[str, Any]:
-    """Runs a product into poisoned memory; `correct`: near the float64 result, and no element left out."""
+    """Run a product into poisoned memory; `correct`: near the float64 result, and no element left out."""
     c.fill(np.nan)
     function(a, b, c)
     error = relative_error(a, b, c)

@@ -15,12 +15,12 @@ MAX_DEPTH = 2**24  # step 9 holds offsets within a tile in 32 bits
 
 
 def matmul(a: Any, b: Any, out: Any = None, kernel: str = "tuned") -> Any:
-    """A · B on the GPU; returns the result at once, before the kernel has finished.
+    """A · B on the GPU; return the result at once, before the kernel has finished.
 
     `a`: device array, float32, C-contiguous, of shape (m, k); `b`: likewise, of shape (k, n). `out`: likewise, of shape
     (m, n), without overlap with `a` or `b`; None allocates it. `kernel`: a name in STEPS. Products and sums are float32
     (fused multiply-add), so the error of an element grows with k.
-    Raises TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     chosen = step(kernel)
     m, n, k = check_factors(a, b)

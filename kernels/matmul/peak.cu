@@ -1,5 +1,5 @@
-// What the FP32 cores can do at most: fused multiply-adds on registers alone, 16 independent chains a thread.
-// 2 × 16 × STEPS operations a thread and round.
+// What the FP32 cores can do at most: fused multiply-adds on registers alone, 16 independent chains per thread.
+// 2 × 16 × STEPS operations per thread and round.
 constexpr int CHAINS = 16, STEPS = 16;
 
 extern "C" __global__ void __launch_bounds__(256) fma_peak(float *out, float factor, float added, int rounds) {

@@ -22,7 +22,7 @@ def tile_events(launch: LaunchProfile, lines: Mapping[str, str]) -> list[tuple[s
     far are one tile's; without such lines those up to the barrier), "come" (it lies in shared memory), "barrier",
     "use". The n-th tile that is ordered is the n-th to come and to be used; a barrier has the number of the latest to
     come. What follows of one kind is one event.
-    Raises ValueError for another kind, and where no such line was run.
+    Raise ValueError for another kind, and where no such line was run.
     """
     wrong = set(lines.values()) - set(KINDS)
     if wrong:

@@ -27,7 +27,7 @@ def draw_product(profile: object, m: int, n: int, k: int) -> Figure:
     `profile`: a launch in the simulator, or a profile whose first it is, of a kernel whose parameters for the matrices
     are named a, b and c: float32, row-major, m × k, k × n and m × n. Of the block its traced warps are drawn
     (`Options.trace_warps`). Dark in A and B is what warp 0 asks for with its first load from either.
-    Raises ValueError where the trace holds no load of a or b, or no store to c.
+    Raise ValueError where the trace holds no load of a or b, or no store to c.
     """
     launch, title = one_launch(profile)
     own = [access for access in launch.accesses if access.space == "global" and (access.block == 0).any()]
@@ -72,7 +72,7 @@ def draw_product(profile: object, m: int, n: int, k: int) -> Figure:
 
 
 def _mark(levels: np.ndarray, touched: list[Access], op: str) -> None:
-    """Raises the level of every touched element, as LOADED and STORED number them."""
+    """Raise the level of every touched element, as LOADED and STORED number them."""
     flat = levels.reshape(-1)
     for level, access, lanes in _lanes(touched, op):
         first = (access.address[lanes].astype(np.int64) - access.array_start) // WORD_BYTES

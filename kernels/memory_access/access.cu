@@ -13,12 +13,12 @@ extern "C" __global__ void copy_strided(const float *in, float *out, size_t n, i
     }
 }
 
-// An array of structures (aos) against a structure of arrays (soa): four floats a point.
+// An array of structures (aos) against a structure of arrays (soa): four floats per point.
 struct Point {
     float x, y, z, w;
 };
 
-// One field of an array of structures: neighbouring threads are 16 bytes apart, 16 sectors a request, and three
+// One field of an array of structures: neighbouring threads are 16 bytes apart, 16 sectors per request, and three
 // quarters of every sector are fetched for nothing.
 // Reached: 1242 GB/s.
 extern "C" __global__ void aos_field(const Point *points, float *out, size_t n) {
@@ -28,7 +28,7 @@ extern "C" __global__ void aos_field(const Point *points, float *out, size_t n) 
     }
 }
 
-// The same field of a structure of arrays: 4 sectors a request, all of them used.
+// The same field of a structure of arrays: 4 sectors per request, all of them used.
 // Reached: 2378 GB/s.
 extern "C" __global__ void soa_field(const float *x, float *out, size_t n) {
     const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -48,7 +48,7 @@ extern "C" __global__ void aos_norm(const Point *points, float *out, size_t n) {
     }
 }
 
-// The same, one load of 16 bytes a thread: one request of 16 sectors, all used. Addresses are multiples of 16.
+// The same, one load of 16 bytes per thread: one request of 16 sectors, all used. Addresses are multiples of 16.
 // Reached: 3106 GB/s.
 extern "C" __global__ void aos_norm_float4(const float4 *points, float *out, size_t n) {
     const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -70,7 +70,8 @@ extern "C" __global__ void soa_norm(const float *points, float *out, size_t n) {
 
 // Bytes in flight. A copy by a grid as large as fits on the GPU at once, or smaller: each thread has ITEMS loads
 // under way before it stores the first. Little's law: bandwidth = bytes in flight / latency, until memory is full.
-// Reached with 2^27 floats: 331 GB/s with 512 bytes in flight a multiprocessor, 2853 with 16 KiB, no more with 128 KiB.
+// Reached with 2^27 floats:
+// 331 GB/s with 512 bytes in flight per multiprocessor, 2853 with 16 KiB, no more with 128 KiB.
 template <typename T, int ITEMS> __global__ void copy_in_flight(const T *in, T *out, size_t n) {
     const size_t threads = size_t(gridDim.x) * blockDim.x;
     size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -89,7 +90,7 @@ template <typename T, int ITEMS> __global__ void copy_in_flight(const T *in, T *
 }
 
 // Working sets. Every thread makes `loads` loads of 16 bytes that together pass over in[0 .. n) again and again;
-// __ldcg keeps them out of the L1 caches, so they are served by the L2 cache or by memory. out: a sum a thread.
+// __ldcg keeps them out of the L1 caches, so they are served by the L2 cache or by memory. out: a sum per thread.
 // Reached: 8019 GB/s for 8 MiB, 7323 for 40 MiB, 3083 for 1 GiB; the L2 cache has 50 MiB.
 extern "C" __global__ void read_again(const float4 *in, unsigned n, int loads, float *out) {
     const unsigned threads = gridDim.x * blockDim.x, thread = blockIdx.x * blockDim.x + threadIdx.x;

@@ -74,12 +74,12 @@ def _short_name(row: Mapping[str, Any]) -> str:
 
 
 def draw_strides(m: Measurement, sectors: Mapping[int, float]) -> Figure:
-    """Bandwidth by stride, from `measurements.strides`, and sectors a request by stride, as the simulator counts."""
+    """Bandwidth by stride, from `measurements.strides`, and sectors per request by stride, as the simulator counts."""
     return _with_sectors(m, "stride", sectors, "stride of the loads, in elements")
 
 
 def draw_offsets(m: Measurement, sectors: Mapping[int, float]) -> Figure:
-    """Bandwidth by offset, from `measurements.offsets`, and sectors a request by offset, as the simulator counts."""
+    """Bandwidth by offset, from `measurements.offsets`, and sectors per request by offset, as the simulator counts."""
     return _with_sectors(m, "offset", sectors, "offset of the loads, in elements")
 
 
@@ -93,7 +93,7 @@ def _with_sectors(m: Measurement, key: str, sectors: Mapping[int, float], xlabel
         count_axis(ax.yaxis)
         other = ax.twinx()
         other.plot(list(sectors), list(sectors.values()), "s--", color=ORANGE, ms=3, lw=1)
-        other.set_ylabel("sectors a load request (simulator)", color=ORANGE)
+        other.set_ylabel("sectors per load request (simulator)", color=ORANGE)
         other.set_ylim(0, 1.2 * max(sectors.values()))
         other.spines["top"].set_visible(False)
         finish(figure, ax, f"Copy of {count(m.value['n'])} float32, {m.label}")
@@ -103,7 +103,7 @@ def _with_sectors(m: Measurement, key: str, sectors: Mapping[int, float], xlabel
 def draw_stencils(m: Measurement, copy_gbps: float | None = None) -> Figure:
     """The claim's experiment, from `measurements.stencils`: L1 against shared memory by radius.
 
-    `copy_gbps`: draws the bandwidth of a copy, in 1e9 bytes a second, as a line.
+    `copy_gbps`: draws the bandwidth of a copy, in 1e9 bytes per second, as a line.
     """
     rows = m.value["rows"]
     radii = [row["radius"] for row in rows]
@@ -165,7 +165,7 @@ def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
                     color=colour,
                     ms=4.5,
                     mfc=colour if width == 16 else "none",
-                    label=f"{loads} × {width} bytes a thread",
+                    label=f"{loads} × {width} bytes per thread",
                 )
         flights = np.geomspace(min(row["in_flight_bytes"] for row in rows), max(row["in_flight_bytes"] for row in rows))
         law = 2 * flights * multiprocessors / latency / 1e9
@@ -174,7 +174,7 @@ def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
         ax.set(
             xscale="log",
             ylim=(0, 1.1 * largest),
-            xlabel="bytes in flight a multiprocessor",
+            xlabel="bytes in flight per multiprocessor",
             ylabel="GB/s, read and written",
         )
         bytes_axis(ax.xaxis)
@@ -204,7 +204,7 @@ def draw_bank_conflicts(m: Measurement) -> Figure:
         figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
         places = [row["stride"] for row in rows]
         ax.bar(places, [row["seconds"] / one for row in rows], color=BLUE, label="time, stride 1 = 1")
-        ax.plot(places, [row["ways"] for row in rows], "_", color=ORANGE, ms=9, mew=2, label="wavefronts a load")
+        ax.plot(places, [row["ways"] for row in rows], "_", color=ORANGE, ms=9, mew=2, label="wavefronts per load")
         ax.set(xlabel="stride of the lanes, in words", xlim=(-0.7, places[-1] + 0.7))
         ax.legend(frameon=False)
         finish(figure, ax, f"Loads from shared memory, {m.label}")

@@ -1,6 +1,6 @@
 """What lab 02 measures on a GPU: its tables of kernels (`tables`) and a sweep for each plot, in JSON types.
 
-Keys end in their unit: `seconds`, `bytes`, `gbps` (1e9 bytes a second). Times are medians.
+Keys end in their unit: `seconds`, `bytes`, `gbps` (1e9 bytes per second). Times are medians.
 `MEASUREMENTS` names them as `recordings.json` does.
 """
 
@@ -27,13 +27,13 @@ from warplab.bench.timing import Candidate, time_gpu, time_together
 
 STRIDES = (*range(1, 9), 10, 12, 14, 16, 20, 24, 28, 32)
 OFFSETS = (*range(17), 24, 31, 32)
-WARPS = ((128, 1), (256, 1), (256, 2), (256, 4), (256, 6), (256, 8))  # threads a block, blocks a multiprocessor
+WARPS = ((128, 1), (256, 1), (256, 2), (256, 4), (256, 6), (256, 8))  # threads per block, blocks per multiprocessor
 LINE = 128  # bytes; nodes of the chase are one line apart
 REGISTERS = 65536  # of a multiprocessor
 
 
 def strides(n: int = 2**25) -> dict[str, Any]:
-    """A copy of n floats whose loads are `stride` elements apart. `gbps` counts 8 bytes an element of the result."""
+    """A copy of n floats whose loads are `stride` elements apart. `gbps` counts 8 bytes per element of the result."""
     cupy = benchmark.cupy_on_gpu()
     n = benchmark.fitting(n, 2 * STRIDES[-1])
     a, out = cupy.random.random(n * STRIDES[-1], dtype=np.float32), cupy.empty(n, np.float32)
@@ -73,7 +73,7 @@ def _candidate(function: Any, blocks: int, block: int, arguments: tuple) -> Cand
 def stencils(n: int = 2**27) -> dict[str, Any]:
     """The claim's experiment: a mean over 2 * radius + 1 neighbours, through the L1 cache and through shared memory.
 
-    `loaded_gbps` counts what the threads ask for, 4 bytes a neighbour; `gbps` 8 bytes an element: read once, written
+    `loaded_gbps` counts what the threads ask for, 4 bytes per neighbour; `gbps` 8 bytes per element: read once, written
     once. `l1_of_shared`: speed through L1 as a share of the speed through shared memory. `heat`: five points in two
     dimensions, 16384 × 16384 or less.
     """
@@ -141,7 +141,7 @@ def _call(candidate: Candidate) -> tuple[Callable[..., Any], Any]:
 
 
 def bytes_in_flight(n: int = 2**27) -> dict[str, Any]:
-    """Bandwidth of a copy of n floats by bytes in flight: of a load, loads a thread, and warps a multiprocessor.
+    """Bandwidth of a copy of n floats by bytes in flight: of a load, loads per thread, and warps per multiprocessor.
 
     `in_flight_bytes`: that the threads of one multiprocessor have asked for at a time. Left out: grids of which not all
     blocks fit on the GPU at once.
@@ -209,7 +209,7 @@ def latencies(smallest: int = 2**14, largest: int = 2**30, steps: int = 2**14) -
 def bank_conflicts(repeats: int = 512) -> dict[str, Any]:
     """Loads from shared memory by the stride of the lanes, in words. `ways`: wavefronts that one load needs.
 
-    `gbps`: 4 bytes a load, over all multiprocessors.
+    `gbps`: 4 bytes per load, over all multiprocessors.
     """
     cupy = benchmark.cupy_on_gpu()
     blocks = cupy.cuda.Device().attributes["MultiProcessorCount"] * 8

@@ -12,7 +12,7 @@ from warplab import cuda
 
 TILE, STEP = 32, 8  # side of a tile; rows that a block of 32 × 8 threads moves at a time
 PITCH = TILE + 1  # words in a row of the padded tile
-BLOCK = 256  # threads a block of the sums
+BLOCK = 256  # threads per block of the sums
 ALL = 0xFFFFFFFF
 
 
@@ -59,7 +59,7 @@ def soa_norm(points, out):
         out[i] = x * x + y * y + z * z + w * w
 
 
-# Transpose, 1. One thread an element.
+# Transpose, 1. One thread per element.
 # Reached: 413 GB/s, 0.14 of the copy.
 @cuda.jit
 def transpose_naive(source, out):
@@ -165,7 +165,7 @@ def sum_shuffle(source, out):
         out[cuda.blockIdx.x] = total
 
 
-# Sum, 5. A grid of fixed size, one atomic a block. out is zero before.
+# Sum, 5. A grid of fixed size, one atomic per block. out is zero before.
 # Reached: 2998 GB/s, 0.98 of CUB. More than in CUDA C++: of range() the number of trips is known beforehand, so the
 # compiler unrolls the loop four times and has four loads under way.
 @cuda.jit

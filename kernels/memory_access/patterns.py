@@ -53,10 +53,10 @@ STRIDED = by_name(
 
 
 def copy_strided(a: Any, out: Any, stride: int = 1, offset: int = 0, kernel: str = "cuda") -> Any:
-    """out[i] = a[i * stride + offset]; returns `out` before the kernel has finished.
+    """out[i] = a[i * stride + offset]; return `out` before the kernel has finished.
 
     `a`, `out`: device arrays of one dimension, float32; `a` holds the last element that is read. `stride` and
-    `offset`: at least 0. `kernel`: a name in STRIDED. Raises TypeError for arrays in host memory, ValueError for
+    `offset`: at least 0. `kernel`: a name in STRIDED. Raise TypeError for arrays in host memory, ValueError for
     every other argument that does not fit.
     """
     chosen = choose(STRIDED, kernel)
@@ -79,10 +79,10 @@ def copy_strided(a: Any, out: Any, stride: int = 1, offset: int = 0, kernel: str
 
 
 def norms(points: Any, out: Any, kernel: str) -> Any:
-    """out[i] = x² + y² + z² + w² of point i, or x² alone, by the kernel; returns `out` before that has finished.
+    """out[i] = x² + y² + z² + w² of point i, or x² alone, by the kernel; return `out` before that has finished.
 
     `points`: device array, float32, of shape (n, 4), or (4, n) for the structure of arrays; `out`: of shape (n,).
-    `kernel`: a name in LAYOUTS. Raises TypeError for arrays in host memory, ValueError for what else does not fit.
+    `kernel`: a name in LAYOUTS. Raise TypeError for arrays in host memory, ValueError for what else does not fit.
     """
     chosen = choose(LAYOUTS, kernel)
     check_array("out", out)
@@ -93,9 +93,9 @@ def norms(points: Any, out: Any, kernel: str) -> Any:
 
 
 def copy_in_flight(a: Any, out: Any, width: int, items: int, blocks: int, block: int = BLOCK) -> Any:
-    """Copies `a` to `out` by `blocks` blocks of `block` threads, each with `items` loads of `width` bytes under way.
+    """Copy `a` to `out` by `blocks` blocks of `block` threads, each with `items` loads of `width` bytes under way.
 
-    Arrays: float32, of one size, a multiple of `width` / 4. Raises ValueError for a pair that is not compiled.
+    Arrays: float32, of one size, a multiple of `width` / 4. Raise ValueError for a pair that is not compiled.
     """
     entry = in_flight(width, items)
     check_array("a", a, alignment=width)
@@ -109,7 +109,7 @@ def copy_in_flight(a: Any, out: Any, width: int, items: int, blocks: int, block:
 
 
 def read_again(a: Any, loads: int, blocks: int) -> Any:
-    """Sums, one a thread, of `loads` loads of 16 bytes; all threads together pass over `a` again and again.
+    """Sums, one per thread, of `loads` loads of 16 bytes; all threads together pass over `a` again and again.
 
     `a`: float32, at least 4 elements and a multiple of 4. Thread t of T makes load k at element 4 ((t + k T) mod n / 4)
     of n. Returns a device array, float32.
@@ -131,7 +131,7 @@ def chase(following: Any, start: int, steps: int) -> Any:
 
 
 def read_banks(stride: int, repeats: int, blocks: int = 1, block: int = BLOCK) -> Any:
-    """Sums, one a thread, of 8 * `repeats` loads from shared memory whose lanes are `stride` words apart (0 to 33)."""
+    """Sums, one per thread, of 8 * `repeats` loads from shared memory; lanes are `stride` (0 to 33) words apart."""
     if not 0 <= stride <= MAX_STRIDE:
         raise ValueError(f"stride is {stride}; it can be 0 to {MAX_STRIDE}")
     out = cp.empty(blocks * block, np.float32)

@@ -1,9 +1,9 @@
-// Sum of n floats: 4 bytes of memory traffic and one addition an element. The limit is the speed of reading.
-// Steps 1 to 3 leave a sum a block and are launched again on these until one is left.
+// Sum of n floats: 4 bytes of memory traffic and one addition per element. The limit is the speed of reading.
+// Steps 1 to 3 leave a sum per block and are launched again on these until one is left.
 // Measured: n = 2^28, NVIDIA H100 80GB HBM3, 2026-11-21; CUB (cuda.compute 1.2.1) 3071 GB/s, cupy.sum 3044 GB/s.
 // ncu: Nsight Compute, same day.
 
-constexpr int BLOCK = 256;  // threads a block of steps 1 to 5
+constexpr int BLOCK = 256;  // threads per block of steps 1 to 5
 constexpr unsigned ALL = 0xffffffff;
 
 // 1. A tree in shared memory: threads 0, 2, 4, ... add their neighbour, then 0, 4, 8, ... the next but one, and so on.
@@ -67,7 +67,7 @@ __device__ float block_sum(float value) {
     return value;
 }
 
-// 3. Warps add by shuffles, from register to register; shared memory only passes one sum a warp on.
+// 3. Warps add by shuffles, from register to register; shared memory only passes one sum per warp on.
 // Expected: one barrier instead of nine, so much nearer to the limit.
 // Reached: 1251 GB/s, 0.41 of CUB.
 extern "C" __global__ void sum_shuffle(const float *in, float *out, size_t n) {
@@ -93,7 +93,7 @@ extern "C" __global__ void sum_atomic(const float *in, float *out, size_t n) {
 
 // 5. Step 4 with a grid of fixed size, whose threads go through the array in steps of the grid.
 // Expected: a block sum and an atomic for thousands of elements instead of 256, so both vanish.
-// Reached: 2301 GB/s, 0.75 of CUB: one load under way in each thread, 8 KiB a multiprocessor.
+// Reached: 2301 GB/s, 0.75 of CUB: one load under way in each thread, 8 KiB per multiprocessor.
 extern "C" __global__ void sum_grid_stride(const float *in, float *out, size_t n) {
     float sum = 0;
     for (size_t i = size_t(blockIdx.x) * BLOCK + threadIdx.x; i < n; i += size_t(gridDim.x) * BLOCK) {
@@ -105,13 +105,13 @@ extern "C" __global__ void sum_grid_stride(const float *in, float *out, size_t n
     }
 }
 
-// 6. Step 5 with 16 bytes a load and eight loads under way in each thread. in is a multiple of 16.
+// 6. Step 5 with 16 bytes per load and eight loads under way in each thread. in is a multiple of 16.
 // Expected: more bytes in flight, so the speed of the memory.
 // Reached: 3165 GB/s, 1.03 of CUB. ncu: memory is busy for 95 % of the time.
 // Tried and left out: 256 and 1024 threads, 1, 2 and 4 float4, fewer blocks, each block a part of its own, __ldcs (at
 // most 1.03), the last block to finish adding up the sums instead of atomics (0.99).
-constexpr int WIDE = 512;   // threads a block
-constexpr int VECTORS = 8;  // float4 a thread and tile
+constexpr int WIDE = 512;   // threads per block
+constexpr int VECTORS = 8;  // float4 per thread and tile
 extern "C" __global__ void __launch_bounds__(WIDE) sum_float4(const float *in, float *out, size_t n) {
     const float4 *vectors = reinterpret_cast<const float4 *>(in);
     const size_t tiles = n / (4 * WIDE * VECTORS);

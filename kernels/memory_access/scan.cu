@@ -1,4 +1,4 @@
-// Prefix sum of n floats, inclusive: out[i] = in[0] + ... + in[i]. 8 bytes of memory traffic an element: a copy's.
+// Prefix sum of n floats, inclusive: out[i] = in[0] + ... + in[i]. 8 bytes of memory traffic per element: a copy's.
 // Measured: n = 2^28, NVIDIA H100 80GB HBM3, 2026-11-21; copy 3010 GB/s, CUB (cuda.compute 1.2.1) 2456 GB/s.
 
 constexpr unsigned ALL = 0xffffffff;
@@ -57,8 +57,8 @@ extern "C" __global__ void add_before(float *out, const float *scanned, size_t n
 // Tried and left out: 128, 384 and 512 threads, 2 to 12 float4 (at most 1.04 of CUB), no streaming (1.01), registers
 // without a limit (0.91).
 constexpr int THREADS = 256;
-constexpr int VECTORS = 8;  // float4 a thread
-constexpr int RESIDENT = 5;  // blocks a multiprocessor: while some wait, others load and store. 48 registers a thread
+constexpr int VECTORS = 8;  // float4 per thread
+constexpr int RESIDENT = 5;  // blocks per multiprocessor, with 48 registers per thread: while some wait, others load
 constexpr int TILE = 4 * THREADS * VECTORS;
 constexpr int WARPS = THREADS / 32;
 enum State : unsigned { NOTHING, AGGREGATE, PREFIX };

@@ -63,11 +63,11 @@ SCANS = by_name(
 
 
 def prefix_sum(a: Any, out: Any, kernel: str = "cuda_look_back") -> Any:
-    """out[i] = a[0] + ... + a[i] on the GPU; returns `out` at once, before the kernel has finished.
+    """out[i] = a[0] + ... + a[i] on the GPU; return `out` at once, before the kernel has finished.
 
     `a`, `out`: device arrays (CuPy), float32, of one shape of one dimension, C-contiguous, without overlap; for
     cuda_look_back, whose rounding differs from run to run, their addresses are multiples of 16. `kernel`: a name in
-    SCANS. Raises TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    SCANS. Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     chosen = choose(SCANS, kernel)
     if len(a.shape) != 1:

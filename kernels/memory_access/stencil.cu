@@ -20,7 +20,7 @@ template <int RADIUS> __global__ void mean_l1(const float *in, float *out, size_
 
 // The same through shared memory: a block loads its elements and the halo once, waits, and reads its copies.
 template <int RADIUS> __global__ void mean_shared(const float *in, float *out, size_t n) {
-    constexpr int BLOCK = 256;  // threads a block
+    constexpr int BLOCK = 256;  // threads per block
     __shared__ float own[BLOCK + 2 * RADIUS];
     const size_t first = size_t(blockIdx.x) * BLOCK;
     for (int k = threadIdx.x; k < BLOCK + 2 * RADIUS; k += BLOCK) {

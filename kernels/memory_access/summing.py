@@ -14,7 +14,7 @@ from warplab import cp
 from warplab.bench.device_arguments import check_array
 from warplab.bench.lab_kernels import Kernel, by_name, choose
 
-WIDE = 512  # threads a block of sum_float4
+WIDE = 512  # threads per block of sum_float4
 WIDE_TILE = WIDE * 8 * 4  # elements that its blocks take at a time
 MOST_BLOCKS = 132 * 64  # of a grid-stride loop; 64 a multiprocessor of an H100, the fastest of 4 to 64 for sum_float4
 
@@ -32,7 +32,7 @@ class Sum(Kernel):
         return (a, out) if self.language == "Numba" else (a, out, np.uint64(a.size))
 
     def passes(self, a: Any, out: Any, convert: Callable[[Any], Any] = lambda x: x) -> list[tuple[Any, Any, int]]:
-        """(from, to, blocks) of every launch; with one sum a block, arrays for these are allocated.
+        """(from, to, blocks) of every launch; with one sum per block, arrays for these are allocated.
 
         `convert` is applied to them. `a` has at least one element.
         """
@@ -89,7 +89,7 @@ def total(a: Any, kernel: str = "cuda_float4") -> Any:
 
     `a`: device array (CuPy or Numba) of one dimension, float32, C-contiguous; for cuda_float4 its address is a multiple
     of 16. `kernel`: a name in SUMS. The rounding of the kernels that end in atomics differs from run to run.
-    Raises TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     chosen = choose(SUMS, kernel)
     if len(a.shape) != 1:

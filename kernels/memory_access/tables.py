@@ -1,7 +1,7 @@
 """Lab 02's tables of kernels: each at a size beyond the L2 cache, beside the copy and the libraries of the same run.
 
-Keys end in their unit: `seconds`, `bytes`, `gbps` (1e9 bytes a second). Times are medians, of random data. Before that
-each kernel's output is poisoned and then checked, sums on data for which they are exact in any order.
+Keys end in their unit: `seconds`, `bytes`, `gbps` (1e9 bytes per second). Times are medians, of random data. Before
+that each kernel's output is poisoned and then checked, sums on data for which they are exact in any order.
 """
 
 from __future__ import annotations

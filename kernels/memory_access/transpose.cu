@@ -1,12 +1,12 @@
 // Transpose of a matrix of floats: out[x][y] = in[y][x], in of rows × columns, out of columns × rows, of any size.
-// 8 bytes of memory traffic an element and no arithmetic: the limit is a copy.
+// 8 bytes of memory traffic per element and no arithmetic: the limit is a copy.
 // Measured: 16384 × 16384, NVIDIA H100 80GB HBM3, 2026-11-21; copy 3002 GB/s. ncu: Nsight Compute, same day.
 
 constexpr int TILE = 32;  // side of a tile
 constexpr int STEP = 8;   // rows that a block of 32 × 8 threads moves at a time
 
-// 1. One thread an element: a warp loads 32 neighbours of a row and stores them into a column.
-// Expected: 4 sectors a load request, 32 a store request; sectors are written a float at a time: far from the copy.
+// 1. One thread per element: a warp loads 32 neighbours of a row and stores them into a column.
+// Expected: 4 sectors per load request, 32 per store request; sectors are written a float at a time: far from the copy.
 // Reached: 413 GB/s, 0.14 of the copy. ncu: the L2 cache takes eight times as many sectors as from step 2.
 extern "C" __global__ void transpose_naive(const float *in, float *out, int rows, int columns) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
@@ -16,7 +16,7 @@ extern "C" __global__ void transpose_naive(const float *in, float *out, int rows
 }
 
 // 2. A tile of 32 × 32 through shared memory: rows of in are loaded, rows of out are stored.
-// Expected: 4 sectors both ways. But a column of the tile lies in one bank: 32 wavefronts a load.
+// Expected: 4 sectors both ways. But a column of the tile lies in one bank: 32 wavefronts per load.
 // Reached: 1752 GB/s, 0.58 of the copy. ncu: the way to shared memory is busy for 95 % of the time.
 extern "C" __global__ void transpose_tile(const float *in, float *out, int rows, int columns) {
     __shared__ float tile[TILE][TILE];
@@ -78,8 +78,8 @@ extern "C" __global__ void transpose_swizzled(const float *in, float *out, int r
 constexpr int SIDE = 64;      // of the tiles of steps 5 and 6
 constexpr int THREADS = 256;  // a block of steps 5 and 6, in one dimension
 
-// 5. Step 3 with tiles of 64 × 64: 16 elements a thread, loaded before the first is stored. The grid has one dimension
-// and runs down the columns of in, so blocks that follow each other continue the same rows of out.
+// 5. Step 3 with tiles of 64 × 64: 16 elements per thread, loaded before the first is stored. The grid has one
+// dimension and runs down the columns of in, so blocks that follow each other continue the same rows of out.
 // Expected: four times the bytes in flight for each thread, and 256 bytes in a row where there were 128.
 // Reached: 2893 GB/s, 0.96 of the copy.
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -103,8 +103,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
-// 6. Step 5 with 16 bytes an access. Each thread loads 4 × 4 elements, transposes them in its registers and stores four
-// float4 into the tile, swizzled as in step 4. Rows and columns are multiples of 4, addresses multiples of 16.
+// 6. Step 5 with 16 bytes per access. Each thread loads 4 × 4 elements, transposes them in its registers and stores
+// four float4 into the tile, swizzled as in step 4. Rows and columns are multiples of 4, addresses multiples of 16.
 // Expected: a quarter of the requests and of the wavefronts; some bandwidth, if requests still cost any.
 // Reached: 2916 GB/s, 0.97 of the copy; 0.89 for 16380 × 20004, whose rows start inside sectors. Step 5 reaches 0.71
 // for 16381 × 20011, two primes.

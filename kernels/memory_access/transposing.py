@@ -73,11 +73,11 @@ def fastest(a: Any, out: Any) -> str:
 
 
 def transpose(a: Any, out: Any, kernel: str | None = None) -> Any:
-    """out[x, y] = a[y, x] on the GPU; returns `out` at once, before the kernel has finished.
+    """out[x, y] = a[y, x] on the GPU; return `out` at once, before the kernel has finished.
 
     `a`: device array (CuPy or Numba), float32, C-contiguous, of shape (rows, columns); `out`: likewise, of shape
     (columns, rows), without overlap with `a`. `kernel`: a name in TRANSPOSES; None takes the fastest that can.
-    Raises TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     rows, columns = dimensions(a, "a", 2)
     if kernel is None:

@@ -1,11 +1,11 @@
-// 1. Tensor cores through nvcuda::wmma: one warp a 16 × 16 tile of C = A · B, operands straight from global memory.
+// 1. Tensor cores through nvcuda::wmma: one warp per 16 × 16 tile of C = A · B, operands straight from global memory.
 // a is m × k, b is k × n, c is m × n, row-major; a and b float16, sums float32, c float32 or float16. m, n and k are
 // multiples of 16 and the arrays start at multiples of 32 bytes: `multiply` pads what does not fit.
-// Expected: 1024 bytes for 8192 operations, 8 a byte, nearly all from the L2 cache. If that gives 5 TB/s, 40 TFLOP/s,
+// Expected: 1024 bytes for 8192 operations, 8 per byte, nearly all from the L2 cache. If that gives 5 TB/s, 40 TFLOP/s,
 // a twenty-fifth of what the tensor cores of an H100 can do: they wait. Rows of 32 bytes come in two halves, so the L1
 // cache serves each sector twice.
 // Reached: 22 TFLOP/s, 0.029 of the library: 2.8 TB/s. ncu: the L2 cache brings 3.5 TB/s in all, and the pipe of the
-// L1 cache is busy for 75 % of the time, with 4 bytes a lane.
+// L1 cache is busy for 75 % of the time, with 4 bytes per lane.
 #include <cuda_fp16.h>
 #include <mma.h>
 using namespace nvcuda;

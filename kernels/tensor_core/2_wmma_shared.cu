@@ -4,7 +4,7 @@
 // the tiles are 16 bytes further apart than they are long, so that eight of them lie in different banks. The copies go
 // through the L1 cache (ca): past it (cg) they go from a line of 128 bytes to a line, and the padded rows lie across
 // two, which takes 42 passes instead of 16.
-// Expected: 64 operations a byte of global memory, eight times step 1, so the L2 cache is no longer the limit. For 16
+// Expected: 64 operations per byte of global memory, eight times step 1, so the L2 cache is no longer the limit. For 16
 // of k a warp has 131,072 operations, which the tensor cores of a multiprocessor of an H100 could do in 32 clocks. It
 // reads 4096 bytes of shared memory for them, 32 passes, and copies 2048 bytes there, 16 passes. So shared memory is
 // the next limit, at two thirds of the tensor cores' rate.

@@ -1,6 +1,6 @@
 // 5. Hopper's own way: TMA brings the tiles, wgmma multiplies them straight from shared memory.
 // Changed: one thread asks for whole boxes of A and B, which arrive swizzled, with zeros outside the matrices, and
-// report to a barrier in shared memory. Four warps together issue wgmma: 64 × 256 sums, 64 of k a stage, no fragments
+// report to a barrier in shared memory. Four warps together issue wgmma: 64 × 256 sums, 64 of k per stage, no fragments
 // of A and B in registers. Two such warpgroups compute 128 × 256 elements of C from four stages.
 // Expected: no more instructions for copies and addresses, and the full rate of the tensor cores, which mma.sync does
 // not reach. For 64 × 256 × 16 wgmma reads 10 KiB: 80 passes in the 128 clocks of the products; TMA writes another 48

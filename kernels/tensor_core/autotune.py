@@ -88,7 +88,7 @@ def _compile(sizes: Stages) -> None:
 
 
 def main() -> None:
-    """Ends with a line of JSON."""
+    """End with a line of JSON."""
     parser = argparse.ArgumentParser(prog="python -m kernels.tensor_core.autotune", description=__doc__)
     parser.add_argument("steps", nargs="*", help=f"of {', '.join(TUNED)} (default: all that the GPU can run)")
     chosen = parser.parse_args().steps or TUNED

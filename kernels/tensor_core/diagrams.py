@@ -114,7 +114,7 @@ def draw_rows(profiles: Mapping[str, Any]) -> Figure:
 
 
 def draw_errors(lengths: Sequence[int], errors: Mapping[str, Sequence[float]], title: str) -> Figure:
-    """Relative error of sums of `lengths` products, a curve a name, with slopes of √K and of K to compare with."""
+    """Relative error of sums of `lengths` products, a curve per name, with slopes of √K and of K to compare with."""
     lengths = np.asarray(lengths, float)
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 3.6), dpi=DPI)

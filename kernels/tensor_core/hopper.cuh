@@ -2,7 +2,7 @@
 // sm_90a. Addresses are those of shared memory, 32 bits. PTX ISA: "mbarrier", "cp.async.bulk.tensor", "Asynchronous
 // Warpgroup Level Matrix Instructions".
 #pragma once
-#include "places.cuh"
+#include "shared_layout.cuh"
 
 // CUtensorMap of the driver: 128 bytes that say where a matrix lies and which box of it is copied.
 struct alignas(128) TensorMap {
@@ -21,7 +21,7 @@ __device__ __forceinline__ void group_sync(int number) {
     asm volatile("barrier.sync.aligned %0, 128;" ::"r"(number) : "memory");
 }
 
-// A warpgroup goes on with fewer registers a thread, or with more.
+// A warpgroup goes on with fewer registers per thread, or with more.
 template <int REGISTERS>
 __device__ __forceinline__ void give_registers() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(REGISTERS));
@@ -73,7 +73,7 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) 
     } while (!done);
 }
 
-// -- TMA: one thread copies a box, 128 bytes a row --------------------------------------------------------------------
+// -- TMA: one thread copies a box, 128 bytes per row ------------------------------------------------------------------
 
 __device__ __forceinline__ void load_box(unsigned to, const TensorMap &map, int column, int row, unsigned barrier) {
     asm volatile(

@@ -138,7 +138,7 @@ class Kernel:
         self._shared_bytes = 0
 
     def _allow(self, shared_bytes: int) -> None:
-        """Lets blocks have so much dynamic shared memory."""
+        """Let blocks have so much dynamic shared memory."""
         from cuda.bindings import driver
 
         if shared_bytes > self._shared_bytes:
@@ -169,7 +169,7 @@ class Kernel:
         return clusters
 
     def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple, shared_bytes: int) -> None:
-        """Queues a launch on CuPy's current stream. `arguments`: arrays on the GPU, tensor maps and NumPy scalars."""
+        """Queue a launch on CuPy's current stream. `arguments`: arrays on the GPU, tensor maps and NumPy scalars."""
         from cuda.bindings import driver
 
         self._allow(shared_bytes)

@@ -52,7 +52,7 @@ class Step:
         return math.ceil(n / self.tile[1]), math.ceil(m / self.tile[0])
 
     def launch(self, a: Any, b: Any, c: Any) -> None:
-        """Queues the kernel, without any check; shapes and addresses must be as `multiples` and `alignment` say."""
+        """Queue the kernel, without any check; shapes and addresses must be as `multiples` and `alignment` say."""
         arguments = a, b, c, *map(np.int32, (*c.shape, a.shape[1]))
         function = self.function(c.dtype)
         launch(function, self.grid(*c.shape), self.threads, arguments, self.shared_bytes)
@@ -72,7 +72,7 @@ class StagesStep(Step):
         return (math.ceil(m / sizes.bm) * math.ceil(n / sizes.bn),)
 
     def launch(self, a: Any, b: Any, c: Any, sizes: tiles.Stages | None = None) -> None:
-        """Queues the kernel, without any check."""
+        """Queue the kernel, without any check."""
         sizes = sizes or tiles.stages()
         arguments = a, b, c, *map(np.int32, (*c.shape, a.shape[1]))
         function = self.function(c.dtype, sizes)
@@ -88,7 +88,7 @@ class TmaStep(Step):
         return hopper.kernel(self.file, f"tensor_core_{self.name}", (f"-DRESULT={TYPES[np.dtype(dtype).name]}",))
 
     def launch(self, a: Any, b: Any, c: Any) -> None:
-        """Queues the kernel, without any check."""
+        """Queue the kernel, without any check."""
         maps = hopper.tensor_map(a, self.tile[0], tiles.DEPTH), hopper.tensor_map(b, tiles.DEPTH, hopper.LINE)
         arguments = *maps, c, *map(np.int32, (*c.shape, a.shape[1]))
         self.function(c.dtype)(self.grid(*c.shape), (self.threads,), arguments, tiles.TMA_SHARED_BYTES)
@@ -105,7 +105,7 @@ class PersistentStep(Step):
         return hopper.kernel(self.file, f"tensor_core_{self.name}", options)
 
     def launch(self, a: Any, b: Any, c: Any, sizes: tiles.Persistent | None = None) -> None:
-        """Queues the kernel, without any check."""
+        """Queue the kernel, without any check."""
         sizes = sizes or tiles.persistent()
         line = hopper.LINE_BYTES // c.dtype.itemsize
         maps = (

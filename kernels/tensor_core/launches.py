@@ -11,7 +11,7 @@ import numpy as np
 from kernels.tensor_core.ladder import STEPS, StagesStep
 from kernels.tensor_core.tiles import DEPTH, Stages
 from warplab.bench.compared_launches import Launch
-from warplab.bench.copy_differences import EDGES, MEETING, NOT_COUNTED, PREDICATED, PREDICATED_LARGE
+from warplab.bench.copy_differences import DURING_COPIES, NOT_COUNTED, PREDICATED, PREDICATED_LARGE, ZERO_FILL
 
 # Whole tiles; tails of whole fragments; tails within them. With the types of the result.
 CASES = (
@@ -40,7 +40,7 @@ def _launches() -> list[Launch]:
             function = functools.partial(step.function, dtype)
             grid, block = step.grid(m, n), step.threads
             tails = m % step.tile[0] or n % step.tile[1] or k % DEPTH
-            differences = ((NOT_COUNTED, EDGES) if tails else (NOT_COUNTED,)) if step.shared_bytes else ()
+            differences = ((NOT_COUNTED, ZERO_FILL) if tails else (NOT_COUNTED,)) if step.shared_bytes else ()
             result.append(
                 Launch(
                     f"{step.name}, {what}", function, grid, block, arguments, step.shared_bytes, differences=differences
@@ -57,7 +57,7 @@ def _of_sizes(step: StagesStep, sizes: Stages, what: str, dtype: str, arguments:
         sizes.threads,
         arguments,
         sizes.shared_bytes,
-        differences=(NOT_COUNTED, PREDICATED_LARGE, PREDICATED, *MEETING),
+        differences=(NOT_COUNTED, PREDICATED_LARGE, PREDICATED, *DURING_COPIES),
     )
 
 

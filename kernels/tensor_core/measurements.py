@@ -82,7 +82,7 @@ def of_step(name: str) -> Callable[..., None]:
 
 
 def checked(function: Callable[..., Any], a: Any, b: Any, c: Any) -> dict[str, Any]:
-    """Runs a product into poisoned memory; `correct`: near the float64 result, and no element left out."""
+    """Run a product into poisoned memory; `correct`: near the float64 result, and no element left out."""
     cupy = benchmark.cupy_on_gpu()
     c.fill(np.nan)
     function(a, b, c)

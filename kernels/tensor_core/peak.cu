@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) wgmma_peak(const u
     out[blockIdx.x * blockDim.x + threadIdx.x] = total;
 }
 
-// 2 × 16 × 8 × 16 × CHAINS operations a warp and round.
+// 2 × 16 × 8 × 16 × CHAINS operations per warp and round.
 constexpr int CHAINS = 16;
 
 extern "C" __global__ void __launch_bounds__(256, 1) mma_peak(const uint4 *random, float *out, int rounds) {

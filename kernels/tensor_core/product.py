@@ -17,14 +17,14 @@ RESULTS = (np.dtype(np.float32), np.dtype(np.float16))
 
 
 def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dtype: Any = np.float32) -> Any:
-    """A · B on the tensor cores; returns the result at once, before the kernel has finished.
+    """A · B on the tensor cores; return the result at once, before the kernel has finished.
 
     `a`: device array, float16, C-contiguous, of shape (m, k); `b`: likewise, of shape (k, n). `out`: likewise, float32
     or float16, of shape (m, n), without overlap with `a` or `b`; None allocates one of `dtype`. `step`: a name or
     number in STEPS. Sums are float32; a float16 result is rounded once, at the end.
     Steps 1 to 4 take any shape: rows that do not fit a kernel are copied into wider ones with zeros. Steps 5 and 6 do
     not copy: columns of a and b must be multiples of 8, the arrays start at multiples of 16 bytes.
-    Raises TypeError for arrays in host memory, RuntimeError where the GPU lacks the instructions, ValueError for every
+    Raise TypeError for arrays in host memory, RuntimeError where the GPU lacks the instructions, ValueError for every
     other argument that does not fit.
     """
     chosen = step_of(step)
@@ -61,7 +61,7 @@ def _check_rows(chosen: Step, a: Any, b: Any, out: Any) -> None:
 
 
 def _launch_padded(chosen: Step, a: Any, b: Any, out: Any) -> None:
-    """Launches a step on arrays that fit it: those given, or copies with zeros to the right and below."""
+    """Launch a step on arrays that fit it: those given, or copies with zeros to the right and below."""
     m, n, k = (
         -(-size // multiple) * multiple
         for size, multiple in zip((*out.shape, a.shape[1]), chosen.multiples, strict=True)

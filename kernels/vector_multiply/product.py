@@ -49,7 +49,7 @@ KERNELS = by_name(
 
 
 def multiply(a: Any, b: Any, out: Any, kernel: str = "cuda_float4", *, block: int = BLOCK, blocks: int | None = None):
-    """out[i] = a[i] * b[i] on the GPU; returns `out` at once, before the kernel has finished.
+    """out[i] = a[i] * b[i] on the GPU; return `out` at once, before the kernel has finished.
 
     `a`, `b`, `out`: device arrays (CuPy or Numba), float32, of one shape, C-contiguous. `out` may be `a` or
     `b`, but may not overlap them otherwise. The float4 kernel needs addresses that are multiples of 16.

@@ -1,8 +1,8 @@
-// Vector multiply, out[i] = a[i] * b[i], for n floats: 12 bytes of memory traffic and one operation an element.
+// Vector multiply, out[i] = a[i] * b[i], for n floats: 12 bytes of memory traffic and one operation per element.
 // Memory is the limit, so each step is judged by its bandwidth as a ratio to a device-to-device copy.
 // Measured: n = 2^28, blocks of 256, NVIDIA H100 80GB HBM3, 2026-11-21; copy 3007 GB/s, cupy.multiply 2529 GB/s.
 
-// 1. One thread an element. The guard keeps the threads of the last block inside the arrays.
+// 1. One thread per element. The guard keeps the threads of the last block inside the arrays.
 // Expected: close to the copy, since neighbouring threads touch neighbouring addresses.
 // Reached: 2786 GB/s, 0.93 of the copy, 1.10 of cupy.multiply.
 extern "C" __global__ void multiply_scalar(const float *a, const float *b, float *out, size_t n) {
@@ -14,7 +14,7 @@ extern "C" __global__ void multiply_scalar(const float *a, const float *b, float
 
 // 2. A loop whose step is the number of threads of the grid, so any grid is right for any n.
 // Expected: freedom to choose the grid; no bandwidth, as the same addresses are touched in the same order.
-// Reached: 2814 GB/s, 0.94 of the copy, with 128 blocks a multiprocessor; 2215 with 4, 828 with one.
+// Reached: 2814 GB/s, 0.94 of the copy, with 128 blocks per multiprocessor; 2215 with 4, 828 with one.
 extern "C" __global__ void multiply_grid_stride(const float *a, const float *b, float *out, size_t n) {
     const size_t stride = size_t(gridDim.x) * blockDim.x;
     for (size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) {
@@ -22,10 +22,10 @@ extern "C" __global__ void multiply_grid_stride(const float *a, const float *b, 
     }
 }
 
-// 3. Step 1 with 16 bytes an access: a float4 a thread, and one thread for each of the last n % 4 elements.
+// 3. Step 1 with 16 bytes per access: a float4 per thread, and one thread for each of the last n % 4 elements.
 // Expected: the same sectors for a quarter of the requests, so more bytes in flight for each warp; past the copy.
 // Reached: 3061 GB/s, 1.02 of the copy, 1.21 of cupy.multiply.
-// Tried on top and left out, because nothing was gained: two or four float4 a thread (at most 3053 and 3026),
+// Tried on top and left out, because nothing was gained: two or four float4 per thread (at most 3053 and 3026),
 // a grid-stride loop over float4 (2921), loads and stores with cache hints (within 0.2 %).
 // a, b and out must be multiples of 16; `multiply` refuses others.
 extern "C" __global__ void multiply_float4(const float *a, const float *b, float *out, size_t n) {

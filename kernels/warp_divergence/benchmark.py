@@ -42,7 +42,7 @@ def paths_table(result: dict[str, Any]) -> str:
 
 
 def tasks_table(rows: list[dict[str, Any]]) -> str:
-    """Tasks of unlike length and their cures as text."""
+    """Tasks of different length and their cures as text."""
     headers = ("tasks", "how", "µs", "efficiency", "right")
     return timing.table(
         headers, [(row["group"], row["name"], *_time_and_efficiency(row), row["correct"]) for row in rows]
@@ -85,7 +85,7 @@ BENCHMARK = Benchmark(
             lambda value: f"{value['n']:,} threads, K ways of {value['steps']} steps\n{paths_table(value)}",
             _paths_summary,
         ),
-        "task_times": Table(lambda rows: f"tasks of unlike length\n{tasks_table(rows)}"),
+        "task_times": Table(lambda rows: f"tasks of different length\n{tasks_table(rows)}"),
         "histogram_table": _of_library(
             lambda value: f"histogram of {value['n']:,} bytes", "data", "cuda_histogram_columns"
         ),

@@ -28,7 +28,7 @@ def available() -> bool:
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """The compiled library. Raises RuntimeError where nvcc is missing or fails."""
+    """The compiled library. Raise RuntimeError where nvcc is missing or fails."""
     path = _path()
     if not path.exists():
         if shutil.which("nvcc") is None:
@@ -64,7 +64,7 @@ def select(x: Any, threshold: float, out: Any, count: Any) -> Callable[[], None]
 
 
 def _two_calls(function: Any, *arguments: Any) -> Callable[[], None]:
-    """Asks CUB for the size of its workspace, and returns the call that uses one."""
+    """Ask CUB for the size of its workspace, and return the call that uses one."""
     import cupy
 
     size, stream = ctypes.c_size_t(0), ctypes.c_void_p(cupy.cuda.get_current_stream().ptr)

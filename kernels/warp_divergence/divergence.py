@@ -13,7 +13,7 @@ SHIFTS = {"lane": 0, "warp": 5}
 
 
 def paths(x: Any, out: Any, ways: int, by: str, steps: int = 256) -> Any:
-    """out[i] = x[i], `steps` times halved with 1 + way(i) added; returns `out` at once.
+    """out[i] = x[i], `steps` times halved with 1 + way(i) added; return `out` at once.
 
     `x`, `out`: device arrays, float32, of one axis and one length. `ways`: one of 1, 2, 4, ... 32. `by`: "lane", where
     neighbouring threads go different ways, or "warp", where neighbouring warps do. ValueError for anything else.
@@ -42,7 +42,7 @@ def way_of(n: int, ways: int, by: str) -> np.ndarray:
 
 
 def condition(x: Any, out: Any, steps: int) -> Any:
-    """out[i] = x[i], where it is positive after `steps` times y = y / 2 + k, k = 1, 2, ...; returns `out` at once.
+    """out[i] = x[i], where it is positive after `steps` times y = y / 2 + k, k = 1, 2, ...; return `out` at once.
 
     `x`, `out`: device arrays, float32, of one axis and one length. `steps`: 1 to 16; else ValueError.
     """

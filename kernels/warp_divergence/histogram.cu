@@ -11,7 +11,7 @@ namespace cg = cooperative_groups;
 constexpr int BINS = 256;
 constexpr unsigned ALL = 0xffffffff;
 
-// 1. One atomic an element, on the one array of bins in global memory.
+// 1. One atomic per element, on the one array of bins in global memory.
 // Expected: the L2 serves the additions to one address one after the other, and all of them go to 256 addresses.
 // Reached: 3.889 GB/s on uniform data and 1.455 on skewed, 0.00188 and 0.000549 of CUB.
 // In another run 8.1 GB/s on uniform data; why, was not examined.
@@ -50,8 +50,8 @@ __device__ void clear(unsigned *own, int count) {
 }
 
 // 4. Privatised: a block counts in its own shared memory, in a loop over its elements, and adds that to the bins once.
-// Expected: 256 global atomics a block in place of one an element, and atomics on shared memory that go on side by side
-// in all multiprocessors. Lanes with one address need not take turns: the hardware counts them (ATOMS.POPC.INC).
+// Expected: 256 global atomics per block in place of one per element, and atomics on shared memory that run side by
+// side in all multiprocessors. Lanes with one address need not take turns: the hardware counts them (ATOMS.POPC.INC).
 // Reached: 696.4 GB/s on uniform data and 692.4 on skewed, 0.337 and 0.261 of CUB.
 // ncu: warps wait for their loads, of a byte a thread; shared memory is at 27 % of its peak.
 extern "C" __global__ void histogram_shared(const unsigned char *x, unsigned *bins, size_t n) {
@@ -85,7 +85,7 @@ __device__ void for_each_byte(const unsigned char *x, size_t n, Count count) {
     if (first < n - 16 * vectors) count(x[first < head ? first : first + 16 * vectors]);
 }
 
-// 5. Step 4 with 16 bytes a load.
+// 5. Step 4 with 16 bytes per load.
 // Expected: a sixteenth of the loads, so the atomics become the limit: of 32 random addresses in 32 banks, three or
 // four lie in the fullest bank, and the warp's addition takes that many passes.
 // Reached: 2213 GB/s on uniform data and 2962 on skewed, 1.07 and 1.12 of CUB.
@@ -99,7 +99,7 @@ extern "C" __global__ void histogram_vector(const unsigned char *x, unsigned *bi
 }
 
 // 6. A column of bins for each lane: lane l counts in own[byte][l], which lies in bank l whatever the byte is.
-// Expected: one pass an addition, the same time for any data, and the memory is the limit.
+// Expected: one pass per addition, the same time for any data, and the memory is the limit.
 // Reached: 2930 GB/s on uniform data and 2929 on skewed, 1.42 and 1.1 of CUB.
 extern "C" __global__ void histogram_columns(const unsigned char *x, unsigned *bins, size_t n) {
     __shared__ unsigned own[BINS * 32];

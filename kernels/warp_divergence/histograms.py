@@ -17,18 +17,18 @@ LARGE_BLOCK = 1024  # for kernels that loop: the fewer blocks, the fewer copies 
 
 
 def histogram(x: Any, bins: Any, name: str = "cuda_histogram_columns") -> Any:
-    """bins[v] = number of bytes v in x; returns `bins` at once, before the kernel has finished.
+    """bins[v] = number of bytes v in x; return `bins` at once, before the kernel has finished.
 
     `x`: CuPy array, uint8, of one axis and fewer than 2^32 elements. `bins`: the same, uint32 of shape (256,).
     `name`: "cuda_histogram_" and one of STEPS, or "numba_histogram_" and global, matched or shared.
-    Raises TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     plan(x, bins, name)()
     return bins
 
 
 def plan(x: Any, bins: Any, name: str) -> Callable[[], None]:
-    """Checks the arguments of `histogram` and returns a function that clears `bins` and launches."""
+    """Check the arguments of `histogram` and return a function that clears `bins` and launches."""
     chosen = kernel(name)
     check_array("x", x, (None,), dtype=np.uint8)
     check_array("bins", bins, (BINS,), dtype=np.uint32)

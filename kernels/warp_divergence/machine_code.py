@@ -116,7 +116,7 @@ def _version(command: list[str]) -> str:
 
 
 def main() -> None:
-    """Writes machine_code.json."""
+    """Write machine_code.json."""
     from cuda.bindings import nvrtc
 
     _, major, minor = nvrtc.nvrtcVersion()

@@ -67,7 +67,7 @@ _COUNT_ONLY = {"checks": False, "races": False, "trace_warps": 0}
 
 
 def task_times() -> list[dict[str, Any]]:
-    """Seconds and warp efficiency of tasks of unlike length and their cures, a group of rows for each kind of task.
+    """Seconds and warp efficiency of tasks of different length and their cures, a group of rows for each kind of task.
 
     `simulated`: the part of the launch whose warp efficiency is given.
     """
@@ -154,7 +154,7 @@ def _row_sums() -> list[dict[str, Any]]:
     sums = np.concatenate([[0], np.cumsum(value, dtype=np.int64)])
     expected = (sums[start[1:]] - sums[start[:-1]]).astype(np.int32)
     rows = []
-    for name, entry, threads in (("a thread a row", "row_sums_thread", 1), ("a warp a row", "row_sums_warp", 32)):
+    for name, entry, threads in (("a thread per row", "row_sums_thread", 1), ("a warp per row", "row_sums_warp", 32)):
         timing = time_gpu(lambda e=entry: tasks.row_sums(*on_device, f"cuda_{e}"), runs=10)
         arguments = (start, value, np.zeros(ROWS, np.int32), np.int32(ROWS))
         grid = blocks(ROWS * threads)

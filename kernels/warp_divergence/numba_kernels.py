@@ -92,7 +92,7 @@ def collatz(first, order, out):
         out[task] = steps
 
 
-# tasks.cu 7: a warp a row.
+# tasks.cu 7: one warp per row.
 @cuda.jit
 def row_sums_warp(start, value, out):
     row, lane = cuda.grid(1) // 32, cuda.laneid
@@ -172,7 +172,7 @@ def append(x, threshold, out, count):
         out[cuda.atomic.add(count, 0, 1)] = x[i]
 
 
-# append.cu 2: one atomic a warp. Reached: 171, 226 and 280 GB/s with 10, 50 and 90 % kept.
+# append.cu 2: one atomic per warp. Reached: 171, 226 and 280 GB/s with 10, 50 and 90 % kept.
 @cuda.jit
 def append_ballot(x, threshold, out, count):
     i, lane = cuda.grid(1), cuda.laneid

@@ -94,7 +94,7 @@ extern "C" __global__ void in_turn(long long *when, int *read, int value) {
 }
 
 // 5. B waits for X by itself, in a loop on a flag.
-// Expected: with one program counter per warp (Pascal) a deadlock, if the warp takes the side of A first: its lanes spin
+// Expected: with one program counter per warp (Pascal) a deadlock if the warp takes the side of A first: its lanes spin
 // until X sets the flag, and X runs when they have done. From Volta on every lane gets on in the end.
 // Reached: A 0, X 598, Y 1211, B 1965, Z 2597; B read 42.
 extern "C" __global__ void handshake(long long *when, int *read, int value) {

@@ -11,17 +11,17 @@ from warplab.bench.device_arguments import check_array
 
 
 def warp_sums(x: Any, out: Any, name: str = "cuda_warp_sums", *, block: int = BLOCK) -> Any:
-    """out[w] = x[32 w] + ... + x[32 w + 31], of what there is; returns `out` at once.
+    """out[w] = x[32 w] + ... + x[32 w + 31], of what there is; return `out` at once.
 
     `x`: device array, int32, of one axis and length n. `out`: the same of length n / 32, rounded up. `name`: of the
-    kernel, "cuda_warp_sums" or "numba_warp_sums". `block`: a multiple of 32. Raises TypeError, ValueError for what does
+    kernel, "cuda_warp_sums" or "numba_warp_sums". `block`: a multiple of 32. Raise TypeError, ValueError for what does
     not fit.
     """
     return _launch(name, x, out, blocks(x.size, WARP), block)
 
 
 def warp_scans(x: Any, out: Any, name: str = "cuda_warp_scans", *, block: int = BLOCK) -> Any:
-    """out[i] = x[32 w] + ... + x[i] with w = i / 32; returns `out` at once. Arguments as for `warp_sums`.
+    """out[i] = x[32 w] + ... + x[i] with w = i / 32; return `out` at once. Arguments as for `warp_sums`.
 
     `out`: int32 of length n.
     """

@@ -146,7 +146,7 @@ __global__ void write_tiles(const T *x, T threshold, T *out, const Word *starts,
 // 2. One kernel with a decoupled look-back [Merrill, Garland: Single-pass Parallel Prefix Scan, 2016]. A block
 // announces what its tile keeps, and then adds up what its predecessors announced, 32 tiles at a time, until it comes
 // to one that knows its place already. Tiles are given out in the order in which blocks start, so no block waits for
-// one that has not started. `states` (one a tile) and `ticket` start at zero.
+// one that has not started. `states` (one per tile) and `ticket` start at zero.
 // Expected: x is read once: 1.5 / 2.5 of the bytes of step 1.
 // The first look is delayed: the announcements take about that long, and asking for them again and again slows down
 // the loads of others. Larger tiles mean fewer looks.
@@ -221,11 +221,11 @@ __global__ void __launch_bounds__(LOOK_BACK_THREADS)
 // of tiles goes by, in which the next tile is loaded: what the block then asks for was announced long ago.
 // Expected: memory never waits for the look-back.
 // Reached: 2454, 2768 and 2879 GB/s with 10, 50 and 90 % kept, 1.11, 1.21 and 1.29 of CUB.
-// With few elements kept its blocks wait at barriers more than for memory (ncu, 10 %: 7.0 warps an issue against 3.7,
+// With few elements kept its blocks wait at barriers more than for memory (ncu, 10 %: 7.0 warps per issue against 3.7,
 // memory at 68 %). Tried and slower, 50 % kept, against 602 µs in that run: writing in the round of the announcement
-// (1020 µs), tiles of 32 and 16 KB (637, 648 µs), three blocks a multiprocessor with 40 registers (1160 µs).
+// (1020 µs), tiles of 32 and 16 KB (637, 648 µs), three blocks per multiprocessor with 40 registers (1160 µs).
 // The whole grid must be resident, since blocks wait for one another: host code asks the driver how many fit.
-// Dynamic shared memory: two tiles. `counts` (one a tile) starts at zero.
+// Dynamic shared memory: two tiles. `counts` (one per tile) starts at zero.
 constexpr int PIPELINED_THREADS = 512;
 constexpr unsigned READY = 1u << 31;
 

@@ -22,19 +22,19 @@ STATIC_SHARED_BYTES = 1024  # more than select_pipelined has beside its two tile
 
 
 def select(x: Any, threshold: float, out: Any, count: Any, name: str = "cuda_pipelined") -> Any:
-    """Writes the elements of x that are > threshold to out[0] to out[count[0] - 1]; returns `out` at once.
+    """Writes the elements of x that are > threshold to out[0] to out[count[0] - 1]; return `out` at once.
 
     `x`, `out`: CuPy arrays, float32 or int32, of one axis; `out` has the same dtype, at least as many elements as
     are selected (as long as x is always enough), and does not overlap x. `count`: uint64, shape (1,).
     `name`: one of NAMES. The steps of ORDERED keep the order of x; the others do not. A NaN is not selected.
-    Raises TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     plan(x, threshold, out, count, name)()
     return out
 
 
 def plan(x: Any, threshold: float, out: Any, count: Any, name: str) -> Callable[[], None]:
-    """Checks the arguments of `select`, allocates the workspace and returns a function that launches."""
+    """Check the arguments of `select`, allocate the workspace and return a function that launches."""
     if name not in NAMES:
         raise ValueError(f"there is no selection {name!r}; choose one of {', '.join(NAMES)}")
     check_array("x", x, (None,), dtype=tuple(TYPES))

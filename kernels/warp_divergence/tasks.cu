@@ -1,8 +1,8 @@
 // Divergence that comes from the data: each thread has a task, and no two tasks need the same number of passes.
 //
 // A warp is busy until its longest task ends, so its efficiency is about the mean of its tasks' passes over their
-// maximum. Cures: neighbours with tasks of like length (a sort; tiles in place of rows of an image), a whole warp for a
-// task, or a queue from which a lane that has done takes its next task.
+// maximum. Cures: neighbours with tasks of similar length (a sort; tiles in place of rows of an image), a whole warp for
+// one task, or a queue from which a lane that is done takes its next task.
 // Compiled with --fmad=false, so that the results are NumPy's bit by bit.
 // Measured: NVIDIA H100 80GB HBM3, 2026-11-21; warp efficiencies are the simulator's.
 
@@ -23,7 +23,7 @@ extern "C" __global__ void uneven(const int *trips, const int *order, float *out
 }
 
 // 2. Collatz: how often n -> n / 2 (even) or 3 n + 1 (odd) until 1, for n = first + order[i].
-// Expected: neighbours have unlike lengths, so about half the lanes idle; sorted by length, hardly any. The sort has
+// Expected: neighbours have different lengths, so about half the lanes idle; sorted by length, hardly any. The sort has
 // to know the lengths, which only pays where they are known from before, or where the order is used again and again.
 // Reached, 2^22 numbers from 2^20 on: neighbours 742.7 µs, efficiency 0.614; sorted
 // 446.9 µs, efficiency 1.000, and 256.3 µs for the sort.
@@ -67,7 +67,7 @@ struct Queue {
 
 // 3. Collatz from a queue: a lane that has done takes another number, while the others go on with theirs. The warp
 // looks for such lanes every PASSES passes only, since the dealing costs as much as some passes.
-// Expected: an efficiency near 1 without knowing the lengths, for some instructions more a pass.
+// Expected: an efficiency near 1 without knowing the lengths, for a few more instructions per pass.
 // Reached: 517.4 µs, efficiency 0.997.
 // Tried and slower than no queue (826 µs): an atomic for the lanes that ask together, not for `chunk` tasks.
 constexpr int PASSES = 16;
@@ -155,7 +155,7 @@ extern "C" __global__ void mandelbrot_queue(unsigned *next, unsigned chunk, int 
     }
 }
 
-// 6. Sums of rows of different lengths: row r is value[start[r]] to value[start[r + 1] - 1]. A thread a row.
+// 6. Sums of rows of different lengths: row r is value[start[r]] to value[start[r + 1] - 1]. One thread per row.
 // Expected: a warp takes as long as its longest row, and its lanes read 32 places far apart: a sector each.
 // Reached, 2^20 rows, most of them short: 261.2 µs, efficiency 0.095.
 extern "C" __global__ void row_sums_thread(const int *start, const int *value, int *out, int rows) {
@@ -167,7 +167,7 @@ extern "C" __global__ void row_sums_thread(const int *start, const int *value, i
     }
 }
 
-// 7. A warp a row: its lanes read 32 neighbours at a time, and their sums are added by shuffles.
+// 7. One warp per row: its lanes read 32 neighbours at a time, and their sums are added by shuffles.
 // Expected: lanes idle only in the last pass of a row, so long rows are efficient; neighbours share sectors.
 // Reached: 197.3 µs, efficiency 0.792.
 extern "C" __global__ void row_sums_warp(const int *start, const int *value, int *out, int rows) {

@@ -1,4 +1,4 @@
-"""Launches of tasks.cu: tasks of unlike length, one a thread, one a warp, or from a queue."""
+"""Launches of tasks.cu: tasks of different length, one per thread, one per warp, or from a queue."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SPIRAL = View(-0.7463, 0.1102, 0.005)  # many pixels near the edge of the set, s
 
 
 def uneven(trips: Any, order: Any, out: Any, name: str = "cuda_uneven") -> Any:
-    """out[t] = trips[t] passes of y = y / 2 + 1 from 0; thread i has task t = order[i]. Returns `out` at once.
+    """out[t] = trips[t] passes of y = y / 2 + 1 from 0; thread i has task t = order[i]. Return `out` at once.
 
     `trips`, `order`: device arrays, int32, of one axis and one length; `order` is a permutation. `out`: float32.
     `name`: "cuda_uneven" or "numba_uneven". TypeError, ValueError for what does not fit.
@@ -51,7 +51,7 @@ def uneven(trips: Any, order: Any, out: Any, name: str = "cuda_uneven") -> Any:
 
 
 def collatz(first: int, order: Any, out: Any, name: str = "cuda_collatz") -> Any:
-    """out[t] = Collatz steps from first + t to 1; thread i has task t = order[i]. Returns `out` at once.
+    """out[t] = Collatz steps from first + t to 1; thread i has task t = order[i]. Return `out` at once.
 
     `first`: at least 1. `order`, `out`: device arrays, int32, of one axis and one length; `order` is a permutation.
     first + length must be below 2^32, and values on the way below 2^64. `name`: "cuda_collatz" or "numba_collatz".
@@ -78,7 +78,7 @@ def collatz_queue(first: int, out: Any, *, chunk: int = CHUNK) -> Any:
 
 
 def mandelbrot(out: Any, limit: int, view: View = SPIRAL, *, block: tuple[int, int] = TILE_SHAPE) -> Any:
-    """out[y, x] = passes of z -> z z + c before |z| >= 2, at most `limit`; returns `out` at once.
+    """out[y, x] = passes of z -> z z + c before |z| >= 2, at most `limit`; return `out` at once.
 
     `out`: device array, int32, of shape (pixels, pixels). `block`: threads in x and y; ROW_SHAPE or TILE_SHAPE.
     """
@@ -108,7 +108,7 @@ def mandelbrot_arguments(out: Any, limit: int, view: View) -> tuple:
 
 
 def row_sums(start: Any, value: Any, out: Any, name: str = "cuda_row_sums_warp") -> Any:
-    """out[r] = value[start[r]] + ... + value[start[r + 1] - 1]; returns `out` at once.
+    """out[r] = value[start[r]] + ... + value[start[r + 1] - 1]; return `out` at once.
 
     `start`, `value`, `out`: device arrays, int32, of one axis; `start` has one element more than `out`, does not
     decrease, and ends with the length of `value`. `name`: "cuda_row_sums_thread", "cuda_row_sums_warp" or
@@ -147,7 +147,7 @@ def _check_image(out: Any, limit: int) -> int:
     pixels = out.shape[0] if getattr(out, "ndim", 0) == 2 else -1
     if pixels < 0 or out.shape[1] != pixels or pixels > 2**15:
         raise ValueError(
-            f"out has shape {getattr(out, 'shape', None)}; it must be square, of at most 32768 pixels a row"
+            f"out has shape {getattr(out, 'shape', None)}; it must be square, of at most 32768 pixels per row"
         )
     check_array("out", out, (pixels, pixels), dtype=np.int32)
     if limit < 1:

@@ -28,7 +28,7 @@ from warplab.paths import COURSE
 # What depends on all labs and takes seconds; the lessons' runs, the launches' runs and the labs' own tests do not.
 SHARED = (
     *(f"tests/bench/test_{name}.py" for name in ("lab", "recordings", "benchmark")),
-    *("tests/tools/test_labs_page.py", "tests/test_readme.py", "tests/test_notebooks.py"),
+    *("tests/tools/test_labs_page.py", "tests/test_readme.py", "tests/test_notebooks.py", "tests/test_pages.py"),
 )
 SLOW = "not runs_and_its_checks and not the_tool and not the_example and not is_a_command"
 

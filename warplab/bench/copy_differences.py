@@ -7,11 +7,14 @@ import math
 from warplab.bench.compared_launches import Difference
 
 NOT_COUNTED = Difference("global_load_bytes", math.inf, "The metric leaves out what cp.async copies to shared memory.")
-_MEETING = (
+_DURING_COPIES = (
     "At most 0.4 % more passes than the addresses ask for: taken to be loads that meet writes of cp.async under way, "
     "which a simulator without time cannot place."
 )
-MEETING = Difference("shared_load_wavefronts", 0.004, _MEETING), Difference("shared_load_conflicts", 1, _MEETING)
+DURING_COPIES = (
+    Difference("shared_load_wavefronts", 0.004, _DURING_COPIES),
+    Difference("shared_load_conflicts", 1, _DURING_COPIES),
+)
 PREDICATED = Difference(
     "shared_copy",
     0.5,
@@ -20,7 +23,7 @@ PREDICATED = Difference(
     "do without.",
 )
 PREDICATED_LARGE = PREDICATED._replace(counters="shared_copy_wavefronts", within=0.9)  # of large tiles, few along k
-EDGES = Difference(
+ZERO_FILL = Difference(
     "shared_copy_wavefronts",
     0.1,
     "Copies of zeros, beyond the edges of the matrices, take fewer passes on the GPU, and not the same in every run.",

@@ -18,7 +18,7 @@ def check_array(
     dtype: Any = np.float32,
     alignment: int = 1,
 ) -> None:
-    """Raises TypeError or ValueError, naming array and remedy, unless `array` is on the device and as asked for.
+    """Raise TypeError or ValueError, naming array and remedy, unless `array` is on the device and as asked for.
 
     `array`: of CuPy or Numba; it must have no gaps in C order. `shape`: None for any; None for the length of an axis
     leaves that one open. `dtype`: what NumPy takes for one, or a tuple of several. `alignment`: bytes that its address
@@ -45,7 +45,7 @@ def check_array(
 
 
 def check_apart(name: str, array: Any, out: Any) -> None:
-    """Raises ValueError if `array` and `out` share memory: the kernel would read what it has written."""
+    """Raise ValueError if `array` and `out` share memory: the kernel would read what it has written."""
     starts = [x.__cuda_array_interface__["data"][0] for x in (array, out)]
     if starts[0] < starts[1] + out.nbytes and starts[1] < starts[0] + array.nbytes:
         raise ValueError(f"{name} and out overlap, and the kernel does not work in place; give out memory of its own")
@@ -68,7 +68,7 @@ def _contiguous(shape: Sequence[int], strides: Sequence[int] | None, itemsize: i
 def check_factors(a: Any, b: Any, *, dtype: Any = np.float32) -> tuple[int, int, int]:
     """m, n and k of the product of `a`, shape (m, k), and `b`, shape (k, n), both C-contiguous arrays of `dtype`.
 
-    Raises as `check_array` does, and ValueError for shapes that do not fit or that 32 bits do not count.
+    Raise as `check_array` does, and ValueError for shapes that do not fit or that 32 bits do not count.
     """
     for name, array in (("a", a), ("b", b)):
         check_array(name, array, (None, None), dtype=dtype)

@@ -27,7 +27,7 @@ def command(function: str, *arguments: Any) -> list[str]:
 def call(function: str, *arguments: Any, limit: float = 120) -> Any:
     """The result of `function(*arguments)`, called in a new process.
 
-    Raises RuntimeError, with what the process wrote to stderr, when it ends without a result, and
+    Raise RuntimeError, with what the process wrote to stderr, when it ends without a result, and
     subprocess.TimeoutExpired after `limit` seconds.
     """
     done = subprocess.run(command(function, *arguments), capture_output=True, text=True, timeout=limit, cwd=COURSE)

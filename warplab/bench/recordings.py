@@ -70,7 +70,7 @@ class Recordings:
     def measure(self, key: str, function: Callable[[], Any]) -> Measurement:
         """Call `function` on a GPU, or give the recorded value of `key`.
 
-        Raises MissingRecording where there is neither a GPU nor a recording.
+        Raise MissingRecording where there is neither a GPU nor a recording.
         """
         if backend.name() == "gpu":
             return self._measured(timing.rounded(function()), timing.machine(self.gpus), live=True)
@@ -84,7 +84,7 @@ class Recordings:
             return None
 
     def recorded(self, key: str) -> Measurement:
-        """The recorded value of `key`, also on a GPU. Raises MissingRecording where there is none."""
+        """The recorded value of `key`, also on a GPU. Raise MissingRecording where there is none."""
         found = self.load()
         if key not in found:
             raise MissingRecording(
@@ -103,7 +103,7 @@ class Recordings:
         return found | {recorded.label: recorded.value}
 
     def load(self) -> dict[str, Measurement]:
-        """All recorded measurements by key. Raises MissingRecording where the file does not exist."""
+        """All recorded measurements by key. Raise MissingRecording where the file does not exist."""
         if not self.path.exists():
             raise MissingRecording(
                 f"there is no GPU here and {self.path} does not exist; run `{self._command}` on a machine with a GPU."

@@ -61,7 +61,7 @@ class Timing:
         return cls(statistics.median(samples), min(samples), max(samples), len(samples))
 
     def bandwidth(self, nbytes: int) -> float:
-        """GB/s (1e9 bytes a second) of a call that moves `nbytes`."""
+        """GB/s (1e9 bytes per second) of a call that moves `nbytes`."""
         return nbytes / self.seconds / 1e9
 
 
@@ -136,7 +136,7 @@ def native(language: str, array: Any) -> Any:
 def time_together(
     candidates: Mapping[str, Candidate], *, rounds: int = 5, runs: int = 10, warmup: int = 2
 ) -> dict[str, Timing]:
-    """Times every candidate in turns, `runs` times in each of `rounds`; returns the timings by name."""
+    """Time every candidate in turns, `runs` times in each of `rounds`; return the timings by name."""
     samples: dict[str, list[float]] = {name: [] for name in candidates}
     for turn in range(rounds):
         for name in list(candidates) if turn % 2 == 0 else reversed(list(candidates)):
@@ -147,12 +147,12 @@ def time_together(
 def time_gpu(
     function: Callable[..., Any], arguments: Sequence[tuple] = ((),), *, runs: int = 50, queued: bool = True
 ) -> Timing:
-    """Times one candidate alone; see `Candidate` for the parameters."""
+    """Time one candidate alone; see `Candidate` for the parameters."""
     return time_together({"": Candidate(function, arguments, queued)}, rounds=1, runs=runs)[""]
 
 
 def time_host(function: Callable[[], Any], *, runs: int = 20, warmup: int = 2) -> Timing:
-    """Times `function` on the host's clock; it must itself wait for GPU work that is to count."""
+    """Time `function` on the host's clock; it must itself wait for GPU work that is to count."""
     for _ in range(warmup):
         function()
     samples = []
@@ -175,10 +175,10 @@ def _samples(candidate: Candidate, runs: int, warmup: int, start: int) -> list[f
     began = time.perf_counter()
     for k in range(warmup):
         candidate.function(*sets[(start + k) % len(sets)])
-    host_seconds_a_call = (time.perf_counter() - began) / warmup if warmup else 0.0
+    host_seconds_per_call = (time.perf_counter() - began) / warmup if warmup else 0.0
     empty_l2()
     if candidate.queued:
-        hold_stream(2 * runs * (host_seconds_a_call + 5e-6) + 1e-4)
+        hold_stream(2 * runs * (host_seconds_per_call + 5e-6) + 1e-4)
     else:
         stream.synchronize()
     for k, (before, after) in enumerate(events):
@@ -191,7 +191,7 @@ def _samples(candidate: Candidate, runs: int, warmup: int, start: int) -> list[f
 
 
 def empty_l2() -> None:
-    """Queues a read of four times the L2's size, after which nothing of the measured data is left in it."""
+    """Queue a read of four times the L2's size, after which nothing of the measured data is left in it."""
     import numpy as np
 
     data, sink = _l2_filler()
@@ -238,7 +238,7 @@ def copy_candidate(nbytes: int = COPY_BYTES) -> Candidate:
 
 
 def copy_on_device(destination: Any, source: Any) -> None:
-    """Queues cudaMemcpyAsync from one CuPy array to another of the same size."""
+    """Queue cudaMemcpyAsync from one CuPy array to another of the same size."""
     import cupy
 
     cupy.cuda.runtime.memcpyAsync(

@@ -453,7 +453,7 @@ def test_the_comments_give_the_recorded_sweeps():
     expected = {
         "access": (
             "{} GB/s with stride 1, {} with 4, {} with 8, {} with 16, {} with 32".format(*speed),
-            f"{smallest:.0f} GB/s with 512 bytes in flight a multiprocessor, {middle:.0f} with 16 KiB",
+            f"{smallest:.0f} GB/s with 512 bytes in flight per multiprocessor, {middle:.0f} with 16 KiB",
             "{} GB/s for 8 MiB, {} for 40 MiB, {} for 1 GiB".format(*sets),
             "{} ns in the L1 cache, {} ns in the L2 cache (1 MiB), {} ns in memory (1 GiB)".format(*waits),
         ),

@@ -333,7 +333,7 @@ def test_atomics_of_the_histograms():
         columns = counts_of("cuda_histogram_columns", x)
         assert columns.shared_atomic_requests == columns.shared_atomic_wavefronts, "each lane has its own bank"
         assert columns.shared_atomic_conflicts == 0
-    # Lanes with one address take turns: 32 a warp, or one where they are added up first.
+    # Lanes with one address take turns: 32 per warp, or one where they are added up first.
     assert counts_of("cuda_histogram_global", same).global_atomic_sectors == n
     for name in ("cuda_histogram_matched", "cuda_histogram_partition", "numba_histogram_matched"):
         assert counts_of(name, same).global_atomic_sectors == n // 32

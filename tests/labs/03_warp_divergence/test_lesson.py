@@ -32,7 +32,7 @@ def tasks():
     row = {(row["group"], row["name"]): row for row in VALUES["task_times"]}
     plain, sorted_, queue = (row["Collatz", name] for name in ("neighbours", "sorted by length", "queue"))
     assert queue["seconds"] > sorted_["seconds"]
-    thread, warp = (row["row sums", f"a {unit} a row"] for unit in ("thread", "warp"))
+    thread, warp = (row["row sums", f"a {unit} per row"] for unit in ("thread", "warp"))
     assert round(warp["warp_efficiency"] / thread["warp_efficiency"]) == 8
     assert 0.72 < warp["seconds"] / thread["seconds"] < 0.78  # "a quarter off the time"
     saved = plain["seconds"] - sorted_["seconds"]

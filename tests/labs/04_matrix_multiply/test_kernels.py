@@ -387,7 +387,7 @@ def test_figures():
 
 
 def test_no_step_passes_the_roof_of_the_way_to_shared_memory():
-    """At one pass a clock, as ncu counts the passes; the naive kernel runs at that limit."""
+    """At one pass per clock, as ncu counts the passes; the naive kernel runs at that limit."""
     ladder = recordings.measure("ladder", MEASUREMENTS["ladder"])
     passes = {row["name"]: row["shared_wavefronts"] / row["ffma_threads"] * 32 for row in VALUES["traffic"]}
     passes |= {"naive": 33, "coalesced": 2}

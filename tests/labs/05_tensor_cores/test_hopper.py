@@ -71,7 +71,7 @@ def test_the_kernel_of_the_peak_compiles():
 def on_simulator(body, result):
     """Runs statements of CUDA C++ in one thread; `out` is the array that they write."""
     kind = {"u8": "unsigned long long", "i4": "int"}[result.dtype.str[1:]]
-    code = f'#include "places.cuh"\nextern "C" __global__ void ask({kind} *out) {{ {body} }}'
+    code = f'#include "shared_layout.cuh"\nextern "C" __global__ void ask({kind} *out) {{ {body} }}'
     simulate(CudaSource(code, "ask", hopper.include()), 1, 1, (result,))
     return result
 
@@ -138,7 +138,7 @@ def test_results_go_where_tma_takes_them_from(dtype):
     """A box of C as the lanes of a warpgroup write it, read back as TMA would."""
     kind, columns = {np.float16: ("half", 64), np.float32: ("float", 32)}[dtype]
     code = f"""
-#include "places.cuh"
+#include "shared_layout.cuh"
 extern "C" __global__ void write(unsigned *out) {{
     __shared__ alignas(1024) unsigned box[2048];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

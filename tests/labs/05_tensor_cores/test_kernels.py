@@ -449,4 +449,4 @@ class TestRecordings:
         assert f"busy for {row['2 wmma_shared']['L1 and shared, %']:.0f} % of the time" in text["wmma_shared"]
         assert f"busy for {row['3 mma_swizzled']['L1 and shared, %']:.0f} % of the time" in text["mma_swizzled"]
         share = rate["6 wgmma_persistent"] / rate["wgmma_peak"]
-        assert f"{share:.2f} of the rate a clock of wgmma_peak" in text["wgmma_persistent"]
+        assert f"{share:.2f} of the rate per clock of wgmma_peak" in text["wgmma_persistent"]

@@ -1,0 +1,61 @@
+// Layouts in steps 5 and 6: operands of wgmma in the boxes that TMA brings, results in those that it takes, tiles of C
+// in the order of their numbers. Addresses are those of shared memory, 32 bits.
+#pragma once
+#include <cuda_fp16.h>
+
+constexpr int LINE_BYTES = 128;  // rows of a box; the 16-byte chunks of row r are exchanged by chunk ^ r % 8
+
+__device__ __forceinline__ unsigned shared_address(const void *pointer) {
+    return unsigned(__cvta_generic_to_shared(pointer));
+}
+
+// -- operands ---------------------------------------------------------------------------------------------------------
+
+// Describes an operand with swizzled lines of 128 bytes. `leading`, `stride`: bytes, see `of_a` and `of_b`.
+__device__ __forceinline__ unsigned long long describe(unsigned address, unsigned leading, unsigned stride) {
+    constexpr unsigned long long SWIZZLE_128 = 1ull << 62;
+    return (address & 0x3FFFF) >> 4 | (unsigned long long)(leading >> 4) << 16 |
+           (unsigned long long)(stride >> 4) << 32 | SWIZZLE_128;
+}
+
+// 64 × 16 of A from a box with a row of A in each line, 64 of k. From eight rows to the next: 8 lines. The leading
+// offset is not used. 16 further along k: 32 bytes.
+__device__ __forceinline__ unsigned long long of_a(unsigned box, int row, int depth) {
+    return describe(box + row * LINE_BYTES + depth * 2, 16, 8 * LINE_BYTES);
+}
+
+// 16 × 256 of B from four boxes with a row of B in each line, 64 of its columns. From 64 columns to the next: a box.
+// From eight of k to the next: 8 lines. 16 further along k: 16 lines.
+__device__ __forceinline__ unsigned long long of_b(unsigned boxes, int depth, int box_rows) {
+    return describe(boxes + depth * LINE_BYTES, box_rows * LINE_BYTES, 8 * LINE_BYTES);
+}
+
+// The operand of a descriptor that starts `bytes` further, a multiple of 16. The address does not overflow into the
+// upper half; said so, it takes one addition and not two.
+__device__ __forceinline__ unsigned long long moved(unsigned long long descriptor, unsigned bytes) {
+    return (descriptor >> 32 << 32) | (unsigned(descriptor) + (bytes >> 4));
+}
+
+// -- results ----------------------------------------------------------------------------------------------------------
+
+// Two neighbouring results of row `row` of a box of C, from column `column`, to where the swizzle puts them. The last
+// argument only says the type.
+__device__ __forceinline__ void keep2(unsigned box, int row, int column, float x, float y, float) {
+    const unsigned to = box + row * LINE_BYTES + ((column / 4) ^ (row % 8)) * 16 + column % 4 * 4;
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x), "f"(y) : "memory");
+}
+
+__device__ __forceinline__ void keep2(unsigned box, int row, int column, float x, float y, half) {
+    const unsigned to = box + row * LINE_BYTES + ((column / 8) ^ (row % 8)) * 16 + column % 8 * 2;
+    const half2 both = __floats2half2_rn(x, y);
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(*reinterpret_cast<const unsigned *>(&both)) : "memory");
+}
+
+// Row and column of tile number `tile` of height × width tiles: down `group` rows of tiles, then the next column; at
+// the end of the columns the next rows.
+__device__ __forceinline__ void place_of(int tile, int height, int width, int group, int &row, int &column) {
+    const int start = tile / (group * width) * group, rows = min(group, height - start);
+    const int place = tile - start * width;
+    row = start + place % rows;
+    column = place / rows;
+}
