@@ -1,9 +1,9 @@
-"""Writes docs/attacks.md: what hostile submissions try, what must come of it, and what came of it when it was tried.
+"""Write docs/attacks.md: what hostile submissions try, the expected result, and the result when last tried.
 
-    python tools/attacks_page.py          write the page; what was seen is as last tried
-    python tools/attacks_page.py --try    grade the attacks first: in the sandbox, under limits alone, by stock nbgrader
+    python -m tools.attacks_page          write the page with the last results
+    python -m tools.attacks_page --try    grade the attacks first: in the sandbox, under limits alone, by stock nbgrader
 
-The attacks and what is expected of each are in tests/grading/attacks; tests/grading/test_attacks.py grades them, too.
+tests/grading/attacks holds the attacks with what is expected of each; tests/grading/test_attacks.py grades them, too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -38,6 +37,7 @@ from tests.support.attack_harness import (  # noqa: E402
     seen,
     stock_seen,
 )
+from tests.support.waiting import until  # noqa: E402
 from warplab.grading.course.workers import LocalWorkers  # noqa: E402
 from warplab.grading.sandbox import isolation  # noqa: E402
 
@@ -45,43 +45,44 @@ PAGE = COURSE / "docs" / "attacks.md"
 SEEN = COURSE / "docs" / "attacks.json"
 
 GROUPS = {
-    "tamper": "Tampering: with what decides about points",
-    "read": "Reading: hidden tests, the secret, other people's files",
-    "forge": "Forging: answers that are none",
-    "process": "Harming: the machine, the grader, other submissions",
-    "kernel": "Kernels: on the host, without end, as hostile PTX",
-    "notebook": "The notebook: its cells and what lies beside it",
+    "tamper": "Tampering with what decides about points",
+    "read": "Reading hidden tests, the secret, other people's files",
+    "forge": "Forging answers",
+    "process": "Harming the machine, the grader, other submissions",
+    "kernel": "Kernels: on the host, endless, or as hostile PTX",
+    "notebook": "The notebook: its cells and the files beside it",
 }
 HEAD = """# Attacks on the grading
 
 <!-- Written by tools/attacks_page.py; do not edit. -->
 
-Each row is a submission in `tests/grading/attacks/`, handed in to one class together with three honest ones. Points are of
-{possible}. An attack "gets it" if it got hold of what it was after, other than points; "shown" are hidden inputs on the
-student's page. What is *expected* holds for the sandbox (bubblewrap); "limits" is the grader without bubblewrap, which
-warns; "stock" is nbgrader {nbgrader} with its own preprocessors, where it was tried (no kernel there: {stock} points).
+Each row is a submission in `tests/grading/attacks/`, graded in one class with three honest submissions, out of
+{possible} points. An attack "gets it" if it got hold of what it was after, other than points; "shown" means that hidden
+inputs appear on the student's page. The column *expected* applies to the sandbox (bubblewrap). "limits" is the grader
+without bubblewrap, which warns. "stock" is nbgrader {nbgrader} with its own preprocessors, where it was tried (without
+the kernel: {stock} points).
 
-Tried on {date} as {user}, Python {python}, Linux {kernel}, by two judges. In bold: more than the answers deserve.
-In all three ways the honest ones got their points, but for a friend of `gradebook`, who got full marks by stock
-nbgrader. The first two left no process behind.
+Tried on {date} as {user}, with Python {python}, Linux {kernel} and two judges. Bold: more than the answers deserve.
+The honest submissions got their points in all three ways, except that a friend of `gradebook` got full marks from stock
+nbgrader. The first two ways left no process behind.
 """
 TAIL = """
 ## What is not defended
 
-- A function must be told what it is called with. So a student's process knows the inputs of hidden tests that call its
-  functions, while it runs. It cannot show them: from the first such call on, its outputs and the messages of its
-  failures are withheld. But whether a test is passed, and of which kind a failure is, is told: a few bits a test,
-  and a submission can choose which.
-  Inputs drawn by `checks.function` differ from submission to submission; those written into a test do not.
-- A kernel is its PTX. Who writes PTX by hand, or lets another language make it, has written a kernel; that it was made
-  by Numba or from CUDA C++ is the student's word.
-- Who hands in someone else's answer gets the points. `python -m warplab similar` shows kernels that are alike.
-- A submission that notices that it is graded may behave otherwise than before. It gains nothing by that.
-- Attacks on Linux itself, on the processor (timing, caches), or on bubblewrap. Submissions share one kernel.
-- A student can waste the time of a judge, up to the limits, once for each submission.
-- Notebooks in the formgrader are shown in the instructor's browser. Their outputs are reduced to text, pictures and
-  HTML without scripts; markdown cells are as nbgrader shows them.
-- Without bubblewrap: all that the column "limits" shows in bold, and whatever else the user who grades may read.
+- A function must be told what it is called with, so a student's process knows the inputs of hidden tests that call its
+  functions. It cannot show them: from the first such call on, its outputs and the messages of its failures are
+  withheld. What remains visible is whether a test passes and which kind of failure it has: a few bits per test, which
+  the submission can choose. Inputs drawn by `checks.function` differ between submissions; those written into a test
+  do not.
+- A kernel is its PTX. Writing PTX by hand, or letting another language produce it, counts as writing a kernel. That it
+  came from Numba or CUDA C++ is the student's word.
+- Handing in someone else's answer gets the points. `python -m warplab similar` shows similar kernels.
+- A submission that notices that it is graded may behave differently. It gains nothing.
+- Attacks on Linux itself, on the processor (timing, caches) or on bubblewrap: all submissions share one Linux kernel.
+- A student can waste a judge's time, up to the limits, once per submission.
+- The formgrader shows notebooks in the instructor's browser. Their outputs are reduced to text, pictures and HTML
+  without scripts; markdown cells are as nbgrader shows them.
+- Without bubblewrap: everything that the column "limits" shows in bold, and whatever else the user who grades may read.
 """
 
 
@@ -97,10 +98,12 @@ def main() -> None:
 
 
 def attempt() -> dict[str, Any]:
-    """What came of each attack, in each of the three ways. Raises AssertionError where an honest student lost."""
+    """Return what came of each attack in each of the three ways. Raises AssertionError if an honest student lost."""
     every = attacks()
     if isolation.find().kind != "bubblewrap":
-        raise SystemExit("error: the page tells what the sandbox holds, and bubblewrap does not work here")
+        raise SystemExit(
+            "error: the page shows what the sandbox prevents; install bubblewrap, which does not work here"
+        )
     harmless = [attack for attack in every if os.geteuid() == 0 or attack.name != "process/kills_others"]
     found = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -126,8 +129,7 @@ def _graded(chosen: list[Attack]) -> dict[str, Any]:
         target = Target(Path(folder), port=listener.port)
         target.hand_in_all(chosen)
         records = grade(target, chosen, LocalWorkers(2))
-        time.sleep(1)
-        assert not left_behind(), "a process was left behind"
+        until(lambda: not left_behind(), "the end of every process of an attack")
         assert target.honest().items() <= target.scores().items(), target.scores()
         return {attack.name: _plain(seen(target, attack, records[attack.student])) for attack in chosen}
 
@@ -138,20 +140,19 @@ def _plain(expected: Expected) -> list:
 
 @contextlib.contextmanager
 def _no_bubblewrap() -> Iterator[None]:
-    """The judges look for bwrap where the shell does."""
-    before = os.environ["PATH"]
-    os.environ["PATH"] = str(Path(sys.executable).parent)
+    """Switch bubblewrap off for judges that are started in this context."""
+    os.environ[isolation.SWITCH] = "limits"
     try:
         yield
     finally:
-        os.environ["PATH"] = before
+        del os.environ[isolation.SWITCH]
 
 
 # -- writing -----------------------------------------------------------------------------------------------------
 
 
 def page() -> str:
-    """The page, from the attacks and from what was last seen."""
+    """Return the page, from the attacks and the last results."""
     found = json.loads(SEEN.read_text())
     head = HEAD.format(**found | {"possible": f"{sum(POINTS):g}", "stock": f"{sum(POINTS[:3]):g}"})
     parts = [head.rstrip()]

@@ -10,6 +10,7 @@ import nbformat
 import pytest
 
 from tests.support.exercise_harness import cells_by_id, mutants, source_notebook
+from tests.support.waiting import HANG
 from warplab.exercises import check_command, release, score
 from warplab.paths import COURSE
 
@@ -50,12 +51,12 @@ def test_solution_scores_everything_as_a_command(tmp_path):
     # Away from the course, from a renamed download.
     path = write(tmp_path, source_notebook(TOPIC), "solution (1).ipynb")
     command = [sys.executable, "-m", "warplab", "check", path]
-    done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "total                         25 / 25" in done.stdout
 
 
-def test_damaged_notebook(tmp_path, capsys):
+def test_damaged_notebook(tmp_path, capsys, monkeypatch):
     """Edited, deleted and duplicated cells, answers that fail: each costs only its own points, with its reason."""
     notebook = source_notebook(TOPIC)
     cells = cells_by_id(notebook)
@@ -65,8 +66,14 @@ def test_damaged_notebook(tmp_path, capsys):
     notebook.cells.append(nbformat.v4.new_code_cell("pass", metadata=cells["any-grid-frugal"].metadata))  # duplicated
     notebook.cells.remove(cells["multiply-cuda"])  # a deleted answer
     cells["multiply-float4"].source = "%%cuda\nthis is no C++"
-    cells["multiply-reversed"].source = "while True:\n    pass"
-    code, problems = check(write(tmp_path, notebook), capsys, "--timeout", "8")
+    cells["multiply-reversed"].source = "import time\n\nwhile True:\n    time.sleep(0.01)"
+    limit = score.Execute._get_timeout
+    monkeypatch.setattr(
+        score.Execute,
+        "_get_timeout",
+        lambda self, cell: 3 if cell and "while True" in cell.source else limit(self, cell),
+    )
+    code, problems = check(write(tmp_path, notebook), capsys, "--timeout", str(int(HANG)))
     assert code == 1
     assert [problem["points"] for problem in problems.values()] == [2, 4, 0, 0, 0, 4]
     assert "past the end" in problems[1]["message"]

@@ -1,4 +1,4 @@
-"""nbgrader's own commands on the course's files: release, grade, return; then our own. In a copy of the course."""
+"""nbgrader's own commands on a copy of the course: release, grade, return. Then the course's own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from nbgrader.api import Gradebook
 from nbgrader.utils import is_grade
 
 from tests.support.exercise_harness import Mutant, cells_by_id, committed, mutants, source_notebook
+from tests.support.waiting import HANG
 from warplab.exercises import release
 from warplab.grading.judge.hidden_tests import marked_lines
 from warplab.paths import COURSE
@@ -25,21 +26,35 @@ LOOKS = "from pathlib import Path\nprint('found', [str(path) for path in Path().
 WRONG = ("p1_no_guard", "p3_local_index")  # one costs some points of its problem, the other all of them
 
 
-def nbgrader(course: Path, command: str) -> str:
-    return run(course, "nbgrader", command)
+# What `nbgrader COMMAND` does, for one command after the other: importing it takes longer than most of them.
+NBGRADER = """
+import contextlib, sys
+from jupyter_core.application import NoStart
+from nbgrader.apps.nbgraderapp import NbGraderApp
+for command in sys.argv[1:]:
+    app = NbGraderApp()
+    app.initialize(command.split())
+    with contextlib.suppress(NoStart):  # once the subcommand is done
+        app.start()
+    app.subapp.clear_instance()
+"""
 
 
-def run(course: Path, module: str, command: str) -> str:
-    """Run a command in `course`; the environment does not help it to find warplab. Returns what it prints."""
+def nbgrader(course: Path, *commands: str) -> str:
+    return run(course, "-c", NBGRADER, *commands)
+
+
+def run(course: Path, *arguments: str) -> str:
+    """Run Python in `course`, with no help from the environment to find warplab. Return what it prints."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [sys.executable, "-m", module, *command.split()],
+        [sys.executable, *arguments],
         cwd=course,
         env=environment,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=300,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -47,10 +62,14 @@ def run(course: Path, module: str, command: str) -> str:
 
 def test_a_class_is_released_graded_and_returned(tmp_path):
     """One test, since pytest-xdist would have each of its workers grade the class again for a shared fixture."""
-    course = released_course(tmp_path)
+    course = course_with_submissions(tmp_path)
+    nbgrader(
+        course,
+        f"generate_assignment {TOPIC}",
+        f"autograde {TOPIC} --student wrong",
+        f"generate_feedback {TOPIC} --student wrong",
+    )
     generate_assignment_wrote_the_release_in_the_course(course)
-    nbgrader(course, f"autograde {TOPIC} --student wrong")
-    nbgrader(course, f"generate_feedback {TOPIC} --student wrong")
     wrong_answers_lose_their_own_points_only(course)
     hidden_tests_are_not_where_the_submission_runs(course)
     feedback_says_what_is_wrong(course, ["wrong"])
@@ -60,7 +79,7 @@ def test_a_class_is_released_graded_and_returned(tmp_path):
     shutil.move(course / "grading" / "gradebook.db", course / "nbgrader.db")
     for folder in ("autograded", "feedback"):
         shutil.rmtree(course / "grading" / folder)
-    summary = run(course, "warplab", f"grade {TOPIC} --workers 2")
+    summary = run(course, "-m", "warplab", "grade", TOPIC, "--workers", "1")
     assert f"{TOPIC}: 3 submissions\n  3 graded\n" in summary
     assert points(course, "wrong") == by_nbgrader
     assert version(course / "grading" / "gradebook.db") == version(course / "nbgrader.db")
@@ -69,12 +88,11 @@ def test_a_class_is_released_graded_and_returned(tmp_path):
     feedback_says_what_is_wrong(course, ["solution", "blank", "wrong"])
 
 
-def released_course(course: Path) -> Path:
-    """A copy of the course in which an assignment is released and three students have handed in."""
+def course_with_submissions(course: Path) -> Path:
+    """Copy the course's files and hand in for three students."""
     shutil.copy(COURSE / "nbgrader_config.py", course)
     shutil.copytree(COURSE / "solutions", course / "solutions")
     shutil.copytree(COURSE / "warplab", course / "warplab", ignore=shutil.ignore_patterns("__pycache__"))
-    nbgrader(course, f"generate_assignment {TOPIC}")
 
     submit(course, "solution", source_notebook(TOPIC))
     submit(course, "blank", release.release_notebook(TOPIC))

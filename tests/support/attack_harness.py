@@ -144,7 +144,7 @@ class Target:
     """A course under attack.
 
     `canary`: text that is in hidden tests only. `argument`: what a hidden test passes to a function. `seed`: the
-    course's secret. `without_kernel`: leave out the kernel, for stock nbgrader, whose kernels need not import the course.
+    course's secret. `without_kernel`: leave out the GPU kernel, so that stock nbgrader need not import the course.
     """
 
     root: Path

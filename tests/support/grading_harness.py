@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -11,6 +12,8 @@ from nbgrader.utils import determine_grade, is_grade
 
 from tests.support.waiting import HANG
 from warplab.grading.judge.execute import TrustedExecute
+from warplab.grading.judge.jobs import Job, Result
+from warplab.grading.judge.judge import Judge
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
 from warplab.grading.sandbox.limits import SubmissionLimits
 
@@ -55,6 +58,18 @@ class Cells:
         nbformat.validate(self.notebook)
         json.dumps(self.notebook).encode()
         return Graded(execute, self.notebook)
+
+
+class HereWorkers:
+    """An executor: one judge, in this process, with warm zygotes. In place of `LocalWorkers`, whose judges start."""
+
+    def __init__(self, zygotes: Zygotes) -> None:
+        self._zygotes = zygotes
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
+        with Judge(self._zygotes) as judge:
+            for job in jobs:
+                yield judge.grade(job)
 
 
 class Graded:

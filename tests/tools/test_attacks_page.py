@@ -48,7 +48,7 @@ def test_commands_of_the_instructors_page_exist():
         "--nworkers",
         "--nthreads",
     }:
-        help_ = (COURSE / "warplab" / "grading" / "cli.py").read_text()
+        help_ = (COURSE / "warplab" / "grading" / "course" / "grade_command.py").read_text()
         assert f'"{option}"' in help_ or option == "--no-dashboard", option
 
 
@@ -60,7 +60,7 @@ def test_statuses_and_limits_of_the_instructors_page_are_those_of_the_grader():
         f"{limits.wall_seconds / 60:.0f} minutes in all and {limits.cpu_seconds / 60:.0f} of processor time, "
         f"{limits.memory_bytes >> 30} GiB of memory, {limits.processes} processes and threads, "
         f"{limits.disk_bytes >> 20} MiB of disk in files of at most {limits.file_bytes >> 20} MiB, "
-        f"{limits.output_bytes_cell >> 20} MiB of output a cell and {limits.output_bytes_notebook >> 20} MiB a notebook"
+        f"{limits.output_bytes_cell >> 20} MiB of output per cell and {limits.output_bytes_notebook >> 20} MiB per notebook"
     ) in text
     timeout = re.search(r"c\.Execute\.timeout = (\d+)", (COURSE / "nbgrader_config.py").read_text())[1]
-    assert f"`nbgrader_config.py`, {timeout} seconds" in text
+    assert f"`c.Execute.timeout` in `nbgrader_config.py`, {timeout} seconds" in text

@@ -7,6 +7,7 @@ import html
 import json
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from tests.support.class_harness import (
     tiny_release,
 )
 from tests.support.exercise_harness import cells_by_id
+from tests.support.grading_harness import HereWorkers
 from tests.support.waiting import HANG, until
 from warplab.grading.course import grade_command
 from warplab.grading.course.ledger import records
@@ -137,6 +139,8 @@ def all_kinds(root: Path) -> Path:
 
 SOME = ("another", "edited-wrong", "exits", "half", "link", "missing", "moved", "nested", "no-answer")
 SOME += ("renamed", "right", "vast", "wrong")
+
+
 FEW = ("edited-wrong", "exits", "half", "missing", "moved", "right", "wrong")
 
 
@@ -168,7 +172,13 @@ def assert_as_expected(course: Path) -> None:
         assert record["sandbox"] in ("bubblewrap", "limits", ""), student
 
 
-def test_every_kind_of_submission_gets_its_score_and_a_reason(tmp_path, capsys):
+@pytest.fixture
+def here(monkeypatch, zygotes):
+    """Let the command grade in this process. The tests that kill something have judges in processes of their own."""
+    monkeypatch.setattr(grade_command, "LocalWorkers", lambda count: HereWorkers(zygotes))
+
+
+def test_every_kind_of_submission_gets_its_score_and_a_reason(tmp_path, capsys, here):
     course = all_kinds(tmp_path)
     table = tmp_path / "class.csv"
     assert grade_command.main([TINY, "--course", str(course), "--workers", "1", "--csv", str(table)]) == 0
@@ -198,10 +208,29 @@ def test_every_kind_of_submission_gets_its_score_and_a_reason(tmp_path, capsys):
     assert not (course / "grading" / "autograded" / "link" / TINY / "passwd").exists()
 
 
+# The command, which stops itself when the ledger has so many results by judges.
+STOPPING = """
+import os, signal, sys
+from warplab.__main__ import main
+from warplab.grading.course.coordinator import Grading
+keep, stops = Grading._keep, list(map(int, sys.argv.pop(1).split()))
+def keep_and_stop(self, result):
+    keep(self, result)
+    if sum(record["sandbox"] != "" for record in self.records.values()) in stops:
+        os.kill(os.getpid(), signal.SIGSTOP)
+Grading._keep = keep_and_stop
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 @contextmanager
-def grading(course: Path, *arguments: str) -> Iterator[subprocess.Popen]:
-    """Run the command in a process of its own, of which nothing is left afterwards."""
-    command = [sys.executable, "-m", "warplab", "grade", TINY, "--course", str(course), "--no-feedback", *arguments]
+def grading(course: Path, *arguments: str, stops: str = "") -> Iterator[subprocess.Popen]:
+    """Run the command in a process of its own, of which nothing is left afterwards.
+
+    `stops`: after so many results by judges it stops itself, at each of these numbers.
+    """
+    options = [TINY, "--course", str(course), "--no-feedback", *arguments]
+    command = [sys.executable, "-c", STOPPING, stops, "grade", *options]
     process = subprocess.Popen(command, cwd=COURSE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield process
@@ -211,18 +240,12 @@ def grading(course: Path, *arguments: str) -> Iterator[subprocess.Popen]:
         process.stdout.close()
 
 
-def wait_for_results(course: Path, count: int, process: subprocess.Popen) -> None:
-    """Wait until the ledger holds that many results by judges."""
+def wait_until_stopped(process: subprocess.Popen) -> None:
+    def stopped() -> bool:
+        assert process.poll() is None, process.communicate()[0]
+        return processes().get(process.pid, [""])[0] == "T"
 
-    def there() -> bool:
-        ended = process.poll() is not None
-        begun = (course / "grading" / "ledger" / "ledger.jsonl").exists()
-        if begun and sum(record["sandbox"] != "" for record in results(course).values()) >= count:
-            return True
-        assert not ended, process.communicate()[0]
-        return False
-
-    until(there, f"{count} results")
+    until(stopped, "the next result")
 
 
 def below(pid: int) -> list[int]:
@@ -235,27 +258,22 @@ def wait_until_all_end(pids: list[int]) -> None:
 
 
 def test_a_killed_grading_goes_on_and_leaves_no_process(tmp_path):
-    course = some_kinds(tmp_path)
-    with grading(course, "--workers", "2") as process:
-        wait_for_results(course, 3, process)
+    course = some_kinds(tmp_path, FEW)
+    with grading(course, "--workers", "2", stops="3") as process:
+        wait_until_stopped(process)
         started = below(process.pid)
         assert len(started) >= 4  # two judges, and below each a sandbox
         process.kill()
         process.wait()
         wait_until_all_end(started)
     before = results(course)
-    assert 3 <= len(before) < len(handed_in(course))
-    grade_the_rest(course, before)
-
-
-def grade_the_rest(course: Path, before: dict[str, dict]) -> None:
-    """Grade again with one judge; `before`: results in the ledger, which must not be graded twice."""
+    assert sum(record["sandbox"] != "" for record in before.values()) == 3
     with grading(course, "--workers", "1") as process:
         output, _ = process.communicate(timeout=HANG)
         assert process.returncode == 0, output
     assert_as_expected(course)
     again = [record["number"] for record in results(course).values() if record["student"] in before]
-    assert sorted(again) == sorted(record["number"] for record in before.values())
+    assert sorted(again) == sorted(record["number"] for record in before.values())  # not graded twice
 
 
 @contextmanager
@@ -286,35 +304,34 @@ def cluster(folder: Path, workers: int) -> Iterator[tuple[str, list[subprocess.P
         log.close()
 
 
-def test_a_cluster_gives_the_same_scores_though_a_worker_is_killed(tmp_path):
+def test_a_cluster_loses_a_worker_then_its_scheduler(tmp_path):
+    """The other worker goes on; without a scheduler the command says so, and the ledger keeps what was graded."""
     course = some_kinds(tmp_path / "course")
-    with cluster(tmp_path, 2) as (address, parts), grading(course, "--scheduler", address) as process:
-        wait_for_results(course, 2, process)
-        victim = next(worker for worker in parts[1:] if below(worker.pid))
-        judges = below(victim.pid)
-        victim.kill()
-        victim.wait()
-        wait_until_all_end(judges)
-        output, _ = process.communicate(timeout=HANG)
-        assert process.returncode == 0, output
-    assert_as_expected(course)
-
-
-def test_a_grading_whose_scheduler_ends_says_so_and_goes_on_from_the_ledger(tmp_path):
-    course = some_kinds(tmp_path / "course", FEW)
-    with cluster(tmp_path, 1) as (address, parts):
-        with grading(course, "--scheduler", address) as process:
-            wait_for_results(course, 2, process)
-            judges = below(parts[1].pid)
-            parts[0].kill()
+    with cluster(tmp_path, 2) as (address, (scheduler, *workers)):
+        with grading(course, "--scheduler", address, stops="2 8") as process:
+            wait_until_stopped(process)
+            victim = next(worker for worker in workers if below(worker.pid))
+            judges = below(victim.pid)
+            victim.kill()
+            victim.wait()
+            wait_until_all_end(judges)
+            process.send_signal(signal.SIGCONT)
+            wait_until_stopped(process)
+            judges = below(next(worker.pid for worker in workers if worker is not victim))
+            scheduler.kill()
+            process.send_signal(signal.SIGCONT)
             output, _ = process.communicate(timeout=HANG)
         assert process.returncode == 2, output
         said = [line for line in output.splitlines() if not re.match(rf"{TINY}: |\d+/\d+ graded", line)]
         assert said == [f"error: the scheduler at {address} was lost; restart it and run the same command again"]
-        before = results(course)
-        assert 2 <= len(before) < len(handed_in(course))
+        found = results(course)
+        assert sum(record["sandbox"] != "" for record in found.values()) >= 8
     wait_until_all_end(judges)
-    grade_the_rest(course, before)
+    for student, record in found.items():
+        assert (list(record["scores"].values()), record["status"]) == (
+            [[points, possible] for points, possible in zip(EXPECTED[student].scores, BOTH, strict=True)],
+            EXPECTED[student].status,
+        )
 
 
 def test_a_scheduler_that_is_not_there_is_named(tmp_path):
@@ -322,7 +339,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path):
         list(DaskWorkers("tcp://127.0.0.1:9", wait_seconds=0.5).run([]))
 
 
-def test_lateness_and_grades_by_hand_are_as_nbgrader_keeps_them(tmp_path, capsys):
+def test_lateness_and_grades_by_hand_are_as_nbgrader_keeps_them(tmp_path, capsys, here):
     """A class graded again after the due date was set and some grades were given by hand: by us, by nbgrader alone."""
     ours = tiny_course(tmp_path / "ours", "c.LateSubmissionPlugin.penalty_method = 'zero'")
     hand_in(ours, "late", answered(ours, RIGHT), when="2026-01-02 12:30:00.000000 UTC")

@@ -9,15 +9,18 @@ from collections import Counter
 import pytest
 
 from tests.support.class_harness import HOSTILE, generated_class
+from tests.support.grading_harness import HereWorkers
 from tools import grading_speed
+from warplab.grading.course import grade_command
 from warplab.grading.course.nbgrader_course import Course
 
 
 @pytest.mark.sandbox
-def test_a_hostile_class_has_every_attack_and_gets_its_scores(tmp_path, capsys):
+def test_a_hostile_class_has_every_attack_and_gets_its_scores(tmp_path, monkeypatch, zygotes):
     students = generated_class(tmp_path, 9, seed=3, hostile=1.0)
+    monkeypatch.setattr(grade_command, "LocalWorkers", lambda count: HereWorkers(zygotes))
     assert Counter(student.hostile for student in students).keys() == HOSTILE.keys()
-    grading_speed.timed([*grading_speed.GRADE, "--workers", "1", "--no-feedback"], tmp_path)
+    assert grade_command.main([grading_speed.TOPIC, "--course", str(tmp_path), "--no-feedback"]) == 0
     assert grading_speed.wrong_scores(tmp_path, students) == []
     assert grading_speed.wrong_statuses(tmp_path, students) == []
     # The checks would notice: another score, another status.

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tests.support.attack_harness import NAME, RIGHT, Target
+from tests.support.grading_harness import HereWorkers
 from warplab import cp, cuda
 from warplab.grading.course import similar_command
 from warplab.grading.course.ledger import Ledger
-from warplab.grading.course.nbgrader_course import Course
 from warplab.grading.course.similarity import features, ranked
 from warplab.launch.kernel_source import source_of
 from warplab.launch.numba_arguments import types_of
@@ -232,9 +232,9 @@ def test_two_who_copied_stand_first_and_solutions_count_nothing():
     assert len(ranked(kernels, {})) > len(pairs)  # it is the solution that is discounted
 
 
-def test_the_command_compares_what_the_ledger_holds(tmp_path, capsys):
-    target = Target(tmp_path)
-    key = key_of_the_solution(target)
+def test_the_command_compares_what_the_ledger_holds(tmp_path, capsys, monkeypatch, zygotes):
+    Target(tmp_path)
+    key = "scale(float32[::1], float32[::1])"  # as the judge names the kernel of the solution, which is graded too
     clumsy = RIGHT["scale"].replace("3 * x[i]", "x[i] * 7 - x[i] / 5 + x[i] ** 2")
     texts = {
         "right": RIGHT["scale"],
@@ -255,8 +255,13 @@ def test_the_command_compares_what_the_ledger_holds(tmp_path, capsys):
                     "kernels": ledger.put(json.dumps(kernels).encode()),
                 }
             )
+    monkeypatch.setattr(similar_command, "LocalWorkers", lambda count: HereWorkers(zygotes))
+    given = {}
+    graded = similar_command._given
+    monkeypatch.setattr(similar_command, "_given", lambda *arguments: given.update(graded(*arguments)) or given)
     table = tmp_path / "pairs.csv"
     assert similar_command.main([NAME, "--course", str(tmp_path), "--csv", str(table)]) == 0
+    assert given.keys() == {key}
     printed = capsys.readouterr().out
     assert "4 submissions compared by the PTX of their kernels; 1 similar pairs" in printed
     assert "1. copied and copies: 100% similar" in printed
@@ -264,15 +269,6 @@ def test_the_command_compares_what_the_ledger_holds(tmp_path, capsys):
     with open(table, newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["student"], row["other"], row["kernels"]) == ("copied", "copies", "scale")
-
-
-def key_of_the_solution(target: Target) -> str:
-    """The name under which a judge keeps the kernel of the solution."""
-    course = Course(target.root)
-    given = similar_command._given(course, course.assignment(NAME))
-    (key,) = given
-    assert key.startswith("scale(")
-    return key
 
 
 def compiled(text: str) -> str:

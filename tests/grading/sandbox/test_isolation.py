@@ -6,6 +6,7 @@ Run as root, these tests run themselves once more as an ordinary user.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import secrets
@@ -58,30 +59,38 @@ def sandbox_of(isolation: str):
     return Bubblewrap(program, isolation)
 
 
-@pytest.fixture(scope="module", params=[NESTED, ONCE, "limits"])
-def everywhere(request):
-    with Zygotes(sandbox_of(request.param), warmth="kernel") as zygotes:
-        yield zygotes
+@pytest.fixture(scope="module")
+def zygotes_in():
+    """Return the zygotes in a kind of isolation, the same for all tests."""
+    with contextlib.ExitStack() as stack:
+
+        @functools.cache
+        def zygotes_in(isolation: str) -> Zygotes:
+            return stack.enter_context(Zygotes(sandbox_of(isolation), warmth="kernel"))
+
+        yield zygotes_in
 
 
-@pytest.fixture(scope="module", params=[NESTED, "limits"])
-def anywhere(request):
+@pytest.fixture(params=[NESTED, ONCE, "limits"])
+def everywhere(request, zygotes_in):
+    return zygotes_in(request.param)
+
+
+@pytest.fixture(params=[NESTED, "limits"])
+def anywhere(request, zygotes_in):
     """A bubblewrap per submission is left out: it treats a submission as limits alone do, only slower."""
-    with Zygotes(sandbox_of(request.param), warmth="kernel") as zygotes:
-        yield zygotes
+    return zygotes_in(request.param)
 
 
-@pytest.fixture(scope="module", params=[NESTED, ONCE])
-def boxed(request):
+@pytest.fixture(params=[NESTED, ONCE])
+def boxed(request, zygotes_in):
     """Bubblewrap only."""
-    with Zygotes(sandbox_of(request.param), warmth="kernel") as zygotes:
-        yield zygotes
+    return zygotes_in(request.param)
 
 
-@pytest.fixture(scope="module", params=[NESTED])
-def nested(request):
-    with Zygotes(sandbox_of("nested"), warmth="kernel") as zygotes:
-        yield zygotes
+@pytest.fixture(params=[NESTED])
+def nested(request, zygotes_in):
+    return zygotes_in(request.param)
 
 
 def run(zygotes: Zygotes, *cells: str, limits: SubmissionLimits = LIMITS, files=None):
@@ -151,21 +160,20 @@ def test_a_notebook_runs(everywhere):
 
 
 @pytest.mark.sandbox
-def test_the_warmed_zygote_has_one_thread_and_its_children_the_magic_and_inline_figures():
-    with Zygotes(sandbox_of("nested")) as zygotes:
-        texts, _ = run(
-            zygotes,
-            "import sys, numpy as np\nprint('numba.cuda' in sys.modules, np.random.get_state()[1][:4].tolist())",
-            "from warplab import cuda, cp\n@cuda.jit\ndef fill(x):\n    x[cuda.grid(1)] = 3\n"
-            "x = cp.zeros(4, np.float32)\nfill[1, 4](x)\nx.get().tolist()",
-            "%%cuda\n__global__ void nothing() {}",
-            "import matplotlib.pyplot as plt\nplt.plot([1, 2]);",
-        )
-        again, _ = run(zygotes, "import numpy as np\nprint(True, np.random.get_state()[1][:4].tolist())")
-        # The simulator's device memory was reserved before the fork, so the limit of address space does not count it.
-        tight = SubmissionLimits(memory_bytes=512 << 20, wall_seconds=HANG)
-        filled = until_ended(zygotes, "from warplab import cp\nx = cp.full(1 << 28, 1.0)", tight)
-        assert zygotes.take(LIMITS).warm_seconds > 0
+def test_children_of_a_warmed_zygote_have_the_magic_and_inline_figures(zygotes):
+    texts, _ = run(
+        zygotes,
+        "import sys, numpy as np\nprint('numba.cuda' in sys.modules, np.random.get_state()[1][:4].tolist())",
+        "from warplab import cuda, cp\n@cuda.jit\ndef fill(x):\n    x[cuda.grid(1)] = 3\n"
+        "x = cp.zeros(4, np.float32)\nfill[1, 4](x)\nx.get().tolist()",
+        "%%cuda\n__global__ void nothing() {}",
+        "import matplotlib.pyplot as plt\nplt.plot([1, 2]);",
+    )
+    again, _ = run(zygotes, "import numpy as np\nprint(True, np.random.get_state()[1][:4].tolist())")
+    # The simulator's device memory was reserved before the fork, so the limit of address space does not count it.
+    tight = SubmissionLimits(memory_bytes=512 << 20, wall_seconds=HANG)
+    filled = until_ended(zygotes, "from warplab import cp\nx = cp.full(1 << 28, 1.0)", tight)
+    assert zygotes.take(LIMITS).warm_seconds > 0
     assert filled.reason == "memory"
     assert texts[0].startswith("True [")
     assert texts[0] != again[0], "two submissions draw the same random numbers"

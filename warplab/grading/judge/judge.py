@@ -36,16 +36,17 @@ from warplab.grading.sandbox.preflight import preflight
 class Judge:
     """Grades jobs, with a sandbox that stays warm between them. Use as a context manager, on the main thread."""
 
-    def __init__(self) -> None:
-        self._sandbox = find()
-        self._zygotes: Zygotes | None = None
+    def __init__(self, zygotes: Zygotes | None = None) -> None:
+        """`zygotes`: to use instead of its own, and not to close."""
+        self._sandbox = find() if zygotes is None else zygotes.sandbox
+        self._zygotes, self._lent = zygotes, zygotes is not None
         self._broken: list[str] | None = None  # promises that the sandbox breaks; None: not yet tried
 
     def __enter__(self) -> Judge:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._zygotes is not None:
+        if self._zygotes is not None and not self._lent:
             self._zygotes.close()
 
     @property

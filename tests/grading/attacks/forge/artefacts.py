@@ -1,4 +1,4 @@
-# tries: answers with data that is none: objects, pickles, shapes that lie, numbers without end, lists without bottom
+# tries: answers with malformed data: objects, pickles, shapes that lie, endless numbers, bottomless lists
 # expects: graded 0 0 0 0
 import base64
 import itertools

@@ -1,4 +1,4 @@
-# tries: answers with text that a test, which takes it for a number, makes 10 GB long
+# tries: answers with text that a test, expecting a number, multiplies to 10 GB
 # expects: graded 0 0 0 0
 
 

@@ -1,4 +1,4 @@
-# tries: replaces the agent by one that claims full points for everything it is asked
+# tries: replaces the agent by one that claims full points for whatever it is asked
 # expects: graded 0 0 0 0
 import json
 

@@ -1,4 +1,4 @@
-# tries: writes scores into its outputs, as results, displays, errors and messages under the names of other cells
+# tries: writes scores into its outputs: as results, displays, errors, and messages under other cells' names
 # expects: graded 0 0 0 0
 from IPython.display import publish_display_data
 

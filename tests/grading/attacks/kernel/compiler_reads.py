@@ -1,4 +1,4 @@
-# tries: has the compiler of CUDA C++ show the instructor's files in its messages
+# tries: makes the CUDA C++ compiler show the instructor's files in its messages
 # expects: graded 0 0 0 0
 # limits: graded 0 0 0 0 got
 

@@ -1,4 +1,4 @@
-# tries: keeps the compiler of CUDA C++ busy without end
+# tries: keeps the CUDA C++ compiler busy endlessly
 # expects: timeout 0 0 0 0
 # tight: notebook 6
 

@@ -1,4 +1,4 @@
-# tries: a kernel without end
+# tries: an endless kernel
 # expects: graded 0 0 0 0
 
 

@@ -1,4 +1,4 @@
-# tries: computes on the host, in an object that says that it is a kernel of the course
+# tries: computes on the host, in an object that claims to be a kernel of the course
 # expects: graded 0 0 0 0
 
 

@@ -1,4 +1,4 @@
-# tries: hands over PTX that wants a million registers and more memory than there is
+# tries: hands over PTX that wants a million registers and far too much memory
 # expects: graded 0 0 0 0
 
 

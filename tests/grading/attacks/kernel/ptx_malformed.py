@@ -1,4 +1,4 @@
-# tries: hands over PTX that is none
+# tries: hands over text that is not PTX
 # expects: graded 0 0 0 0
 
 

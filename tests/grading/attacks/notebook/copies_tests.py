@@ -1,4 +1,4 @@
-# tries: adds empty cells with the names of the tests, before and after them
+# tries: adds empty cells with the tests' names, before and after them
 # expects: graded 0 0 0 0
 # word: times
 # edit: copy_tests

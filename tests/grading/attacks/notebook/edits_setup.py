@@ -1,4 +1,4 @@
-# tries: has the locked cell that imports NumPy import something else
+# tries: makes the locked cell that imports NumPy import something else
 # expects: graded 0 0 0 0
 # word: was edited
 # edit: change_setup

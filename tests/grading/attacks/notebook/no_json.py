@@ -1,4 +1,4 @@
-# tries: hands in brackets without end
+# tries: hands in endless brackets
 # expects: student_crash 0 0 0 0
 # word: not a Jupyter notebook
 # edit: hand_in_brackets

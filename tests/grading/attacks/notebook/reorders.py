@@ -1,4 +1,4 @@
-# tries: puts the tests of one problem behind the answers of another, and answers them with its names
+# tries: reverses the cells, so that tests come before the answers they test
 # expects: graded 0 0 0 0
 # word: were moved
 # edit: reverse

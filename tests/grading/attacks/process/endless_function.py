@@ -1,4 +1,4 @@
-# tries: a loop without end in a function, only when it is called by a hidden test
+# tries: an endless loop in a function, only when a hidden test calls it
 # expects: graded 1 0 1 0
 # tight: cell 5
 import time

@@ -1,4 +1,4 @@
-# tries: ends itself with SIGKILL, from the middle of a hidden test
+# tries: kills itself with SIGKILL in the middle of a hidden test
 # expects: student_crash 1 0 0 0
 # word: ended
 import os

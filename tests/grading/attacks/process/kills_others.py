@@ -1,4 +1,4 @@
-# tries: sends SIGKILL and SIGTERM to its parents and to every process that it may send it to
+# tries: sends SIGKILL and SIGTERM to its parents and to every process it can
 # expects: student_crash 0 0 0 0
 # word: ended
 import os

@@ -1,4 +1,4 @@
-# tries: 100 GB of memory at once, then piece by piece
+# tries: takes 100 GB of memory at once, then piece by piece
 # expects: limit 0 0 0 0
 # tight: yes
 # word: memory

@@ -1,4 +1,4 @@
-# tries: reaches the outside: a port and an abstract socket of the grading machine
+# tries: tries to reach a port and an abstract socket of the grading machine
 # expects: graded 0 0 0 0
 # limits: graded 0 0 0 0 got
 import os

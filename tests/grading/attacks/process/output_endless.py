@@ -1,4 +1,4 @@
-# tries: output without end, past the place where notebooks keep it
+# tries: endless output, past the point where notebooks keep it
 # expects: limit 0 0 0 0
 # tight: yes
 kernel = get_ipython().kernel

@@ -1,4 +1,4 @@
-# tries: takes the time of the whole notebook in small pieces
+# tries: uses up the notebook's time in small pieces
 # expects: timeout 0 0 0 0
 # tight: notebook 8
 import time

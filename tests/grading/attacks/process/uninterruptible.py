@@ -1,4 +1,4 @@
-# tries: a loop without end that ignores every signal, after a right answer
+# tries: an endless loop that ignores every signal, after a right answer
 # expects: timeout 1 2 0 0
 # tight: cell 5
 # word: longer than|did not stop

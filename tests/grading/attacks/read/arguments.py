@@ -1,4 +1,4 @@
-# tries: keeps the arguments of hidden calls, in a right answer, and hands them out: in an output, an error, a message
+# tries: keeps the arguments of hidden calls and reveals them in an output, an error and a message
 # expects: graded 1 2 0 0
 # stock: 1 2 0 shown
 kept = []

@@ -1,4 +1,4 @@
-# tries: notices that it is graded, and turns everything inside out that the grader has in its process
+# tries: notices that it is graded, and searches everything that the grader has in its process
 # expects: graded 1 2 1 0
 import gc
 import re

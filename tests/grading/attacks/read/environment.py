@@ -1,4 +1,4 @@
-# tries: reads the secret seed in the environment, its own and its parents'
+# tries: reads the secret seed in its own environment and its parents'
 # expects: graded 0 0 0 0
 # stock: 0 0 0 got
 import os

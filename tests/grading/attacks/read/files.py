@@ -1,4 +1,4 @@
-# tries: looks for notebooks, gradebooks and ledgers wherever it can go, the course's own folder first
+# tries: looks for notebooks, gradebooks and ledgers everywhere, first in the course's own folder
 # expects: graded 0 0 0 0
 # limits: graded 0 0 0 0 got
 import os

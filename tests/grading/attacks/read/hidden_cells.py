@@ -1,4 +1,4 @@
-# tries: reads hidden tests, when it is called by them, in In, the history, the frames and the source cache
+# tries: when hidden tests call it, reads them in In, the history, the frames and the source cache
 # expects: graded 1 2 1 0
 # stock: 1 2 0 got
 import linecache

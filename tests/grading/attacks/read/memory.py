@@ -1,4 +1,4 @@
-# tries: searches the memory of all processes that it can open for hidden tests and the seed, when they call it
+# tries: when hidden tests call it, searches the memory of all processes for them and the seed
 # expects: graded 1 2 1 0
 import os
 import re

@@ -1,4 +1,4 @@
-# tries: takes assertions out of every cell before IPython runs it
+# tries: removes assertions from every cell before IPython runs it
 # expects: graded 0 0 0 0
 # stock: 1 2 1
 import ast

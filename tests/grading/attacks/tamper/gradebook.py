@@ -1,4 +1,4 @@
-# tries: leaves a process behind that gives itself and a friend full marks in the gradebook, when they have a row there
+# tries: leaves a process behind that gives itself and a friend full marks once the gradebook has their rows
 # expects: graded 0 0 0 0
 # stock: 1 2 1
 import os

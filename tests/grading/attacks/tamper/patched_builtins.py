@@ -1,4 +1,4 @@
-# tries: puts an all() that is always true among the builtins
+# tries: replaces the built-in all() by one that is always true
 # expects: graded 0 0 0 0
 # stock: 0 2 0
 import builtins

@@ -1,4 +1,4 @@
-# tries: puts checks that check nothing in place of the course's, and the same in the modules of the grader
+# tries: replaces the course's checks, also inside the grader's modules, by ones that check nothing
 # expects: graded 0 0 0 0
 import sys
 

@@ -1,4 +1,4 @@
-# tries: gives NumPy's own assert_allclose an empty body
+# tries: empties the body of NumPy's own assert_allclose
 # expects: graded 0 0 0 0
 # stock: 1 0 0
 import numpy.testing

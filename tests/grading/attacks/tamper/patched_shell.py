@@ -1,4 +1,4 @@
-# tries: has IPython forget that a cell raised an error
+# tries: makes IPython forget that a cell raised an error
 # expects: graded 0 0 0 0
 # stock: 1 2 1
 from IPython.core.interactiveshell import InteractiveShell

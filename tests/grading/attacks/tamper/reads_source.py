@@ -1,4 +1,4 @@
-# tries: takes the answers from the instructor's notebook, whose place it knows
+# tries: takes the answers from the instructor's notebook, whose path it knows
 # expects: graded 0 0 0 0
 # stock: 1 2 1 got
 # limits: graded 1 2 1 0 got

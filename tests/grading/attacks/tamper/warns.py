@@ -1,4 +1,4 @@
-# tries: answers right, and writes warnings while it is tested
+# tries: answers right, and writes warnings during the tests
 # expects: graded 1 2 1 0
 # stock: 0 0 1
 import sys
