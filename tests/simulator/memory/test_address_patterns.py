@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from warplab.simulator.memory.address_patterns import Pattern
 from warplab.simulator.memory.device_memory import ORIGIN
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.memory.lane_groups import Group, KnownPasses
+from warplab.simulator.memory.lane_groups import BankPassCache, Group
 
 WARPS = 6
 LANE = np.arange(32)
@@ -35,7 +35,7 @@ def whole_group():
         warps=WARPS,
         warp_of=np.arange(lanes) // 32,
         lane_of=(np.arange(lanes) % 32).astype(np.uint32),
-        passes=KnownPasses(),
+        passes=BankPassCache(),
     )
     return Group(chunk, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warplab.simulator.errors import HostPointer, IllegalAddress, MisalignedAddress, UninitializedRead
-from warplab.simulator.memory.array_locations import described, element, of_array, of_shared
+from warplab.simulator.memory.array_locations import describe_array, describe_element, describe_shared, element
 from warplab.simulator.memory.device_memory import DeviceMemory, is_host_address
 from warplab.simulator.memory.lane_access import Addresses, are_written, mark_written
 from warplab.simulator.observer import Observer
@@ -104,10 +104,10 @@ class Checks(Observer):
             name, index = None, None
             if allocation is not None:
                 name, index = allocation.name, element(allocation, at, site.item)
-                what += f", byte {at - allocation.address} of {described(allocation)}, element {index}"
+                what += f", byte {at - allocation.address} of {describe_array(allocation)}, element {index}"
             elif space == "shared":
                 start, _ = self.chunk.own_memory(space, lanes)
-                place, name, index = of_shared(self.chunk, int((address - start)[bad][0]), site.item)
+                place, name, index = describe_shared(self.chunk, int((address - start)[bad][0]), site.item)
                 what = f"misaligned address: {_ACCESS[site.op]} of {site.width} bytes at {place}"
             raise MisalignedAddress(
                 what,
@@ -135,7 +135,7 @@ class Checks(Observer):
         if freed is not None:
             index = element(freed, at, site.item)
             raise IllegalAddress(
-                f"{what}: element {index} of {described(freed)}, which has been freed{others}",
+                f"{what}: element {index} of {describe_array(freed)}, which has been freed{others}",
                 reason="A thread gave it back (free, delete): do that after the last use by any thread."
                 if freed.of_heap
                 else "Keep the array alive until the kernel has run.",
@@ -148,10 +148,12 @@ class Checks(Observer):
             index = element(near, at, site.item)
             if at >= near.address:
                 past = at + site.width - near.end
-                what += f": {past:,} bytes past the end of {described(near)}, element {index}{others}"
+                what += f": {past:,} bytes past the end of {describe_array(near)}, element {index}{others}"
                 reason = "Is a guard missing (`if i < n`), or is the index or the size wrong?"
             else:
-                what += f": {near.address - at:,} bytes before the start of {described(near)}, element {index}{others}"
+                what += (
+                    f": {near.address - at:,} bytes before the start of {describe_array(near)}, element {index}{others}"
+                )
                 reason = "Is an index negative?"
             raise IllegalAddress(what, reason=reason, address=at, array=near.name, index=index, **where)
         reason = (
@@ -167,7 +169,7 @@ class Checks(Observer):
         owner = {"shared": "block", "local": "thread"}[space]
         place, name, index = f"byte {at} of {space} memory", None, None
         if space == "shared":
-            place, name, index = of_shared(self.chunk, at, site.item)
+            place, name, index = describe_shared(self.chunk, at, site.item)
         reason = f"Is an index of the {space} array "
         if at < 0:
             reason += "negative?"
@@ -199,7 +201,7 @@ class Checks(Observer):
         what = "was never written"
         if space == "shared":
             start, _ = self.chunk.own_memory(space, lanes)
-            place, name, index = of_shared(self.chunk, int((address - start)[~good][0]), site.item)
+            place, name, index = describe_shared(self.chunk, int((address - start)[~good][0]), site.item)
             reason = (
                 "Is a store to shared memory, or a barrier before this load, missing? "
                 "A barrier inside an `if` does not hold the threads that skip it."
@@ -215,7 +217,7 @@ class Checks(Observer):
             allocation = self.memory.find(at)
             assert allocation is not None  # `_bounds` has found it
             name = allocation.name
-            place, index = of_array(allocation, at, site.item)
+            place, index = describe_element(allocation, at, site.item)
             reason = "Fill the array before the kernel reads it; `empty` and `device_array` leave it as it was."
         raise UninitializedRead(
             f"uninitialised read: {place} {what}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warplab.simulator.errors import DataRace, Index3
-from warplab.simulator.memory.array_locations import element, of_shared
+from warplab.simulator.memory.array_locations import describe_shared, element
 from warplab.simulator.memory.device_memory import Allocation
 from warplab.simulator.translate.block_writer import Site
 
@@ -42,7 +42,7 @@ def race_error(
     index: int | None
     if allocation is None:
         offset -= (own_block_number - chunk.first_block) * chunk.shared_stride
-        what, name, index = of_shared(chunk, offset, site.item)
+        what, name, index = describe_shared(chunk, offset, site.item)
     else:
         name, index = allocation.name, element(allocation, allocation.address + offset, site.item)
         what = f"byte {offset} of array `{name}` (element {index})" if name else f"byte {offset} of an array"

@@ -15,7 +15,7 @@ def element(allocation: Allocation, address: int, item: int) -> int:
     return (address - allocation.address - allocation.origin) // (allocation.item or item)
 
 
-def shared_element(chunk, offset: int, item: int) -> tuple[str | None, int | None]:
+def shared_array_element(chunk, offset: int, item: int) -> tuple[str | None, int | None]:
     """The name of the shared array that holds byte `offset` of a block's shared memory, or the last one before it, and
     the number of the element. None for a nameless array. Before all arrays: a negative element of the first.
     """
@@ -41,19 +41,19 @@ def source_name(symbol: str) -> str | None:
     return None
 
 
-def of_shared(chunk, offset: int, item: int) -> tuple[str, str | None, int | None]:
+def describe_shared(chunk, offset: int, item: int) -> tuple[str, str | None, int | None]:
     """Byte `offset` of shared memory in words, and its array and element."""
-    name, index = shared_element(chunk, offset, item)
+    name, index = shared_array_element(chunk, offset, item)
     what = f"byte {offset} of shared memory"
     return what + (f" (element {index} of `{name}`)" if name is not None else ""), name, index
 
 
-def of_array(allocation: Allocation, address: int, item: int) -> tuple[str, int]:
+def describe_element(allocation: Allocation, address: int, item: int) -> tuple[str, int]:
     """A byte of an allocation in words, and its element."""
     index = element(allocation, address, item)
-    return f"byte {address - allocation.address} of {described(allocation)}, element {index},", index
+    return f"byte {address - allocation.address} of {describe_array(allocation)}, element {index},", index
 
 
-def described(allocation: Allocation) -> str:
+def describe_array(allocation: Allocation) -> str:
     name = f"array `{allocation.name}`" if allocation.name else "an array"
     return f"{name} ({allocation.nbytes:,} bytes)"

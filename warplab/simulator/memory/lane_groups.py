@@ -192,7 +192,7 @@ class Group:
         return np.unique((keys + start >> 5 << 5) + turn).shape[0]
 
 
-class KnownPasses:
+class BankPassCache:
     """Bank passes already counted in a launch, as loops often repeat their accesses to shared memory."""
 
     MOST = 8  # kept for each width and kind of access
@@ -247,7 +247,7 @@ def _equal(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 @contextlib.contextmanager
-def part(chunk, lanes: np.ndarray | None) -> Iterator[None]:
+def subgroup(chunk, lanes: np.ndarray | None) -> Iterator[None]:
     """Make these lanes the chunk's group inside the block, for an access by some lanes of an instruction."""
     group = chunk.group
     if lanes is not group.lanes:

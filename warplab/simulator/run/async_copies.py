@@ -20,7 +20,7 @@ import numpy as np
 
 from warplab.simulator.errors import MisalignedAddress, SimulatorError
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.memory.lane_groups import part
+from warplab.simulator.memory.lane_groups import subgroup
 from warplab.simulator.translate.block_writer import Site
 
 _BULK_BYTES = 16  # addresses and sizes of cp.async.bulk are multiples of this
@@ -140,7 +140,7 @@ class AsynchronousCopies:
         every, base = chunk.all_lanes if lanes is None else lanes, np.broadcast_to(addresses.base, count)
         reading = size > 0
         if chunk.observers.copy_request and reading.any():
-            with part(chunk, every[reading]):
+            with subgroup(chunk, every[reading]):
                 for notify in chunk.observers.copy_request:
                     notify(site, "global", Addresses(base[reading]), every[reading])
         data = np.zeros((count, site.width), np.uint8)

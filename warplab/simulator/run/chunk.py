@@ -12,7 +12,7 @@ from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import Index3
 from warplab.simulator.memory.device_memory import WINDOW_LOCAL, WINDOW_SHARED
 from warplab.simulator.memory.lane_access import Accessor, Addresses
-from warplab.simulator.memory.lane_groups import Group, KnownPasses
+from warplab.simulator.memory.lane_groups import BankPassCache, Group
 from warplab.simulator.observer import Observer, Observers
 from warplab.simulator.ptx.parser import RESERVED, RESERVED_BYTES
 from warplab.simulator.ptx.program import Entry
@@ -22,7 +22,7 @@ from warplab.simulator.run.geometry import Geometry
 from warplab.simulator.run.matrix_operations import MatrixOperations
 from warplab.simulator.run.mbarriers import MBarriers
 from warplab.simulator.run.options import Options
-from warplab.simulator.run.system_services import System
+from warplab.simulator.run.system_services import SystemServices
 from warplab.simulator.run.warp_operations import WarpOperations
 from warplab.simulator.translate.special_registers import SPECIAL
 from warplab.simulator.translate.translation import Translation
@@ -48,7 +48,7 @@ class Chunk:
         params: bytes,
         dynamic_shared_bytes: int,
         options: Options,
-        passes: KnownPasses,
+        passes: BankPassCache,
     ) -> None:
         self.device, self.entry, self.translation, self.geometry = device, entry, translation, geometry
         self.blocks, self.threads = geometry.blocks, geometry.threads
@@ -67,7 +67,7 @@ class Chunk:
         self.everyone = Group(self, None)
         self.group = self.everyone
         self.clock = 0  # instructions along the chunk's path so far
-        self.system = System(self)
+        self.system = SystemServices(self)
         self.params = params
         self.dynamic_shared_bytes = dynamic_shared_bytes
         self.static_shared_bytes = -(-translation.shared_bytes // 16) * 16

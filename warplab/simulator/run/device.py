@@ -14,7 +14,7 @@ from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.errors import InvalidLaunch, SimulatorError
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.memory.heap import Heap
-from warplab.simulator.memory.lane_groups import KnownPasses
+from warplab.simulator.memory.lane_groups import BankPassCache
 from warplab.simulator.ptx.program import Entry, Program
 from warplab.simulator.run import cooperative
 from warplab.simulator.run.chunk import Chunk
@@ -76,7 +76,7 @@ class Device:
             self.workspace = cooperative.workspace(self.memory)
         runs = sampling.split(total, step, options.sample_blocks)
         observers = observers_of(options, translation, self.memory, runs, threads, total)
-        passes = KnownPasses()
+        passes = BankPassCache()
         profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
         executed = 0

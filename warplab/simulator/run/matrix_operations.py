@@ -9,9 +9,9 @@ import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.errors import DivergentWarp, MisalignedAddress
-from warplab.simulator.memory.array_locations import of_array
+from warplab.simulator.memory.array_locations import describe_element
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.memory.lane_groups import part
+from warplab.simulator.memory.lane_groups import subgroup
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.fragments import BITS, Fragment, ldmatrix_fragment
 from warplab.simulator.translate.matrix_instructions import Product, Transfer
@@ -161,7 +161,7 @@ class MatrixOperations:
         allocation = self.chunk.device.memory.find(address) if transfer.site.space == "global" else None
         if allocation is None:
             return "", None, None
-        place, index = of_array(allocation, address, transfer.item)
+        place, index = describe_element(allocation, address, transfer.item)
         return f"; the matrix begins at {place.rstrip(',')}", allocation.name, index
 
     def _access(self, site, addresses: np.ndarray, who: np.ndarray, lanes, by_tiles: bool, values=None):
@@ -171,7 +171,7 @@ class MatrixOperations:
             every = chunk.all_lanes if lanes is None else lanes
             some = every.reshape(-1, WARP_SIZE)[:, who].reshape(-1)
         bases = _Rows(addresses) if by_tiles else Addresses(addresses)
-        with part(chunk, some):
+        with subgroup(chunk, some):
             if values is None:
                 return chunk.load_vector(site, bases, some)
             return chunk.store_vector(site, bases, tuple(values), some)

@@ -24,7 +24,7 @@ _NOWHERE = {
 }
 
 
-class System:
+class SystemServices:
     """Called by translated blocks. `lanes` are the group's, None for all."""
 
     def __init__(self, chunk) -> None:

@@ -29,7 +29,7 @@ _SAME = frozenset(("cvta", "cvt", "neg"))
 _FLUSH = frozenset(("atom", "red", "membar", "fence", "ldmatrix", "stmatrix", "wmma", "cp", "call", "mbarrier"))
 
 
-def merged_accesses(
+def fused_accesses(
     entry: Entry, blocks: list[Block], variables: dict[str, Variable], offsets: dict[str, int]
 ) -> dict[int, int]:
     """By `id(instruction)`: bytes per lane of the fused access for the first of its instructions, 0 for the others.

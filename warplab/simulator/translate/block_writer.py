@@ -78,12 +78,12 @@ class Site:
     strong: bool = False  # meant to synchronise (volatile, relaxed, acquire, release), or a first guess for CAS
     flag: bool = False  # an atomic operation, or a load or store that is meant to synchronise
     releases: bool = False  # whoever sees the flag also sees what the thread did before
-    merged: int | None = None  # bytes of the fused access that this one becomes, 0 if it vanishes in another
+    fused: int | None = None  # bytes of the fused access that this one becomes, 0 if it vanishes in another
 
     def __post_init__(self) -> None:
         self.item = item_bytes(self.dtype)
         self.width = self.item * self.count
-        self.counted_bytes = self.width if self.merged is None else self.merged
+        self.counted_bytes = self.width if self.fused is None else self.fused
         self.bank_op = self.op  # as `Group.bank_passes` takes it
         self.counter = self.op  # in the names of counters; "copy" for the writing side of cp.async
         self.past_l1 = False  # is it the writing side of cp.async.cg?
@@ -258,9 +258,9 @@ class BlockWriter:
         flag = now.opcode in ("atom", "red") or (strong and now.opcode in ("ld", "st"))
         strong = strong or self.translator.place(now) in self.translator.swapped
         releases = flag and not _RELEASES.isdisjoint(now.modifiers)
-        merged = self.translator.merged.get(id(now)) if space == "shared" else None
+        fused = self.translator.fused.get(id(now)) if space == "shared" else None
         number, where = len(self.translator.sites), now.where
-        site = Site(number, op, space, dtype, count, offset, where, now.text, strong, flag, releases, merged)
+        site = Site(number, op, space, dtype, count, offset, where, now.text, strong, flag, releases, fused)
         self.translator.sites.append(site)
         return f"S{site.index}"
 

@@ -16,7 +16,7 @@ from warplab.simulator import numerics
 from warplab.simulator.errors import UnsupportedInstruction, refusing
 from warplab.simulator.ptx.program import Entry, Instruction, Param, Variable, Where, layout
 from warplab.simulator.translate import operations, unwritten_fragments
-from warplab.simulator.translate.access_fusion import merged_accesses
+from warplab.simulator.translate.access_fusion import fused_accesses
 from warplab.simulator.translate.basic_blocks import CARRY, Block, cut
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Site
 from warplab.simulator.translate.ptxas_model import machine_instructions, predicated, rare_ways
@@ -95,9 +95,9 @@ class _Translator:
 
     def run(self) -> Translation:
         blocks = cut(self.entry)
-        self.doubtful = unwritten_fragments.doubtful(blocks, self.entry.registers)
-        self.dtypes.update({unwritten_fragments.flag(name): "b1" for name in self.doubtful})
-        self.merged = merged_accesses(self.entry, blocks, self.variables, self.shared_offsets)
+        self.maybe_unwritten = unwritten_fragments.maybe_unwritten(blocks, self.entry.registers)
+        self.dtypes.update({unwritten_fragments.flag(name): "b1" for name in self.maybe_unwritten})
+        self.fused = fused_accesses(self.entry, blocks, self.variables, self.shared_offsets)
         amounts = machine_instructions(blocks)
         without_branch = predicated(blocks, amounts)
         texts = [self._function(block) for block in blocks]
@@ -146,7 +146,7 @@ class _Translator:
     def emitter(self, opcode: str) -> Callable[[BlockWriter, Instruction], None] | None:
         """Return the function that writes the code for an instruction, None if the simulator does not know it."""
         emit = operations.TABLE.get(opcode)
-        return unwritten_fragments.tracked(emit) if emit is not None and self.doubtful else emit
+        return unwritten_fragments.tracked(emit) if emit is not None and self.maybe_unwritten else emit
 
     def slot(self, register: str) -> int:
         return self.slots.setdefault(register, len(self.slots))

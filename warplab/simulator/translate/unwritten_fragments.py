@@ -37,7 +37,7 @@ def flag(register: str) -> str:
     return f"{register} written"
 
 
-def doubtful(blocks: list[Block], registers) -> frozenset[str]:
+def maybe_unwritten(blocks: list[Block], registers) -> frozenset[str]:
     """Those of `registers` that may be read before they are written, and those that such values are moved to; empty if
     no checked instruction reads one. Marks their flags as live in the blocks where they are."""
     instructions = [i for block in blocks for i in block.body]
@@ -73,7 +73,7 @@ def tracked(emit: Callable[[BlockWriter, Instruction], None]) -> Callable[[Block
 def _check(w: BlockWriter, i: Instruction) -> None:
     """Write the test, made before `i` runs, that its operands were written."""
     for operand, what, reason in _checked(i):
-        flags = [w.local(flag(name)).name for name in _names(operand) if name in w.translator.doubtful]
+        flags = [w.local(flag(name)).name for name in _names(operand) if name in w.translator.maybe_unwritten]
         if flags:
             read = w.object(RegisterRead(what, reason, i.where))
             w.line(f"for notify in m.observers.read_registers: notify({read}, ({', '.join(flags)},), L)")
@@ -82,9 +82,9 @@ def _check(w: BlockWriter, i: Instruction) -> None:
 def _note(w: BlockWriter, i: Instruction) -> None:
     """Write the new flags of the registers that `i` has written."""
     for name, origins in _origins(i):
-        if name not in w.translator.doubtful:
+        if name not in w.translator.maybe_unwritten:
             continue
-        held, own = [o for o in origins if o in w.translator.doubtful], Register(flag(name))
+        held, own = [o for o in origins if o in w.translator.maybe_unwritten], Register(flag(name))
         if not origins or len(held) < len(origins):
             w.define(own, w.constant(1, "b1"), "b1")
         elif len(held) == 1:
