@@ -232,7 +232,7 @@ def test_the_heap_ends():
             r"array `malloc, line 18` .*which has been freed(.|\n)*\(free, delete\)",
         ),
         ("twice", simulator.IllegalAddress, "free of 0x.*, which has been freed before"),
-        ("elsewhere", simulator.IllegalAddress, "free of 0x.*, which malloc did not give"),
+        ("elsewhere", simulator.IllegalAddress, "free of 0x.*, which malloc did not return"),
         ("unwritten", simulator.UninitializedRead, "byte 4 of array `malloc, line 21`"),
     ],
 )

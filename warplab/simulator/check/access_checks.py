@@ -218,7 +218,7 @@ class Checks(Observer):
             assert allocation is not None  # `_bounds` has found it
             name = allocation.name
             place, index = describe_element(allocation, at, site.item)
-            reason = "Fill the array before the kernel reads it; `empty` and `device_array` leave it as it was."
+            reason = "Fill the array before the kernel reads it; `empty` and `device_array` leave it uninitialised."
         raise UninitializedRead(
             f"uninitialised read: {place} {what}",
             reason=reason,

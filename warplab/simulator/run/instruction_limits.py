@@ -53,7 +53,7 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
             f"the launch is too long: stopped after {executed:,} instructions of its threads, {path:,} on one path "
             "through the kernel"
         )
-        reason = "No thread came far: there may just be much to do. Or do all threads run an endless loop?"
+        reason = "No thread got far: there may simply be a lot to do. Or do all threads run an endless loop?"
         advice = "If not, take fewer elements, simulate some blocks only (sample_blocks=64) or raise instruction_limit."
     result = InstructionLimit(what, reason=f"{reason} {advice}".strip(), **scheduler.where(block, group))
     result.one_path, result.advice = one_path, advice

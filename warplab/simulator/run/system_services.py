@@ -92,10 +92,10 @@ class SystemServices:
                 before = self.chunk.device.memory.find_freed(start)
                 raise IllegalAddress(
                     f"free of {start:#x}, "
-                    + ("which has been freed before" if before else "which malloc did not give"),
+                    + ("which has been freed before" if before else "which malloc did not return"),
                     reason="Is the memory freed by several threads?"
                     if before
-                    else "Only what malloc or new gave can be.",
+                    else "Only what malloc or new returned can be freed.",
                     address=start,
                     **self._where(lanes, at, place),
                 ) from None
