@@ -29,7 +29,7 @@ def run(lab: Lab, arguments: Sequence[str]) -> tuple[int, dict]:
             last = line
     try:
         return process.returncode, json.loads(last)["figures"]
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, TypeError):
         return process.returncode, {}
 
 

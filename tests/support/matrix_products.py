@@ -1,7 +1,8 @@
-"""Operands for the matrix products of labs 04 and 05, and results computed into guarded memory."""
+"""Operands of matrix products, and results computed into guarded memory."""
 
 import numpy as np
 
+from tests.support.random_inputs import generator
 from warplab import cp
 
 GUARD = 64  # elements before and after the result
@@ -9,7 +10,7 @@ GUARD = 64  # elements before and after the result
 
 def operands(m, n, k, dtype=np.float32):
     """Random matrices (m, k) and (k, n), from -1 to 1."""
-    random = np.random.default_rng()
+    random = generator()
     return (random.uniform(-1, 1, shape).astype(dtype) for shape in ((m, k), (k, n)))
 
 

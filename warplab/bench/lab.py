@@ -128,7 +128,8 @@ def _record(path: Path) -> Lab:
     """The record in a lab.py, which is run without the package around it: that would load compilers and libraries."""
     package = ".".join(path.parent.relative_to(COURSE).parts)
     spec = importlib.util.spec_from_file_location(f"{package}.lab", path)
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     record: Any = getattr(module, "LAB", None)

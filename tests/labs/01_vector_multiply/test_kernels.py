@@ -7,6 +7,7 @@ import pytest
 
 from kernels.vector_multiply import KERNELS, multiply, numba_kernels, recordings
 from kernels.vector_multiply.product import CUDA, SOURCES
+from tests.support.random_inputs import generator
 from warplab import cp
 
 SIZES = (0, 1, 2, 3, 4, 5, 31, 32, 33, 127, 128, 129, 255, 256, 257, 1000, 1023, 5000)
@@ -16,7 +17,7 @@ GRID_STRIDE = [name for name in KERNELS if "grid_stride" in name]
 
 def run(name, n, **launch):
     """(result, expected, guard bands) of one launch on fresh random data; the output is poisoned with NaN."""
-    rng = np.random.default_rng()
+    rng = generator()
     a, b = (rng.standard_normal(n, dtype=np.float32) for _ in range(2))
     whole = cp.asarray(np.full(n + 2 * GUARD, np.nan, np.float32))
     out = whole[GUARD : GUARD + n]
@@ -51,7 +52,7 @@ def test_a_grid_stride_kernel_is_right_for_any_grid(name, blocks):
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_in_place(name):
-    a, b = (np.random.default_rng().standard_normal(1027, dtype=np.float32) for _ in range(2))
+    a, b = (generator().standard_normal(1027, dtype=np.float32) for _ in range(2))
     on_a = cp.asarray(a)
     multiply(on_a, cp.asarray(b), on_a, name)
     np.testing.assert_array_equal(cp.asnumpy(on_a), a * b)

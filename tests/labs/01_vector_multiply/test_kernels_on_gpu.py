@@ -6,6 +6,7 @@ import pytest
 from kernels.vector_multiply import KERNELS, multiply
 from kernels.vector_multiply.measurements import kernel_table
 from kernels.vector_multiply.product import BLOCK
+from tests.support.random_inputs import generator
 from warplab import cp
 from warplab.hardware import backend
 from warplab.launch import simulate
@@ -21,7 +22,7 @@ def _on_a_gpu():
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("n", [1, 3, 33, 1027, 2**17 + 5])
 def test_gpu_and_simulator_agree_bit_for_bit(name, n):
-    rng = np.random.default_rng()
+    rng = generator()
     a, b = (rng.standard_normal(n, dtype=np.float32) for _ in range(2))
     on_gpu = cp.full(n, np.nan, np.float32)
     multiply(cp.asarray(a), cp.asarray(b), on_gpu, name)

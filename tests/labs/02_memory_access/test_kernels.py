@@ -20,6 +20,7 @@ from kernels.memory_access import (
 from kernels.memory_access.patterns import LAYOUTS, STRIDED
 from kernels.memory_access.scanning import TILE
 from kernels.memory_access.sources import FLIGHTS, RADII, SOURCES
+from tests.support.random_inputs import generator
 from warplab import cp, simulate
 
 SHAPES = ((1, 1), (1, 131), (131, 1), (2, 3), (32, 32), (31, 33), (64, 64), (65, 63), (97, 101), (128, 36), (100, 204))
@@ -28,12 +29,12 @@ GUARD = 32  # elements before and after each result; a multiple of 4, so that vi
 
 
 def fresh(*shape):
-    return np.random.default_rng().standard_normal(shape, dtype=np.float32)
+    return generator().standard_normal(shape, dtype=np.float32)
 
 
 def whole_numbers(n):
     """float32 whose sums are exact in any order."""
-    return np.random.default_rng().integers(-8, 9, n).astype(np.float32)
+    return generator().integers(-8, 9, n).astype(np.float32)
 
 
 class Guarded:
@@ -160,7 +161,7 @@ def test_sum_is_numpys(name, n):
 
 @pytest.mark.parametrize("name", SUMS)
 def test_sum_of_real_numbers_is_near(name):
-    a = np.random.default_rng().random(40003, dtype=np.float32)
+    a = generator().random(40003, dtype=np.float32)
     np.testing.assert_allclose(cp.asnumpy(total(cp.asarray(a), name))[0], a.sum(dtype=np.float64), rtol=1e-5)
 
 
@@ -324,7 +325,7 @@ def test_reading_again(n, loads):
 
 
 def test_a_chase_follows_the_chain():
-    order = np.random.default_rng().permutation(100).astype(np.uint32)
+    order = generator().permutation(100).astype(np.uint32)
     following = np.empty(100, np.uint32)
     following[order] = np.roll(order, -1)
     assert cp.asnumpy(patterns.chase(cp.asarray(following), int(order[3]), 42))[0] == order[45]

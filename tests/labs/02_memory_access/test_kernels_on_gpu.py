@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernels.memory_access import SCANS, SUMS, TRANSPOSES, library, prefix_sum, tables, total, transpose
+from tests.support.random_inputs import generator
 from warplab import cp
 from warplab.hardware import backend
 from warplab.launch import simulate
@@ -27,7 +28,7 @@ def test_transpose_is_the_simulators(name, shape):
     if any(n % chosen.multiple for n in shape):
         assert name == "cuda_float4"
         return
-    a = np.random.default_rng().standard_normal(shape, dtype=np.float32)
+    a = generator().standard_normal(shape, dtype=np.float32)
     on_gpu = cp.full(shape[::-1], np.nan, np.float32)
     transpose(cp.asarray(a), on_gpu, name)
     simulated = np.full(shape[::-1], np.nan, np.float32)

@@ -8,16 +8,13 @@ import pytest
 from kernels.warp_divergence import KERNELS, divergence, histogram, order, primitives, select, selection, tasks
 from kernels.warp_divergence.histograms import BINS
 from kernels.warp_divergence.kernel_table import BLOCK, STEPS, WAYS, blocks, kernel
+from tests.support.random_inputs import generator
 from warplab import cp, profile, simulator
 from warplab.launch.simulate import simulate
 
 SIZES = (1, 2, 3, 31, 32, 33, 127, 128, 129, 1000, 5003)
 GUARD = 32  # elements before and after an output
 HISTOGRAMS = [name for name in KERNELS if "histogram" in name]
-
-
-def fresh():
-    return np.random.default_rng()
 
 
 def guarded(n, dtype, poison):
@@ -112,7 +109,7 @@ def after_paths(x, ways, by, steps):
 @pytest.mark.parametrize("ways", WAYS)
 def test_paths(ways, by):
     n = 1024
-    x = fresh().random(n, dtype=np.float32)
+    x = generator().random(n, dtype=np.float32)
     out, check = guarded(n, np.float32, np.nan)
     with profile() as p:
         divergence.paths(cp.asarray(x), out, ways, by, steps=200)
@@ -128,7 +125,7 @@ def test_paths(ways, by):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_paths_of_any_length(n):
-    x = fresh().random(n, dtype=np.float32)
+    x = generator().random(n, dtype=np.float32)
     out, check = guarded(n, np.float32, np.nan)
     divergence.paths(cp.asarray(x), out, 4, "lane", steps=5)
     np.testing.assert_array_equal(cp.asnumpy(out), after_paths(x, 4, "lane", 5))
@@ -136,7 +133,7 @@ def test_paths_of_any_length(n):
 
 
 def test_two_paths_in_numba():
-    x = fresh().random(1000, dtype=np.float32)
+    x = generator().random(1000, dtype=np.float32)
     for by, shift in divergence.SHIFTS.items():
         out = cp.asarray(np.full(1000, np.nan, np.float32))
         kernel("numba_two_paths").launch(blocks(1000), BLOCK, (cp.asarray(x), out, np.int32(40), np.int32(shift)))
@@ -145,7 +142,7 @@ def test_two_paths_in_numba():
 
 @pytest.mark.parametrize("steps", STEPS)
 def test_condition(steps):
-    x = fresh().standard_normal(1000, dtype=np.float32)
+    x = generator().standard_normal(1000, dtype=np.float32)
     out, check = guarded(1000, np.float32, np.nan)
     with profile() as p:
         divergence.condition(cp.asarray(x), out, steps)
@@ -174,7 +171,7 @@ def collatz_steps(first, n):
 @pytest.mark.parametrize("name", ["cuda_uneven", "numba_uneven"])
 def test_uneven_tasks_and_their_sorting(name):
     n = 1024
-    trips = fresh().integers(0, 200, n, dtype=np.int32)
+    trips = generator().integers(0, 200, n, dtype=np.int32)
     expected = np.array([2 - 2.0 ** (1 - t) for t in trips], np.float32)
     efficiency = []
     for ordering in (np.arange(n), np.argsort(trips)):
@@ -191,7 +188,7 @@ def test_uneven_tasks_and_their_sorting(name):
 
 @pytest.mark.parametrize("name", ["cuda_collatz", "numba_collatz"])
 def test_collatz_and_its_sorting(name):
-    first, n = 1 + int(fresh().integers(0, 2**20)), 1024
+    first, n = 1 + int(generator().integers(0, 2**20)), 1024
     expected = collatz_steps(first, n)
     efficiency = []
     for ordering in (np.arange(n), np.argsort(expected)):
@@ -266,7 +263,7 @@ def test_tiles_are_more_alike_than_rows():
 @pytest.mark.parametrize("name", ["cuda_row_sums_thread", "cuda_row_sums_warp", "numba_row_sums_warp"])
 @pytest.mark.parametrize("rows", [1, 7, 33, 300])
 def test_row_sums(name, rows):
-    rng = fresh()
+    rng = generator()
     lengths = rng.choice([0, 1, 31, 32, 33, 100], rows)
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     value = rng.integers(-1000, 1000, max(1, start[-1]), dtype=np.int32)
@@ -282,7 +279,7 @@ def test_row_sums(name, rows):
 @pytest.mark.parametrize("language", ["cuda", "numba"])
 @pytest.mark.parametrize("n", SIZES)
 def test_sums_and_scans_of_warps(language, n):
-    x = fresh().integers(-(2**31), 2**31, n, dtype=np.int64).astype(np.int32)
+    x = generator().integers(-(2**31), 2**31, n, dtype=np.int64).astype(np.int32)
     parts = [x[k : k + 32] for k in range(0, n, 32)]
     sums, check_sums = guarded(len(parts), np.int32, -7)
     scans, check_scans = guarded(n, np.int32, -7)
@@ -302,7 +299,7 @@ def test_sums_and_scans_of_warps(language, n):
 @pytest.mark.parametrize("name", HISTOGRAMS)
 @pytest.mark.parametrize("n", [*SIZES, 40_000])
 def test_histogram_is_numpys(name, n):
-    x = fresh().integers(0, 256, n + 5, dtype=np.uint8)
+    x = generator().integers(0, 256, n + 5, dtype=np.uint8)
     bins, check = guarded(BINS, np.uint32, 99)
     for offset in (0, 5):  # the second does not begin at a multiple of 16
         assert histogram(cp.asarray(x)[offset : offset + n], bins, name) is bins
@@ -327,7 +324,7 @@ def counts_of(name, x):
 
 def test_atomics_of_the_histograms():
     n = 8192
-    random, same = fresh().integers(0, 256, n, dtype=np.uint8), np.zeros(n, np.uint8)
+    random, same = generator().integers(0, 256, n, dtype=np.uint8), np.zeros(n, np.uint8)
     for x in (random, same):
         assert counts_of("cuda_histogram_global", x).global_atomic_requests == n // 32
         columns = counts_of("cuda_histogram_columns", x)
@@ -363,7 +360,7 @@ def selected(name, x, threshold):
 @pytest.mark.parametrize("name", selection.NAMES)
 @pytest.mark.parametrize("n", [*SIZES, 4096, 4097, 30_000])
 def test_select_is_numpys(name, n, dtype):
-    x = (fresh().permutation(2 * n)[:n] - n).astype(dtype)  # distinct
+    x = (generator().permutation(2 * n)[:n] - n).astype(dtype)  # distinct
     found, _ = selected(name, x, 3)
     expected = x[x > 3]
     if name.partition("_")[2] in selection.APPENDING:
@@ -387,7 +384,7 @@ def test_select_of_all_none_and_nan(name):
 
 def test_selections_read_x_once_or_twice_and_ask_once_a_warp():
     n = 3 * 512 * 24
-    x = fresh().random(n, dtype=np.float32)
+    x = generator().random(n, dtype=np.float32)
     once = n // 8  # sectors
     for name, times in (("cuda_pipelined", 1), ("cuda_look_back", 1), ("cuda_two_passes", 2)):
         _, counts = selected(name, x, 0.5)

@@ -7,6 +7,7 @@ from kernels.warp_divergence import cub_reference, divergence, order, selection
 from kernels.warp_divergence.kernel_table import BLOCK, blocks, kernel
 from kernels.warp_divergence.launches import LAUNCHES
 from kernels.warp_divergence.measurements import histogram_table, selection_table
+from tests.support.random_inputs import generator
 from warplab import cp
 from warplab.hardware import backend
 from warplab.launch.simulate import simulate
@@ -66,7 +67,7 @@ def test_so_they_do_in_numba(name):
 def test_ways_by_lane_cost_their_number():
     from warplab.bench.timing import time_gpu
 
-    x = cp.asarray(np.random.default_rng().random(2**22, dtype=np.float32))
+    x = cp.asarray(generator().random(2**22, dtype=np.float32))
     arguments = {by: divergence.paths_arguments(x, x.copy(), by, 256) for by in divergence.SHIFTS}
     chosen = kernel("cuda_paths<8>")
     seconds = {
@@ -97,7 +98,7 @@ def test_the_selection_is_as_fast_as_the_libraries():
 def test_cub_is_called_rightly():
     if not cub_reference.available():
         pytest.skip("there is no nvcc to compile CUB with")
-    x = cp.asarray(np.random.default_rng().integers(-50, 50, 10_001, dtype=np.int32))
+    x = cp.asarray(generator().integers(-50, 50, 10_001, dtype=np.int32))
     out, count = cp.full(x.size, -99, np.int32), cp.zeros(1, np.uint64)
     cub_reference.select(x, 10, out, count)()
     expected = cp.asnumpy(x)[cp.asnumpy(x) > 10]

@@ -182,7 +182,7 @@ def test_tiles_are_visited_once_each_in_groups():
 
 
 def simulated(name, m, n, k, dtype, *options):
-    """The product by a kernel for Hopper in the simulator, with tests/labs/05_tensor_cores/stand_ins/hopper.cuh in place of its own."""
+    """The product by a kernel for Hopper in the simulator, with stand_ins/hopper.cuh in place of its own header."""
     a, b = operands(m, n, k)
     on_device = [cp.asarray(x) for x in (a, b, np.full((m, n), np.nan, dtype))]
 

@@ -3,7 +3,7 @@
 // less time than to copy it; wgmma is mma.sync on what its descriptors lead to, by way of these notes. So notes are
 // written and read when and by whom tiles would be. A cluster is one block.
 #pragma once
-#include "places.cuh"
+#include "shared_layout.cuh"
 
 struct alignas(128) TensorMap {
     unsigned char *matrix;
