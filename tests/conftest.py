@@ -1,9 +1,10 @@
-"""What all tests share: figures without a screen, hypothesis without time limits, the `gpu` mark."""
+"""What all tests share: figures without a screen, hypothesis without time limits, the marks `gpu` and `slow`."""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -21,11 +22,40 @@ settings.load_profile("warplab")
 
 MAIN = sys.modules["__main__"]
 
+# Files of tests that take most of the time; `make test-quick` leaves them out.
+SLOW = (
+    "test_notebooks.py",
+    "differential/*",
+    "exercises/test_check_command.py",
+    "exercises/test_nbgrader.py",
+    "grading/course/*",
+    "grading/judge/test_execute.py",
+    "grading/sandbox/*",
+    "grading/test_attacks.py",
+    "grading/test_tampering.py",
+    "labs/*/test_exercise.py",
+    "labs/*/test_kernels.py",
+    "labs/*/test_hopper.py",
+    "simulator/numerics/*",
+    "simulator/run/test_instructions.py",
+    "tools/test_ncu.py",
+    "tools/test_new_lab.py",
+    "tools/test_set_up.py",
+)
+TESTS = Path(__file__).parent
+
 
 @pytest.fixture(autouse=True)
 def _pytest_stays_the_main_module():
     """An IPython shell puts its own there; a shell that was reset leaves it empty, and `spawn` cannot start from it."""
     sys.modules["__main__"] = MAIN
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        path = item.path.relative_to(TESTS)
+        if any(path.match(pattern) for pattern in SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
