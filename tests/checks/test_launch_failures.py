@@ -53,7 +53,7 @@ def test_a_failure_of_the_simulator_is_not_the_kernels(monkeypatch):
         raise IndexError("lane 7")
 
     monkeypatch.setattr(simulator.Device, "launch", fail)
-    told = r"^the course's simulator failed on f: IndexError: lane 7 \(test_launch_failures.py, line \d+\)\n.*mistake"
+    told = r"^the course's simulator failed on f: IndexError: lane 7 \(test_launch_failures.py, line \d+\)\n.*bug"
     with pytest.raises(simulator.SimulatorFailure, match=told) as caught:
         checks.kernel(RIGHT, PRODUCT)
     assert not isinstance(caught.value, simulator.SimulatorError)
