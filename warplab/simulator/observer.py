@@ -7,7 +7,7 @@ one launch (`Options.observers`). An event that no observer overrides costs one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -31,11 +31,11 @@ class Observer:
     """
 
     chunk: Any = None
-    events: ClassVar[tuple[str, ...]] = ()  # that the class overrides
+    events: ClassVar[frozenset[str]] = frozenset()  # that the class overrides
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls.events = tuple(event for event in EVENTS if getattr(cls, event) is not getattr(Observer, event))
+        cls.events = frozenset(event for event in EVENTS if getattr(cls, event) is not getattr(Observer, event))
 
     def watch(self, chunk) -> Observer:
         """`chunk` is about to run. Returns the observer for its events, this one unless overridden."""
@@ -143,19 +143,18 @@ EVENTS = frozenset(
 class Observers:
     """For each event, the methods of the observers that override it: `for notify in observers.load: notify(…)`."""
 
-    def __init__(self, observers: Iterable[Observer]) -> None:
-        for observer in observers:
-            for event in observer.events:
-                setattr(self, event, (*getattr(self, event), getattr(observer, event)))
+    __slots__ = tuple(EVENTS)  # which Python reads fastest
 
-    def __getattr__(self, event: str) -> tuple[Callable[..., None], ...]:
-        raise AttributeError(f"no event of a launch is called {event}")
+    def __init__(self, observers: Iterable[Observer]) -> None:
+        observers = list(observers)
+        for event in EVENTS:
+            setattr(self, event, tuple(getattr(o, event) for o in observers if event in o.events))
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, event: str) -> tuple[Callable[..., None], ...]: ...
 
     @property
     def see_accesses(self) -> bool:
         """Does any look at the addresses of loads, stores or atomic operations?"""
         return bool(self.load or self.store or self.atomic)
-
-
-for _event in EVENTS:
-    setattr(Observers, _event, ())  # where nobody is interested

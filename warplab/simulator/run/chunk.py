@@ -93,7 +93,8 @@ class Chunk:
 
     def observe(self, observers: Sequence[Observer]) -> None:
         """Let these observers see what happens from now on."""
-        self.observers = Observers(observer.watch(self) for observer in observers)
+        if observers:
+            self.observers = Observers(observer.watch(self) for observer in observers)
         if self.observers.see_accesses and self.lanes == WARP_SIZE * self.warps:  # patterns pay off
             self.full_warps = self.warps
 
