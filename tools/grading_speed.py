@@ -1,10 +1,10 @@
-"""The grading's speed: a class of 300, and 30 submissions against nbgrader as it comes; every score is checked.
+"""Measure the grading's speed: a class of 300, and 30 submissions against stock nbgrader. Every score is checked.
 
     python -m tools.grading_speed [--students 300] [--against 30] [--workers 2]
 
 (make bench-grading) generates classes of exercise 01 from its solution, its blank release, wrong answers and hostile
-cells, grades them, feedback pages included, and prints a table. The exit status is 1 if a score is not what it must be,
-or a goal is missed. Classes lie in a new folder of the system's temporary ones.
+cells, grades them including feedback pages, and prints a table. The exit status is 1 if a score is wrong or a goal is
+missed. The classes are in a new temporary folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MEMORY_GOAL = 4 << 30  # bytes, of a judge with its sandbox
 
 
 class Peak:
-    """The most memory that one worker had: a judge's process and all below it; shared pages count once."""
+    """The peak memory of one worker: a judge's process and all below it. Shared pages count once."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -65,14 +65,14 @@ class Peak:
 
 
 def _own_bytes(process: psutil.Process) -> int:
-    """Proportional set size: a page that several processes share counts once in all."""
+    """Return the proportional set size, in which a page that several processes share counts once in all."""
     with contextlib.suppress(psutil.Error, OSError):
         return process.memory_full_info().pss
     return 0
 
 
 def timed(command: list[str], folder: Path, peak: Peak | None = None) -> float:
-    """Seconds that a command took in a course's folder; its output goes to a file there."""
+    """Run a command in a course's folder, its output into a file there. Return how many seconds it took."""
     environment = {**os.environ, "PYTHONPATH": str(COURSE)}
     start = time.perf_counter()
     with (folder / "output.txt").open("a") as output:
@@ -87,7 +87,7 @@ def timed(command: list[str], folder: Path, peak: Peak | None = None) -> float:
 
 
 def wrong_scores(folder: Path, students: list[Student]) -> list[str]:
-    """What is not as it must be in the gradebook."""
+    """Return descriptions of wrong scores in the gradebook."""
     found = gradebook(folder)
     wrong = []
     for student in students:
@@ -106,8 +106,8 @@ def wrong_statuses(folder: Path, students: list[Student]) -> list[str]:
     ]
 
 
-def as_it_comes(folder: Path) -> None:
-    """Take the course's preprocessors out of nbgrader's configuration."""
+def make_stock(folder: Path) -> None:
+    """Remove the course's preprocessors from nbgrader's configuration."""
     config = folder / "nbgrader_config.py"
     config.write_text(
         re.sub(r"c\.(Autograde|GenerateFeedback)\.\w+ = \[.*?\]\n", "", config.read_text(), flags=re.DOTALL)
@@ -115,7 +115,7 @@ def as_it_comes(folder: Path) -> None:
 
 
 def a_class(folder: Path, count: int, workers: int) -> tuple[dict[str, float], list[str]]:
-    """Grade a class with hostile students among it. Returns its figures, and what was not as it must be."""
+    """Grade a class with hostile students in it. Return its figures, and what was wrong."""
     students = generated_class(folder, count, hostile=0.1)
     peak = Peak()
     seconds = timed([*GRADE, "--workers", str(workers), "--csv", "class.csv"], folder, peak)
@@ -125,11 +125,11 @@ def a_class(folder: Path, count: int, workers: int) -> tuple[dict[str, float], l
 
 
 def against_nbgrader(folder: Path, count: int, workers: int) -> tuple[dict[str, float], list[str]]:
-    """The same honest submissions graded by us and by nbgrader as it comes."""
+    """Grade the same honest submissions with the course's grading and with stock nbgrader."""
     ours, stock = folder / "ours", folder / "nbgrader"
     students = generated_class(ours, count)
     generated_class(stock, count)
-    as_it_comes(stock)
+    make_stock(stock)
     timed([*NBGRADER, "generate_assignment", TOPIC], stock)
     figures = {
         "grade": timed([*GRADE, "--workers", str(workers), "--no-feedback"], ours),
@@ -143,7 +143,7 @@ def against_nbgrader(folder: Path, count: int, workers: int) -> tuple[dict[str, 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.grading_speed", description=__doc__.splitlines()[0])
     parser.add_argument("--students", type=int, default=300, help="size of the class")
-    parser.add_argument("--against", type=int, default=30, help="submissions that nbgrader grades, too")
+    parser.add_argument("--against", type=int, default=30, help="submissions that nbgrader grades as well")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
@@ -161,15 +161,15 @@ def main() -> int:
                 ("warplab grade, feedback only", figures["pages"]),
                 ("nbgrader generate_feedback", figures["generate_feedback"]),
             ]
-            print(table(("the same submissions", "s", "a minute"), rows, options.against))
+            print(table(("the same submissions", "s", "per minute"), rows, options.against))
             print(f"nbgrader autograde takes {ratio:.2f} times as long (goal: {RATIO_GOAL:g})\n", flush=True)
             if ratio < RATIO_GOAL:
                 missed.append("ratio to nbgrader autograde")
         if options.students:
             figures, more = a_class(Path(name) / "class", options.students, options.workers)
             wrong += more
-            print(table(("a class", "s", "a minute"), [("warplab grade", figures["seconds"])], options.students))
-            print(f"most memory of a worker, its sandbox included: {figures['bytes'] / 2**30:.2f} GiB")
+            print(table(("a class", "s", "per minute"), [("warplab grade", figures["seconds"])], options.students))
+            print(f"peak memory of a worker and its sandbox: {figures['bytes'] / 2**30:.2f} GiB")
             if figures["seconds"] > SECONDS_GOAL * options.students / 300:
                 missed.append("time of the class")
             if figures["bytes"] > MEMORY_GOAL:

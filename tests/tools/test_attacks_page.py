@@ -1,4 +1,4 @@
-"""docs/attacks.md says what was tried; docs/instructors.md names commands and statuses that there are."""
+"""docs/attacks.md is up to date; commands, statuses and limits in docs/instructors.md exist."""
 
 import json
 import re
@@ -60,7 +60,8 @@ def test_statuses_and_limits_of_the_instructors_page_are_those_of_the_grader():
         f"{limits.wall_seconds / 60:.0f} minutes in all and {limits.cpu_seconds / 60:.0f} of processor time, "
         f"{limits.memory_bytes >> 30} GiB of memory, {limits.processes} processes and threads, "
         f"{limits.disk_bytes >> 20} MiB of disk in files of at most {limits.file_bytes >> 20} MiB, "
-        f"{limits.output_bytes_cell >> 20} MiB of output per cell and {limits.output_bytes_notebook >> 20} MiB per notebook"
+        f"{limits.output_bytes_cell >> 20} MiB of output per cell "
+        f"and {limits.output_bytes_notebook >> 20} MiB per notebook"
     ) in text
     timeout = re.search(r"c\.Execute\.timeout = (\d+)", (COURSE / "nbgrader_config.py").read_text())[1]
     assert f"`c.Execute.timeout` in `nbgrader_config.py`, {timeout} seconds" in text

@@ -41,10 +41,10 @@ def test_classes_of_one_seed_are_the_same(tmp_path):
     assert classes[0] != generated_class(tmp_path / "three", 12, seed=4, hostile=0.5)
 
 
-def test_nbgrader_as_it_comes_has_nothing_of_ours(tmp_path):
+def test_stock_nbgrader_has_nothing_of_the_courses(tmp_path):
     generated_class(tmp_path, 1)
     assert "Autograde" in Course(tmp_path).config
-    grading_speed.as_it_comes(tmp_path)
+    grading_speed.make_stock(tmp_path)
     assert not {"Autograde", "GenerateFeedback"} & Course(tmp_path).config.keys()
 
 
@@ -55,5 +55,5 @@ def test_a_command_that_fails_ends_the_measurement_with_what_it_said(tmp_path):
 
 
 def test_the_table_of_seconds():
-    text = grading_speed.table(("what", "s", "a minute"), [("ours", 30.0), ("theirs", 120.0)], 60)
+    text = grading_speed.table(("what", "s", "per minute"), [("ours", 30.0), ("theirs", 120.0)], 60)
     assert text.splitlines()[2:] == ["| `ours` | 30 | 120 |", "| `theirs` | 120 | 30 |"]
