@@ -54,7 +54,7 @@ def test_a_lesson_runs_and_its_checks_tell_right_from_wrong(lab):
     notebook = read(lab)
     cells = {cell.id: cell for cell in notebook.cells}
     tried = [
-        try_at_the_end(notebook, cells[check_of(task)], source, reason)
+        (source, reason, known.shows, try_at_the_end(notebook, cells[check_of(task)], source))
         for task, known in answers(lab).items()
         for source, reason in [(known.right, None), *known.wrong.items()]
     ]
@@ -62,11 +62,12 @@ def test_a_lesson_runs_and_its_checks_tell_right_from_wrong(lab):
     tool.execute(notebook)
     counts = [cell.execution_count for cell in tool.code_cells(notebook)]
     assert counts == list(range(1, lab.code_cells + appended + 1))
-    for source, reason, check in tried:
+    for source, reason, shows, check in tried:
         said = text_of(check)
         if reason is None:
             assert re.search(r"right for \d+|^5: right$", said, re.MULTILINE), (source, said)
             assert not re.search("look at|something else", said), (source, said)
+            assert shows in said, (source, said)
         else:
             assert reason in said, (source, said)
     lesson = copy.copy(notebook)
@@ -78,12 +79,12 @@ def test_a_lesson_runs_and_its_checks_tell_right_from_wrong(lab):
         assert re.search(r"not written yet|^None: ", text_of(cell)), text_of(cell)
 
 
-def try_at_the_end(notebook, check, source, reason):
-    """Append an answer and the check of its task; returns (answer, what the check must say, the check's cell)."""
+def try_at_the_end(notebook, check, source):
+    """Append an answer and the check of its task; return the check's cell."""
     answer, again = nbformat.v4.new_code_cell(source), copy.deepcopy(check)
     again.id = f"again-{len(notebook.cells)}"
     notebook.cells += [answer, again]
-    return source, reason, again
+    return again
 
 
 def check_of(task):

@@ -2,7 +2,7 @@
 
 Keys end in their unit: `seconds`, `tflops` (2 · m · n · k operations, 1e12 per second). Times are medians, of random
 data and in turns with the libraries; before that each output is poisoned and checked. `ratio_to_library`: to the faster
-of cuBLAS (`cupy.matmul`) and cuBLASLt (its fastest algorithm, `library`). `relative_error`: of the result against
+of cuBLAS (`cupy.matmul`) and cuBLASLt (its fastest algorithm, `cublaslt`). `relative_error`: of the result against
 float64, in the Frobenius norm, over the first and the last rows. `MEASUREMENTS` names the functions as
 `recordings.json` does.
 """
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from kernels.tensor_core import hopper, tiles
+from kernels.tensor_core.cublaslt import Product
 from kernels.tensor_core.ladder import STEPS
-from kernels.tensor_core.library import Product
 from kernels.tensor_core.product import multiply
 from warplab.bench import timing as benchmark
 from warplab.bench.products import rates_of

@@ -11,10 +11,11 @@ from warplab.bench.lab import Lab
 
 @dataclass(frozen=True)
 class Answers:
-    """`right`: accepted. `wrong`: source -> what the check must say of it."""
+    """`right`: accepted. `wrong`: source -> what the check must say of it. `shows`: what it prints of the right one."""
 
     right: str
     wrong: dict[str, str]
+    shows: str = ""
 
 
 def answers(lab: Lab) -> dict[str, Answers]:

@@ -38,6 +38,7 @@ ANSWERS = {
             rate_of("3 * vector_bytes"): "the error differs from input to input",
             rate_of("3 * vector_bytes * loops", "nbytes * seconds"): "rate returns the wrong value",
         },
+        shows="the claim: 750,000 GB/s",
     ),
     "your-turn-multiply-add": Answers(
         cuda_multiply_add(CUDA_GRID, f"if (i < n) {CUDA_SUM}"),

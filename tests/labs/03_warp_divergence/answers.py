@@ -76,7 +76,7 @@ ANSWERS = {
         warp_max("int k = 16; k > 0; k /= 2"),
         {
             warp_max("int k = 16; k > 1; k /= 2"): "out is wrong",
-            warp_max("int k = 16; k > 0; k /= 2").replace("if (threadIdx.x % 32 == 0) ", ""): "a data race, too",
+            warp_max("int k = 16; k > 0; k /= 2").replace("if (threadIdx.x % 32 == 0) ", ""): "also a data race",
             warp_max("int k = 1; k < 32; k++", "max(value, x[i / 32 * 32 + k])"): "too many global load requests",
             warp_max("int k = 16; k > 0; k /= 2", "value + __shfl_down_sync(0xffffffff, value, k)"): "out is wrong",
         },

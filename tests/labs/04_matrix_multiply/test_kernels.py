@@ -14,8 +14,8 @@ from kernels.matmul import (
     STEPS,
     autotune,
     counting,
+    cublas_kernels,
     figures,
-    library,
     matmul,
     measurements,
     recordings,
@@ -430,12 +430,12 @@ def test_the_library_takes_kernels_by_shape():
 
 
 def test_the_names_of_the_librarys_kernels_tell_its_tiles():
-    found = {tuple(row["shape"]): row for row in library.choices(VALUES["library_kernels"])}
+    found = {tuple(row["shape"]): row for row in cublas_kernels.choices(VALUES["library_kernels"])}
     assert found[128, 128, 128] == {"shape": [128, 128, 128], "tile": [32, 32], "tiles": 16, "parts": 1}
     assert found[128, 128, 65536] == {"shape": [128, 128, 65536], "tile": [128, 64], "tiles": 2, "parts": 128}
     assert all(row["tile"] for row in found.values())
     unknown = [{"shape": [1, 1, 1], "kernels": [{"kernel": "gemv", "grid": "(1, 2, 3)"}]}]
-    assert library.choices(unknown) == [{"shape": [1, 1, 1], "tile": None, "tiles": 2, "parts": 3}]
+    assert cublas_kernels.choices(unknown) == [{"shape": [1, 1, 1], "tile": None, "tiles": 2, "parts": 3}]
 
 
 @pytest.mark.parametrize("module", ["benchmark", "autotune"])

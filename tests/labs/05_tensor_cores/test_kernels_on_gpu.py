@@ -7,8 +7,8 @@ import pytest
 
 from kernels.tensor_core import STEPS, hopper, multiply
 from kernels.tensor_core.autotune import candidates
+from kernels.tensor_core.cublaslt import WORKSPACE_BYTES, Product
 from kernels.tensor_core.launches import LAUNCHES
-from kernels.tensor_core.library import WORKSPACE_BYTES, Product
 from kernels.tensor_core.measurements import MOST_ERROR, checked, cublas, ladder, operands
 from tests.support.tensor_products import STEP_ERROR
 from warplab import cp

@@ -1,0 +1,101 @@
+"""cuBLASLt, the library to compare with: its algorithms for a product, and the fastest of them, measured.
+
+`cupy.matmul` calls cuBLAS, which takes the first algorithm of its heuristics. cuBLASLt lists them all, including those
+that want a workspace of up to WORKSPACE_BYTES. Called through nvmath-python's bindings of cublasLt.h.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from warplab.bench.timing import Candidate, time_gpu, time_together
+
+WORKSPACE_BYTES = 64 * 2**20
+MOST = 32  # algorithms to ask for
+FINALISTS = 4
+
+
+class Product:
+    """C = A · B by cuBLASLt: A (m × k) and B (k × n) float16, C of `dtype`, all row-major; sums in float32.
+
+    `results`: the library's algorithms (`MatmulHeuristicResult`), the one that it expects to be fastest first.
+    Raises `nvmath.bindings.cublasLt.cuBLASLtError` where the library refuses the product.
+    """
+
+    def __init__(self, m: int, n: int, k: int, dtype: Any = np.float16) -> None:
+        from nvmath import CudaDataType
+        from nvmath.bindings import cublas, cublasLt
+
+        half, single = CudaDataType.CUDA_R_16F, CudaDataType.CUDA_R_32F
+        kind = {np.dtype(np.float16): half, np.dtype(np.float32): single}[np.dtype(dtype)]
+        self._operation = cublasLt.matmul_desc_create(cublas.ComputeType.COMPUTE_32F, single)
+        # The library stores matrices by columns: it multiplies Bᵀ by Aᵀ, which are the same bytes.
+        sizes = ((half, n, k), (half, k, m), (kind, n, m))
+        self._layouts = [cublasLt.matrix_layout_create(t, rows, columns, rows) for t, rows, columns in sizes]
+        self.results = self._ask()
+
+    def _ask(self) -> list[Any]:
+        from nvmath.bindings import cublasLt
+
+        preference = cublasLt.matmul_preference_create()
+        limit = np.array([WORKSPACE_BYTES], np.uint64)
+        attribute = cublasLt.MatmulPreferenceAttribute.MAX_WORKSPACE_BYTES
+        cublasLt.matmul_preference_set_attribute(preference, attribute, limit.ctypes.data, limit.nbytes)
+        results, found = cublasLt.MatmulHeuristicResult(MOST), np.zeros(1, np.int32)
+        b, a, c = self._layouts
+        cublasLt.matmul_algo_get_heuristic(
+            _handle(), self._operation, b, a, c, c, preference, MOST, results.ptr, found.ctypes.data
+        )
+        cublasLt.matmul_preference_destroy(preference)
+        return [results[i] for i in range(found[0]) if results[i].state == 0]
+
+    def launch(self, a: Any, b: Any, c: Any, result: Any = None) -> None:
+        """Queue the product on CuPy's current stream, by default with the library's first algorithm."""
+        import cupy
+        from nvmath.bindings import cublasLt
+
+        one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+        of_b, of_a, of_c = self._layouts
+        cublasLt.matmul(
+            _handle(),
+            self._operation,
+            one.ctypes.data,
+            b.data.ptr,
+            of_b,
+            a.data.ptr,
+            of_a,
+            zero.ctypes.data,
+            c.data.ptr,
+            of_c,
+            c.data.ptr,
+            of_c,
+            (result or self.results[0]).ptr,  # the algorithm is the first field of the result
+            _workspace().data.ptr,
+            WORKSPACE_BYTES,
+            cupy.cuda.get_current_stream().ptr,
+        )
+
+    def fastest(self, a: Any, b: Any, c: Any) -> Any:
+        """Return the fastest algorithm on these matrices: all run a few times, then the best take turns."""
+        seconds = [time_gpu(self.launch, [(a, b, c, result)], runs=3).seconds for result in self.results]
+        finalists = sorted(range(len(seconds)), key=seconds.__getitem__)[:FINALISTS]
+        candidates = {str(i): Candidate(self.launch, [(a, b, c, self.results[i])]) for i in finalists}
+        timings = time_together(candidates, rounds=4, runs=3, warmup=1)
+        return self.results[int(min(timings, key=lambda i: timings[i].seconds))]
+
+
+@functools.cache
+def _handle() -> int:
+    from nvmath.bindings import cublasLt
+
+    return cublasLt.create()
+
+
+@functools.cache
+def _workspace() -> Any:
+    import cupy
+
+    return cupy.empty(WORKSPACE_BYTES, cupy.uint8)
