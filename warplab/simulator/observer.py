@@ -146,9 +146,11 @@ class Observers:
     __slots__ = tuple(EVENTS)  # which Python reads fastest
 
     def __init__(self, observers: Iterable[Observer]) -> None:
-        observers = list(observers)
         for event in EVENTS:
-            setattr(self, event, tuple(getattr(o, event) for o in observers if event in o.events))
+            setattr(self, event, ())
+        for observer in observers:
+            for event in observer.events:
+                setattr(self, event, (*getattr(self, event), getattr(observer, event)))
 
     if TYPE_CHECKING:
 
