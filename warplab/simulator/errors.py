@@ -5,10 +5,7 @@ from __future__ import annotations
 import struct
 import traceback
 from pathlib import PurePath
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from warplab.simulator.count.counters import LaunchProfile
+from typing import Any
 
 Index3 = tuple[int, int, int]
 
@@ -20,11 +17,11 @@ class SimulatorError(RuntimeError):
     `address`, `array`, `index`: the address, the name of the array, and the number of the element, counted without
     dimensions in elements of the array or, if these are unknown, of the access.
     `reason`: the likely cause.
-    `profile`: trace and counters up to the error if the launch was counted, else None.
+    `profile`: the `LaunchProfile`, trace and counters up to the error, if the launch was counted, else None.
     `str(error)` is the whole message.
     """
 
-    profile: LaunchProfile | None = None
+    profile: Any = None
 
     def __init__(
         self,

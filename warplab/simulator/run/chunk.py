@@ -37,7 +37,7 @@ class Chunk:
     window_shared = WINDOW_SHARED
     window_local = WINDOW_LOCAL
     observers = Observers(())
-    waits_in_vain = False  # lanes wait for others (mbarrier, lock, nanosleep), which had better run now
+    waits_in_vain = False  # lanes wait for others (mbarrier, lock, nanosleep), whose turn it is
 
     def __init__(
         self,
