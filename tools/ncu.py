@@ -61,7 +61,7 @@ def folder(topic: str) -> Path:
 
 
 def title(topic: str) -> str:
-    """Of a topic, for people."""
+    """What pages call a topic."""
     if topic == COUNTERS_TOPIC:
         return "the simulator"
     lab = find(topic)

@@ -97,7 +97,7 @@ def best(shape: tuple[int, int, int], found: list[Tiles]) -> dict[str, Any]:
 
 
 def _compile(sizes: Tiles) -> None:
-    """In a process of its own: fills CuPy's cache on disk."""
+    """Fill CuPy's cache on disk; called in a process of its own."""
     tuned_function(sizes, True)
 
 

@@ -1,4 +1,4 @@
-"""What the names of cuBLAS's kernels tell: which tile it takes for a shape, and into how many parts it divides k."""
+"""What the names of cuBLAS's kernels say: the tile it takes for a shape, and how many parts it divides k into."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def draw_roofline(ladder: Measurement, traffic: Measurement, copy_gbps: Measurem
 
 
 def draw_pass_roofline(ladder: Measurement, passes: Mapping[str, float], cores: int) -> Figure:
-    """The roofline of the way to L1 and shared memory: one pass (wavefront) a clock in each multiprocessor.
+    """The roofline of the path to L1 and shared memory: one pass (wavefront) per clock in each multiprocessor.
 
     `passes`: step -> passes for one multiply-add of a whole warp; steps that are not in it are left out. `cores`: FP32
     cores of a multiprocessor. The clock is that at which the FMA peak was measured: in a clock a multiprocessor does
@@ -142,7 +142,7 @@ def _roofline(ladder: Measurement, points: Mapping[str, float], slope: float, sl
 
 
 def _offsets(ax: Axes, places: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    """For the name of each point an offset in points at which it meets no other point and no other name."""
+    """An offset in points for each point's name, at which it meets no other point and no other name."""
     points = {name: ax.transData.transform(place) for name, place in places.items()}
     taken = list(points.values())
     found = {}
@@ -158,7 +158,7 @@ def _offsets(ax: Axes, places: Mapping[str, tuple[float, float]]) -> dict[str, t
 
 
 def draw_limits(traffic: Measurement) -> Figure:
-    """How busy each step keeps the parts of a multiprocessor, from `measurements.traffic`: what is full is the limit.
+    """How busy each step keeps the parts of a multiprocessor, from `measurements.traffic`: the full one is the limit.
 
     A dashed line stands at FULL_PERCENT. ValueError where the traffic was not recorded.
     """

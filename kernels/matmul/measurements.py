@@ -55,7 +55,7 @@ def cublas(a: Any, b: Any, c: Any) -> None:
 
 
 def relative_error(a: Any, b: Any, c: Any) -> float:
-    """Of the first rows of c, in the Frobenius norm, against the product in float64."""
+    """Relative error of the first rows of c against the product in float64, in the Frobenius norm."""
     cupy = benchmark.cupy_on_gpu()
     exact = a[:CHECKED_ROWS].astype(np.float64) @ b.astype(np.float64)
     return float(cupy.linalg.norm(c[:CHECKED_ROWS] - exact) / cupy.linalg.norm(exact))

@@ -38,7 +38,7 @@ def matmul(a: Any, b: Any, out: Any = None, kernel: str = "tuned") -> Any:
 
 
 def _check_sizes(chosen: Step, m: int, n: int, k: int) -> None:
-    """ValueError for sizes that a kernel's grid or its 32-bit offsets do not reach."""
+    """Raise ValueError for sizes that a kernel's grid or its 32-bit offsets do not reach."""
     if chosen.name == "tuned":
         if k >= MAX_DEPTH:
             raise ValueError(f"a has {k:,} columns; tuned takes fewer than {MAX_DEPTH:,}: take async_copies")

@@ -1,4 +1,4 @@
-"""What Nsight Compute reads of the matrix products: traffic at each level of memory, and the kernels of cuBLAS."""
+"""What Nsight Compute measures of the matrix products: traffic at each level of memory, and the kernels of cuBLAS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a tile's way: when a warp orders it, when it has come, and when it is used, beside the other tiles."""
+"""The picture of a tile's life: when a warp requests it, when it has arrived, and when it is used, beside the others."""
 
 from __future__ import annotations
 

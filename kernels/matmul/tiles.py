@@ -37,7 +37,7 @@ class Tiles:
     group: int
 
     def __post_init__(self) -> None:
-        """ValueError names the rule that the sizes break."""
+        """Raise ValueError, naming the rule that the sizes break."""
         for right, rule in self._rules():
             if not right:
                 raise ValueError(f"{self}: {rule}")
@@ -64,12 +64,12 @@ class Tiles:
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         return self.bm // self.wm * (self.bn // self.wn) * 32
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block; the rows of the tile of A are four words apart."""
+        """Shared memory of a block; the rows of the tile of A are padded by four words."""
         return 4 * self.stages * self.bk * (self.bm + 4 + self.bn)
 
     def entry(self, aligned: bool) -> str:

@@ -185,7 +185,7 @@ def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
 
 
 def draw_latencies(m: Measurement) -> Figure:
-    """Time of one load that waits for the one before, by the bytes it may be in, from `measurements.latencies`."""
+    """Time of one load that waits for the one before, by the bytes that the loads are spread over (`latencies`)."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 2.7), dpi=DPI)
         ax.plot([row["bytes"] for row in m.value], [row["seconds"] for row in m.value], "o-", color=BLUE, ms=4)
@@ -212,7 +212,7 @@ def draw_bank_conflicts(m: Measurement) -> Figure:
 
 
 def draw_unified_memory(m: Measurement) -> Figure:
-    """Ways to bring an array from the host to a kernel, from `managed.unified_memory`."""
+    """Ways to bring an array from the host to a kernel, from `measurements.unified_memory`."""
     rows = m.value["rows"]
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.5, 0.9 + 0.35 * len(rows)), dpi=DPI)

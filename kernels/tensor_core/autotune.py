@@ -83,7 +83,7 @@ def best(name: str, found: Sequence[Any], side: int = SIDE) -> dict[str, Any]:
 
 
 def _compile(sizes: Stages) -> None:
-    """In a process of its own: fills CuPy's cache on disk."""
+    """Fill CuPy's cache on disk; called in a process of its own."""
     STEPS["mma_stages"].function(np.float16, sizes)
 
 

@@ -1,4 +1,4 @@
-"""cuBLASLt, the library to compare with: its algorithms for a product, and the fastest of them, measured.
+"""cuBLASLt, the library to compare with: its algorithms for a product, and the fastest one, as measured.
 
 `cupy.matmul` calls cuBLAS, which takes the first algorithm of its heuristics. cuBLASLt lists them all, including those
 that want a workspace of up to WORKSPACE_BYTES. Called through nvmath-python's bindings of cublasLt.h.

@@ -52,7 +52,7 @@ def draw_steps(row: int = 1, column: int = 2, side: int = 16, step: int = 4) -> 
 
 
 def draw_fragments(a: np.ndarray, b: np.ndarray, d: np.ndarray, lane: int = 5, n: int = 8) -> Figure:
-    """Which lane holds which element of A, B and D, the matrices standing as in a product; one lane brought out.
+    """Which lane holds which element of A, B and D, laid out as in a product; one lane is highlighted.
 
     `a`, `b`, `d`: integers of shape (32, elements), the number of the element that a lane holds in each place of its
     registers, counted by rows of the matrix. `n`: columns of B and D. A cell has the number of its lane; in those of
@@ -88,7 +88,7 @@ def _draw_holders(ax: Axes, held: np.ndarray, columns: int, lane: int) -> None:
 
 
 def draw_rows(profiles: Mapping[str, Any]) -> Figure:
-    """Where the rows lie that one `ldmatrix.x4` reads, a panel a profile: its last load from shared memory.
+    """Where the rows lie that one `ldmatrix.x4` reads, one panel per profile: its last load from shared memory.
 
     A line is 128 bytes, all banks once, in chunks of 16 bytes. A number is a row of a matrix of 8 × 8 halves, a colour
     one of the four matrices. Rows of one matrix in one column of the picture take turns.
@@ -135,7 +135,7 @@ def draw_errors(lengths: Sequence[int], errors: Mapping[str, Sequence[float]], t
 
 
 def draw_formats(magnitudes: Sequence[float], errors: Mapping[str, Sequence[float]]) -> Figure:
-    """Relative error of rounding by the size of a number, a curve a format; where it is infinite there is none.
+    """Relative error of rounding by the size of a number, one curve per format; where it is infinite there is none.
 
     Curves that are drawn first are wider, so that they are seen behind others upon them.
     """
@@ -152,7 +152,7 @@ def draw_formats(magnitudes: Sequence[float], errors: Mapping[str, Sequence[floa
 
 
 def draw_gradients(gradients: np.ndarray, scale: float) -> Figure:
-    """How many gradients have which size, as they are and times `scale`, with the range of FP16 behind them."""
+    """Distribution of the gradients' sizes, as they are and times `scale`, against the range of FP16."""
     size = np.abs(gradients[gradients != 0])
     info = np.finfo(np.float16)
     with plt.rc_context(FONT):

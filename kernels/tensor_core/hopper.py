@@ -1,7 +1,7 @@
-"""What steps 5 and 6 need of the driver: machine code for sm_90a, tensor maps for TMA, launches with either.
+"""What steps 5 and 6 need from the driver: machine code for sm_90a, tensor maps for TMA, and launches with them.
 
 CuPy compiles for sm_90, without Hopper's own instructions, and has no tensor maps. The structure that a map is encoded
-into must start at a multiple of 128 bytes, which `cuda.bindings` does not see to; so its function is called by address.
+into must start at a multiple of 128 bytes, which `cuda.bindings` does not ensure; so its function is called by address.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Boxes:
     box_columns: int
 
     def __post_init__(self) -> None:
-        """ValueError for what the driver would refuse, and for boxes whose rows are not 128 bytes."""
+        """Raise ValueError for what the driver would refuse, and for boxes whose rows are not 128 bytes."""
         rules = (
             (self.dtype in ("float16", "float32"), "dtype must be float16 or float32"),
             (self.address % 16 == 0, "the address must be a multiple of 16"),
@@ -65,7 +65,7 @@ class Boxes:
 
     @property
     def row_bytes(self) -> int:
-        """From a row of the matrix to the next."""
+        """Bytes from one row of the matrix to the next."""
         return self.columns * self.item
 
 
@@ -206,7 +206,7 @@ def include() -> tuple[str, ...]:
 
 
 def require(what: str) -> None:
-    """RuntimeError unless kernels run on a GPU of compute capability 9.0."""
+    """Raise RuntimeError unless kernels run on a GPU of compute capability 9.0."""
     remedy = "run it on an H100 or H200, or take mma_stages"
     if backend.name() != "gpu":
         raise RuntimeError(
@@ -222,7 +222,7 @@ def require(what: str) -> None:
 
 
 def multiprocessors() -> int:
-    """Of the current device."""
+    """Number of multiprocessors of the current device."""
     return cp.cuda.Device().attributes["MultiProcessorCount"]
 
 

@@ -40,7 +40,7 @@ class Step:
 
     @property
     def source(self) -> str:
-        """CUDA C++."""
+        """Source text, CUDA C++."""
         return SOURCES.text(self.file)
 
     def function(self, dtype: Any = np.float32) -> Any:

@@ -49,7 +49,7 @@ def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dt
 
 
 def _check_rows(chosen: Step, a: Any, b: Any, out: Any) -> None:
-    """ValueError for rows that TMA, which wants multiples of 16 bytes, cannot copy."""
+    """Raise ValueError for rows that TMA, which wants multiples of 16 bytes, cannot copy."""
     for name, array in (("a", a), ("b", b), ("out", out)):
         wide = 16 // array.dtype.itemsize
         if array.shape[1] % wide:

@@ -37,7 +37,7 @@ class Stages:
     group: int
 
     def __post_init__(self) -> None:
-        """ValueError names the rule that the sizes break."""
+        """Raise ValueError, naming the rule that the sizes break."""
         if min(astuple(self)) < 1:
             raise ValueError(f"{self}: all sizes must be at least 1")
         rules = (
@@ -59,12 +59,12 @@ class Stages:
 
     @property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         return self.bm // self.wm * (self.bn // self.wn) * 32
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block."""
+        """Shared memory of a block."""
         return self.stages * 2 * DEPTH * (self.bm + self.bn)
 
     def entry(self, result: str) -> str:
@@ -87,7 +87,7 @@ class Persistent:
     most: int = 0
 
     def __post_init__(self) -> None:
-        """ValueError names the rule that the sizes break."""
+        """Raise ValueError, naming the rule that the sizes break."""
         rules = (
             (self.stages >= 2, "stages must be at least 2"),
             (self.cluster in (1, 2, 4), "cluster must be 1, 2 or 4, to divide four boxes of B"),
@@ -101,16 +101,16 @@ class Persistent:
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block: the stages, four buffers of 8 KiB for results, and room to start at a multiple of 1024."""
+        """Shared memory of a block: stages, four result buffers of 8 KiB, and room to start at a multiple of 1024."""
         return self.stages * 2 * DEPTH * (128 + 256) + 4 * 8192 + SWIZZLE_BYTES
 
     @property
     def options(self) -> tuple[str, ...]:
-        """For the compiler."""
+        """Options for the compiler."""
         return f"-DSTAGES={self.stages}", f"-DCLUSTER={self.cluster}", f"-DGROUP={self.group}"
 
     def blocks(self, m: int, n: int, resident: int) -> int:
-        """Of a launch: whole clusters, no more than there are tiles or than can be at work at a time, `resident`."""
+        """Blocks of a launch: whole clusters, no more than there are tiles or than can run at a time, `resident`."""
         clusters = math.ceil(m / (128 * self.cluster)) * math.ceil(n / 256)
         most = min(self.most or resident, resident)
         return self.cluster * min(clusters, most // self.cluster)

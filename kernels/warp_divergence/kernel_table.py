@@ -88,6 +88,6 @@ def resident_blocks(chosen: Kernel, block: int, shared_bytes: int = 0) -> int:
 
 
 def check_block(block: int) -> None:
-    """ValueError unless a block of so many threads is made of whole warps."""
+    """Raise ValueError unless a block of so many threads is made of whole warps."""
     if not WARP <= block <= MAX_BLOCK or block % WARP:
         raise ValueError(f"block is {block} threads; these kernels take whole warps, {WARP} to {MAX_BLOCK} in all")

@@ -15,7 +15,7 @@ VALUE = 42  # what X computes
 
 
 def run(name: str = "cuda_branch", value: int = VALUE) -> tuple[np.ndarray, np.ndarray]:
-    """Launches a kernel of order.cu on one warp and waits.
+    """Launch a kernel of order.cu on one warp and wait.
 
     Returns `when`, int64 of shape (5, 32): when each lane began each of LETTERS, in clocks since the first (on the
     simulator instructions), -1 where it never did; and `read`, int32 of shape (4,): what B's lanes read, -1 if nothing.

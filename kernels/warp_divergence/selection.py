@@ -22,7 +22,7 @@ STATIC_SHARED_BYTES = 1024  # more than select_pipelined has beside its two tile
 
 
 def select(x: Any, threshold: float, out: Any, count: Any, name: str = "cuda_pipelined") -> Any:
-    """Writes the elements of x that are > threshold to out[0] to out[count[0] - 1]; return `out` at once.
+    """Write the elements of x that are > threshold to out[0] to out[count[0] - 1]; return `out` at once.
 
     `x`, `out`: CuPy arrays, float32 or int32, of one axis; `out` has the same dtype, at least as many elements as
     are selected (as long as x is always enough), and does not overlap x. `count`: uint64, shape (1,).
@@ -108,7 +108,7 @@ def _pipelined(x: Any, threshold: Any, out: Any, count: Any, name: str) -> Calla
 
 
 def pipelined_items() -> int:
-    """Elements a thread, the most whose two tiles fit in a block's shared memory."""
+    """Elements per thread: the most whose two tiles fit in a block's shared memory."""
     if backend.name() != "gpu":
         return PIPELINED_ITEMS[0]
     most = cp.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]

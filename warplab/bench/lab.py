@@ -1,6 +1,6 @@
 """What a lab is: one record, `LAB`, in the file lab.py of the lab's package, found by looking.
 
-Everything that must know the labs (README, docs, `make bench`, tests) asks `labs()`; there is no other list of them.
+README, docs, `make bench` and tests all call `labs()`; there is no other list of labs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Lab:
 
     @property
     def number(self) -> int:
-        """Of the lab: 4 for "04_matrix_multiply"."""
+        """The lab's number: 4 for "04_matrix_multiply"."""
         return int(self.slug.partition("_")[0])
 
     @property
@@ -95,7 +95,7 @@ class Lab:
 
     @property
     def runs_on(self) -> str:
-        """Such as "simulator or 1 GPU"."""
+        """Where the lab runs, such as "simulator or 1 GPU"."""
         gpus = [f"{self.gpus} GPU{'s' if self.gpus > 1 else ''}"] if self.gpus else []
         return " or ".join(["simulator"] * self.simulator + ["CPU"] * self.cpu + gpus)
 

@@ -38,11 +38,11 @@ class ProductTables:
     shapes_heading: str
 
     def ladder(self) -> Table:
-        """Of a measured ladder: a row per kernel."""
+        """The table of a measured ladder: a row per kernel."""
         return Table(lambda value: f"{self.heading(value)}\n{self._ladder(value)}", self._ladder_summary)
 
     def shapes(self) -> Table:
-        """Of products by shape: a row per shape."""
+        """The table of products by shape: a row per shape."""
         return Table(lambda rows: f"{self.shapes_heading}\n{self._shapes(rows)}", self._shapes_summary)
 
     def _ladder(self, value: dict[str, Any]) -> str:

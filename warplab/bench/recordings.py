@@ -77,7 +77,7 @@ class Recordings:
         return self.recorded(key)
 
     def measure_if_possible(self, key: str, function: Callable[[], Any]) -> Measurement | None:
-        """As `measure`, but None where there is neither a GPU nor a recording."""
+        """Do as `measure`, but return None where there is neither a GPU nor a recording."""
         try:
             return self.measure(key, function)
         except MissingRecording:

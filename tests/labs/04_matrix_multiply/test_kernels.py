@@ -225,7 +225,7 @@ def test_a_wrong_product_is_not_counted(monkeypatch):
 
 
 def levels(figure):
-    """Of A, B and C."""
+    """The levels that the pictures of A, B and C show."""
     return [np.asarray(figure.axes[k].images[0].get_array()) for k in (2, 1, 3)]
 
 

@@ -364,7 +364,7 @@ def test_the_benchmark_shows_its_tables_and_what_is_wrong():
 
 
 def test_figures():
-    """Of made-up numbers: the pictures of real ones are in the notebook."""
+    """Pictures of made-up numbers; those of real ones are in the notebook."""
     for peaks in ({"wgmma": 30.0, "mma": 20.0}, {}):
         figure = figures.draw_ladder(Measurement(made_up(peaks), "a test", "today", live=True))
         assert isinstance(figure, Figure)
