@@ -1,4 +1,4 @@
-"""The picture of a tile's life: when a warp requests it, when it has arrived, and when it is used, beside the others."""
+"""The picture of a tile's life: when a warp requests it, when it has arrived and when it is used, beside the others."""
 
 from __future__ import annotations
 
