@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from warplab.paths import COURSE
+from warplab.text.tables import markdown
 
 sys.modules.setdefault("rfc3987_syntax", None)  # see warplab/grading/__init__.py
 
@@ -157,14 +158,12 @@ def page() -> str:
     head = HEAD.format(**found | {"possible": f"{sum(POINTS):g}", "stock": f"{sum(POINTS[:3]):g}"})
     parts = [head.rstrip()]
     for group, title in GROUPS.items():
-        parts += [f"\n## {title}\n", "| | tries | expected | sandbox | limits | stock |", "| --- " * 6 + "|"]
-        for attack in attacks():
-            if attack.name.startswith(f"{group}/"):
-                parts.append(_row(attack, found))
+        rows = [_row(attack, found) for attack in attacks() if attack.name.startswith(f"{group}/")]
+        parts += [f"\n## {title}\n", markdown(("", "tries", "expected", "sandbox", "limits", "stock"), rows)]
     return "\n".join(parts) + "\n" + TAIL
 
 
-def _row(attack: Attack, found: dict[str, Any]) -> str:
+def _row(attack: Attack, found: dict[str, Any]) -> list[str]:
     expected = _plain(attack.expects)
     deserved = expected[1]
     cells = [_text(expected, deserved)]
@@ -173,7 +172,7 @@ def _row(attack: Attack, found: dict[str, Any]) -> str:
         cells.append("not tried" if result is None else _text(result, deserved))
     stock = found["stock"].get(attack.name)
     cells.append("" if stock is None else _text([None, *stock[1:]], deserved))
-    return f"| {attack.name.partition('/')[2]} | {attack.tries} | {' | '.join(cells)} |"
+    return [attack.name.partition("/")[2], attack.tries, *cells]
 
 
 def _text(result: list, deserved: float) -> str:
