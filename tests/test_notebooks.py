@@ -13,7 +13,7 @@ from tools import execute_notebooks as tool
 from warplab.bench.lab import labs
 from warplab.paths import COURSE
 
-LABS = labs()
+LABS = [lab for lab in labs() if lab.code_cells]
 RUN_HERE = [lab for lab in LABS if not lab.needs_gpu]
 MOST_BYTES = 400_000
 

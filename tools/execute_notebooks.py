@@ -162,10 +162,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--timeout", type=int, default=TIMEOUT, metavar="SECONDS", help="limit of one cell")
     arguments = parser.parse_args(argv)
     try:
-        paths = [_path(name) for name in arguments.notebooks] or [lab.notebook for lab in labs() if _runs_here(lab)]
+        paths = [_path(name) for name in arguments.notebooks] or [
+            lab.notebook for lab in labs() if lab.code_cells and _runs_here(lab)
+        ]
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    paths = paths or [lab.notebook for lab in labs() if lab.code_cells and _runs_here(lab)]
     missing = [str(path) for path in paths if not path.is_file()]
     if missing or not paths:
         print(f"error: no such notebook: {', '.join(missing) or NOTEBOOKS}", file=sys.stderr)

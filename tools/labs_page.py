@@ -78,7 +78,7 @@ def readme_table() -> str:
         status = lab.status if lab.simulator else f"{lab.status}; {lab.runs_on}"
         text = "measured" if lab.recordings.path.exists() else "page"
         more = f"; [{text}]({_link(README, lab.folder / 'README.md')})" if has_page(lab) else ""
-        link = f"[{lab.title}]({_link(README, lab.notebook)})"
+        link = f"[{lab.title}]({_link(README, lab.notebook if lab.code_cells else lab.folder)})"
         rows[lab.number] = (f"{lab.number:02}", link, lab.claim, status + more)
     for row in json.loads(PLANNED.read_text(encoding="utf-8")):
         rows.setdefault(row["number"], (f"{row['number']:02}", row["title"], row["claim"], "planned"))
@@ -109,11 +109,11 @@ def page(lab: Lab) -> str:
 
 def _parts(lab: Lab) -> Iterator[str]:
     """The page's paragraphs."""
-    lesson = _lesson(lab)
     here = lab.folder / "README.md"
-    yield f"# {lesson.cells[0].source.splitlines()[0].removeprefix('# ')}"
+    yield f"# {lab.number:02} {lab.title}"
     yield LAB_HEAD.format(index=_link(here, INDEX))
-    yield f"Lab {lab.number:02}: [the lesson]({_link(here, lab.notebook)}). Runs on: {lab.runs_on}."
+    lesson = f" [The lesson]({_link(here, lab.notebook)})." if lab.code_cells else ""
+    yield f"Runs on: {lab.runs_on}.{lesson}"
     if lab.benchmark:
         yield "## Kernels"
         yield from _kernels(lab)
@@ -122,14 +122,14 @@ def _parts(lab: Lab) -> Iterator[str]:
     if found := pictures(lab):
         yield "## Pictures"
         yield from (f"![{lab.shown[Path(file).stem]}](pictures/{file})" for file in found)
-    if verdict := _verdict(lesson):
+    if verdict := _verdict(_lesson(lab)):
         yield "## Verdict\n\nWhat the lesson prints, of what was recorded:"
         yield f"```text\n{verdict}\n```"
     if lab.solution:
         tests = _link(here, lab.tests / "mutants")
         yield f"## Exercise\n\nWrong answers that it must reject, each for its reason, are in [mutants]({tests}/)."
         yield markdown(["problem", "points", "wrong answers"], _problems(lab))
-    if lab.simulator or lab.cpu:
+    if lab.code_cells and not lab.needs_gpu:
         yield f"## Time without a GPU\n\n{_times(lab)}"
 
 
@@ -179,7 +179,8 @@ def _link(page: Path, target: Path) -> str:
 
 
 def _lesson(lab: Lab) -> NotebookNode:
-    return nbformat.read(lab.notebook, as_version=4)
+    """The notebook; an empty one for a lab without a lesson."""
+    return nbformat.read(lab.notebook, as_version=4) if lab.code_cells else nbformat.v4.new_notebook()
 
 
 def _verdict(lesson: NotebookNode) -> str:

@@ -57,7 +57,7 @@ def topics() -> list[str]:
 
 def folder(topic: str) -> Path:
     """Where a topic's launches are, and what was recorded and written of them."""
-    return COURSE / "kernels" / topic
+    return COURSE / "kernels" / COUNTERS_TOPIC if topic == COUNTERS_TOPIC else find(topic).folder
 
 
 def title(topic: str) -> str:
@@ -72,11 +72,14 @@ def launches(topic: str) -> list[Launch]:
     """The table of a topic; raises ValueError when there is none or two launches share a name."""
     if topic not in topics():
         raise ValueError(f"there are no launches of {topic!r}; topics with some: {', '.join(topics())}")
-    name = "launches" if topic == COUNTERS_TOPIC else find(topic).launches
-    table = importlib.import_module(f"kernels.{topic}.{name}").LAUNCHES
+    if topic == COUNTERS_TOPIC:
+        table = importlib.import_module(f"kernels.{COUNTERS_TOPIC}.launches").LAUNCHES
+    else:
+        lab = find(topic)
+        table = lab.module(str(lab.launches)).LAUNCHES
     names = [launch.name for launch in table]
     if len(set(names)) != len(names):
-        raise ValueError(f"two launches in kernels/{topic}/{name}.py have the same name")
+        raise ValueError(f"two launches of {topic} have the same name; rename one")
     return table
 
 

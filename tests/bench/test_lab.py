@@ -13,7 +13,7 @@ RECORD = 'from warplab.bench.lab import Lab\nLAB = Lab(__package__, "{slug}", "A
 
 def test_every_lesson_has_its_record():
     slugs = [lab.slug for lab in LABS]
-    assert sorted(path.stem for path in (lab_module.COURSE / "notebooks").glob("*.ipynb")) == slugs
+    assert {path.stem for path in (lab_module.COURSE / "notebooks").glob("*.ipynb")} <= set(slugs)
     for folder in ("solutions", "exercises"):
         assert {path.name for path in (lab_module.COURSE / folder).iterdir() if path.is_dir()} <= set(slugs)
 
@@ -21,7 +21,7 @@ def test_every_lesson_has_its_record():
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.slug)
 def test_a_record_names_what_is_there(lab):
     assert lab.tests.is_dir()
-    assert lab.code_cells > 0
+    assert lab.notebook.exists() == bool(lab.code_cells)
     assert not lab.benchmark or lab.module(lab.benchmark).BENCHMARK
     assert not lab.launches or lab.module(lab.launches).LAUNCHES
     assert lab.simulator or lab.cpu or lab.gpus

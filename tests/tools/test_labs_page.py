@@ -72,13 +72,7 @@ def made(tmp_path, monkeypatch):
     monkeypatch.setattr(Lab, "recordings", Recordings("kernels.topic", course=tmp_path))
     Lab.folder.mkdir(parents=True)
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A lesson")]), Lab.notebook)
-    sample = next((lab for lab in labs() if lab.benchmark), None)
-    return dataclasses.replace(
-        sample or Lab("kernels.topic", "01_topic", "A lesson", benchmark="benchmark"),
-        slug="77_topic",
-        launches="launches",
-        shown={},
-    )
+    return Lab("kernels.topic", "77_topic", "A lesson", benchmark="benchmark", launches="launches", code_cells=1)
 
 
 def test_what_is_not_there_yet_is_said(made):
@@ -88,6 +82,13 @@ def test_what_is_not_there_yet_is_said(made):
     assert "## Verdict" not in text
     assert "## Exercise" not in text
     assert "## Pictures" not in text
+
+
+def test_a_lab_without_a_lesson_has_a_page_too(made):
+    text = labs_page.page(dataclasses.replace(made, code_cells=0, simulator=False, gpus=4))
+    assert text.startswith("# 77 A lesson\n")
+    assert "Runs on: 4 GPUs.\n\n## Kernels" in text
+    assert "Time without a GPU" not in text
 
 
 def test_what_has_come_is_shown(made, monkeypatch):

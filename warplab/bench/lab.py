@@ -34,8 +34,9 @@ class Lab:
     `benchmark`, `launches`: modules of the package, None for a lab without. The first holds `BENCHMARK`, a
     `Benchmark`; the second `LAUNCHES`, whose counters are compared with Nsight Compute's.
 
-    `code_cells`: of the lesson, all of which run; `pictures`: how many its committed outputs hold; `shown`: those that
-    the lab's page shows, by the id of their cell, each with what is to be seen, for those who cannot see it.
+    `code_cells`: of the lesson, all of which run; 0 for a lab without a lesson. `pictures`: how many its committed
+    outputs hold. `shown`: those that the lab's page shows, by the id of their cell, each with what is to be seen, for
+    those who cannot see it.
     """
 
     package: str
@@ -69,7 +70,7 @@ class Lab:
 
     @property
     def notebook(self) -> Path:
-        """The lesson."""
+        """The lesson; there is no such file where `code_cells` is 0."""
         return COURSE / "notebooks" / f"{self.slug}.ipynb"
 
     @property
