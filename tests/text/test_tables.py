@@ -1,4 +1,4 @@
-"""Number formats."""
+"""Number formats, and tables in Markdown."""
 
 from __future__ import annotations
 
@@ -35,3 +35,9 @@ def test_quantities(value, shown):
 )
 def test_shapes(dims, shown):
     assert tables.shape(dims) == shown
+
+
+def test_a_table_in_markdown():
+    rows = [("a|b", 1), ("c", 2.5)]
+    assert tables.markdown(("name", "value"), rows) == ("| name | value |\n| --- | --- |\n| a\\|b | 1 |\n| c | 2.5 |")
+    assert tables.markdown(("name", "value"), [], numbers=True).splitlines()[1] == "| --- | ---: |"
