@@ -76,8 +76,10 @@ exercises: setup ## generate exercises/ from solutions/, as nbgrader does
 notebooks: setup ## execute the notebooks and write their outputs
 	$(BIN)/python -m tools.execute_notebooks $(LABS)
 
-pages: setup-dev ## write README's table of labs, docs/labs.md and each lab's page from what is there
+pages: setup-dev ## write the generated pages and README's table of labs from what is there
 	$(BIN)/python -m tools.labs_page
+	$(BIN)/python -m tools.simulator_page
+	$(BIN)/python -m tools.attacks_page
 
 new-lab: setup-dev ## lay the skeleton of a lab: make new-lab NUMBER=06 TOPIC=convolution TITLE="Convolution and cuDNN"
 	@test -n "$(NUMBER)" -a -n "$(TOPIC)" || { echo "error: make new-lab NUMBER=06 TOPIC=convolution TITLE=\"...\"" >&2; exit 1; }

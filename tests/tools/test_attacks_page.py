@@ -16,13 +16,13 @@ INSTRUCTORS = (COURSE / "docs" / "instructors.md").read_text(encoding="utf-8")
 
 def test_the_page_is_up_to_date():
     written = attacks_page.PAGE.read_text(encoding="utf-8")
-    assert written == attacks_page.page(), "run: python tools/attacks_page.py"
+    assert written == attacks_page.page(), "run: python -m tools.attacks_page"
 
 
 def test_what_was_seen_is_what_is_expected():
     found = json.loads(attacks_page.SEEN.read_text())
     every = {attack.name: attack for attack in attacks()}
-    assert every.keys() == found["sandbox"].keys(), "run: python tools/attacks_page.py --try"
+    assert every.keys() == found["sandbox"].keys(), "run: python -m tools.attacks_page --try"
     for name, attack in every.items():
         assert found["sandbox"][name] == attacks_page._plain(attack.expects), name
         if name in found["limits"]:

@@ -71,7 +71,9 @@ def test_a_new_lab_works_and_can_be_deleted_again(course):
         assert "skeleton" in (course / file).read_text(encoding="utf-8"), file
     its_own = f"{slug} or made_up or TestExercise or the_result or does_not_fit"
     run(course, "-m", "pytest", "-q", "-k", its_own, f"tests/labs/{slug}", "tests/tools/test_ncu.py", *SHARED)
-    run(course, "-m", "ruff", "check", "kernels/made_up", f"tests/labs/{slug}", f"notebooks/{slug}.ipynb")
+    made = ("kernels/made_up", f"tests/labs/{slug}", f"notebooks/{slug}.ipynb")
+    run(course, "-m", "ruff", "check", *made)
+    run(course, "-m", "ruff", "format", "--check", *made)
     for folder in ("kernels/made_up", *(f"{place}/{slug}" for place in ("solutions", "exercises", "tests/labs"))):
         shutil.rmtree(course / folder)
     (course / "notebooks" / f"{slug}.ipynb").unlink()

@@ -46,8 +46,8 @@ How a launch runs:
 5.  All the while, observers are told what happens. The launch returns a `LaunchProfile`: its counters, and the trace of
     its first warps.
 
-Where to add what: a PTX instruction is a row of a table in `operations`; a check or a counter is an `Observer`, listed
-in `observation`; a special register is a row in `special_registers`.
+Where to add what: a PTX instruction is a row of a table in `operations`; a check is an `Observer`, listed in
+`observation`; a counter is a field of `Counts` and a row of `COUNTERS`; a special register is a row in `special_registers`.
 
     from warplab import simulator
     program = simulator.load(ptx_text)

@@ -1,6 +1,6 @@
 # problem: pack
 # loses: pack-right, pack-once
-# reason: in counts, only the first \d+ of \d+ elements were written|in counts, the last of \d+ elements was never written
+# reason: in counts, (only the first \d+ of \d+ elements were|the last of \d+ elements was never) written
 
 from warplab import cuda
 
