@@ -6,6 +6,7 @@ import numpy as np
 
 from kernels.matmul.ladder import step, tuned_function, tuned_grid
 from kernels.matmul.tiles import Tiles, chosen
+from warplab.bench import random_inputs
 from warplab.launch.simulate import simulate
 from warplab.simulator.count.counters import Counts, LaunchProfile
 
@@ -21,7 +22,7 @@ def counted(name: str, side: int = SIDE, depth: int = DEPTH, sizes: Tiles | None
     Raise ValueError for an unknown step, RuntimeError when the product is wrong.
     """
     chosen_step = step(name)
-    random = np.random.default_rng()
+    random = random_inputs.generator()
     a, b = (random.integers(-8, 9, shape).astype(np.float32) for shape in ((side, depth), (depth, side)))
     c = np.full((side, side), np.nan, np.float32)
     shared_bytes = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from warplab.bench import isolation, timing
+from warplab.bench import isolation, random_inputs, timing
 
 _ELEMENTS = 1024
 # Values of enum cudaDeviceAttr in CUDA's driver_types.h.
@@ -33,7 +33,7 @@ def attempt() -> dict[str, Any]:
 
     from kernels.vector_multiply.product import KERNELS
 
-    a, b = (np.random.default_rng().random(_ELEMENTS, dtype=np.float32) for _ in range(2))
+    a, b = (random_inputs.generator().random(_ELEMENTS, dtype=np.float32) for _ in range(2))
     out = np.full(_ELEMENTS, np.nan, np.float32)
     attributes = {
         "pageable_memory_access": bool(cupy.cuda.runtime.deviceGetAttribute(_PAGEABLE_MEMORY_ACCESS, 0)),

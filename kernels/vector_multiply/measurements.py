@@ -16,6 +16,7 @@ import numpy as np
 from kernels.vector_multiply import prediction
 from kernels.vector_multiply.host_pointer import host_pointer
 from kernels.vector_multiply.product import BLOCK, KERNELS, ProductKernel
+from warplab.bench import random_inputs
 from warplab.bench import timing as benchmark
 from warplab.bench.timing import Candidate, time_gpu, time_host, time_together
 
@@ -31,7 +32,7 @@ def largest_n(n: int = N) -> int:
 
 def random_vector(n: int) -> np.ndarray:
     """float32 of shape (n,), uniform in [-1, 1), from a fresh seed."""
-    return np.random.default_rng().random(n, dtype=np.float32) * np.float32(2) - np.float32(1)
+    return random_inputs.generator().random(n, dtype=np.float32) * np.float32(2) - np.float32(1)
 
 
 def buffers(n: int) -> tuple[Any, Any, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernels.vector_multiply.product import BLOCK, KERNELS
-from warplab.bench import timing
+from warplab.bench import random_inputs, timing
 from warplab.bench.timing import time_host
 
 STAGES = ("in", "kernel", "out")
@@ -82,7 +82,7 @@ def multiply_by_size(smallest: int = 2**10, largest: int = 2**26) -> dict[str, A
     rows = []
     n = smallest
     while n <= largest:
-        rng = np.random.default_rng()
+        rng = random_inputs.generator()
         a, b, out = rng.random(n, dtype=np.float32), rng.random(n, dtype=np.float32), np.empty(n, np.float32)
         pinned_a, pinned_b, pinned_out = (cupyx.empty_pinned(n, np.float32) for _ in range(3))
         pinned_a[:], pinned_b[:] = a, b
@@ -134,7 +134,7 @@ def dense_layer_by_size(
 
     rows = []
     for n in sizes:
-        rng = np.random.default_rng()
+        rng = random_inputs.generator()
         weights = rng.random((n, n), dtype=np.float32) - np.float32(0.5)
         on_weights = cupy.asarray(weights)
         for batch in batches:

@@ -15,6 +15,7 @@ import numpy as np
 
 from kernels.warp_divergence import cub_reference, divergence, histograms, order, selection, tasks
 from kernels.warp_divergence.kernel_table import BLOCK, KERNELS, WAYS, blocks, kernel
+from warplab.bench import random_inputs
 from warplab.bench import timing as benchmark
 from warplab.bench.timing import Candidate, time_gpu, time_together
 from warplab.launch.simulate import simulate
@@ -47,7 +48,7 @@ def order_of_sides() -> list[dict[str, Any]]:
 def path_costs() -> dict[str, Any]:
     """Seconds and warp efficiency of K ways through a kernel, by lane and by warp."""
     cupy = benchmark.cupy_on_gpu()
-    x = cupy.asarray(np.random.default_rng().random(PATHS_N, dtype=np.float32))
+    x = cupy.asarray(random_inputs.generator().random(PATHS_N, dtype=np.float32))
     out, small = cupy.empty_like(x), np.zeros(PATHS_N, np.float32)
     rows = []
     for ways in WAYS:
@@ -149,7 +150,7 @@ def _row_sums() -> list[dict[str, Any]]:
     cupy = benchmark.cupy_on_gpu()
     lengths = row_lengths(ROWS)
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    value = np.random.default_rng().integers(-1000, 1000, start[-1], dtype=np.int32)
+    value = random_inputs.generator().integers(-1000, 1000, start[-1], dtype=np.int32)
     on_device = cupy.asarray(start), cupy.asarray(value), cupy.empty(ROWS, np.int32)
     sums = np.concatenate([[0], np.cumsum(value, dtype=np.int64)])
     expected = (sums[start[1:]] - sums[start[:-1]]).astype(np.int32)
@@ -167,7 +168,7 @@ def _row_sums() -> list[dict[str, Any]]:
 
 def row_lengths(rows: int) -> np.ndarray:
     """Lengths of rows, most short and few long: 20 times a Pareto variable of index 1.2, at most 2000; int64."""
-    return (20 * np.random.default_rng().pareto(1.2, rows)).astype(np.int64).clip(0, 2000)
+    return (20 * random_inputs.generator().pareto(1.2, rows)).astype(np.int64).clip(0, 2000)
 
 
 def random_bytes(n: int) -> dict[str, Any]:
@@ -221,7 +222,7 @@ def selection_table(n: int = N) -> dict[str, Any]:
     """
     cupy = benchmark.cupy_on_gpu()
     n = benchmark.fitting(n, 1, itemsize=24)
-    host = np.random.default_rng().random(n, dtype=np.float32)
+    host = random_inputs.generator().random(n, dtype=np.float32)
     x, out = cupy.asarray(host), cupy.empty(n, np.float32)
     count = cupy.zeros(1, np.uint64)
     rows = []

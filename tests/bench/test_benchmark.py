@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from warplab.bench import timing
+from warplab.bench import random_inputs, timing
 from warplab.bench.benchmark import Benchmark, Table, correct
 from warplab.bench.lab import labs
 from warplab.bench.recordings import Recordings
@@ -20,6 +20,7 @@ BENCHMARKS = [lab for lab in labs() if lab.benchmark]
 def made(tmp_path, monkeypatch):
     """make(**measurements): a benchmark of these functions, with a table for those whose name begins with "table"."""
     monkeypatch.setattr(backend, "name", lambda: "gpu")
+    monkeypatch.setattr(random_inputs, "seed_cupy", lambda: None)
     monkeypatch.setattr(timing, "machine", lambda gpus=1: MACHINE)
     (tmp_path / "kernels" / "topic").mkdir(parents=True)
 
@@ -147,3 +148,12 @@ def test_a_benchmark_is_a_command():
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0
     assert "--only KEY" in done.stdout
+
+
+def test_every_measurement_begins_with_the_same_numbers(made):
+    seen = []
+    for _ in range(2):
+        random_inputs.restart()
+        seen.append(random_inputs.generator().random(3).tolist())
+        random_inputs.generator().random(5)
+    assert seen[0] == seen[1] != random_inputs.generator().random(3).tolist()

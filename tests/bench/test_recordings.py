@@ -5,7 +5,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from warplab.bench import timing
+from warplab.bench import random_inputs, timing
 from warplab.bench.lab import labs
 from warplab.bench.recordings import Measurement, MissingRecording, Recordings
 from warplab.hardware import backend
@@ -24,6 +24,7 @@ def on_simulator(monkeypatch):
 @pytest.fixture
 def on_gpu(monkeypatch):
     monkeypatch.setattr(backend, "name", lambda: "gpu")
+    monkeypatch.setattr(random_inputs, "seed_cupy", lambda: None)
     monkeypatch.setattr(timing, "machine", lambda gpus: MACHINE | {"gpus": gpus})
 
 

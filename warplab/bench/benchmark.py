@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from warplab.bench import timing
+from warplab.bench import random_inputs, timing
 from warplab.bench.recordings import Recordings
 
 WRONG = 1  # exit code when an output was wrong or a measurement failed
@@ -60,10 +60,12 @@ class Benchmark:
         keys = chosen.only or list(self.measurements if chosen.record else self.tables)
         timing.require_gpu(gpus=self.recordings.gpus)
         machine = timing.machine(self.recordings.gpus)
+        print(f"random inputs: seed {random_inputs.SEED} (WARPLAB_SEED sets another)", flush=True)
         values, failed = {}, []
         for key in keys:
             print(f"{'recording' if chosen.record else 'measuring'} {key}", flush=True)
             try:
+                random_inputs.restart()
                 value = timing.rounded(self.measurements[key]())
             except Exception:
                 traceback.print_exc()

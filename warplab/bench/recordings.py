@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from warplab.bench import timing
+from warplab.bench import random_inputs, timing
 from warplab.hardware import backend
 from warplab.paths import COURSE
 
@@ -73,6 +73,7 @@ class Recordings:
         Raise MissingRecording where there is neither a GPU nor a recording.
         """
         if backend.name() == "gpu":
+            random_inputs.restart()
             return self._measured(timing.rounded(function()), timing.machine(self.gpus), live=True)
         return self.recorded(key)
 
