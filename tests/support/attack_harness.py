@@ -46,7 +46,7 @@ from tests.support.waiting import HANG, until
 from warplab.exercises import release
 from warplab.grading.course import feedback
 from warplab.grading.course.coordinator import Grading
-from warplab.grading.course.gradebook import Book
+from warplab.grading.course.gradebook import Book, create_gradebook
 from warplab.grading.course.ledger import Ledger
 from warplab.grading.course.nbgrader_course import Course
 from warplab.grading.course.workers import Executor
@@ -391,6 +391,7 @@ def autograde_by_stock_nbgrader(target: Target) -> None:
     course.config.pop("Autograde")
     course.config.Execute.timeout = int(HANG)
     course.directory.assignment_id = NAME
+    create_gradebook(course)  # as nbgrader does, without starting a process for the version of its schema
     with _environment("WARPLAB_GRADING_SEED", target.seed):
         GenerateAssignment(coursedir=course.directory, config=course.config).start()
         # It gives some submissions no score, and then fails after the others are done.

@@ -1,4 +1,4 @@
-"""Generated classes of exercise 01, and the functions of grading_speed on a class small enough for a test."""
+"""Generated classes of the sample exercise, and the functions of grading_speed on a class small enough for a test."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.class_harness import HOSTILE, generated_class
 from tests.support.grading_harness import HereWorkers
+from tests.support.sample import SAMPLE
 from tools import grading_speed
 from warplab.grading.course import grade_command
 from warplab.grading.course.nbgrader_course import Course
@@ -20,7 +21,7 @@ def test_a_hostile_class_has_every_attack_and_gets_its_scores(tmp_path, monkeypa
     students = generated_class(tmp_path, 9, seed=3, hostile=1.0)
     monkeypatch.setattr(grade_command, "LocalWorkers", lambda count: HereWorkers(zygotes))
     assert Counter(student.hostile for student in students).keys() == HOSTILE.keys()
-    assert grade_command.main([grading_speed.TOPIC, "--course", str(tmp_path), "--no-feedback"]) == 0
+    assert grade_command.main([SAMPLE, "--course", str(tmp_path), "--no-feedback"]) == 0
     assert grading_speed.wrong_scores(tmp_path, students) == []
     assert grading_speed.wrong_statuses(tmp_path, students) == []
     # The checks would notice: another score, another status.

@@ -10,19 +10,16 @@ from nbconvert.filters import strip_ansi
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import determine_grade
 
-from tests.support.exercise_harness import Mutant, answers_and_tests, cells_by_id, mutants, source_notebook
+from tests.support.exercise_harness import answers_and_tests, cells_by_id
 from tests.support.grading_harness import CANARY, Cells
+from tests.support.sample import sample_mutants, sample_release, sample_source
 from tests.support.waiting import HANG
 from warplab import simulator
-from warplab.exercises import release
 from warplab.grading.judge import verdicts
 from warplab.grading.judge.cells import Outcome
 from warplab.grading.judge.execute import SEED_VARIABLE, TrustedExecute
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager
 from warplab.grading.sandbox.limits import SubmissionLimits
-
-TOPIC = "01_vector_multiply"
-
 
 # -- an exercise -----------------------------------------------------------------------------------------------------
 
@@ -39,7 +36,7 @@ def trusted(notebook: NotebookNode) -> Cells:
 
 
 def test_the_solution_of_an_exercise_gets_every_point(zygotes):
-    graded = trusted(source_notebook(TOPIC)).run(zygotes)
+    graded = trusted(sample_source()).run(zygotes)
     assert graded.failed == {}
     assert sum(graded.points.values()) == 25
     assert graded.ended is None
@@ -57,8 +54,8 @@ def test_the_solution_of_an_exercise_gets_every_point(zygotes):
 
 
 def test_the_release_of_an_exercise_gets_no_point(zygotes):
-    cells = trusted(source_notebook(TOPIC))
-    given = cells_by_id(release.release_notebook(TOPIC))
+    cells = trusted(sample_source())
+    given = cells_by_id(sample_release())
     for cell in cells.notebook.cells:
         about = cell.metadata.get("nbgrader", {})
         if about.get("solution"):
@@ -68,20 +65,14 @@ def test_the_release_of_an_exercise_gets_no_point(zygotes):
     assert sum("not written yet" in message for message in graded.failed.values()) >= 9
 
 
-def representative(table: list[Mutant]) -> list[Mutant]:
-    """Choose a wrong answer for each set of tests that one loses, and every third of the others."""
-    first = {mutant.loses: mutant for mutant in reversed(table)}
-    return [mutant for number, mutant in enumerate(table) if number % 3 == 0 or first[mutant.loses] is mutant]
-
-
 def test_mutants_are_rejected_for_their_reasons(zygotes):
-    """In one notebook, one after the other; tests/labs/01_vector_multiply tries all of them as a learner does."""
-    source = source_notebook(TOPIC)
+    """In one notebook, one after the other; the labs' own tests run theirs as a learner does."""
+    source = sample_source()
     by_id, tests = cells_by_id(source), answers_and_tests(source)
     cells = Cells()
     cells.locked("their setup", by_id["setup"].source)
     names = re.findall(r"(?:def|void) (\w+)\(", "".join(by_id[problem].source for problem in tests))
-    table = representative(mutants(TOPIC))
+    table = sample_mutants()
     for mutant in table:
         cells.student(f"for name in {names}:\n    globals().pop(name, None)")
         cells.student(mutant.cell)

@@ -71,7 +71,7 @@ class Book:
     def __init__(self, course: Course, assignment: Assignment) -> None:
         self.course, self.assignment = course, assignment
         self.name = assignment.name
-        _create(course)
+        create_gradebook(course)
         self.gradebook = Gradebook(course.db_url, course.directory.course_id)
         self._enter_assignment()
         # Kept because SQLAlchemy's session holds objects weakly: so they are loaded once for the whole class.
@@ -264,7 +264,7 @@ class _SaveAutoGrades(SaveAutoGrades):
         return NbGraderPreprocessor.preprocess(self, nb, resources)
 
 
-def _create(course: Course) -> None:
+def create_gradebook(course: Course) -> None:
     """Create an empty gradebook if there is none, beside its place, so that it appears whole or not at all.
 
     `nbgrader.api.Gradebook` would do the same but start a process for the version of the schema (5 s).
