@@ -20,6 +20,7 @@ from warplab.grading.judge.cells import Outcome
 from warplab.grading.judge.execute import SEED_VARIABLE, TrustedExecute
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager
 from warplab.grading.sandbox.limits import SubmissionLimits
+from warplab.paths import COURSE
 
 # -- an exercise -----------------------------------------------------------------------------------------------------
 
@@ -483,7 +484,7 @@ def test_the_same_seed_gives_the_same_inputs_and_nothing_else_does(zygotes):
 def test_the_course_secret_comes_from_the_environment_and_not_into_the_kernel(tmp_path, monkeypatch):
     """Without a sandbox: nbclient's ordinary kernel."""
     monkeypatch.setenv(SEED_VARIABLE, "the course's secret")
-    monkeypatch.setenv("PYTHONPATH", str(release.COURSE))
+    monkeypatch.setenv("PYTHONPATH", str(COURSE))
     seen = set()
     for _ in range(2):
         cells = Cells().student(f"import os\nprint('secret', {SEED_VARIABLE!r} in os.environ)\ndef f(x):\n    return x")
@@ -497,7 +498,7 @@ def test_the_course_secret_comes_from_the_environment_and_not_into_the_kernel(tm
 
 
 def test_an_ordinary_kernel_that_hangs_and_ends(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", str(release.COURSE))
+    monkeypatch.setenv("PYTHONPATH", str(COURSE))
     cells = Cells().student("def f(x):\n    import time\n    while x:\n        time.sleep(0.01)\n    return 0")
     cells.test("hangs", "assert f(1) == 0  # endless").test("goes on", "assert f(0) == 0")
     cells.student("import os\nos._exit(1)").test("gone", "assert True")
