@@ -14,6 +14,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution
 
 from warplab.exercises import release, score
+from warplab.paths import COURSE
 
 
 class BadInput(Exception):
@@ -37,10 +38,13 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("path", type=Path, help="folder of an exercise, or its notebook")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--course", type=Path, default=COURSE, metavar="FOLDER", help="the course of the exercise (default: this one)"
+    )
     parser.add_argument("--timeout", type=int, default=60, metavar="SECONDS", help="limit per cell (default: 60)")
     arguments = parser.parse_args(argv)
     try:
-        exercise = find(arguments.path)
+        exercise = find(arguments.path, arguments.course)
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -65,8 +69,8 @@ def main(argv: list[str] | None = None) -> int:
     return 0 if points == possible else 1
 
 
-def find(path: Path) -> Exercise:
-    """Find the notebook at `path` and the release that it belongs to. Raises `BadInput`."""
+def find(path: Path, course: Path = COURSE) -> Exercise:
+    """Find the notebook at `path` and the release in `course` that it belongs to. Raises `BadInput`."""
     notebook = _notebook_in(path)
     try:
         submitted = nbformat.read(notebook, as_version=4)
@@ -79,7 +83,7 @@ def find(path: Path) -> Exercise:
         raise BadInput(
             f"{notebook} has no graded cells. Give the notebook of an exercise, such as exercises/01_vector_multiply."
         )
-    releases = {topic: release.release_notebook(topic) for topic in release.topics()}
+    releases = {topic: release.release_notebook(topic, course) for topic in release.topics(course)}
 
     def shared(topic: str) -> int:
         return len(graded & {score.cell_id(cell) for cell in releases[topic].cells})
