@@ -2,9 +2,9 @@
 
     python -m tools.grading_speed [--students 300] [--against 30] [--workers 2]
 
-(make bench-grading) generates classes of exercise 01 from its solution, its blank release, wrong answers and hostile
-cells, grades them including feedback pages, and prints a table. The exit status is 1 if a score is wrong or a goal is
-missed. The classes are in a new temporary folder.
+(make bench-grading) generates classes of the tests' sample exercise from its solution, its blank release, wrong answers
+and hostile cells, grades them including feedback pages, and prints a table. The exit status is 1 if a score is wrong or
+a goal is missed. The classes are in a new temporary folder.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from pathlib import Path
 import psutil
 
 from tests.support.class_harness import Student, generated_class, gradebook
+from tests.support.sample import SAMPLE
 from warplab.grading.course.ledger import records
 from warplab.paths import COURSE
 from warplab.text.tables import markdown
 
-TOPIC = "01_vector_multiply"
-GRADE = [sys.executable, "-m", "warplab", "grade", TOPIC]
+GRADE = [sys.executable, "-m", "warplab", "grade", SAMPLE]
 NBGRADER = [sys.executable, "-m", "nbgrader"]
 SECONDS_GOAL = 360.0  # for 300 submissions
 RATIO_GOAL = 3.0
@@ -91,7 +91,7 @@ def wrong_scores(folder: Path, students: list[Student]) -> list[str]:
     found = gradebook(folder)
     wrong = []
     for student in students:
-        got = {grade[0]: grade[1] for grade in found[f"{TOPIC}/{student.name}"][2]}
+        got = {grade[0]: grade[1] for grade in found[f"{SAMPLE}/{student.name}"][2]}
         if got != student.expected:
             wrong.append(f"{student.name} ({student.hostile or 'honest'}): {got}, expected {student.expected}")
     return wrong
@@ -130,12 +130,12 @@ def against_nbgrader(folder: Path, count: int, workers: int) -> tuple[dict[str, 
     students = generated_class(ours, count)
     generated_class(stock, count)
     make_stock(stock)
-    timed([*NBGRADER, "generate_assignment", TOPIC], stock)
+    timed([*NBGRADER, "generate_assignment", SAMPLE], stock)
     figures = {
         "grade": timed([*GRADE, "--workers", str(workers), "--no-feedback"], ours),
         "pages": timed([*GRADE, "--workers", str(workers)], ours),
-        "autograde": timed([*NBGRADER, "autograde", TOPIC], stock),
-        "generate_feedback": timed([*NBGRADER, "generate_feedback", TOPIC], stock),
+        "autograde": timed([*NBGRADER, "autograde", SAMPLE], stock),
+        "generate_feedback": timed([*NBGRADER, "generate_feedback", SAMPLE], stock),
     }
     return figures, wrong_scores(ours, students) + wrong_scores(stock, students)
 
@@ -147,9 +147,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
-    print(
-        f"{datetime.date.today()}, {platform.machine()}, {cores} cores, {TOPIC}, {options.workers} workers", flush=True
-    )
+    machine = f"{datetime.date.today()}, {platform.machine()}, {cores} cores"
+    print(f"{machine}, {SAMPLE} exercise, {options.workers} workers", flush=True)
     wrong, missed = [], []
     with tempfile.TemporaryDirectory(prefix="warplab-grading-speed-") as name:
         if options.against:

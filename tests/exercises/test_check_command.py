@@ -9,28 +9,29 @@ import sys
 import nbformat
 import pytest
 
-from tests.support.exercise_harness import cells_by_id, mutants, source_notebook
+from tests.support.exercise_harness import cells_by_id
+from tests.support.sample import SAMPLE, SAMPLE_COURSE, sample_mutants, sample_release, sample_source
 from tests.support.waiting import HANG
 from warplab.exercises import check_command, release, score
 from warplab.paths import COURSE
 
-TOPIC = "01_vector_multiply"
+HERE = ("--course", str(SAMPLE_COURSE))
 
 
 def answer(name: str) -> str:
-    return next(mutant.cell for mutant in mutants(TOPIC) if mutant.path.stem == name)
+    return next(mutant.cell for mutant in sample_mutants() if mutant.path.stem == name)
 
 
-def write(tmp_path, notebook, name=f"{TOPIC}.ipynb"):
+def write(tmp_path, notebook, name=f"{SAMPLE}.ipynb"):
     nbformat.write(notebook, tmp_path / name)
     return str(tmp_path / name)
 
 
 def check(path: str, capsys, *options: str) -> tuple[int, dict]:
     """Exit code, and by problem's number what --json says."""
-    code = check_command.main([path, "--json", *options])
+    code = check_command.main([path, "--json", *HERE, *options])
     result = json.loads(capsys.readouterr().out)
-    assert result["exercise"] == TOPIC
+    assert result["exercise"] == SAMPLE
     assert result["points"] == sum(problem["points"] for problem in result["problems"])
     assert result["possible"] == 25
     assert [problem["possible"] for problem in result["problems"]] == [4, 4, 4, 5, 4, 4]
@@ -38,10 +39,10 @@ def check(path: str, capsys, *options: str) -> tuple[int, dict]:
 
 
 def test_blank_scores_nothing_and_the_table_says_why(tmp_path, capsys):
-    folder = tmp_path / TOPIC
+    folder = tmp_path / SAMPLE
     folder.mkdir()
-    write(folder, release.release_notebook(TOPIC))
-    assert check_command.main([str(folder)]) == 1
+    write(folder, sample_release())
+    assert check_command.main([str(folder), *HERE]) == 1
     out = capsys.readouterr().out
     assert "total                         0 / 25" in out
     assert out.count("Not written yet: the answer cell") == 6
@@ -49,8 +50,8 @@ def test_blank_scores_nothing_and_the_table_says_why(tmp_path, capsys):
 
 def test_solution_scores_everything_as_a_command(tmp_path):
     # Away from the course, from a renamed download.
-    path = write(tmp_path, source_notebook(TOPIC), "solution (1).ipynb")
-    command = [sys.executable, "-m", "warplab", "check", path]
+    path = write(tmp_path, sample_source(), "solution (1).ipynb")
+    command = [sys.executable, "-m", "warplab", "check", path, *HERE]
     done = subprocess.run(command, cwd=COURSE, capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "total                         25 / 25" in done.stdout
@@ -58,7 +59,7 @@ def test_solution_scores_everything_as_a_command(tmp_path):
 
 def test_damaged_notebook(tmp_path, capsys, monkeypatch):
     """Edited, deleted and duplicated cells, answers that fail: each costs only its own points, with its reason."""
-    notebook = source_notebook(TOPIC)
+    notebook = sample_source()
     cells = cells_by_id(notebook)
     cells["multiply"].source = answer("p1_no_guard")
     cells["multiply-guard"].source = "pass"  # an edited test
@@ -84,8 +85,16 @@ def test_damaged_notebook(tmp_path, capsys, monkeypatch):
     assert "The cell did not end in time" in problems[5]["message"]
 
 
+def test_every_exercise_of_this_course_is_found_without_an_option(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(score, "run", lambda notebook, folder, timeout: "Nothing ran.")
+    for topic in release.topics():
+        assert check_command.main([write(tmp_path, release.release_notebook(topic), "download.ipynb"), "--json"]) == 1
+        result = json.loads(capsys.readouterr().out)
+        assert (result["exercise"], result["points"]) == (topic, 0)
+
+
 def test_a_notebook_that_kills_its_process_keeps_what_came_before(tmp_path, capsys):
-    notebook = source_notebook(TOPIC)
+    notebook = sample_source()
     cells_by_id(notebook)["multiply-any-grid"].source = "import os\n\nos._exit(1)"
     code, problems = check(write(tmp_path, notebook), capsys)
     assert code == 1
@@ -93,16 +102,16 @@ def test_a_notebook_that_kills_its_process_keeps_what_came_before(tmp_path, caps
     assert "notebook's Python process ended" in problems[2]["message"]
 
 
-def test_answers_written_into_the_only_copy(tmp_path, capsys, monkeypatch):
+def test_answers_written_into_the_only_copy(tmp_path, capsys):
     """Without solutions/ the release is the learner's own notebook: an answer in it is not "as it was given"."""
-    notebook = release.release_notebook(TOPIC)
+    notebook = sample_release()
     cells = cells_by_id(notebook)
     cells["multiply"].source = answer("p1_no_guard")
     cells["cuda-fits"].source += "\n# edited"
-    path = write(tmp_path, notebook)
-    monkeypatch.setattr(release, "topics", lambda: [TOPIC])
-    monkeypatch.setattr(release, "release_notebook", lambda topic: nbformat.read(path, as_version=4))
-    assert check_command.main([path, "--json"]) == 1
+    folder = tmp_path / "exercises" / SAMPLE
+    folder.mkdir(parents=True)
+    path = write(folder, notebook)
+    assert check_command.main([path, "--json", "--course", str(tmp_path)]) == 1
     said = capsys.readouterr()
     first, second = json.loads(said.out)["problems"][:2]
     assert "past the end" in first["message"]
@@ -111,9 +120,9 @@ def test_answers_written_into_the_only_copy(tmp_path, capsys, monkeypatch):
 
 
 def test_locked_cells_come_from_the_release():
-    given = release.release_notebook(TOPIC)
+    given = sample_release()
     locked = [cell.source for cell in given.cells if score.is_locked(cell)]
-    submitted = release.release_notebook(TOPIC)
+    submitted = sample_release()
     del submitted.cells[:8]
     for cell in submitted.cells:
         cell.source = "edited"
@@ -159,12 +168,9 @@ def test_folder_without_a_notebook_or_with_two(tmp_path, capsys):
 
 
 def test_notebook_of_another_course(tmp_path, capsys):
-    notebook = source_notebook(TOPIC)
+    notebook = sample_source()
     for cell in notebook.cells:
         if score.cell_id(cell):
             cell.metadata.nbgrader.grade_id = f"other-{cell.id}"
-    assert check_command.main([write(tmp_path, notebook)]) == 2
-    assert (
-        f"is not an exercise of this course. Give the notebook of one ({', '.join(release.topics())})"
-        in capsys.readouterr().err
-    )
+    assert check_command.main([write(tmp_path, notebook), *HERE]) == 2
+    assert f"is not an exercise of this course. Give the notebook of one ({SAMPLE})" in capsys.readouterr().err

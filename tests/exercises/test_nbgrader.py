@@ -1,4 +1,4 @@
-"""nbgrader's own commands on a copy of the course: release, grade, return. Then the course's own."""
+"""nbgrader's own commands on a course of the sample exercise: release, grade, return. Then the course's own."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import nbformat
 from nbgrader.api import Gradebook
 from nbgrader.utils import is_grade
 
-from tests.support.exercise_harness import Mutant, cells_by_id, committed, mutants, source_notebook
+from tests.support.exercise_harness import Mutant, cells_by_id
+from tests.support.sample import SAMPLE, SAMPLE_COURSE, sample_mutants, sample_release, sample_source
 from tests.support.waiting import HANG
 from warplab.exercises import release
 from warplab.grading.judge.hidden_tests import marked_lines
 from warplab.paths import COURSE
 
-TOPIC = "01_vector_multiply"
 LOOKS = "from pathlib import Path\nprint('found', [str(path) for path in Path().rglob('*')])"
 WRONG = ("p1_no_guard", "p3_local_index")  # one costs some points of its problem, the other all of them
 
@@ -65,11 +65,11 @@ def test_a_class_is_released_graded_and_returned(tmp_path):
     course = course_with_submissions(tmp_path)
     nbgrader(
         course,
-        f"generate_assignment {TOPIC}",
-        f"autograde {TOPIC} --student wrong",
-        f"generate_feedback {TOPIC} --student wrong",
+        f"generate_assignment {SAMPLE}",
+        f"autograde {SAMPLE} --student wrong",
+        f"generate_feedback {SAMPLE} --student wrong",
     )
-    generate_assignment_wrote_the_release_in_the_course(course)
+    generate_assignment_wrote_the_courses_release(course)
     wrong_answers_lose_their_own_points_only(course)
     hidden_tests_are_not_where_the_submission_runs(course)
     feedback_says_what_is_wrong(course, ["wrong"])
@@ -79,8 +79,8 @@ def test_a_class_is_released_graded_and_returned(tmp_path):
     shutil.move(course / "grading" / "gradebook.db", course / "nbgrader.db")
     for folder in ("autograded", "feedback"):
         shutil.rmtree(course / "grading" / folder)
-    summary = run(course, "-m", "warplab", "grade", TOPIC, "--workers", "1")
-    assert f"{TOPIC}: 3 submissions\n  3 graded\n" in summary
+    summary = run(course, "-m", "warplab", "grade", SAMPLE, "--workers", "1")
+    assert f"{SAMPLE}: 3 submissions\n  3 graded\n" in summary
     assert points(course, "wrong") == by_nbgrader
     assert version(course / "grading" / "gradebook.db") == version(course / "nbgrader.db")
     solution_scores_everything(course)
@@ -89,14 +89,14 @@ def test_a_class_is_released_graded_and_returned(tmp_path):
 
 
 def course_with_submissions(course: Path) -> Path:
-    """Copy the course's files and hand in for three students."""
+    """Make a course of the sample exercise and hand in for three students."""
     shutil.copy(COURSE / "nbgrader_config.py", course)
-    shutil.copytree(COURSE / "solutions", course / "solutions")
+    shutil.copytree(SAMPLE_COURSE / "solutions", course / "solutions")
     shutil.copytree(COURSE / "warplab", course / "warplab", ignore=shutil.ignore_patterns("__pycache__"))
 
-    submit(course, "solution", source_notebook(TOPIC))
-    submit(course, "blank", release.release_notebook(TOPIC))
-    wrong = source_notebook(TOPIC)
+    submit(course, "solution", sample_source())
+    submit(course, "blank", sample_release())
+    wrong = sample_source()
     for mutant in chosen_mutants():
         cells_by_id(wrong)[mutant.problem].source = mutant.cell
     wrong.cells.insert(0, nbformat.v4.new_code_cell(LOOKS))
@@ -105,33 +105,33 @@ def course_with_submissions(course: Path) -> Path:
 
 
 def chosen_mutants() -> list[Mutant]:
-    chosen = [mutant for mutant in mutants(TOPIC) if mutant.path.stem in WRONG]
+    chosen = [mutant for mutant in sample_mutants() if mutant.path.stem in WRONG]
     assert len(chosen) == len(WRONG)
     return chosen
 
 
 def submit(course: Path, student: str, notebook) -> None:
-    folder = course / "grading" / "submitted" / student / TOPIC
+    folder = course / "grading" / "submitted" / student / SAMPLE
     folder.mkdir(parents=True)
-    nbformat.write(notebook, folder / f"{TOPIC}.ipynb")
+    nbformat.write(notebook, folder / f"{SAMPLE}.ipynb")
 
 
 def points(course: Path, student: str) -> dict[str, tuple[float, float]]:
     """(score, possible) by test cell, from the gradebook."""
     with Gradebook(f"sqlite:///{course}/grading/gradebook.db") as gradebook:
-        notebook = gradebook.find_submission_notebook(TOPIC, TOPIC, student)
+        notebook = gradebook.find_submission_notebook(SAMPLE, SAMPLE, student)
         assert not notebook.needs_manual_grade
         return {grade.name: (grade.score, grade.max_score) for grade in notebook.grades}
 
 
-def generate_assignment_wrote_the_release_in_the_course(course):
-    path = f"exercises/{TOPIC}/{TOPIC}.ipynb"
-    assert (course / path).read_bytes() in (committed(path), (COURSE / path).read_bytes())
+def generate_assignment_wrote_the_courses_release(course):
+    wanted = release.release_text(SAMPLE_COURSE / "solutions" / SAMPLE / f"{SAMPLE}.ipynb")
+    assert (course / "exercises" / SAMPLE / f"{SAMPLE}.ipynb").read_text(encoding="utf-8") == wanted
 
 
 def solution_scores_everything(course):
     grades = points(course, "solution")
-    assert len(grades) == sum(is_grade(cell) for cell in source_notebook(TOPIC).cells)
+    assert len(grades) == sum(is_grade(cell) for cell in sample_source().cells)
     assert all(score == possible for score, possible in grades.values()), grades
     assert sum(possible for _, possible in grades.values()) == 25
 
@@ -148,7 +148,7 @@ def wrong_answers_lose_their_own_points_only(course):
 
 def hidden_tests_are_not_where_the_submission_runs(course):
     """nbgrader writes them into the folder in which it would run."""
-    notebook = (course / "grading" / "autograded" / "wrong" / TOPIC / f"{TOPIC}.ipynb").read_text()
+    notebook = (course / "grading" / "autograded" / "wrong" / SAMPLE / f"{SAMPLE}.ipynb").read_text()
     assert "BEGIN HIDDEN TESTS" in notebook
     looked = nbformat.reads(notebook, as_version=4).cells[0]
     assert looked.source == LOOKS
@@ -158,14 +158,14 @@ def hidden_tests_are_not_where_the_submission_runs(course):
 def feedback_says_what_is_wrong(course, students):
     """And shows no line of a hidden test."""
     lines = {}
-    for cell in source_notebook(TOPIC).cells:
+    for cell in sample_source().cells:
         for line, hidden in marked_lines(cell.source):
             lines.setdefault(line.strip(), []).append(hidden)
     secret = {line for line, hidden in lines.items() if all(hidden) and len(line) > 10}
     assert len(secret) > 30
     reasons = {"solution": None, "blank": "not written yet", "wrong": "past the end"}
     for student in students:
-        page = (course / "grading" / "feedback" / student / TOPIC / f"{TOPIC}.html").read_text()
+        page = (course / "grading" / "feedback" / student / SAMPLE / f"{SAMPLE}.html").read_text()
         text = html.unescape(re.sub("<[^>]*>", "", page))
         assert "Score:" in text
         assert ("CheckFailed" in text) == (reasons[student] is not None)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from tests.support.sample import SAMPLE, SAMPLE_COURSE, sample_release
 from warplab.exercises import release
-from warplab.paths import COURSE
-
-TOPIC = "01_vector_multiply"
 
 
 def test_release_stands_in_for_a_missing_source(tmp_path):
-    folder = tmp_path / "exercises" / TOPIC
+    folder = tmp_path / "exercises" / SAMPLE
     folder.mkdir(parents=True)
-    source = COURSE / "solutions" / TOPIC / f"{TOPIC}.ipynb"
+    source = SAMPLE_COURSE / "solutions" / SAMPLE / f"{SAMPLE}.ipynb"
     (folder / source.name).write_text(release.release_text(source))
-    assert release.topics(tmp_path) == [TOPIC]
-    assert release.release_notebook(TOPIC, tmp_path) == release.release_notebook(TOPIC)
+    assert release.topics(tmp_path) == [SAMPLE]
+    assert release.release_notebook(SAMPLE, tmp_path) == sample_release()

@@ -1,4 +1,4 @@
-"""Classes to grade: a tiny assignment with two cheap tests, and classes of exercise 01 with known scores."""
+"""Classes to grade: a tiny assignment with two cheap tests, and classes of the sample exercise with known scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import Any
 import nbformat
 from nbformat.notebooknode import NotebookNode
 
-from tests.support.exercise_harness import answers_and_tests, cells_by_id, is_grade, mutants, source_notebook
+from tests.support.exercise_harness import answers_and_tests, cells_by_id, is_grade
+from tests.support.sample import SAMPLE, SAMPLE_COURSE, sample_mutants, sample_release, sample_source
 from warplab.exercises import release
 from warplab.paths import COURSE
 
@@ -129,7 +130,7 @@ def scores(root: Path, assignment: str = TINY) -> dict[str, list[float | None]]:
 
 @dataclass(frozen=True)
 class Student:
-    """A generated student of exercise 01.
+    """A generated student of the sample exercise.
 
     `answers`: answer cell -> "solution", "blank", or the name of a mutant. `expected`: test cell -> points. `hostile`:
     the attack, one of HOSTILE, or "".
@@ -176,24 +177,22 @@ HOSTILE = {
 }
 
 
-def generated_class(
-    root: Path, count: int, topic: str = "01_vector_multiply", seed: int = 1, hostile: float = 0.0
-) -> list[Student]:
-    """Make `root` a course in which `count` students have handed in `topic`, with the score that each must get.
+def generated_class(root: Path, count: int, seed: int = 1, hostile: float = 0.0) -> list[Student]:
+    """Make `root` a course in which `count` students have handed in `SAMPLE`, with the score that each must get.
 
-    About half of the answers are the solution, a tenth are blank, the others are the topic's mutants. The fraction
+    About half of the answers are the solution, a tenth are blank, the others are the sample's mutants. The fraction
     `hostile` of the students also attacks, in all ways of HOSTILE in turn.
     """
     rng = random.Random(seed)
     root.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(COURSE / "solutions" / topic, root / "solutions" / topic)
+    shutil.copytree(SAMPLE_COURSE / "solutions", root / "solutions")
     shutil.copy(COURSE / "nbgrader_config.py", root)
-    source = source_notebook(topic)
-    given = release.release_notebook(topic)
+    source = sample_source()
+    given = sample_release()
     tests, points = answers_and_tests(source), _points(source)
     solutions = {name: cell.source for name, cell in cells_by_id(source).items()}
     wrong: dict[str, list] = {}
-    for mutant in mutants(topic):
+    for mutant in sample_mutants():
         wrong.setdefault(mutant.problem, []).append(mutant)
     students: list[Student] = []
     attacks = itertools.cycle(HOSTILE)
@@ -214,7 +213,7 @@ def generated_class(
         attack = next(attacks) if rng.random() < hostile else ""
         status = _attack(notebook, attack) if attack else "graded"
         students.append(Student(f"student{number:04}", answers, expected, attack, status))
-        hand_in(root, students[-1].name, notebook, topic)
+        hand_in(root, students[-1].name, notebook, SAMPLE)
     return students
 
 

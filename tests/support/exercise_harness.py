@@ -39,8 +39,8 @@ def is_solution(cell: NotebookNode) -> bool:
     return cell.metadata.get("nbgrader", {}).get("solution", False)
 
 
-def source_notebook(topic: str) -> NotebookNode:
-    return nbformat.read(COURSE / "solutions" / topic / f"{topic}.ipynb", as_version=4)
+def source_notebook(topic: str, course: Path = COURSE) -> NotebookNode:
+    return nbformat.read(course / "solutions" / topic / f"{topic}.ipynb", as_version=4)
 
 
 def git(*arguments: str) -> bytes | None:
@@ -86,9 +86,14 @@ class Mutant:
 
 
 def mutants(topic: str) -> list[Mutant]:
-    """Read the wrong answers of an exercise: files of three header lines, then the source of the answer cell."""
+    """Read the wrong answers of a lab's exercise."""
+    return read_mutants(COURSE / "tests" / "labs" / topic / "mutants")
+
+
+def read_mutants(folder: Path) -> list[Mutant]:
+    """Read a folder of wrong answers: files of three header lines, then the source of the answer cell."""
     found = []
-    for path in sorted((COURSE / "tests" / "labs" / topic / "mutants").iterdir()):
+    for path in sorted(folder.iterdir()):
         if path.suffix not in (".py", ".cu"):
             continue
         *head, body = path.read_text().split("\n", 3)

@@ -1,0 +1,14 @@
+// problem: multiply-float4
+// loses: float4-traffic
+// reason: too many global (load|store) requests
+extern "C" __global__ void multiply_float4(const float* a, const float* b, float* c, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n / 4) {
+        float4 x = reinterpret_cast<const float4*>(a)[i];
+        float4 y = reinterpret_cast<const float4*>(b)[i];
+        reinterpret_cast<float4*>(c)[i] = make_float4(x.x * y.x, x.y * y.y, x.z * y.z, x.w * y.w);
+    }
+    for (int tail = n / 4 * 4; tail < n; ++tail)
+        c[tail] = a[tail] * b[tail];
+}

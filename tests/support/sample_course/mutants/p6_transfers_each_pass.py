@@ -1,0 +1,17 @@
+# problem: numbers
+# loses: numbers-pays
+# reason: what is compared|whatever it is given
+
+from warplab import cards
+
+
+def effective_bandwidth(n, itemsize, seconds):
+    return 3 * n * itemsize / seconds / 1e9
+
+
+def is_possible(nbytes, seconds, card):
+    return nbytes / seconds / 1e9 <= cards.card(card).bandwidth_gbs
+
+
+def gpu_pays(nbytes, passes, link, device, host):
+    return passes * (1 / link + 1 / device) < passes / host
