@@ -51,6 +51,20 @@ def test_each_lab_can_be_deleted_and_the_rest_collects_and_stays_green(course, t
     assert not any(failures.values()), "\n\n".join(f"{lab}:\n{text}" for lab, text in failures.items() if text)
 
 
+def test_no_shared_test_or_tool_names_a_lab():
+    """By the lab's slug or the module of its kernels: what did so would break when the lab is deleted."""
+    shared = [path for part in ("tests", "tools") for path in (COURSE / part).rglob("*") if path.is_file()]
+    found = []
+    for path in shared:
+        if "__pycache__" in path.parts or path.is_relative_to(COURSE / "tools" / "skeleton"):
+            continue
+        text = path.read_bytes().decode(errors="replace")
+        for lab in labs():
+            if (lab.slug in text or lab.package in text) and not path.is_relative_to(lab.tests):
+                found.append(f"{path.relative_to(COURSE)} names lab {lab.slug}")
+    assert found == []
+
+
 def test_without_any_lab_no_contract_breaks(course):
     for lab in labs():
         shutil.rmtree(course.joinpath(*lab.package.split(".")))
