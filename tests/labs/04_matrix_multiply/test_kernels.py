@@ -32,7 +32,7 @@ from kernels.matmul.tiles import Tiles
 from tests.support.matrix_products import guarded, operands
 from tools import ncu
 from warplab import cp, profile
-from warplab.bench import timing
+from warplab.bench import random_inputs, timing
 from warplab.hardware import backend
 from warplab.launch.kernel_source import CudaSource
 
@@ -409,6 +409,7 @@ def test_what_ncu_cannot_count_here_is_taken_from_the_recording(monkeypatch):
     assert measurements.by_ncu("traffic").value == VALUES["traffic"]
     assert measurements.multiprocessor() == (RECORDED.machine["multiprocessors"], 128)
     monkeypatch.setattr(backend, "name", lambda: "gpu")
+    monkeypatch.setattr(random_inputs, "seed_cupy", lambda: None)
     monkeypatch.setattr(timing, "machine", lambda gpus: {"device": "Some GPU", "date": "2001-02-03"})
 
     def refused():
