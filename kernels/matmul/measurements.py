@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernels.matmul import nsight_compute, recordings
+from kernels.matmul.cublas_product import cublas, operands
 from kernels.matmul.ladder import SOURCES, STEPS, Step
 from warplab.bench import timing as benchmark
 from warplab.bench.products import rates_of
@@ -38,20 +39,6 @@ SHAPES = (
     (8192, 8192, 64),
     (4095, 4097, 4093),
 )
-
-
-def operands(m: int, n: int, k: int) -> tuple[Any, Any, Any]:
-    """Random matrices a and b, from -1 to 1, and room for their product."""
-    cupy = benchmark.cupy_on_gpu()
-    a, b = (cupy.random.uniform(-1, 1, shape, dtype=np.float32) for shape in ((m, k), (k, n)))
-    return a, b, cupy.empty((m, n), np.float32)
-
-
-def cublas(a: Any, b: Any, c: Any) -> None:
-    """The same product by cuBLAS, in float32; that it is not TF32 shows in the error (`checked`)."""
-    import cupy
-
-    cupy.matmul(a, b, out=c)
 
 
 def relative_error(a: Any, b: Any, c: Any) -> float:

@@ -67,8 +67,8 @@ def run_steps(side: int) -> None:
     """Under ncu: each step and cuBLAS once, compiled before the profiler starts."""
     import cupy
 
+    from kernels.matmul.cublas_product import cublas, operands
     from kernels.matmul.ladder import STEPS
-    from kernels.matmul.measurements import cublas, operands
 
     a, b, c = operands(side, side, side)
     functions = [*(step.launch for step in STEPS.values()), cublas]
@@ -88,7 +88,7 @@ def run_cublas(shapes: list[list[int]]) -> None:
     """Under ncu: cuBLAS once for each shape; before each a kernel that marks where it begins."""
     import cupy
 
-    from kernels.matmul.measurements import cublas, operands
+    from kernels.matmul.cublas_product import cublas, operands
 
     marker = cupy.RawKernel(f'extern "C" __global__ void {MARKER}() {{}}', MARKER)
     for shape in shapes:
