@@ -4,7 +4,7 @@
 #   WARPLAB_REQUIREMENTS=cpu|gpu the pinned set, otherwise chosen by whether an NVIDIA driver is present
 #   WARPLAB_BACKEND=simulator|gpu
 #   LAB_ARGS="--no-browser"      more arguments for jupyter lab
-#   TEST_ARGS="-k doctor"        more arguments for pytest
+#   TEST_ARGS="-k doctor"        more arguments for pytest; WORKERS="-n 8" on more cores
 #   LABS="04 05"                 the labs for bench, record, compare-ncu and notebooks; all, if not given
 #   BENCH_ARGS="--only KEY"      more arguments for bench and record: measure one key of one lab
 
@@ -20,6 +20,8 @@ SETUP = set_up() { for python in $${PYTHON:-python3} python3.13 python3.12 pytho
 PINS = UV_INDEX= UV_FIND_LINKS= $(BIN)/python -m tools.run_uv pip compile pyproject.toml --quiet \
 	--python-version 3.11 --python-platform x86_64-manylinux_2_28 --custom-compile-command "make pins" $(PINS_ARGS)
 LABS ?=
+# Three workers on two cores, since some tests wait for processes; the long tests at the end are shared out.
+WORKERS ?= -n 3 --dist worksteal
 
 # No pop-up that offers news of the Jupyter project. The course's folder is the root, so that links from a lesson to its
 # exercise work; the address that is printed opens the first lesson.
@@ -38,10 +40,10 @@ lab: setup ## open JupyterLab on the first notebook
 		--LabApp.default_url=/lab/tree/$(firstword $(sort $(wildcard notebooks/*.ipynb)))
 
 test: check ## lint, types, imports and all tests that need no GPU
-	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest -n 2 -m "not gpu" $(TEST_ARGS)
+	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest $(WORKERS) -m "not gpu" $(TEST_ARGS)
 
 test-quick: check ## the same without the slow tests, for work in progress
-	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest -n 2 -m "not gpu and not slow" $(TEST_ARGS)
+	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest $(WORKERS) -m "not gpu and not slow" $(TEST_ARGS)
 
 check: setup-dev ## lint, format, types, and which room may import which
 	$(BIN)/ruff check .
