@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from warplab.bench import timing as benchmark
+from warplab.bench.timing import cupy_on_gpu
 
 
 def operands(m: int, n: int, k: int) -> tuple[Any, Any, Any]:
     """Random matrices a and b, from -1 to 1, and room for their product."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     a, b = (cupy.random.uniform(-1, 1, shape, dtype=np.float32) for shape in ((m, k), (k, n)))
     return a, b, cupy.empty((m, n), np.float32)
 

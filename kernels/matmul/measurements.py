@@ -15,10 +15,9 @@ import numpy as np
 from kernels.matmul import nsight_compute, recordings
 from kernels.matmul.cublas_product import cublas, operands
 from kernels.matmul.ladder import SOURCES, STEPS, Step
-from warplab.bench import timing as benchmark
 from warplab.bench.products import rates_of
 from warplab.bench.recordings import Measurement
-from warplab.bench.timing import Candidate, time_together
+from warplab.bench.timing import COPY_BYTES, Candidate, copy_candidate, cupy_on_gpu, time_gpu, time_together
 from warplab.hardware import backend, cards
 
 SIDE, LARGE_SIDE = 4096, 8192
@@ -43,7 +42,7 @@ SHAPES = (
 
 def relative_error(a: Any, b: Any, c: Any) -> float:
     """Relative error of the first rows of c against the product in float64, in the Frobenius norm."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     exact = a[:CHECKED_ROWS].astype(np.float64) @ b.astype(np.float64)
     return float(cupy.linalg.norm(c[:CHECKED_ROWS] - exact) / cupy.linalg.norm(exact))
 
@@ -150,7 +149,7 @@ def by_ncu(key: str) -> Measurement:
 def multiprocessor() -> tuple[int, int]:
     """Multiprocessors of the GPU whose times are shown, here or recorded, and FP32 cores of each."""
     if backend.name() == "gpu":
-        device = benchmark.cupy_on_gpu().cuda.Device()
+        device = cupy_on_gpu().cuda.Device()
         half = device.compute_capability[0] in "67" or device.compute_capability == "80"
         return device.attributes["MultiProcessorCount"], 64 if half else 128
     recorded = recordings.recorded("ladder")
@@ -160,8 +159,8 @@ def multiprocessor() -> tuple[int, int]:
 
 def copy_gbps() -> float:
     """A device-to-device copy, bytes read and written: the slope of the roofline."""
-    timing = benchmark.time_gpu(benchmark.copy_candidate().function, benchmark.copy_candidate().arguments, runs=15)
-    return timing.bandwidth(2 * benchmark.COPY_BYTES)
+    timing = time_gpu(copy_candidate().function, copy_candidate().arguments, runs=15)
+    return timing.bandwidth(2 * COPY_BYTES)
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {

@@ -22,8 +22,7 @@ from kernels.memory_access.tables import (
     transpose_table,
 )
 from kernels.memory_access.unified_memory import unified_memory
-from warplab.bench import timing as benchmark
-from warplab.bench.timing import Candidate, time_gpu, time_together
+from warplab.bench.timing import Candidate, cupy_on_gpu, fitting, l2_bytes, time_gpu, time_together
 
 STRIDES = (*range(1, 9), 10, 12, 14, 16, 20, 24, 28, 32)
 OFFSETS = (*range(17), 24, 31, 32)
@@ -34,16 +33,16 @@ REGISTERS = 65536  # of a multiprocessor
 
 def strides(n: int = 2**25) -> dict[str, Any]:
     """A copy of n floats whose loads are `stride` elements apart. `gbps` counts 8 bytes per element of the result."""
-    cupy = benchmark.cupy_on_gpu()
-    n = benchmark.fitting(n, 2 * STRIDES[-1])
+    cupy = cupy_on_gpu()
+    n = fitting(n, 2 * STRIDES[-1])
     a, out = cupy.random.random(n * STRIDES[-1], dtype=np.float32), cupy.empty(n, np.float32)
     return {"n": n, "rows": _patterns("stride", STRIDES, a, out, lambda k: (k, 0))}
 
 
 def offsets(n: int = 2**27) -> dict[str, Any]:
     """A copy of n floats whose loads begin `offset` elements after a line of 128 bytes."""
-    cupy = benchmark.cupy_on_gpu()
-    n = benchmark.fitting(n, 3)
+    cupy = cupy_on_gpu()
+    n = fitting(n, 3)
     a, out = cupy.random.random(n + OFFSETS[-1], dtype=np.float32), cupy.empty(n, np.float32)
     return {"n": n, "rows": _patterns("offset", OFFSETS, a, out, lambda k: (1, k))}
 
@@ -77,8 +76,8 @@ def stencils(n: int = 2**27) -> dict[str, Any]:
     once. `l1_of_shared`: speed through L1 as a share of the speed through shared memory. `heat`: five points in two
     dimensions, 16384 × 16384 or less.
     """
-    cupy = benchmark.cupy_on_gpu()
-    n = benchmark.fitting(n, 3)
+    cupy = cupy_on_gpu()
+    n = fitting(n, 3)
     out = cupy.empty(n, np.float32)
     rows = []
     for radius in RADII:
@@ -92,7 +91,7 @@ def stencils(n: int = 2**27) -> dict[str, Any]:
         del results
         rows.append({"radius": radius, **_two_ways(lambda kind: patterns.launch_mean(a, out, radius, kind), n, radius)})  # noqa: B023
     side = 2**14
-    while benchmark.fitting(side * side, 3) < side * side:
+    while fitting(side * side, 3) < side * side:
         side //= 2
     a, out = cupy.random.random((side + 2, side + 2), dtype=np.float32), cupy.empty((side, side), np.float32)
     expected = 0.25 * ((a[:-2, 1:-1] + a[2:, 1:-1]) + (a[1:-1, :-2] + a[1:-1, 2:]))
@@ -120,8 +119,8 @@ def _two_ways(launch: Callable[[str], None], n: int, radius: float) -> dict[str,
 
 def working_sets(smallest: int = 2**18, largest: int = 2**30) -> dict[str, Any]:
     """Bandwidth of reading by the bytes that are read again and again, past the L1 caches."""
-    cupy = benchmark.cupy_on_gpu()
-    largest = min(largest, 4 * benchmark.fitting(largest // 4, 2))
+    cupy = cupy_on_gpu()
+    largest = min(largest, 4 * fitting(largest // 4, 2))
     a = cupy.random.random(largest // 4, dtype=np.float32)
     blocks = cupy.cuda.Device().attributes["MultiProcessorCount"] * 8
     out = cupy.empty(blocks * BLOCK, np.float32)
@@ -133,7 +132,7 @@ def working_sets(smallest: int = 2**18, largest: int = 2**30) -> dict[str, Any]:
         arguments = (a, np.uint32(nbytes // 16), np.int32(loads), out)
         timing = time_gpu(*_call(_candidate(function, blocks, BLOCK, arguments)), runs=9)
         rows.append({"bytes": nbytes, "gbps": timing.bandwidth(blocks * BLOCK * loads * 16)})
-    return {"l2_bytes": benchmark.l2_bytes(), "rows": rows}
+    return {"l2_bytes": l2_bytes(), "rows": rows}
 
 
 def _call(candidate: Candidate) -> tuple[Callable[..., Any], Any]:
@@ -146,8 +145,8 @@ def bytes_in_flight(n: int = 2**27) -> dict[str, Any]:
     `in_flight_bytes`: that the threads of one multiprocessor have asked for at a time. Left out: grids of which not all
     blocks fit on the GPU at once.
     """
-    cupy = benchmark.cupy_on_gpu()
-    n = benchmark.fitting(n, 3)
+    cupy = cupy_on_gpu()
+    n = fitting(n, 3)
     multiprocessors = cupy.cuda.Device().attributes["MultiProcessorCount"]
     a, out = cupy.random.random(n, dtype=np.float32), cupy.empty(n, np.float32)
     rows = []
@@ -176,8 +175,8 @@ def bytes_in_flight(n: int = 2**27) -> dict[str, Any]:
 
 def latencies(smallest: int = 2**14, largest: int = 2**30, steps: int = 2**14) -> list[dict[str, Any]]:
     """Seconds of one load that waits for the one before, by the bytes over which such loads are spread at random."""
-    cupy = benchmark.cupy_on_gpu()
-    largest = min(largest, 4 * benchmark.fitting(largest // 4, 3))
+    cupy = cupy_on_gpu()
+    largest = min(largest, 4 * fitting(largest // 4, 3))
     stream = cupy.cuda.get_current_stream()
     function, end = SOURCES.function("access.cu", "chase"), cupy.empty(1, np.uint32)
     result = []
@@ -211,7 +210,7 @@ def bank_conflicts(repeats: int = 512) -> dict[str, Any]:
 
     `gbps`: 4 bytes per load, over all multiprocessors.
     """
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     blocks = cupy.cuda.Device().attributes["MultiProcessorCount"] * 8
     out = cupy.empty(blocks * BLOCK, np.float32)
     strides = range(patterns.MAX_STRIDE + 1)

@@ -16,8 +16,7 @@ from kernels.memory_access.patterns import LAYOUTS
 from kernels.memory_access.scanning import SCANS
 from kernels.memory_access.summing import SUMS, Sum
 from kernels.memory_access.transposing import TRANSPOSES, fastest
-from warplab.bench import timing as benchmark
-from warplab.bench.timing import Candidate, Timing, time_together
+from warplab.bench.timing import Candidate, Timing, copy_on_device, cupy_on_gpu, fitting, native, time_together
 
 SIDE = 2**14  # of the matrix: 1 GiB
 AWKWARD = ((16380, 20004), (16381, 20011))  # multiples of 4 whose rows start inside a sector, and two primes
@@ -27,20 +26,20 @@ ROUNDS, RUNS = 7, 11
 
 def exact_vector(n: int) -> Any:
     """Device array of n float32, zeros and random ones: so few that their sum is exact in any order, up to n = 2^28."""
-    return (benchmark.cupy_on_gpu().random.random(n, dtype=np.float32) < 2.0**-5).astype(np.float32)
+    return (cupy_on_gpu().random.random(n, dtype=np.float32) < 2.0**-5).astype(np.float32)
 
 
 def transpose_table(side: int = SIDE) -> dict[str, Any]:
     """Every transpose of a side × side matrix, beside a copy of as many bytes."""
-    cupy = benchmark.cupy_on_gpu()
-    while benchmark.fitting(side * side, 3) < side * side:
+    cupy = cupy_on_gpu()
+    while fitting(side * side, 3) < side * side:
         side //= 2
     a = cupy.random.random((side, side), dtype=np.float32)
     out = cupy.empty((side, side), np.float32)
-    candidates = {"copy": Candidate(benchmark.copy_on_device, [(out, a)])}
+    candidates = {"copy": Candidate(copy_on_device, [(out, a)])}
     correct = {"copy": True}
     for name, kernel in TRANSPOSES.items():
-        candidates[name] = Candidate(kernel.queue, [tuple(benchmark.native(kernel.language, x) for x in (a, out))])
+        candidates[name] = Candidate(kernel.queue, [tuple(native(kernel.language, x) for x in (a, out))])
         out.fill(np.nan)
         kernel.queue(*candidates[name].arguments[0])
         correct[name] = bool((out == a.T).all())
@@ -51,7 +50,7 @@ def transpose_table(side: int = SIDE) -> dict[str, Any]:
 
 def transpose_shapes(shapes: tuple[tuple[int, int], ...] = ((SIDE, SIDE), *AWKWARD)) -> list[dict[str, Any]]:
     """The fastest transpose by shape, beside a copy of as many bytes."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     result = []
     for rows, columns in shapes:
         a = cupy.random.random((rows, columns), dtype=np.float32)
@@ -60,7 +59,7 @@ def transpose_shapes(shapes: tuple[tuple[int, int], ...] = ((SIDE, SIDE), *AWKWA
         TRANSPOSES[name].queue(a, out)
         correct = bool((out == a.T).all())
         candidates = {
-            "copy": Candidate(benchmark.copy_on_device, [(out, a)]),
+            "copy": Candidate(copy_on_device, [(out, a)]),
             name: Candidate(TRANSPOSES[name].queue, [(a, out)]),
         }
         timings = time_together(candidates, rounds=5, runs=RUNS)
@@ -72,8 +71,8 @@ def transpose_shapes(shapes: tuple[tuple[int, int], ...] = ((SIDE, SIDE), *AWKWA
 
 def sum_table(n: int = N) -> dict[str, Any]:
     """Every sum of n floats, beside the libraries'. `relative_error`: of the sum of random numbers, to float64."""
-    cupy = benchmark.cupy_on_gpu()
-    n = benchmark.fitting(n, 3)
+    cupy = cupy_on_gpu()
+    n = fitting(n, 3)
     a, out = exact_vector(n), cupy.empty(1, np.float32)
     functions = library.sums(a, out) | {name: _summing(kernel, a, out) for name, kernel in SUMS.items()}
 
@@ -101,19 +100,19 @@ def sum_table(n: int = N) -> dict[str, Any]:
 def _summing(kernel: Sum, a: Any, out: Any) -> Callable[[], None]:
     """A function that queues the sum. In Numba, too, the result is set to zero by CuPy."""
 
-    def native(array: Any) -> Any:
-        return benchmark.native(kernel.language, array)
+    def in_its_language(array: Any) -> Any:
+        return native(kernel.language, array)
 
-    passes = kernel.passes(native(a), native(out), native)
+    passes = kernel.passes(in_its_language(a), in_its_language(out), in_its_language)
     return lambda: kernel.queue(passes, lambda: out.fill(0))
 
 
 def scan_table(n: int = N) -> dict[str, Any]:
     """Prefix sums of n floats, beside the libraries' and a copy of as many bytes."""
-    cupy = benchmark.cupy_on_gpu()
-    n = benchmark.fitting(n, 5)
+    cupy = cupy_on_gpu()
+    n = fitting(n, 5)
     a, out = exact_vector(n), cupy.empty(n, np.float32)
-    functions = {"copy": lambda: benchmark.copy_on_device(out, a)} | library.prefix_sums(a, out)
+    functions = {"copy": lambda: copy_on_device(out, a)} | library.prefix_sums(a, out)
     functions |= {name: kernel.plan(a, out) for name, kernel in SCANS.items()}
     exact = cupy.cumsum(a, dtype=np.float64).astype(np.float32)
     correct = {}
@@ -130,14 +129,14 @@ def scan_table(n: int = N) -> dict[str, Any]:
 
 def layout_table(n: int = 2**26) -> dict[str, Any]:
     """Structures: n points of four floats. `gbps` counts what the task needs: the fields used, and out."""
-    cupy = benchmark.cupy_on_gpu()
-    n = benchmark.fitting(n, 10)
+    cupy = cupy_on_gpu()
+    n = fitting(n, 10)
     aos = cupy.random.random((n, 4), dtype=np.float32)
     soa, out = cupy.ascontiguousarray(aos.T), cupy.empty(n, np.float32)
     expected = {1: aos[:, 0] ** 2, 4: ((aos[:, 0] ** 2 + aos[:, 1] ** 2) + aos[:, 2] ** 2) + aos[:, 3] ** 2}
     candidates, correct = {}, {}
     for name, kernel in LAYOUTS.items():
-        arguments = tuple(benchmark.native(kernel.language, x) for x in (soa if kernel.soa else aos, out))
+        arguments = tuple(native(kernel.language, x) for x in (soa if kernel.soa else aos, out))
         candidates[name] = Candidate(kernel.queue, [arguments])
         out.fill(np.nan)
         kernel.queue(*arguments)

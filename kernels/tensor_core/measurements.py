@@ -19,9 +19,8 @@ from kernels.tensor_core import hopper, tiles
 from kernels.tensor_core.cublaslt import Product
 from kernels.tensor_core.ladder import STEPS
 from kernels.tensor_core.product import multiply
-from warplab.bench import timing as benchmark
 from warplab.bench.products import rates_of
-from warplab.bench.timing import Candidate, time_together
+from warplab.bench.timing import Candidate, cupy_on_gpu, time_together
 
 SIDE, SMALL_SIDE = 8192, 4096
 LIBRARIES = ("cublas", "cublaslt")
@@ -58,7 +57,7 @@ def has_wgmma() -> bool:
 
 def operands(m: int, n: int, k: int, dtype: Any = np.float16) -> tuple[Any, Any, Any]:
     """Random float16 matrices a and b, from -1 to 1, and room for their product."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     a, b = (cupy.random.uniform(-1, 1, shape, dtype=np.float32).astype(np.float16) for shape in ((m, k), (k, n)))
     return a, b, cupy.empty((m, n), dtype)
 
@@ -83,7 +82,7 @@ def of_step(name: str) -> Callable[..., None]:
 
 def checked(function: Callable[..., Any], a: Any, b: Any, c: Any) -> dict[str, Any]:
     """Run a product into poisoned memory; `correct`: near the float64 result, and no element left out."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     c.fill(np.nan)
     function(a, b, c)
     errors = []
@@ -96,7 +95,7 @@ def checked(function: Callable[..., Any], a: Any, b: Any, c: Any) -> dict[str, A
 
 def peak_candidates() -> dict[str, tuple[Candidate, float]]:
     """The kernels of peak.cu that this GPU can run, to be timed, and their operations."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     blocks = hopper.multiprocessors()
     random = cupy.random.uniform(-1, 1, PEAK_BYTES // 2, dtype=np.float32).astype(np.float16)
     out = cupy.empty(blocks * PEAK_BLOCK, np.float32)

@@ -17,8 +17,17 @@ from kernels.vector_multiply import prediction
 from kernels.vector_multiply.host_pointer import host_pointer
 from kernels.vector_multiply.product import BLOCK, KERNELS, ProductKernel
 from warplab.bench import random_inputs
-from warplab.bench import timing as benchmark
-from warplab.bench.timing import Candidate, time_gpu, time_host, time_together
+from warplab.bench.timing import (
+    Candidate,
+    copy_on_device,
+    cupy_on_gpu,
+    fitting,
+    native,
+    sets_beyond_l2,
+    time_gpu,
+    time_host,
+    time_together,
+)
 
 N = 2**28
 BYTES_PER_ELEMENT = 12  # two float32 read, one written
@@ -27,7 +36,7 @@ SWEEP_SETS = 40
 
 def largest_n(n: int = N) -> int:
     """The largest power of two up to `n` whose four float32 buffers fit in half of the free GPU memory."""
-    return benchmark.fitting(n, 4)
+    return fitting(n, 4)
 
 
 def random_vector(n: int) -> np.ndarray:
@@ -37,16 +46,16 @@ def random_vector(n: int) -> np.ndarray:
 
 def buffers(n: int) -> tuple[Any, Any, Any]:
     """Device arrays a, b (random) and out (NaN), float32 of shape (n,)."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     return cupy.asarray(random_vector(n)), cupy.asarray(random_vector(n)), cupy.full(n, np.nan, np.float32)
 
 
 def _argument_sets(kernel: ProductKernel, a: Any, b: Any, out: Any, n: int, runs: int) -> list[tuple]:
     """Arguments of `kernel` on views of n elements that lie apart: as many sets as needed, if they fit."""
     stride = -(-n // 128) * 128  # 512 bytes: the alignment that an allocation has
-    count = min(benchmark.sets_beyond_l2(BYTES_PER_ELEMENT * n, runs), out.size // stride)
+    count = min(sets_beyond_l2(BYTES_PER_ELEMENT * n, runs), out.size // stride)
     views = [[x[k * stride : k * stride + n] for x in (a, b, out)] for k in range(count)]
-    return [kernel.arguments(*(benchmark.native(kernel.language, x) for x in view)) for view in views]
+    return [kernel.arguments(*(native(kernel.language, x) for x in view)) for view in views]
 
 
 def _candidate(kernel: ProductKernel, sets: list[tuple], blocks: int, block: int = BLOCK) -> Candidate:
@@ -55,7 +64,7 @@ def _candidate(kernel: ProductKernel, sets: list[tuple], blocks: int, block: int
 
 def ten_launches(n: int = N, launches: int = 10) -> dict[str, Any]:
     """The claim's mistake: seconds until ten launches have returned, and until the GPU has finished them."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     n = largest_n(n)
     a, b, out = buffers(n)
     kernel = KERNELS["cuda_scalar"]
@@ -96,7 +105,7 @@ def ten_launches(n: int = N, launches: int = 10) -> dict[str, Any]:
 
 def copies(smallest: int = 2**12, largest: int = 2**30) -> list[dict[str, Any]]:
     """Copies by size: on the device (GB/s of bytes read + written), between host and device (bytes moved)."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     import cupyx
 
     largest = min(largest, 4 * largest_n())
@@ -114,11 +123,11 @@ def copies(smallest: int = 2**12, largest: int = 2**30) -> list[dict[str, Any]]:
     for nbytes in _powers(smallest, largest, 4):
         runs = 20 if nbytes < 2**28 else 7
         stride = max(nbytes, 2**12)
-        sets = min(benchmark.sets_beyond_l2(2 * nbytes, 40), largest // stride)
+        sets = min(sets_beyond_l2(2 * nbytes, 40), largest // stride)
         on_device = [(device2[k * stride :][:nbytes], device[k * stride :][:nbytes]) for k in range(sets)]
         d, page, pin = device.data.ptr, pageable.ctypes.data, pinned.ctypes.data
         timings = {
-            "device_to_device": time_gpu(benchmark.copy_on_device, on_device, runs=40),
+            "device_to_device": time_gpu(copy_on_device, on_device, runs=40),
             "host_to_device_pageable": time_gpu(copy, [(d, page, nbytes, to_device)], runs=runs, queued=False),
             "host_to_device_pinned": time_gpu(copy, [(d, pin, nbytes, to_device)], runs=runs),
             "device_to_host_pageable": time_gpu(copy, [(page, d, nbytes, to_host)], runs=runs, queued=False),
@@ -137,20 +146,20 @@ def kernel_table(n: int = N) -> dict[str, Any]:
 
     Each output is poisoned with NaN first and then compared with NumPy's float32 product, bit by bit.
     """
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     n = largest_n(n)
     host_a, host_b = random_vector(n), random_vector(n)
     expected = cupy.asarray(np.multiply(host_a, host_b)).view(np.uint32)
     a, b, out = cupy.asarray(host_a), cupy.asarray(host_b), cupy.empty(n, np.float32)
     candidates = {
-        "copy": Candidate(benchmark.copy_on_device, [(out, a)]),
+        "copy": Candidate(copy_on_device, [(out, a)]),
         "cupy.multiply": Candidate(cupy.multiply, [(a, b, out)]),
     }
     launches = {"copy": (None, None), "cupy.multiply": (None, None)}
     for name, kernel in KERNELS.items():
         blocks = kernel.blocks(n, BLOCK)
         candidates[name] = _candidate(
-            kernel, [kernel.arguments(*(benchmark.native(kernel.language, x) for x in (a, b, out)))], blocks
+            kernel, [kernel.arguments(*(native(kernel.language, x) for x in (a, b, out)))], blocks
         )
         launches[name] = (blocks, BLOCK)
     correct = {}
@@ -203,13 +212,13 @@ def launch_overhead(launches: int = 200) -> dict[str, Any]:
     `gpu_seconds`: on the GPU, when the next launch is already queued. `*_host_seconds`: until the launch has
     returned. `round_trip_seconds`: launch and wait.
     """
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     a, b, out = buffers(1)
 
     def many(name: str) -> Callable[[], None]:
         kernel = KERNELS[name]
         function = kernel.function()
-        arguments = kernel.arguments(*(benchmark.native(kernel.language, x) for x in (a, b, out)))
+        arguments = kernel.arguments(*(native(kernel.language, x) for x in (a, b, out)))
 
         def launch_numba() -> None:
             for _ in range(launches):
@@ -268,7 +277,7 @@ def block_sizes(n: int = N) -> dict[str, Any]:
 
 def grid_sizes(n: int = N) -> dict[str, Any]:
     """GB/s of the grid-stride kernel by the number of blocks; the last row has one thread per element."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     n = largest_n(n)
     a, b, out = buffers(n)
     kernel = KERNELS["cuda_grid_stride"]

@@ -16,8 +16,16 @@ import numpy as np
 from kernels.warp_divergence import cub_reference, divergence, histograms, order, selection, tasks
 from kernels.warp_divergence.kernel_table import BLOCK, KERNELS, WAYS, blocks, kernel
 from warplab.bench import random_inputs
-from warplab.bench import timing as benchmark
-from warplab.bench.timing import Candidate, time_gpu, time_together
+from warplab.bench.timing import (
+    COPY_BYTES,
+    Candidate,
+    Timing,
+    copy_candidate,
+    cupy_on_gpu,
+    fitting,
+    time_gpu,
+    time_together,
+)
 from warplab.launch.simulate import simulate
 
 N = 2**28
@@ -31,7 +39,7 @@ SELECTED = (0.1, 0.5, 0.9)  # shares of the elements that are kept
 
 def order_of_sides() -> list[dict[str, Any]]:
     """When each letter of order.cu began, in clocks since the first, by kernel; and what B's lanes read."""
-    benchmark.cupy_on_gpu()
+    cupy_on_gpu()
     rows = []
     for name in ("branch", "unordered", "ordered", "in_turn", "handshake"):
         order.run(f"cuda_{name}")  # loads the kernel
@@ -47,7 +55,7 @@ def order_of_sides() -> list[dict[str, Any]]:
 
 def path_costs() -> dict[str, Any]:
     """Seconds and warp efficiency of K ways through a kernel, by lane and by warp."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     x = cupy.asarray(random_inputs.generator().random(PATHS_N, dtype=np.float32))
     out, small = cupy.empty_like(x), np.zeros(PATHS_N, np.float32)
     rows = []
@@ -75,13 +83,13 @@ def task_times() -> list[dict[str, Any]]:
     return [*_collatz(), *_mandelbrot(), *_row_sums()]
 
 
-def _row(group: str, name: str, timing: benchmark.Timing, counts: Any, simulated: str, correct: bool, **more) -> dict:
+def _row(group: str, name: str, timing: Timing, counts: Any, simulated: str, correct: bool, **more) -> dict:
     found = {"group": group, "name": name, "seconds": timing.seconds, "warp_efficiency": counts.warp_efficiency}
     return {**found, "simulated": simulated, "correct": correct, **more}
 
 
 def _collatz() -> list[dict[str, Any]]:
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     plain = cupy.arange(COLLATZ_N, dtype=np.int32)
     steps, out = cupy.empty(COLLATZ_N, np.int32), cupy.empty(COLLATZ_N, np.int32)
     tasks.collatz(COLLATZ_FIRST, plain, steps)
@@ -118,7 +126,7 @@ def _collatz() -> list[dict[str, Any]]:
 
 
 def _mandelbrot() -> list[dict[str, Any]]:
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     out, expected = (cupy.empty((PIXELS, PIXELS), np.int32) for _ in range(2))
     tasks.mandelbrot(expected, LIMIT)
     rows = []
@@ -147,7 +155,7 @@ def _mandelbrot() -> list[dict[str, Any]]:
 
 
 def _row_sums() -> list[dict[str, Any]]:
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     lengths = row_lengths(ROWS)
     start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     value = random_inputs.generator().integers(-1000, 1000, start[-1], dtype=np.int32)
@@ -173,7 +181,7 @@ def row_lengths(rows: int) -> np.ndarray:
 
 def random_bytes(n: int) -> dict[str, Any]:
     """Device arrays of uint8 by name: uniform, and skewed, where seven of eight are zero."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     uniform = cupy.random.randint(0, 256, n, dtype=np.uint8)
     zero = cupy.random.randint(0, 8, n, dtype=np.uint8) < SKEWED_ZEROS
     return {"uniform": uniform, "skewed": cupy.where(zero, np.uint8(0), uniform)}
@@ -184,8 +192,8 @@ def histogram_table(n: int = N) -> dict[str, Any]:
 
     Each is compared with NumPy's counts, in bins that held something else before.
     """
-    cupy = benchmark.cupy_on_gpu()
-    n = benchmark.fitting(n, 1, itemsize=3)
+    cupy = cupy_on_gpu()
+    n = fitting(n, 1, itemsize=3)
     bins = cupy.empty(histograms.BINS, np.uint32)
     rows = []
     for data, x in random_bytes(n).items():
@@ -220,8 +228,8 @@ def selection_table(n: int = N) -> dict[str, Any]:
     Each is compared with NumPy's result, bit by bit where the order is kept and sorted where not, in an output that was
     poisoned with NaN. Bytes: all elements read once, those kept written once.
     """
-    cupy = benchmark.cupy_on_gpu()
-    n = benchmark.fitting(n, 1, itemsize=24)
+    cupy = cupy_on_gpu()
+    n = fitting(n, 1, itemsize=24)
     host = random_inputs.generator().random(n, dtype=np.float32)
     x, out = cupy.asarray(host), cupy.empty(n, np.float32)
     count = cupy.zeros(1, np.uint64)
@@ -260,7 +268,7 @@ def _selected(name: str, run: Callable[[], None], out: Any, count: Any, expected
     return bool((found.view(np.uint32) == expected.view(np.uint32)).all())
 
 
-def _rows(timings: dict[str, benchmark.Timing], nbytes: int, correct: dict[str, bool], **more: Any) -> list[dict]:
+def _rows(timings: dict[str, Timing], nbytes: int, correct: dict[str, bool], **more: Any) -> list[dict]:
     reference = timings.get("CUB")
     library = timings.get("cupy.histogram") or timings.get("x[x > threshold]")
     return [
@@ -292,13 +300,13 @@ def cub_version() -> str | None:
 
 def copy_gbps() -> float:
     """Bandwidth of a device-to-device copy, GB/s of bytes read and written."""
-    copy = benchmark.copy_candidate()
-    return time_gpu(copy.function, copy.arguments, runs=20).bandwidth(2 * benchmark.COPY_BYTES)
+    copy = copy_candidate()
+    return time_gpu(copy.function, copy.arguments, runs=20).bandwidth(2 * COPY_BYTES)
 
 
 def accelerators() -> dict[str, Any]:
     """Which way cupy.histogram takes: CuPy's accelerators for its routines, and the version of CuPy."""
-    cupy = benchmark.cupy_on_gpu()
+    cupy = cupy_on_gpu()
     from cupy._core import _accelerator
 
     names = {_accelerator.ACCELERATOR_CUB: "cub", _accelerator.ACCELERATOR_CUTENSOR: "cutensor"}

@@ -5,31 +5,31 @@ import os
 
 import pytest
 
-from warplab.bench import timing as benchmark
+from warplab.bench import timing
 
 ABOUT = {"device": "Some GPU", "date": "2001-02-03"}
 
 
 def test_a_timing_is_the_median():
-    timing = benchmark.Timing.of([3e-3, 1e-3, 10e-3])
-    assert timing == benchmark.Timing(seconds=3e-3, fastest=1e-3, slowest=10e-3, runs=3)
-    assert timing.bandwidth(3_000_000) == pytest.approx(1.0)
+    taken = timing.Timing.of([3e-3, 1e-3, 10e-3])
+    assert taken == timing.Timing(seconds=3e-3, fastest=1e-3, slowest=10e-3, runs=3)
+    assert taken.bandwidth(3_000_000) == pytest.approx(1.0)
 
 
 def test_a_timing_without_runs_is_an_error():
     with pytest.raises(ValueError, match="at least one run"):
-        benchmark.Timing.of([])
+        timing.Timing.of([])
 
 
 def test_the_host_clock_counts_only_the_runs_after_the_warm_up():
     calls = []
-    timing = benchmark.time_host(lambda: calls.append(1), runs=5, warmup=3)
-    assert (len(calls), timing.runs) == (8, 5)
-    assert 0 < timing.fastest <= timing.seconds <= timing.slowest
+    taken = timing.time_host(lambda: calls.append(1), runs=5, warmup=3)
+    assert (len(calls), taken.runs) == (8, 5)
+    assert 0 < taken.fastest <= taken.seconds <= taken.slowest
 
 
 def test_a_table_is_aligned_and_marks_wrong_results():
-    lines = benchmark.table(("kernel", "GB/s", "right"), [("a", 2785.4, True), ("longer", 0.92646, False)])
+    lines = timing.table(("kernel", "GB/s", "right"), [("a", 2785.4, True), ("longer", 0.92646, False)])
     assert [line.split() for line in lines.splitlines()] == [
         ["kernel", "GB/s", "right"],
         ["a", "2785", "yes"],
@@ -39,16 +39,16 @@ def test_a_table_is_aligned_and_marks_wrong_results():
 
 
 def test_the_last_line_is_json_with_figures_device_and_date():
-    line = benchmark.last_line("topic", {"gbps": {"a": 2785.4321}, "n": 2**28}, ABOUT)
+    line = timing.last_line("topic", {"gbps": {"a": 2785.4321}, "n": 2**28}, ABOUT)
     assert "\n" not in line
     assert json.loads(line) == {"benchmark": "topic", "figures": {"gbps": {"a": 2785.0}, "n": 2**28}} | ABOUT
 
 
 def test_rounding_keeps_integers_and_text():
-    assert benchmark.rounded({"a": (1.23456, 123456789, "x", None, True)}) == {"a": [1.235, 123456789, "x", None, True]}
+    assert timing.rounded({"a": (1.23456, 123456789, "x", None, True)}) == {"a": [1.235, 123456789, "x", None, True]}
 
 
 def test_the_host_is_named():
-    host = benchmark.host()
+    host = timing.host()
     assert host["cpu"]
     assert 1 <= host["cores"] <= os.cpu_count()

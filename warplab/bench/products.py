@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from warplab.bench import timing as benchmark
 from warplab.bench.benchmark import Table
-from warplab.bench.timing import Timing
+from warplab.bench.timing import Timing, table
 
 NAMES = {"cublas": "cuBLAS", "cublaslt": "cuBLASLt"}  # of libraries, as tables and pictures show them
 
@@ -59,7 +58,7 @@ class ProductTables:
             )
             for row in value["rows"]
         ]
-        return benchmark.table(headers, rows)
+        return table(headers, rows)
 
     def _ladder_summary(self, value: dict[str, Any]) -> dict[str, Any]:
         about = {key: value[key] for key in ("side", "result", "peak_tflops", "peaks_tflops") if key in value}
@@ -72,7 +71,7 @@ class ProductTables:
         timed = [name for name in rows[0] if isinstance(rows[0][name], dict)]
         more = [name for name in ("tiles",) if name in rows[0]]
         headers = ("m × n × k", *(NAMES.get(name, name) for name in timed), f"of {self.library}", *more, "right")
-        return benchmark.table(
+        return table(
             headers,
             [
                 (

@@ -314,7 +314,7 @@ def test_double_buffered_tiles(tiles):
     # Sixteen lanes of one warp copy 16 bytes each.
     assert profile.counts.global_load_requests == blocks * tiles
     assert profile.counts.global_load_sectors == blocks * tiles * TILE * 4 // 32
-    # ncu counts the writing side by itself; half a warp takes two wavefronts for 16 bytes a lane.
+    # ncu counts the writing side by itself; half a warp takes two wavefronts for 16 bytes per lane.
     assert profile.counts.shared_store_requests == 0
     assert profile.counts.shared_copy_requests == blocks * tiles
     assert profile.counts.shared_copy_wavefronts == 2 * blocks * tiles
