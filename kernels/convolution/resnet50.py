@@ -1,5 +1,5 @@
-"""The convolutions of ResNet-50 (He et al., 2015, arXiv 1512.03385, table 1) at 224 × 224, in the variant that frameworks
-train: a block's stride is in its 3 × 3 convolution.
+"""The convolutions of ResNet-50 (He et al., 2015, arXiv 1512.03385, table 1) at 224 × 224, as frameworks train them: a
+block's stride is in its 3 × 3 convolution.
 """
 
 from __future__ import annotations
