@@ -1,0 +1,39 @@
+"""Step 1, a thread for each element of y, in CUDA C++ and in Numba."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels.convolution.geometry import Convolution
+from kernels.convolution.sources import SOURCES, sizes
+from kernels.convolution.step import ForwardStep
+from warplab.bench.lab_kernels import launch
+
+BLOCK = 256  # threads
+FP32 = (("NCHW", "float32"),)
+
+
+@dataclass(frozen=True)
+class DirectStep(ForwardStep):
+    """1_direct.cu."""
+
+    def grid(self, conv: Convolution) -> int:
+        """Blocks: a thread for each element of y."""
+        return math.ceil(math.prod(conv.y_shape()) / BLOCK)
+
+    def function(self) -> Any:
+        """The compiled kernel of the active backend."""
+        return SOURCES.function("1_direct.cu", "conv_direct")
+
+    def launch(
+        self, x: Any, w: Any, y: Any, conv: Convolution, bias: Any = None, relu: bool = False, workspace: Any = None
+    ) -> None:
+        """Queue the kernel."""
+        launch(self.function(), self.grid(conv), BLOCK, (x, w, bias, y, sizes(conv), np.int32(relu)))
+
+
+FORWARD = (DirectStep(1, "direct", FP32),)

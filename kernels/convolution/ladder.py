@@ -1,0 +1,46 @@
+"""All steps of lab 06 by pass and name. `convolve` checks arguments and calls them.
+
+Each table runs from slow to fast: of the steps that can compute a convolution here, step="auto" takes the last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kernels.convolution import direct
+from kernels.convolution.geometry import Convolution
+from kernels.convolution.step import Step
+from warplab.bench.lab_kernels import by_name
+
+FORWARD: dict[str, Step] = by_name(*direct.FORWARD)
+BACKWARD_DATA: dict[str, Step] = by_name()
+BACKWARD_FILTER: dict[str, Step] = by_name()
+STEPS: dict[str, dict[str, Step]] = {
+    "forward": FORWARD,
+    "backward_data": BACKWARD_DATA,
+    "backward_filter": BACKWARD_FILTER,
+}
+
+
+def step(name: str | int, of: str = "forward") -> Any:
+    """The step of that name or number in the table of a pass; ValueError names the others."""
+    for known in STEPS[of].values():
+        if name in (known.name, known.number):
+            return known
+    choices = ", ".join(f"{known.name!r}" for known in STEPS[of].values())
+    raise ValueError(f"there is no step {name!r} for {of}; choose 'auto' or one of {choices}")
+
+
+def fastest(conv: Convolution, layout: str, dtype: Any, of: str = "forward", address: int = 0) -> Any:
+    """The step that "auto" stands for: the last of a pass's table that can compute `conv` on this machine.
+
+    `address`: the bitwise or of the arrays' addresses, which some steps want to be multiples of 16. ValueError if no
+    step can, with what the slowest says.
+    """
+    refusals = []
+    for known in reversed(STEPS[of].values()):
+        refusal = known.refuses(conv, layout, dtype)
+        if not refusal and address % known.alignment == 0 and not known.missing() and known.preferred(conv, dtype):
+            return known
+        refusals.append(refusal)
+    raise ValueError(f"no step computes {of} of this convolution: {refusals[-1]}")
