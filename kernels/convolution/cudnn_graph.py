@@ -1,0 +1,240 @@
+"""One convolution as a graph of cuDNN, and its execution plans.
+
+    graph = ConvolutionGraph(conv, "forward", "NHWC", "float16", bias=True, relu=True)
+    plan = graph.plans[0]                     # the heuristics' first choice
+    graph.build(plan)                         # "ok", or why this plan cannot run
+    graph.launch(plan, x, w, y, bias)         # queued on CuPy's current stream
+
+A graph has tensors and operations; its execution plans are the algorithms (engines, with settings: knobs) that cuDNN's
+heuristics propose for it. Source: cuDNN's documentation, "Graph API", and the samples of nvidia-cudnn-frontend.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernels.convolution import cudnn_library
+from kernels.convolution.geometry import PASSES, Convolution, check_layout
+from kernels.convolution.plan_table import OK
+
+MODES = ("A", "B", "FALLBACK")  # of the heuristics: quick, by a model of the kernels, and whatever surely runs
+DTYPES = {"float16": "HALF", "float32": "FLOAT"}
+REDUCED = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")  # numerical notes of engines that compute float32 as TF32
+NOTES = (
+    "TENSOR_CORE",
+    "DOWN_CONVERT_INPUTS",
+    "REDUCED_PRECISION_REDUCTION",
+    "NONDETERMINISTIC",
+    "FFT",
+    "WINOGRAD",
+    "WINOGRAD_TILE_4x4",
+    "WINOGRAD_TILE_6x6",
+    "WINOGRAD_TILE_13x13",
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One execution plan. `id`: its rank over all modes; `proposed`: the mode that proposed it first.
+
+    `engine`, `knobs`: the algorithm and its settings; `behavior`: cuDNN's behaviour notes. `index`: in the graph of
+    that mode.
+    """
+
+    id: int
+    proposed: str
+    index: int
+    engine: int
+    knobs: dict[str, int] = field(compare=False)
+    name: str
+    behavior: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[int, tuple[tuple[str, int], ...]]:
+        """What tells plans apart, whichever graph they are of."""
+        return self.engine, tuple(sorted(self.knobs.items()))
+
+
+class ConvolutionGraph:
+    """A convolution for cuDNN, and the plans for it.
+
+    `kind`: a name in `geometry.PASSES`; `layout`: "NCHW" or "NHWC", of filters too; `dtype`: "float16" or "float32", of
+    all operands but the bias, which is float32; sums are float32. `bias`, `relu`: what follows the forward pass in the
+    same kernel. `tf32`: whether plans for float32 may round the factors to TF32's 10 bits and use tensor cores.
+    ValueError for other names; RuntimeError where there is no cuDNN or it has no plan.
+    """
+
+    def __init__(
+        self,
+        conv: Convolution,
+        kind: str = "forward",
+        layout: str = "NHWC",
+        dtype: str = "float16",
+        *,
+        bias: bool = False,
+        relu: bool = False,
+        tf32: bool = True,
+        modes: Sequence[str] = MODES,
+    ) -> None:
+        check_layout(layout)
+        for name, value, known in (("kind", kind, PASSES), ("dtype", dtype, tuple(DTYPES))):
+            if value not in known:
+                raise ValueError(f"there is no {name} {value!r}; choose one of {', '.join(known)}")
+        if (bias or relu) and kind != "forward":
+            raise ValueError(f"bias and relu follow the forward pass; this is {kind}")
+        self.conv, self.kind, self.layout, self.dtype = conv, kind, layout, dtype
+        self.bias, self.relu, self.tf32 = bias, relu, tf32
+        self._cudnn = cudnn_library.frontend()
+        self._graphs = {mode: found for mode in modes if (found := self._planned(mode)) is not None}
+        if not self._graphs:
+            raise RuntimeError(
+                f"cuDNN {cudnn_library.version()} proposes no plan for {kind} of {conv}, {layout} {dtype}"
+            )
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the two inputs and of the result, as `launch` takes them: x, w, y; or dy, w, dx; or x, dy, dw."""
+        conv = self.conv
+        x, w, y = (shape(self.layout) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
+        return {"forward": (x, w, y), "backward_data": (y, w, x), "backward_filter": (x, y, w)}[self.kind]
+
+    @functools.cached_property
+    def plans(self) -> list[Plan]:
+        """What the heuristics propose, mode by mode, each plan once."""
+        found: dict[tuple, Plan] = {}
+        for mode, (graph, _) in self._graphs.items():
+            for index in range(graph.get_execution_plan_count()):
+                engine, knobs = graph.get_engine_and_knobs_at_index(index)
+                plan = Plan(
+                    len(found),
+                    mode,
+                    index,
+                    int(engine),
+                    {_name(knob): int(value) for knob, value in (knobs or {}).items()},
+                    graph.get_plan_name_at_index(index),
+                    tuple(sorted(map(_name, graph.get_behavior_notes_for_plan_at_index(index)))),
+                )
+                found.setdefault(plan.key, plan)
+        return list(found.values())
+
+    def build(self, plan: Plan) -> str:
+        """Compile or load a plan's kernels; "ok", or why it cannot run."""
+        graph, _ = self._graphs[plan.proposed]
+        try:
+            graph.build_plan_at_index(plan.index)
+        except (self._cudnn.cudnnGraphNotSupportedError, RuntimeError, ValueError) as error:
+            text = str(error)
+            if "Deselecting" in text:
+                return "left out: computes float32 in TF32"
+            return f"not supported: {text.strip().splitlines()[-1][:160]}" if text.strip() else "not supported"
+        return OK
+
+    def workspace_bytes(self, plan: Plan) -> int:
+        """Device memory that a call of a plan needs; of a plan that was built."""
+        graph, _ = self._graphs[plan.proposed]
+        return int(graph.get_workspace_size_plan_at_index(plan.index))
+
+    def launch(self, plan: Plan, first: Any, second: Any, out: Any, bias: Any = None, workspace: Any = None) -> None:
+        """Queue a built plan on CuPy's current stream, without any check.
+
+        `first`, `second`, `out`: CuPy arrays of `shapes`; `bias`: of shape (K,), float32, if the graph has one;
+        `workspace`: uint8, of `workspace_bytes(plan)` or more.
+        """
+        graph, tensors = self._graphs[plan.proposed]
+        arrays = (first, second, out, bias) if self.bias else (first, second, out)
+        pointers = {tensor.get_uid(): array.data.ptr for tensor, array in zip(tensors, arrays, strict=True)}
+        address = 0 if workspace is None else workspace.data.ptr
+        graph.execute_plan_at_index(pointers, address, plan.index, cudnn_library.handle())
+
+    def numerical_notes(self) -> dict[int, tuple[str, ...]]:
+        """cuDNN's numerical notes by plan id, as far as NOTES names them.
+
+        The frontend can leave plans out by a note but not name the notes of a plan: so each note is asked for in turn.
+        """
+        found: dict[int, list[str]] = {plan.id: [] for plan in self.plans}
+        for note in NOTES:
+            if not hasattr(self._cudnn.numerical_note, note):
+                continue
+            for mode in self._graphs:
+                planned = self._planned(mode, without=(note,))
+                for plan in self.plans:
+                    if plan.proposed == mode and _left_out(planned[0], plan.index):
+                        found[plan.id].append(note)
+        return {id_: tuple(notes) for id_, notes in found.items()}
+
+    def _planned(self, mode: str, without: Sequence[str] = ()) -> tuple[Any, tuple[Any, ...]] | None:
+        """The graph with its plans of one mode, and its tensors in the order of `shapes`; None where there are none.
+
+        `without`: leave out the plans with one of these numerical notes, and build none: they get no workspace.
+        """
+        graph, tensors = self._graph()
+        try:
+            graph.validate()
+            graph.build_operation_graph()
+            graph.create_execution_plans([getattr(self._cudnn.heur_mode, mode)])
+        except self._cudnn.cudnnGraphNotSupportedError:
+            return None
+        notes = without or (() if self.tf32 or self.dtype != "float32" else REDUCED)
+        if notes:
+            graph.deselect_numeric_notes([getattr(self._cudnn.numerical_note, note) for note in notes])
+        if without:
+            graph.deselect_workspace_greater_than(-1)
+        return graph, tensors
+
+    def _graph(self) -> tuple[Any, tuple[Any, ...]]:
+        types, conv = self._cudnn.data_type, self.conv
+        graph = self._cudnn.pygraph(
+            io_data_type=getattr(types, DTYPES[self.dtype]),
+            intermediate_data_type=types.FLOAT,
+            compute_data_type=types.FLOAT,
+            handle=cudnn_library.handle(),
+        )
+        sizes = {"x": conv.x_shape(), "w": conv.w_shape(), "y": conv.y_shape()}
+        names = {"forward": "xwy", "backward_data": "ywx", "backward_filter": "xyw"}[self.kind]
+
+        def tensor(name: str) -> Any:
+            size = list(sizes[name])  # cuDNN names sizes as N C H W whatever the layout, which is in the strides
+            return graph.tensor(
+                name=name, dim=size, stride=strides(sizes[name], self.layout), data_type=graph.context.io_data_type
+            )
+
+        first, second = map(tensor, names[:2])
+        window = {name: list(getattr(conv, name)) for name in ("padding", "stride", "dilation")}
+        added: tuple[Any, ...] = ()
+        if self.kind == "forward":
+            out = graph.conv_fprop(image=first, weight=second, **window)
+        elif self.kind == "backward_data":
+            out = graph.conv_dgrad(loss=first, filter=second, **window)
+        else:
+            out = graph.conv_wgrad(image=first, loss=second, **window)
+        if self.bias:
+            added = (graph.tensor(name="b", dim=[1, conv.k, 1, 1], stride=[conv.k, 1, 1, 1], data_type=types.FLOAT),)
+            out = graph.bias(input=out, bias=added[0])
+        if self.relu:
+            out = graph.relu(input=out)
+        size = sizes[names[2]]
+        out.set_output(True).set_data_type(graph.context.io_data_type)
+        out.set_dim(list(size)).set_stride(strides(size, self.layout))
+        return graph, (first, second, out, *added)
+
+
+def strides(nchw: Sequence[int], layout: str) -> list[int]:
+    """Strides, in elements, of a tensor of sizes N C H W that lies in memory as `layout` says."""
+    _, c, h, w = nchw
+    return [c * h * w, h * w, w, 1] if layout == "NCHW" else [h * w * c, 1, w * c, c]
+
+
+def _left_out(graph: Any, index: int) -> bool:
+    """Whether a note has left a plan out of a graph that allows no workspace, where no plan is ever built."""
+    try:
+        graph.build_plan_at_index(index)
+    except Exception as error:  # of several types; the text tells them apart
+        return "Deselecting" in str(error)
+    return False
+
+
+def _name(value: Any) -> str:
+    return getattr(value, "name", str(value))
