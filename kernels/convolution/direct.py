@@ -11,6 +11,7 @@ import numpy as np
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.sources import SOURCES, sizes
 from kernels.convolution.step import ForwardStep
+from warplab import cp
 from warplab.bench.lab_kernels import launch
 
 BLOCK = 256  # threads
@@ -36,4 +37,21 @@ class DirectStep(ForwardStep):
         launch(self.function(), self.grid(conv), BLOCK, (x, w, bias, y, sizes(conv), np.int32(relu)))
 
 
-FORWARD = (DirectStep(1, "direct", FP32),)
+@dataclass(frozen=True)
+class NumbaDirectStep(DirectStep):
+    """The same kernel in numba_kernels.py."""
+
+    def function(self) -> Any:
+        """The dispatcher of the active backend."""
+        return SOURCES.function("numba_kernels.py", "conv_direct")
+
+    def launch(
+        self, x: Any, w: Any, y: Any, conv: Convolution, bias: Any = None, relu: bool = False, workspace: Any = None
+    ) -> None:
+        """Queue the kernel."""
+        bias = cp.empty(0, np.float32) if bias is None else bias
+        arguments = x, w, bias, y, conv.padding, conv.stride, conv.dilation, np.int32(relu)
+        launch(self.function(), self.grid(conv), BLOCK, arguments)
+
+
+FORWARD = (NumbaDirectStep(None, "numba_direct", FP32), DirectStep(1, "direct", FP32))
