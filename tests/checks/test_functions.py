@@ -117,3 +117,36 @@ def test_no_function_and_no_inputs():
         checks.examples(3.0, [({}, 3.0)])
     with pytest.raises(ValueError, match="no inputs"):
         checks.examples(abs, [])
+
+
+def _root(x):
+    if x < 0:
+        raise RuntimeError("no root")
+    return x**0.5
+
+
+def test_an_exception_may_be_asked_for():
+    checks.examples(_root, [({"x": 4}, 2), ({"x": -1}, RuntimeError)])
+    checks.function(
+        _root, lambda x: RuntimeError if x < 0 else math.sqrt(x), lambda rng: {"x": float(rng.uniform(-1, 1))}
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (lambda x: abs(x) ** 0.5, "does not raise(.|\n)*expected  raise RuntimeError(.|\n)*got       1.0"),
+        (lambda x: None if x < 0 else x**0.5, "does not raise(.|\n)*got       None"),
+        (lambda x: math.sqrt(x), "raises ValueError(.|\n)*expected  raise RuntimeError"),
+        (lambda x: _not_yet() if x < 0 else x**0.5, "raises NotImplementedError(.|\n)*expected  raise RuntimeError"),
+        (lambda x: _root(x) + 1, "the wrong value(.|\n)*got       3.0"),
+        (lambda x: _root(-1), "raises RuntimeError: no root\n *input"),
+    ],
+)
+def test_another_exception_or_none_is_wrong(body, message):
+    with pytest.raises(checks.CheckFailed, match=message):
+        checks.examples(body, [({"x": 4}, 2.0), ({"x": -1}, RuntimeError)])
+
+
+def _not_yet():
+    raise NotImplementedError("later")

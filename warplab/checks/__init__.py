@@ -5,8 +5,9 @@ A check prints one line and returns None, or raises `CheckFailed`, whose message
 for which input, and where to look.
 
 A new check is a module with one function, named here. The check of a kernel has several: `cases` makes its inputs,
-`kernels` takes them in order, `kernel_run` and `launch_failures` launch, `outputs` looks at the arrays and
-`counter_limits` at the counters; `illegal_access`, `explain_outputs` and `explain_fragments` find the likely cause.
+`kernels` takes them in order, `kernel_run` and `launch_failures` launch, `outputs` looks at the arrays,
+`counter_limits` at the counters and `thread_work` at what the busiest thread did; `illegal_access`, `explain_outputs`
+and `explain_fragments` find the likely cause.
 """
 
 from warplab.checks.arrays import array

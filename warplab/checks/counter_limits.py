@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from warplab.checks.kernel_run import KernelRun
+from warplab.checks.thread_work import KINDS, ThreadWork
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import COUNTERS, Counts, LaunchProfile
 
@@ -38,12 +39,20 @@ class Limits:
     most: Mapping[str, Limit] = field(default_factory=dict)
     least: Mapping[str, Limit] = field(default_factory=dict)
     products: Mapping[str, Limit] | None = None
+    per_thread: Mapping[str, Limit] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        unknown = sorted(self.per_thread.keys() - KINDS.keys())
+        if unknown:
+            raise ValueError(f"per_thread has {', '.join(unknown)}; it may have {', '.join(KINDS)}")
 
     def __bool__(self) -> bool:
-        return bool(self.most or self.least or self.products is not None)
+        return bool(self.most or self.least or self.products is not None or self.per_thread)
 
-    def check(self, run: KernelRun, profile: LaunchProfile) -> None:
-        """Raise `CheckFailed` at the first limit that the launch misses."""
+    def check(self, run: KernelRun, profile: LaunchProfile, work: ThreadWork | None = None) -> None:
+        """Raise `CheckFailed` at the first limit that the launch misses. `work`: needed for limits per thread."""
+        if work is not None:
+            work.check(run, {kind: _of(run, limit) for kind, limit in self.per_thread.items()})
         if self.products is not None:
             _check_products(run, profile, {name: _of(run, limit) for name, limit in self.products.items()})
         for counter, limit in self.most.items():

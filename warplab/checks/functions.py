@@ -1,4 +1,4 @@
-"""Checks of Python functions that return a number or a bool: `examples` and `function`."""
+"""Checks of Python functions that return a number or a bool, or raise: `examples` and `function`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def examples(
 ) -> None:
     """Check `function` on worked examples: pairs of keyword arguments and the value to return.
 
-    For a bool in the table the function must return a bool, for anything else a finite number within `rtol`. Raises
+    For a bool in the table the function must return a bool. For an exception class, such as RuntimeError, it must raise
+    that class, not one derived from it. For anything else it must return a finite number within `rtol`. Raises
     `CheckFailed`.
     """
     _run(function, list(table), rtol, seed=None)
@@ -47,8 +48,7 @@ def function(
     """Check `function` against `reference` on fresh random keyword arguments.
 
     `make_arguments(rng)` returns the keyword arguments of one trial. `seed` repeats an earlier run.
-    Where `reference` returns a bool, the function must return a bool, else a finite number within `rtol`. Raises
-    `CheckFailed`.
+    What `reference` returns is what a table of `examples` may hold. Raises `CheckFailed`.
     """
     seed = fresh_seed() if seed is None else seed
     rng = np.random.default_rng(seed)
@@ -81,7 +81,7 @@ def _run(
                 expected=repr(expected),
                 got=_as(got, expected),
                 where=_call(name, arguments, seed),
-                look_at=_look_at([expected for _, expected in table], answers),
+                look_at=_look_at(*_numbers([expected for _, expected in table], answers)),
             )
     print(f"{name}: right for {len(table)} input{'s' if len(table) > 1 else ''}.")
 
@@ -102,14 +102,25 @@ def _answer(
     expected: Any,
     seed: int | None,
 ) -> Any:
-    """Return what the function returns, as a Python bool or float, after checks of its type and finiteness."""
+    """Return what the function returns, as a Python bool or float, after checks of its type and finiteness; what it
+    raises, if that is expected."""
     where = _call(name, arguments, seed)
     try:
         got = call()
     except CheckFailed:
         raise
     except Exception as error:
-        raise CheckFailed(f"{name} raises {type(error).__name__}: {error}", where=where, kind="exception") from error
+        # A function in another process raises a class of the same name.
+        if _is_exception(expected) and type(error).__name__ == expected.__name__:
+            return expected
+        raise CheckFailed(
+            f"{name} raises {type(error).__name__}: {error}",
+            expected=f"raise {expected.__name__}" if _is_exception(expected) else "",
+            where=where,
+            kind="exception",
+        ) from error
+    if _is_exception(expected):
+        raise CheckFailed(f"{name} does not raise.", expected=f"raise {expected.__name__}", got=repr(got), where=where)
     wanted = bool if isinstance(expected, (bool, np.bool_)) else float
     kind = "True or False" if wanted is bool else "a finite number"
     if got is None:
@@ -152,7 +163,19 @@ def _as(got: Any, expected: Any) -> str:
     return repr(int(got) if whole else got)
 
 
+def _is_exception(expected: Any) -> bool:
+    return isinstance(expected, type) and issubclass(expected, Exception)
+
+
+def _numbers(expected: list[Any], got: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Both lists without the answers that are exceptions."""
+    pairs = [(e, g) for e, g in zip(expected, got, strict=True) if not _is_exception(e)]
+    return [e for e, _ in pairs], [g for _, g in pairs]
+
+
 def _right(got: Any, expected: Any, rtol: float) -> bool:
+    if _is_exception(expected):
+        return got is expected
     if isinstance(got, bool):
         return got == bool(expected)
     return math.isclose(got, float(expected), rel_tol=rtol, abs_tol=0.0)

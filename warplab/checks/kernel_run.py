@@ -44,7 +44,7 @@ class KernelRun:
     def threads(self) -> int:
         return self.blocks * self.threads_per_block
 
-    def simulate(self, arguments: tuple, **options: int) -> LaunchProfile:
+    def simulate(self, arguments: tuple, **options: Any) -> LaunchProfile:
         """Launch the kernel on the simulator; `options` are fields of `simulator.Options`."""
         from warplab.launch.simulate import simulate
 
@@ -79,8 +79,18 @@ class KernelRun:
         )
 
     def _where(self) -> str:
-        size = f"n = {self.size}" if isinstance(self.size, int) else f"size {_times(self.size)}"
-        return f"{size}, {_dimensions(self.grid, 'block')} of {_dimensions(self.block, 'thread')}, seed {self.seed}"
+        launch = f"{_dimensions(self.grid, 'block')} of {_dimensions(self.block, 'thread')}"
+        return f"{_named(self.size)}, {launch}, seed {self.seed}"
+
+
+def _named(size: Size) -> str:
+    """A size with its name or names: "n = 7", "size 2 × 3", or "rows = 2, columns = 3" for a named tuple."""
+    if isinstance(size, int):
+        return f"n = {size}"
+    fields = getattr(size, "_fields", None)
+    if fields is None:
+        return f"size {_times(size)}"
+    return ", ".join(f"{name} = {value}" for name, value in zip(fields, size, strict=True))
 
 
 def counted(number: int, what: str) -> str:

@@ -27,11 +27,12 @@ def kernel(
     kernel: Any,
     make_case: MakeCase,
     *,
-    sizes: Iterable[Size] = DEFAULT_SIZES,
+    sizes: Iterable[Size] | Callable[[np.random.Generator], Iterable[Size]] = DEFAULT_SIZES,
     launches: Iterable[Launch | Callable[[Any], Launch]] = (cover(32), cover(128)),
     limits: Mapping[str, Limit] | None = None,
     least: Mapping[str, Limit] | None = None,
     products: Mapping[str, Limit] | None = None,
+    per_thread: Mapping[str, Limit] | None = None,
     language: Language | None = None,
     rtol: float = 0.0,
     atol: float = 0.0,
@@ -41,20 +42,24 @@ def kernel(
 
     `kernel`: a kernel made by `@cuda.jit`, `%%cuda` or `cp.RawModule`.
     `make_case(rng, n)`: returns the arguments and the expected result for size n, as `elementwise` does. A size is an
-    integer or a tuple of integers, such as (rows, columns).
+    integer or a tuple of integers, such as (rows, columns); failures name the fields of a named tuple.
+    `sizes`: these sizes, or a function of a random generator that draws them.
     `launches`: (blocks, threads per block), each an integer or up to three of them; or functions of n that return it.
     `limits`: maps a counter of `Counts`, or a derived property such as "sectors_per_load_request", to the most that a
     launch may reach: a number or a function of n. `least`: the same for the least that it must reach.
     `products`: maps a key of `LaunchProfile.tensor_operations`, such as "m16n16k16.f32.f16", to the exact number of
     these matrix products that a launch makes on tensor cores. It may make no others.
+    `per_thread`: maps a kind of work (`thread_work.KINDS`, such as "instructions" or "bytes_written") to the most that
+    one thread may do. This is what a serial kernel cannot meet.
     `language`: what the kernel must be written in.
     `rtol`, `atol`: tolerance for floating-point results; the default asks for equal values.
     `seed`: repeats an earlier run; each failure names its seed.
     """
     name = _name(kernel, language)
     seed = fresh_seed() if seed is None else seed
+    chosen_sizes = sizes(np.random.default_rng(seed)) if callable(sizes) else sizes
     # Largest first: mistakes that look alike on one element can be told apart on many.
-    sizes, launches = sorted(set(sizes), key=lambda n: (np.prod(n), n), reverse=True), list(launches)
+    sizes, launches = sorted(set(chosen_sizes), key=lambda n: (np.prod(n), n), reverse=True), list(launches)
     if not sizes or not launches:
         raise ValueError("no sizes or no launches to check")
 
@@ -64,7 +69,7 @@ def kernel(
         case = make_case(np.random.default_rng([seed, *np.atleast_1d(n), number]), n)
         return KernelRun(kernel, name, case, n, grid, block, seed, rtol, atol)
 
-    wanted = Limits(limits or {}, least or {}, products)
+    wanted = Limits(limits or {}, least or {}, products, per_thread or {})
     smallest = run(sizes[-1], 0)
     launched = _launch_unless_endless(smallest, wanted)
     for n in sizes:
@@ -107,7 +112,7 @@ def _launch_unless_endless(smallest: KernelRun, limits: Limits) -> Launched | Ch
     An endless loop runs up to its limit: for seconds on many elements, for a tenth of that on the fewest.
     """
     try:
-        return launch(smallest, counters=bool(limits))
+        return launch(smallest, counters=bool(limits), by_thread=bool(limits.per_thread))
     except CheckFailed as error:
         if error.kind == "endless":
             raise
@@ -118,12 +123,12 @@ def _check(run: KernelRun, limits: Limits, launched: Launched | CheckFailed | No
     """Check one launch. `launched`: what came of it, if it was made before."""
     if isinstance(launched, CheckFailed):
         raise launched
-    profile, buffers = launched or launch(run, counters=bool(limits))
+    profile, buffers, work = launched or launch(run, counters=bool(limits), by_thread=bool(limits.per_thread))
     if not limits:
         try:
             return outputs.check(run, buffers)
         except CheckFailed:  # the counters help to tell why
-            profile, buffers = launch(run, counters=True)
+            profile, buffers, work = launch(run, counters=True)
     if not profile.counts.global_store_bytes and not profile.counts.atomics:
         raise run.failed(
             f"{run.name} wrote nothing. Either it is not written yet, or its result is never stored.",
@@ -132,4 +137,4 @@ def _check(run: KernelRun, limits: Limits, launched: Launched | CheckFailed | No
             kind="not written",
         )
     outputs.check(run, buffers, profile.counts)
-    limits.check(run, profile)
+    limits.check(run, profile, work)

@@ -9,6 +9,7 @@ import numpy as np
 from warplab.checks import illegal_access, outputs
 from warplab.checks.errors import CheckFailed, kind_of, line_of
 from warplab.checks.kernel_run import KernelRun
+from warplab.checks.thread_work import ThreadWork
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError, SimulatorFailure
 
@@ -21,17 +22,19 @@ _C_TYPES = {
     "int64": "long long",
 }
 
-Launched = tuple[LaunchProfile, dict[str, np.ndarray | np.generic]]  # the arguments after the launch, by name
+# The arguments after the launch, by name; and what each thread did.
+Launched = tuple[LaunchProfile, dict[str, np.ndarray | np.generic], ThreadWork | None]
 
 
-def launch(run: KernelRun, *, counters: bool) -> Launched:
-    """Launch the kernel; return its profile and its arguments afterwards.
+def launch(run: KernelRun, *, counters: bool, by_thread: bool = False) -> Launched:
+    """Launch the kernel; return its profile, its arguments afterwards, and with `by_thread` the work of each thread.
 
     The arrays have no room to spare: everything beyond them is illegal. Raises `CheckFailed`.
     """
-    buffers = run.case.buffers()
+    buffers, work = run.case.buffers(), ThreadWork() if by_thread else None
+    observers = () if work is None else (work,)
     try:
-        return run.simulate(tuple(buffers.values()), counters=counters), buffers
+        return run.simulate(tuple(buffers.values()), counters=counters, observers=observers), buffers, work
     except IllegalAddress as error:
         raise illegal_access.failure(run, error) from None
     except DataRace as error:

@@ -1,0 +1,135 @@
+"""Limits on the work of one thread: serial kernels of all kinds fail them, and what the failure says."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tests.support.kernel_checks import INDEX, PRODUCT, RIGHT, cuda_kernel, failure
+from warplab import checks, cuda
+from warplab.checks import Case
+from warplab.checks.cases import elementwise
+
+FOUR_BLOCKS = {"sizes": [256], "launches": [(4, 64)]}
+ONE_STORE = {"bytes_written": 4}
+
+
+def test_one_element_per_thread_passes():
+    checks.kernel(RIGHT, PRODUCT, per_thread={"bytes_written": 4, "bytes_loaded": 8, "flops": 1}, **FOUR_BLOCKS)
+    checks.kernel(RIGHT, PRODUCT, sizes=[1000], per_thread={"instructions": lambda n: n / 20})
+
+
+@pytest.mark.parametrize(
+    ("body", "written", "thread", "share"),
+    [
+        ("if (i == 0) for (int j = 0; j < n; j++) c[j] = a[j] * b[j];", 1024, "0 of block 0", 100),
+        ("if (i == 70) for (int j = 0; j < n; j++) c[j] = a[j] * b[j];", 1024, "6 of block 1", 100),
+        ("if (i < 32) for (int j = i; j < n; j += 32) c[j] = a[j] * b[j];", 32, "0 of block 0", 3.12),
+        ("if (i < 64) for (int j = i; j < n; j += 64) c[j] = a[j] * b[j];", 16, "0 of block 0", 1.56),
+        (
+            "if (threadIdx.x == 0) for (int j = i; j < i + 64 && j < n; j++) c[j] = a[j] * b[j];",
+            256,
+            "0 of block 0",
+            25,
+        ),
+        ("if (i == 0) for (int j = 0; j < n; j++) atomicExch(c + j, a[j] * b[j]);", 1024, "0 of block 0", 100),
+        ("for (int k = 0; k < 8; k++) c[i] = a[i] * b[i];", 32, "0 of block 0", 0.391),
+    ],
+    ids=["a thread", "another thread", "a warp", "a block", "a thread per block", "atomics", "several times"],
+)
+def test_a_thread_that_writes_more_than_its_element(body, written, thread, share):
+    kernel = cuda_kernel(INDEX + body)
+    error = failure(kernel, PRODUCT, per_thread=ONE_STORE, **FOUR_BLOCKS)
+    assert (error.kind, error.missed) == ("limit", "one thread does too much of the work")
+    assert error.expected == "per thread at most 4 bytes written to global memory"
+    assert error.got == f"{written:,} by thread {thread}, {share} % of all that the launch's 256 threads do"
+
+
+def test_work_that_others_only_store_is_found_by_arithmetic():
+    """Thread 0 computes all elements of its block; each thread stores its own."""
+    kernel = cuda_kernel(
+        "__shared__ float t[64];" + INDEX + "if (threadIdx.x == 0) for (int j = 0; j < 64; j++)"
+        "t[j] = a[i + j] * b[i + j]; __syncthreads(); c[i] = t[threadIdx.x];"
+    )
+    checks.kernel(kernel, PRODUCT, per_thread=ONE_STORE, **FOUR_BLOCKS)
+    for kind, most, got in (("flops", 1, "64"), ("bytes_loaded", 8, "512")):
+        error = failure(kernel, PRODUCT, per_thread={kind: most}, **FOUR_BLOCKS)
+        assert error.got.startswith(f"{got} by thread 0 of block 0, 25 %")
+    error = failure(kernel, PRODUCT, per_thread={"instructions": 100}, **FOUR_BLOCKS)
+    assert int(error.got.split()[0].replace(",", "")) > 300
+
+
+def test_work_that_every_thread_repeats_is_found_by_instructions():
+    kernel = cuda_kernel(
+        INDEX + "for (int j = 0; j < n; j++) { float x = a[j] * b[j]; if (j == i) c[j] = x; }",
+    )
+    checks.kernel(kernel, PRODUCT, per_thread=ONE_STORE, **FOUR_BLOCKS)
+    assert failure(kernel, PRODUCT, per_thread={"instructions": 200}, **FOUR_BLOCKS).kind == "limit"
+
+
+def test_a_numba_kernel_and_two_dimensions():
+    @cuda.jit
+    def rows(a, c):
+        column, row = cuda.grid(2)
+        if column == 5 and row < a.shape[0]:
+            for j in range(a.shape[1]):
+                c[row, j] = 2 * a[row, j]
+
+    def make_case(rng, size):
+        a = rng.integers(-8, 9, size).astype(np.float32)
+        return Case({"a": a, "c": None}, {"c": 2 * a})
+
+    error = failure(
+        rows, make_case, sizes=[(6, 8)], launches=[((2, 2), (4, 4))], per_thread={"bytes_written": lambda size: 4}
+    )
+    assert error.got.startswith("32 by thread (1, 0) of block (1, 0), 16.7 %")
+    checks.kernel(rows, make_case, sizes=[(6, 8)], launches=[((2, 2), (4, 4))], per_thread={"bytes_written": 32})
+
+
+def test_launches_larger_than_what_runs_at_a_time():
+    """The busiest thread is in a block that the simulator runs late."""
+    n = 1 << 17
+    ones = elementwise(np.multiply, ("a", "b"), "c", length="n")
+    kernel = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] * b[i]; if (i == n - 3) atomicAdd(c + i, 0.0f);")
+    error = failure(kernel, ones, sizes=[n], launches=[(n // 256, 256)], per_thread=ONE_STORE)
+    assert error.got.startswith("8 by thread 253 of block 511, ")
+
+
+def test_a_wrong_result_comes_first():
+    kernel = cuda_kernel(INDEX + "if (i == 0) for (int j = 0; j < n; j++) c[j] = a[j];")
+    assert failure(kernel, PRODUCT, per_thread=ONE_STORE, **FOUR_BLOCKS).kind == "wrong result"
+
+
+def test_misspelt_kind_of_work_is_an_error_of_the_test():
+    with pytest.raises(ValueError, match=r"per_thread has bytes_stored; it may have instructions, flops"):
+        checks.kernel(RIGHT, PRODUCT, per_thread={"bytes_stored": 4})
+
+
+class Image(NamedTuple):
+    rows: int
+    columns: int
+
+
+def test_sizes_that_are_drawn_have_names_and_repeat_with_the_seed():
+    drawn = []
+
+    def make_case(rng, size):
+        drawn.append(size)
+        a = rng.integers(-8, 9, size).astype(np.float32)
+        return Case({"a": a, "c": None, "n": np.int32(a.size)}, {"c": a})
+
+    def sizes(rng):
+        return [Image(int(rng.integers(1, 1000)), int(rng.integers(1, 9))) for _ in range(2)]
+
+    kernel = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] + 1;", "const float* a, float* c, int n")
+    options = {"sizes": sizes, "launches": [lambda size: (-(-size.rows * size.columns // 64), 64)]}
+    error = failure(kernel, make_case, seed=7, **options)
+    again = failure(kernel, make_case, seed=7, **options)
+    assert str(error) == str(again)
+    assert error.where.startswith(f"rows = {drawn[-1].rows}, columns = {drawn[-1].columns}, ")
+    first, *_ = drawn
+    drawn.clear()
+    failure(kernel, make_case, seed=8, **options)
+    assert drawn[0] != first

@@ -1,0 +1,113 @@
+"""The work of a launch thread by thread, and the most that one thread may do: a kernel that is right but serial fails.
+
+Totals cannot tell a serial kernel from a parallel one. Limits on the busiest thread can, whoever else idles, repeats
+the work, or does some to no purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from warplab.checks.cases import Dimensions
+from warplab.checks.kernel_run import KernelRun
+from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.lane_groups import Group
+from warplab.simulator.observer import Lanes, Observer
+from warplab.simulator.translate.block_writer import Site
+
+KINDS = {
+    "instructions": "instructions",
+    "flops": "floating-point operations",
+    "bytes_loaded": "bytes loaded from global memory",
+    "bytes_written": "bytes written to global memory",
+}
+_LOOK_AT = "which outputs a thread computes, which it leaves to other threads and blocks, and how often it does each"
+
+
+class ThreadWork(Observer):
+    """Counts for each thread of one launch.
+
+    "instructions": machine instructions, as `ptxas_model` estimates them. "flops": of all precisions, an FMA counts
+    two; not those of tensor cores. "bytes_loaded", "bytes_written": of global memory, each thread by itself; atomic
+    operations count as written.
+    """
+
+    def __init__(self) -> None:
+        self._busiest = {kind: (-1, 0) for kind in KINDS}  # most work, and the thread's number in the launch
+        self._totals = dict.fromkeys(KINDS, 0)
+
+    def watch(self, chunk) -> Observer:
+        self._work = dict(zip(KINDS, np.zeros((len(KINDS), chunk.lanes), np.int64), strict=True))
+        self._per_block = [
+            (
+                sum(line.instructions for line in lines.values()),
+                sum(sum(line.flops.values()) for line in lines.values()),
+            )
+            for lines in chunk.translation.static_counts
+        ]
+        return super().watch(chunk)
+
+    def end_chunk(self) -> None:
+        first = self.chunk.first_block * self.chunk.threads
+        for kind, work in self._work.items():
+            thread = int(work.argmax())
+            self._busiest[kind] = max(
+                self._busiest[kind], (int(work[thread]), first + thread), key=lambda found: found[0]
+            )
+            self._totals[kind] += int(work.sum())
+
+    def end_launch(self, profile, finished: bool) -> None:
+        self.chunk = None  # and with it the launch's memory
+
+    def block(self, number: int, group: Group, time: int) -> None:
+        instructions, flops = self._per_block[number]
+        self._add("instructions", group.lanes, instructions)
+        if flops:
+            self._add("flops", group.lanes, flops)
+
+    def load(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
+        if space == "global":
+            self._add("bytes_loaded", lanes, site.width)
+
+    copy_request = load
+
+    def store(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values) -> None:
+        if space == "global":
+            self._add("bytes_written", lanes, site.width)
+
+    def atomic(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, reads: bool) -> None:
+        if space == "global":
+            self._add("bytes_written", lanes, site.width)
+
+    def _add(self, kind: str, lanes: Lanes, amount: int) -> None:
+        if lanes is None:
+            self._work[kind] += amount
+        else:
+            self._work[kind][lanes] += amount
+
+    def check(self, run: KernelRun, limits: Mapping[str, float]) -> None:
+        """Raise `CheckFailed` at the first kind of work (of `KINDS`) of which a thread did more than allowed."""
+        for kind, most in limits.items():
+            work, number = self._busiest[kind]
+            if work <= most:
+                continue
+            block, thread = divmod(number, run.threads_per_block)
+            share = 100 * work / self._totals[kind]
+            raise run.failed(
+                f"{run.name}: one thread does too much of the work.",
+                expected=f"per thread at most {most:,.0f} {KINDS[kind]}",
+                got=f"{work:,} by thread {_place(thread, run.block)} of block {_place(block, run.grid)}, "
+                f"{share:.3g} % of all that the launch's {run.threads:,} threads do",
+                look_at=_LOOK_AT,
+                kind="limit",
+                missed="one thread does too much of the work",
+            )
+
+
+def _place(number: int, size: Dimensions) -> str:
+    """A thread in its block, or a block in its grid, such as "7", or "(7, 0)" if these have two dimensions."""
+    if isinstance(size, int) or len(size) == 1:
+        return str(number)
+    return f"({', '.join(str(int(i)) for i in np.unravel_index(number, size, order='F'))})"
