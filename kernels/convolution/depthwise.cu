@@ -1,0 +1,428 @@
+// Depthwise convolution: as many groups as channels, each channel with one filter of its own. FP16 in NHWC or FP32 in NCHW.
+// An element of y takes R · S products, 9 for 3 × 3: 18 operations for 4 bytes that are moved in FP16. The memory is the
+// limit, and tensor cores have nothing to do: there is no sum over channels, so no matrix product.
+// Expected: the time of reading x and writing y once. A thread computes ROWS × WIDE elements of y for VEC neighbouring
+// channels and takes the rows of x one after the other: each goes, from registers, into all sums that need it. At 3 × 3
+// with 7 × 4 elements for each thread, x is read 9/7 · 6/4 times, of which the memory sees one: what neighbouring threads
+// share is in the L1 cache, or in the L2.
+//
+// forward          y[n, p, q, c] = Σ x[n, p · stride − pad + r · dilation, q · ..., c] · w[c, r, s]
+// backward_data    dx[n, h, w, c] = Σ dy[n, p, q, c] · w[c, r, s] over all p, q, r, s that reach h, w
+// backward_filter  dw[c, r, s] = Σ x · dy over images and pixels; blocks leave partial sums, a second kernel adds them
+// The kernels *_any take any filter, stride and dilation, at run time; the others have dilation 1 and both strides alike.
+//
+// A block of the NHWC kernels has CHANNELS channels: CHANNELS / VEC threads in x, pixels in y. Its filters, which lie
+// channel after channel, come to shared memory in whole lines; a thread's R · S · VEC values then go to registers.
+// In NCHW (VEC 1), neighbouring threads have neighbouring columns, and a warp mostly has one channel.
+#include <cuda_fp16.h>
+
+#include "sizes.cuh"
+
+constexpr int BLOCK = 128;  // threads per block
+
+// VEC neighbouring elements, as one load brings them.
+template <typename T, int VEC> struct Packed;
+template <> struct Packed<half, 8> { using type = uint4; };
+template <> struct Packed<half, 4> { using type = uint2; };
+template <> struct Packed<half, 2> { using type = unsigned; };
+template <> struct Packed<half, 1> { using type = unsigned short; };
+template <> struct Packed<float, 1> { using type = float; };
+
+__device__ __forceinline__ void unpack(float *to, unsigned pair) {
+    const float2 both = __half22float2(reinterpret_cast<const half2 &>(pair));
+    to[0] = both.x, to[1] = both.y;
+}
+__device__ __forceinline__ void unpack(float *to, uint2 v) { unpack(to, v.x), unpack(to + 2, v.y); }
+__device__ __forceinline__ void unpack(float *to, uint4 v) {
+    unpack(to, v.x), unpack(to + 2, v.y), unpack(to + 4, v.z), unpack(to + 6, v.w);
+}
+__device__ __forceinline__ void unpack(float *to, unsigned short v) { *to = __half2float(__ushort_as_half(v)); }
+__device__ __forceinline__ void unpack(float *to, float v) { *to = v; }
+
+__device__ __forceinline__ void pack(unsigned &to, const float *from) {
+    reinterpret_cast<half2 &>(to) = __floats2half2_rn(from[0], from[1]);
+}
+__device__ __forceinline__ void pack(uint2 &to, const float *from) { pack(to.x, from), pack(to.y, from + 2); }
+__device__ __forceinline__ void pack(uint4 &to, const float *from) {
+    pack(to.x, from), pack(to.y, from + 2), pack(to.z, from + 4), pack(to.w, from + 6);
+}
+__device__ __forceinline__ void pack(unsigned short &to, const float *from) {
+    to = __half_as_ushort(__float2half_rn(*from));
+}
+__device__ __forceinline__ void pack(float &to, const float *from) { to = *from; }
+
+template <int VEC, typename T> __device__ __forceinline__ auto load(const T *from) {
+    return *reinterpret_cast<const typename Packed<T, VEC>::type *>(from);
+}
+template <int VEC, typename T> __device__ __forceinline__ void store(T *to, const float *values) {
+    pack(*reinterpret_cast<typename Packed<T, VEC>::type *>(to), values);
+}
+
+// Where a tensor's elements of one image and channel lie: `row`, `column` and `image` elements apart.
+template <bool NHWC> struct Strides {
+    size_t image;
+    int row, column;
+    __device__ Strides(int c, int height, int width)
+        : image(size_t(c) * height * width), row(NHWC ? width * c : width), column(NHWC ? c : 1) {}
+    __device__ size_t first(int n, int channel, int height, int width) const {
+        return n * image + (NHWC ? channel : size_t(channel) * height * width);
+    }
+};
+
+// What a thread works on: tile (`down`, `across`) of an image and a channel, the first of VEC. `tiles_down`,
+// `tiles_across`: of an image. `pixel`, `pixels`: in NHWC the thread's number among those of its channels.
+struct Work {
+    int image, channel, down, across;
+};
+template <bool NHWC, int VEC, int CHANNELS>
+__device__ __forceinline__ Work work(unsigned number, int c, int tiles_down, int tiles_across) {
+    Work mine;
+    if (NHWC) {
+        const unsigned chunks = (c + CHANNELS - 1) / CHANNELS;
+        mine.channel = number % chunks * CHANNELS + threadIdx.x * VEC;
+        number = number / chunks * blockDim.y + threadIdx.y;
+        mine.across = number % tiles_across, number /= tiles_across;
+        mine.down = number % tiles_down, mine.image = number / tiles_down;
+    } else {
+        number = number * BLOCK + threadIdx.x;
+        mine.across = number % tiles_across, number /= tiles_across;
+        mine.down = number % tiles_down, number /= tiles_down;
+        mine.channel = number % c, mine.image = number / c;
+    }
+    return mine;
+}
+
+// The filters of a thread's channels: to[tap * VEC + v]. All threads of the block call it.
+template <typename T, bool NHWC, int VEC, int CHANNELS, int TAPS>
+__device__ __forceinline__ void load_filters(float *to, const T *w, int c, int channel, bool inside) {
+    if constexpr (NHWC) {
+        __shared__ __align__(16) T filters[CHANNELS * TAPS];
+        const int first = channel - threadIdx.x * VEC;
+        const int count = min(CHANNELS, c - first) * TAPS / VEC;  // vectors; VEC divides c
+        for (int i = threadIdx.y * blockDim.x + threadIdx.x; i < count; i += BLOCK) {
+            using Vector = typename Packed<T, VEC>::type;
+            reinterpret_cast<Vector *>(filters)[i] = load<VEC>(w + size_t(first) * TAPS + i * VEC);
+        }
+        __syncthreads();
+        if (!inside) return;
+        float values[TAPS * VEC];
+#pragma unroll
+        for (int k = 0; k < TAPS; k++) {
+            unpack(values + k * VEC, load<VEC>(filters + (threadIdx.x * TAPS + k) * VEC));
+        }
+#pragma unroll
+        for (int k = 0; k < TAPS * VEC; k++) {
+            to[k % TAPS * VEC + k / TAPS] = values[k];
+        }
+    } else if (inside) {
+#pragma unroll
+        for (int k = 0; k < TAPS; k++) {
+            unpack(to + k, load<1>(w + size_t(channel) * TAPS + k));
+        }
+    }
+}
+
+// COUNT neighbouring vectors of a row, from `column` on; zeros outside the image.
+template <int VEC, int COUNT, typename T, typename Vector>
+__device__ __forceinline__ void load_row(
+    Vector (&to)[COUNT], const T *image, int row, int column, int height, int width, int row_step, int column_step) {
+    const bool inside = unsigned(row) < unsigned(height);
+    const T *from = image + ptrdiff_t(row) * row_step;
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) {
+        const int at = column + k;
+        to[k] = inside && unsigned(at) < unsigned(width) ? load<VEC>(from + ptrdiff_t(at) * column_step) : Vector{};
+    }
+}
+
+template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE>
+__global__ void __launch_bounds__(BLOCK)
+    depthwise_forward(const T *x, const T *w, const float *bias, T *y, Sizes g, int relu) {
+    constexpr int COLUMNS = (WIDE - 1) * STRIDE + S;  // of x, for WIDE of y
+    constexpr int OPEN = (R - 1) / STRIDE + 1;        // rows of y that a row of x can be needed for
+    using Vector = typename Packed<T, VEC>::type;
+    const Work mine = work<NHWC, VEC, CHANNELS>(blockIdx.x, g.c, (g.p + ROWS - 1) / ROWS, (g.q + WIDE - 1) / WIDE);
+    const bool inside = mine.image < g.n && mine.channel < g.c;
+    float weight[R * S * VEC];
+    load_filters<T, NHWC, VEC, CHANNELS, R * S>(weight, w, g.c, mine.channel, inside);
+    if (!inside) return;
+    const Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
+    const T *from = x + of_x.first(mine.image, mine.channel, g.h, g.w);
+    const int first_p = mine.down * ROWS, first_q = mine.across * WIDE;
+    T *to = y + of_y.first(mine.image, mine.channel, g.p, g.q) + ptrdiff_t(first_p) * of_y.row +
+            ptrdiff_t(first_q) * of_y.column;
+    float start[VEC] = {};
+    if (bias) {
+#pragma unroll
+        for (int v = 0; v < VEC; v++) start[v] = bias[mine.channel + v];
+    }
+    const int top = first_p * STRIDE - g.pad_h, left = first_q * STRIDE - g.pad_w;
+    float sum[OPEN][WIDE][VEC];
+#pragma unroll
+    for (int j = 0; j < (ROWS - 1) * STRIDE + R; j++) {
+        Vector line[COLUMNS];
+        load_row<VEC>(line, from, top + j, left, g.h, g.w, of_x.row, of_x.column);
+        float value[COLUMNS][VEC];
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++) unpack(value[k], line[k]);
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            const int row = (j - r) / STRIDE;  // of the thread's rows of y
+            if (j < r || (j - r) % STRIDE || row >= ROWS) continue;
+#pragma unroll
+            for (int a = 0; a < WIDE; a++) {
+                float(&result)[VEC] = sum[row % OPEN][a];
+#pragma unroll
+                for (int v = 0; v < VEC; v++) {
+                    if (r == 0) result[v] = start[v];
+#pragma unroll
+                    for (int s = 0; s < S; s++) {
+                        result[v] += value[a * STRIDE + s][v] * weight[(r * S + s) * VEC + v];
+                    }
+                    if (r == R - 1 && relu) result[v] = fmaxf(result[v], 0.0f);
+                }
+                if (r == R - 1 && first_p + row < g.p && first_q + a < g.q) {
+                    store<VEC>(to + ptrdiff_t(row) * of_y.row + ptrdiff_t(a) * of_y.column, result);
+                }
+            }
+        }
+    }
+}
+
+// Rows STRIDE · g − pad ... + STRIDE − 1 of dx, group g, get products of rows g, g − 1, ... of dy: row g − k of dy meets
+// the filter's row f + STRIDE · k at row f of the group. Columns likewise. So no thread asks which products there are,
+// and stride 1 and 2 are one kernel. A thread computes ROWS × WIDE groups.
+template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE>
+__global__ void __launch_bounds__(BLOCK)
+    depthwise_backward_data(const T *dy, const T *w, T *dx, Sizes g) {
+    constexpr int BEFORE_R = (R - 1) / STRIDE, BEFORE_S = (S - 1) / STRIDE;  // earlier rows of dy that a group needs
+    constexpr int OPEN = BEFORE_R + 1, COLUMNS = WIDE + BEFORE_S;
+    using Vector = typename Packed<T, VEC>::type;
+    const int first_down = g.pad_h / STRIDE, first_across = g.pad_w / STRIDE;  // groups before these lie in the padding
+    const int groups_down = (g.h - 1 + g.pad_h) / STRIDE - first_down + 1;
+    const int groups_across = (g.w - 1 + g.pad_w) / STRIDE - first_across + 1;
+    const Work mine = work<NHWC, VEC, CHANNELS>(
+        blockIdx.x, g.c, (groups_down + ROWS - 1) / ROWS, (groups_across + WIDE - 1) / WIDE);
+    const bool inside = mine.image < g.n && mine.channel < g.c;
+    float weight[R * S * VEC];
+    load_filters<T, NHWC, VEC, CHANNELS, R * S>(weight, w, g.c, mine.channel, inside);
+    if (!inside) return;
+    const Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
+    const T *from = dy + of_y.first(mine.image, mine.channel, g.p, g.q);
+    T *to = dx + of_x.first(mine.image, mine.channel, g.h, g.w);
+    const int down = first_down + mine.down * ROWS, across = first_across + mine.across * WIDE;
+    const int top = down * STRIDE - g.pad_h, left = across * STRIDE - g.pad_w;
+    float sum[OPEN][STRIDE][WIDE * STRIDE][VEC];
+#pragma unroll
+    for (int j = 0; j < ROWS + BEFORE_R; j++) {
+        Vector line[COLUMNS];
+        load_row<VEC>(line, from, down - BEFORE_R + j, across - BEFORE_S, g.p, g.q, of_y.row, of_y.column);
+        float value[COLUMNS][VEC];
+#pragma unroll
+        for (int k = 0; k < COLUMNS; k++) unpack(value[k], line[k]);
+#pragma unroll
+        for (int k = BEFORE_R; k >= 0; k--) {
+            const int group = j - BEFORE_R + k;  // of the thread's
+            if (group < 0 || group >= ROWS) continue;
+#pragma unroll
+            for (int f = 0; f < STRIDE; f++) {
+                const int r = f + k * STRIDE;
+#pragma unroll
+                for (int a = 0; a < WIDE * STRIDE; a++) {
+                    float(&result)[VEC] = sum[group % OPEN][f][a];
+#pragma unroll
+                    for (int v = 0; v < VEC; v++) {
+                        if (k == BEFORE_R) result[v] = 0;
+#pragma unroll
+                        for (int m = 0; m <= BEFORE_S; m++) {
+                            const int s = a % STRIDE + m * STRIDE;
+                            if (r >= R || s >= S) continue;
+                            result[v] += value[a / STRIDE + BEFORE_S - m][v] * weight[(r * S + s) * VEC + v];
+                        }
+                    }
+                    const int row = top + group * STRIDE + f, column = left + a;
+                    if (k == 0 && unsigned(row) < unsigned(g.h) && unsigned(column) < unsigned(g.w)) {
+                        store<VEC>(to + ptrdiff_t(row) * of_x.row + ptrdiff_t(column) * of_x.column, result);
+                    }
+                }
+            }
+        }
+    }
+}
+
+// Sums over a thread's tiles, then over the block's threads of a channel: partial[blocks of a chunk][c · R · S].
+// A thread keeps the rows of dy that the next rows of x still need. The grid is `blocks` for each chunk of channels; in
+// NCHW a chunk is one channel, and a block takes its tiles in turn.
+template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE>
+__global__ void __launch_bounds__(BLOCK)
+    depthwise_backward_filter(const T *x, const T *dy, float *partial, Sizes g, int blocks) {
+    constexpr int COLUMNS = (WIDE - 1) * STRIDE + S, OPEN = (R - 1) / STRIDE + 1, TAPS = R * S;
+    constexpr int LANES = NHWC ? CHANNELS / VEC : 1, COPIES = BLOCK / LANES;  // threads of a block in x; in y
+    using Vector = typename Packed<T, VEC>::type;
+    const int tiles_down = (g.p + ROWS - 1) / ROWS, tiles_across = (g.q + WIDE - 1) / WIDE;
+    const int chunks = NHWC ? (g.c + CHANNELS - 1) / CHANNELS : g.c;
+    const int lane = NHWC ? threadIdx.x : 0, copy = NHWC ? threadIdx.y : threadIdx.x;
+    const int first_channel = blockIdx.x % chunks * (NHWC ? CHANNELS : 1), channel = first_channel + lane * VEC;
+    const int block = blockIdx.x / chunks;
+    const Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
+    float sum[TAPS][VEC] = {};
+    const unsigned tiles = channel < g.c ? unsigned(g.n) * tiles_down * tiles_across : 0;
+    for (unsigned tile = block * COPIES + copy; tile < tiles; tile += blocks * COPIES) {
+        const int across = tile % tiles_across, down = tile / tiles_across % tiles_down;
+        const int image = tile / tiles_across / tiles_down;
+        const T *from_x = x + of_x.first(image, channel, g.h, g.w);
+        const T *from_y = dy + of_y.first(image, channel, g.p, g.q);
+        const int first_p = down * ROWS, first_q = across * WIDE;
+        const int top = first_p * STRIDE - g.pad_h, left = first_q * STRIDE - g.pad_w;
+        float grad[OPEN][WIDE][VEC];
+#pragma unroll
+        for (int j = 0; j < (ROWS - 1) * STRIDE + R; j++) {
+            Vector line[COLUMNS];
+            load_row<VEC>(line, from_x, top + j, left, g.h, g.w, of_x.row, of_x.column);
+            if (j % STRIDE == 0 && j / STRIDE < ROWS) {
+                Vector grads[WIDE];
+                load_row<VEC>(grads, from_y, first_p + j / STRIDE, first_q, g.p, g.q, of_y.row, of_y.column);
+#pragma unroll
+                for (int a = 0; a < WIDE; a++) unpack(grad[j / STRIDE % OPEN][a], grads[a]);
+            }
+            float value[COLUMNS][VEC];
+#pragma unroll
+            for (int k = 0; k < COLUMNS; k++) unpack(value[k], line[k]);
+#pragma unroll
+            for (int r = 0; r < R; r++) {
+                const int row = (j - r) / STRIDE;
+                if (j < r || (j - r) % STRIDE || row >= ROWS) continue;
+#pragma unroll
+                for (int s = 0; s < S; s++) {
+#pragma unroll
+                    for (int a = 0; a < WIDE; a++) {
+#pragma unroll
+                        for (int v = 0; v < VEC; v++) {
+                            sum[r * S + s][v] += value[a * STRIDE + s][v] * grad[row % OPEN][a][v];
+                        }
+                    }
+                }
+            }
+        }
+    }
+    constexpr int SUMS = LANES * VEC * TAPS;  // of a block
+    __shared__ float shared[COPIES][SUMS];
+#pragma unroll
+    for (int tap = 0; tap < TAPS; tap++) {
+#pragma unroll
+        for (int v = 0; v < VEC; v++) shared[copy][(lane * VEC + v) * TAPS + tap] = sum[tap][v];
+    }
+    __syncthreads();
+    const int count = min(SUMS, (g.c - first_channel) * TAPS);
+    for (int i = copy * LANES + lane; i < count; i += BLOCK) {
+        float total = 0;
+#pragma unroll
+        for (int k = 0; k < COPIES; k++) total += shared[k][i];
+        partial[(size_t(block) * g.c + first_channel) * TAPS + i] = total;
+    }
+}
+
+// dw[i] = Σ partial[block][i]. 32 × 32 threads for 32 elements; the same order of additions in every run.
+template <typename T> __global__ void __launch_bounds__(1024) depthwise_add_partial(
+    const float *partial, T *dw, int count, int blocks) {
+    __shared__ float shared[32][33];
+    const int i = blockIdx.x * 32 + threadIdx.x;
+    float sum = 0;
+    if (i < count) {
+        for (int block = threadIdx.y; block < blocks; block += 32) sum += partial[size_t(block) * count + i];
+    }
+    shared[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    sum = shared[threadIdx.x][threadIdx.y];
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);
+    const int mine = blockIdx.x * 32 + threadIdx.y;
+    if (threadIdx.x == 0 && mine < count) dw[mine] = T(sum);
+}
+
+// -- any filter, stride and dilation: one element of the result for each thread ---------------------------------------
+
+// What an element's number says. Of `rows` × `columns` pixels.
+template <bool NHWC> struct Element {
+    int image, channel, row, column;
+    __device__ Element(unsigned i, int c, int rows, int columns) {
+        if (NHWC) channel = i % c, i /= c;
+        column = i % columns, i /= columns;
+        row = i % rows, i /= rows;
+        if (!NHWC) channel = i % c, i /= c;
+        image = i;
+    }
+};
+
+template <typename T, bool NHWC>
+__global__ void __launch_bounds__(BLOCK)
+    depthwise_forward_any(const T *x, const T *w, const float *bias, T *y, Sizes g, int relu) {
+    const unsigned i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= unsigned(g.n) * g.c * g.p * g.q) return;
+    const Element<NHWC> at(i, g.c, g.p, g.q);
+    const Strides<NHWC> of_x(g.c, g.h, g.w);
+    const T *from = x + of_x.first(at.image, at.channel, g.h, g.w);
+    const T *filter = w + size_t(at.channel) * g.r * g.s;
+    float sum = bias ? bias[at.channel] : 0;
+    for (int r = 0; r < g.r; r++) {
+        const int row = at.row * g.stride_h - g.pad_h + r * g.dilation_h;
+        if (unsigned(row) >= unsigned(g.h)) continue;
+        for (int s = 0; s < g.s; s++) {
+            const int column = at.column * g.stride_w - g.pad_w + s * g.dilation_w;
+            if (unsigned(column) >= unsigned(g.w)) continue;
+            const T value = from[ptrdiff_t(row) * of_x.row + ptrdiff_t(column) * of_x.column];
+            sum += float(value) * float(filter[r * g.s + s]);
+        }
+    }
+    y[i] = T(relu ? fmaxf(sum, 0.0f) : sum);
+}
+
+template <typename T, bool NHWC>
+__global__ void __launch_bounds__(BLOCK)
+    depthwise_backward_data_any(const T *dy, const T *w, T *dx, Sizes g) {
+    const unsigned i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i >= unsigned(g.n) * g.c * g.h * g.w) return;
+    const Element<NHWC> at(i, g.c, g.h, g.w);
+    const Strides<NHWC> of_y(g.c, g.p, g.q);
+    const T *from = dy + of_y.first(at.image, at.channel, g.p, g.q);
+    const T *filter = w + size_t(at.channel) * g.r * g.s;
+    float sum = 0;
+    for (int r = 0; r < g.r; r++) {
+        const int above = at.row + g.pad_h - r * g.dilation_h;  // of the window's first row, times the stride
+        if (above < 0 || above % g.stride_h || above / g.stride_h >= g.p) continue;
+        for (int s = 0; s < g.s; s++) {
+            const int before = at.column + g.pad_w - s * g.dilation_w;
+            if (before < 0 || before % g.stride_w || before / g.stride_w >= g.q) continue;
+            const T value = from[ptrdiff_t(above / g.stride_h) * of_y.row + ptrdiff_t(before / g.stride_w) * of_y.column];
+            sum += float(value) * float(filter[r * g.s + s]);
+        }
+    }
+    dx[i] = T(sum);
+}
+
+// One block for each element of dw, whose threads share the pixels of y.
+template <typename T, bool NHWC>
+__global__ void __launch_bounds__(BLOCK)
+    depthwise_backward_filter_any(const T *x, const T *dy, T *dw, Sizes g) {
+    const int s = blockIdx.x % g.s, r = blockIdx.x / g.s % g.r, channel = blockIdx.x / g.s / g.r;
+    const Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
+    float sum = 0;
+    const unsigned pixels = g.n * g.p * g.q;
+    for (unsigned i = threadIdx.x; i < pixels; i += BLOCK) {
+        const int image = i / g.q / g.p, y_row = i / g.q % g.p, y_column = i % g.q;
+        const int row = y_row * g.stride_h - g.pad_h + r * g.dilation_h, column = y_column * g.stride_w - g.pad_w + s * g.dilation_w;
+        if (unsigned(row) >= unsigned(g.h) || unsigned(column) >= unsigned(g.w)) continue;
+        const T value = x[of_x.first(image, channel, g.h, g.w) + ptrdiff_t(row) * of_x.row +
+                          ptrdiff_t(column) * of_x.column];
+        const T grad = dy[of_y.first(image, channel, g.p, g.q) + ptrdiff_t(y_row) * of_y.row +
+                          ptrdiff_t(y_column) * of_y.column];
+        sum += float(value) * float(grad);
+    }
+    __shared__ float shared[BLOCK / 32];
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int k = 1; k < BLOCK / 32; k++) sum += shared[k];
+        dw[blockIdx.x] = T(sum);
+    }
+}

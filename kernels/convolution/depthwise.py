@@ -1,0 +1,226 @@
+"""Depthwise convolutions, one filter for each channel: how depthwise.cu is launched for the three passes.
+
+The fast kernels are templates of filter, stride and tile, compiled when one is first wanted; what they do not take goes
+to kernels for any filter, stride and dilation, a thread for each element.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernels.convolution.geometry import Convolution
+from kernels.convolution.sources import SOURCES, sizes
+from kernels.convolution.step import BackwardDataStep, BackwardFilterStep, ForwardStep
+from warplab import cp
+from warplab.bench.lab_kernels import launch
+
+FILE = "depthwise.cu"
+FORMATS = (("NHWC", "float16"), ("NCHW", "float32"))
+BLOCK = 128  # threads, as in the kernels
+TYPES = {"float16": "half", "float32": "float"}
+FAST_FILTERS = (3, 5)  # heights, equal to the widths, that the fast kernels are compiled for
+FAST_STRIDES = (1, 2)
+MOST_PARTIAL = 8 * 132  # blocks of backward_filter, each with sums of its own
+
+
+class Tile(NamedTuple):
+    """What a thread computes: `rows` × `wide` elements of y (of groups of dx), of `vec` neighbouring channels.
+
+    `channels`: of a block, in NHWC.
+    """
+
+    vec: int
+    channels: int
+    rows: int
+    wide: int
+
+
+class Queued(NamedTuple):
+    """A launch: the compiled kernel, its grid, its block and its arguments."""
+
+    function: Any
+    grid: int
+    block: tuple[int, int]
+    arguments: tuple
+
+
+# By pass and type, for 3 × 3; found on an H100 among those of `candidates`.
+TILES = {
+    ("forward", "float16"): Tile(4, 64, 7, 2),
+    ("backward_data", "float16"): Tile(4, 64, 7, 2),
+    ("backward_filter", "float16"): Tile(2, 64, 7, 2),
+    ("forward", "float32"): Tile(1, 1, 7, 1),
+    ("backward_data", "float32"): Tile(1, 1, 7, 1),
+    ("backward_filter", "float32"): Tile(1, 1, 7, 1),
+}
+
+
+def refusal(conv: Convolution) -> str:
+    """Why depthwise kernels cannot compute this convolution; "" if they can."""
+    if conv.groups == conv.c == conv.k:
+        return ""
+    return (
+        f"depthwise takes as many groups and filters as channels, and not {conv.groups} groups, {conv.c} channels and "
+        f'{conv.k} filters: take step="auto"'
+    )
+
+
+def tile(conv: Convolution, kind: str, dtype: Any, address: int = 0) -> Tile | None:
+    """The tile of the fast kernel that computes a pass; None for the kernel that takes anything.
+
+    `address`: the bitwise or of the arrays' addresses.
+    """
+    square = conv.r == conv.s and conv.r in FAST_FILTERS
+    even = conv.stride[0] == conv.stride[1] and conv.stride[0] in FAST_STRIDES
+    if not square or not even or conv.dilation != (1, 1):
+        return None
+    name = np.dtype(dtype).name
+    found = TILES[kind, name]
+    if conv.r > 3:
+        found = found._replace(vec=min(found.vec, 2), wide=min(found.wide, 2))
+    while conv.c % found.vec or address % (found.vec * np.dtype(dtype).itemsize):
+        found = found._replace(vec=found.vec // 2)
+    if name == "float16" and conv.c % 64 in range(1, 33):
+        found = found._replace(channels=32)
+    return found
+
+
+def _entry(kind: str, conv: Convolution, dtype: Any, chosen: Tile | None) -> str:
+    name = np.dtype(dtype).name
+    nhwc = str(name == "float16").lower()
+    if chosen is None:
+        return f"depthwise_{kind}_any<{TYPES[name]}, {nhwc}>"
+    numbers = ", ".join(map(str, (chosen.vec, chosen.channels, conv.r, conv.s, conv.stride[0], *chosen[2:])))
+    return f"depthwise_{kind}<{TYPES[name]}, {nhwc}, {numbers}>"
+
+
+def _block(dtype: Any, chosen: Tile) -> tuple[int, int]:
+    if np.dtype(dtype) == np.float32:
+        return BLOCK, 1
+    lanes = chosen.channels // chosen.vec
+    return lanes, BLOCK // lanes
+
+
+def _tiles(conv: Convolution, kind: str, chosen: Tile) -> int:
+    """Tiles of all images, of one channel."""
+    down, across = conv.p, conv.q
+    if kind == "backward_data":
+        down, across = (
+            (size - 1 + pad) // stride - pad // stride + 1
+            for size, pad, stride in zip((conv.h, conv.w), conv.padding, conv.stride, strict=True)
+        )
+    return conv.n * math.ceil(down / chosen.rows) * math.ceil(across / chosen.wide)
+
+
+def queued(conv: Convolution, kind: str, dtype: Any, arrays: tuple, chosen: Tile | None, *more: Any) -> Queued:
+    """The launch of the forward pass or of backward_data. `arrays`: as the kernel takes them; `more`: what follows."""
+    function = SOURCES.function(FILE, _entry(kind, conv, dtype, chosen))
+    arguments = (*arrays, sizes(conv)[0], *more)
+    if chosen is None:
+        shape = conv.y_shape() if kind == "forward" else conv.x_shape()
+        return Queued(function, math.ceil(math.prod(shape) / BLOCK), (BLOCK, 1), arguments)
+    block, tiles = _block(dtype, chosen), _tiles(conv, kind, chosen)
+    if np.dtype(dtype) == np.float32:
+        return Queued(function, math.ceil(conv.c * tiles / BLOCK), block, arguments)
+    return Queued(function, math.ceil(conv.c / chosen.channels) * math.ceil(tiles / block[1]), block, arguments)
+
+
+def partial_blocks(conv: Convolution, dtype: Any, chosen: Tile) -> tuple[int, int]:
+    """Of backward_filter: chunks of channels, and blocks for each, which leave so many partial sums."""
+    single = np.dtype(dtype) == np.float32
+    chunks = conv.c if single else math.ceil(conv.c / chosen.channels)
+    copies = BLOCK if single else _block(dtype, chosen)[1]
+    blocks = min(math.ceil(_tiles(conv, "backward_filter", chosen) / copies), math.ceil(MOST_PARTIAL / chunks))
+    return chunks, blocks
+
+
+def queued_filter(conv: Convolution, x: Any, dy: Any, dw: Any, chosen: Tile | None, workspace: Any) -> list[Queued]:
+    """The launches of backward_filter; `workspace`: of its partial sums, which the kernel for anything has not."""
+    dtype = dw.dtype
+    function = SOURCES.function(FILE, _entry("backward_filter", conv, dtype, chosen))
+    size = sizes(conv)[0]
+    count = conv.c * conv.r * conv.s
+    if chosen is None:
+        return [Queued(function, count, (BLOCK, 1), (x, dy, dw, size))]
+    chunks, blocks = partial_blocks(conv, dtype, chosen)
+    add = SOURCES.function(FILE, f"depthwise_add_partial<{TYPES[dtype.name]}>")
+    return [
+        Queued(function, chunks * blocks, _block(dtype, chosen), (x, dy, workspace, size, np.int32(blocks))),
+        Queued(add, math.ceil(count / 32), (32, 32), (workspace, dw, np.int32(count), np.int32(blocks))),
+    ]
+
+
+def _address(*arrays: Any) -> int:
+    found = 0
+    for array in arrays:
+        found |= array.__cuda_array_interface__["data"][0]
+    return found
+
+
+def _launch(launches: list[Queued]) -> None:
+    for one in launches:
+        launch(*one)
+
+
+@dataclass(frozen=True)
+class DepthwiseForward(ForwardStep):
+    """y, with bias and ReLU in the same kernel."""
+
+    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
+        """Why not; "" if it can."""
+        return super().refuses(conv, layout, dtype) or refusal(conv)
+
+    def launch(
+        self, x: Any, w: Any, y: Any, conv: Convolution, bias: Any = None, relu: bool = False, workspace: Any = None
+    ) -> None:
+        """Queue the kernel."""
+        chosen = tile(conv, "forward", y.dtype, _address(x, w, y))
+        _launch([queued(conv, "forward", y.dtype, (x, w, bias, y), chosen, np.int32(relu))])
+
+
+@dataclass(frozen=True)
+class DepthwiseBackwardData(BackwardDataStep):
+    """The gradient of x."""
+
+    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
+        """Why not; "" if it can."""
+        return super().refuses(conv, layout, dtype) or refusal(conv)
+
+    def launch(self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None) -> None:
+        """Queue the kernel."""
+        chosen = tile(conv, "backward_data", dx.dtype, _address(dy, w, dx))
+        _launch([queued(conv, "backward_data", dx.dtype, (dy, w, dx), chosen)])
+
+
+@dataclass(frozen=True)
+class DepthwiseBackwardFilter(BackwardFilterStep):
+    """The gradient of w: sums of blocks in the workspace, then their sum, always in the same order."""
+
+    def refuses(self, conv: Convolution, layout: str, dtype: Any) -> str:
+        """Why not; "" if it can."""
+        return super().refuses(conv, layout, dtype) or refusal(conv)
+
+    def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
+        """Of the partial sums, float32, at the most blocks that any address asks for."""
+        if tile(conv, "backward_filter", dtype) is None:
+            return 0
+        chunks = math.ceil(conv.c / 32) if np.dtype(dtype) == np.float16 else conv.c
+        return 4 * conv.c * conv.r * conv.s * math.ceil(MOST_PARTIAL / chunks)
+
+    def launch(self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None) -> None:
+        """Queue the two kernels."""
+        chosen = tile(conv, "backward_filter", dw.dtype, _address(x, dy))
+        workspace = self.workspace(conv, dw.dtype) if workspace is None else workspace
+        if workspace is not None:
+            workspace = workspace.view(np.float32)
+        _launch(queued_filter(conv, x, dy, dw, chosen, workspace))
+
+
+FORWARD = (DepthwiseForward(None, "depthwise", FORMATS),)
+BACKWARD_DATA = (DepthwiseBackwardData(None, "depthwise", FORMATS),)
+BACKWARD_FILTER = (DepthwiseBackwardFilter(None, "depthwise", FORMATS),)
