@@ -82,88 +82,91 @@ def draw_windows(variants: Mapping[str, Convolution]) -> Figure:
 def draw_im2col(conv: Convolution, sources: np.ndarray, element: int) -> Figure:
     """The im2col matrix of one image, each cell with the number of the element of x that it holds.
 
-    `sources`: integers of shape (P · Q, C · R · S), the element's place in the image (counted from its first), or −1
-    for a zero of the padding. `element`: the one to be highlighted, in x (left) and wherever the matrix repeats it.
+    `sources`: integers of shape (C · R · S, P · Q), the element's place in the image (counted from its first), or −1
+    for a zero of the padding (grey). `element`: the one to be highlighted, in x (left) and wherever the matrix repeats it.
     """
     rows, columns = sources.shape
+    places = np.arange(conv.c * conv.h * conv.w).reshape(conv.c * conv.h, conv.w)
+    repeats = int(np.count_nonzero(sources == element))
     with plt.rc_context(FONT):
-        unit = 0.235
+        unit = 0.25
         figure, axes = plt.subplots(
             1,
             2,
-            figsize=(unit * (conv.w + columns) + 1.4, unit * rows + 0.8),
+            figsize=(unit * (conv.w + columns) + 0.9, unit * max(rows, conv.c * conv.h) + 0.8),
             dpi=DPI,
             width_ratios=(conv.w, columns),
             layout="constrained",
         )
-        places = np.arange(conv.c * conv.h * conv.w).reshape(conv.c * conv.h, conv.w)
-        repeats = int(np.count_nonzero(sources == element))
-        for ax, numbers, title in (
-            (axes[0], places, "x"),
-            (axes[1], sources, f"matrix: element {element} is in it {repeats} times"),
-        ):
+        panels = ((axes[0], places, "x"), (axes[1], sources, f"matrix: element {element} is in it {repeats} times"))
+        for ax, numbers, title in panels:
             for (i, j), number in np.ndenumerate(numbers):
                 chosen = number == element
                 fill = ORANGE if chosen else PADDING if number < 0 else "white"
                 ax.add_patch(Rectangle((j, i), 1, 1, fc=fill, ec=PALE, lw=0.5))
-                style = {"color": "white", "weight": "bold"} if chosen else {"color": GREY if number < 0 else "black"}
-                ax.text(j + 0.5, i + 0.52, "0" if number < 0 else str(number), ha="center", va="center",
-                        fontsize=6.5, **style)  # fmt: skip
+                style = {"color": "white", "weight": "bold"} if chosen else {"color": "black"}
+                text = "" if number < 0 else str(number)
+                ax.text(j + 0.5, i + 0.52, text, ha="center", va="center", fontsize=6.5, **style)
             _frame(ax, *numbers.shape)
+            ax.set_anchor("N")
             ax.set_title(title, loc="left", weight="bold")
-        axes[1].set(xlabel=f"{columns} columns: (c, r, s)", ylabel=f"{rows} rows: (p, q)")
-        axes[0].set_xlabel("numbers: places in x")
-        axes[0].set_anchor("N")
+        axes[1].set(xlabel=f"{columns} columns: windows (p, q)", ylabel=f"{rows} rows: (c, r, s)")
+        axes[0].set_xlabel("numbers: places")
     return closed(figure)
 
 
-def draw_tile(conv: Convolution, row: int, column: int, height: int = 6, width: int = 6) -> Figure:
+def draw_tile(conv: Convolution, row: int, column: int, height: int = 8, width: int = 7) -> Figure:
     """A tile of the im2col matrix, and the elements of x that it stands for: the index map of implicit GEMM.
 
-    The matrix of the first image is M × K and in no memory (dashed). The tile, `height` × `width`, begins at `row` and
-    `column`. Each of its columns has a colour, in the matrix and in the channels of x, where it is a bar.
+    The matrix of the first image, depth × pixels, is in no memory (dashed). The tile, `height` × `width`, begins at
+    `row` and `column`. Each of its rows has a colour, in the matrix and in the channels of x, where it is a bar.
     """
-    rows, columns, window = conv.p * conv.q, conv.depth, conv.r * conv.s
-    cells = [(m, k) for m in range(row, min(row + height, rows)) for k in range(column, min(column + width, columns))]
-    shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.92, width))
-    channels = sorted({k // window for _, k in cells})
+    rows, columns, window = conv.depth, conv.p * conv.q, conv.r * conv.s
+    cells = [(i, j) for i in range(row, min(row + height, rows)) for j in range(column, min(column + width, columns))]
+    shades = plt.get_cmap("viridis")(np.linspace(0.1, 0.92, height))
+    channels = sorted({i // window for i, _ in cells})
     high, wide = conv.room
     with plt.rc_context(FONT):
+        unit = 0.24
         figure, axes = plt.subplots(
             1,
             1 + len(channels),
-            figsize=(0.24 * wide * (1 + len(channels)) + 1.2, 0.24 * high + 0.75),
+            figsize=(unit * wide * (1.6 + len(channels)) + 0.9, unit * high + 0.75),
             dpi=DPI,
+            width_ratios=(1.6, *[1] * len(channels)),
             layout="constrained",
         )
         matrix = axes[0]
         matrix.add_patch(Rectangle((0, 0), columns, rows, fc="none", ec=GREY, ls="--", lw=1.4))
-        for k in range(window, columns, window):
-            matrix.axvline(k, color=PALE, lw=0.6)
-        for m in range(conv.q, rows, conv.q):
-            matrix.axhline(m, color=PALE, lw=0.6)
-        for m, k in cells:
-            matrix.add_patch(Rectangle((k, m), 1, 1, fc=shades[k - column], ec="none"))
-        matrix.set(xlim=(-0.3, columns + 0.3), ylim=(rows + 0.6, -0.6), xticks=[], yticks=[])
+        for i in range(window, rows, window):
+            matrix.axhline(i, color=PALE, lw=0.6)
+        for j in range(conv.q, columns, conv.q):
+            matrix.axvline(j, color=PALE, lw=0.6)
+        for i, j in cells:
+            matrix.add_patch(Rectangle((j, i), 1, 1, fc=shades[i - row], ec="none"))
+        matrix.set(xlim=(-0.6, columns + 0.6), ylim=(rows + 0.4, -0.4), xticks=[], yticks=[])
         matrix.spines[:].set_visible(False)
-        matrix.set(xlabel=f"k: {columns} = C · R · S", ylabel=f"m: {rows} = P · Q")
+        matrix.set(xlabel=f"{columns} columns: windows (p, q)", ylabel=f"{rows} rows: (c, r, s)")
         matrix.set_title("the matrix, in no memory", loc="left", weight="bold")
         for ax, c in zip(axes[1:], channels, strict=True):
             _padded_cells(ax, conv)
-            for m, k in (cell for cell in cells if cell[1] // window == c):
-                i, j = _position(conv, m, k)
-                slot = k % conv.s / conv.s  # bars of one row of the window lie below each other
-                ax.add_patch(Rectangle((j, i + slot + 0.04), 1, 1 / conv.s - 0.08, fc=shades[k - column], ec="none"))
+            for i, j in (cell for cell in cells if cell[0] // window == c):
+                y, x = _position(conv, i, j)
+                slot = i % conv.s / conv.s  # bars of one row of the window lie below each other
+                ax.add_patch(Rectangle((x, y + slot + 0.04), 1, 1 / conv.s - 0.08, fc=shades[i - row], ec="none"))
             _frame(ax, high, wide)
             ax.set_title(f"x, channel {c}", loc="left", weight="bold")
     return closed(figure)
 
 
-def draw_gather(profile: object, conv: Convolution, array: str = "x", block: int = 0) -> Figure:
-    """Which elements of x a block of a traced launch loads, channel by channel: NCHW, float32, the first image.
+def draw_gather(
+    profile: object, conv: Convolution, array: str = "x", block: int = 0, channels: int = 3, most: int | None = None
+) -> Figure:
+    """Which elements of x a block of a traced launch loads, in the first channels: NCHW, float32, the first image.
 
     `profile`: a launch in the simulator, or a profile whose first it is. The number is how many times the block's
-    traced threads load the element. ValueError where the trace holds no load of `array` by that block.
+    traced threads load the element; `most`: the number that has the darkest blue, by default the largest. ValueError
+    where the trace holds no load of `array` by that block.
     """
     launch, title = one_launch(profile)
     loads = [a for a in launch.accesses if a.space == "global" and a.array == array and a.op == "load"]
@@ -173,19 +176,20 @@ def draw_gather(profile: object, conv: Convolution, array: str = "x", block: int
         np.add.at(times, places[places < times.size], 1)
     if not times.any():
         raise ValueError(f"the trace of {launch.kernel} holds no load of {array} by block {block}")
-    planes, most = times.reshape(conv.c, conv.h, conv.w), times.max()
+    planes = times.reshape(conv.c, conv.h, conv.w)[:channels]
+    most = most or int(planes.max())
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(
             1,
-            conv.c,
-            figsize=(conv.c * (0.2 * conv.w + 0.25) + 0.2, 0.2 * conv.h + 0.9),
+            len(planes),
+            figsize=(len(planes) * (0.22 * conv.w + 0.25) + 0.2, 0.22 * conv.h + 0.8),
             dpi=DPI,
             squeeze=False,
             layout="constrained",
         )
         for c, ax in enumerate(axes[0]):
             for (i, j), number in np.ndenumerate(planes[c]):
-                shade = plt.get_cmap("Blues")(0.15 + 0.75 * number / most) if number else "white"
+                shade = plt.get_cmap("Blues")(0.15 + 0.75 * min(1, number / most)) if number else "white"
                 ax.add_patch(Rectangle((j, i), 1, 1, fc=shade, ec=PALE, lw=0.5))
                 if number:
                     colour = "white" if number > 0.6 * most else "black"
@@ -331,9 +335,9 @@ def _inside(conv: Convolution, i: int, j: int) -> bool:
     return 0 <= i - conv.padding[0] < conv.h and 0 <= j - conv.padding[1] < conv.w
 
 
-def _position(conv: Convolution, m: int, k: int) -> tuple[int, int]:
-    """Row and column in the padded image of the element at (m, k) of the matrix."""
-    (p, q), (r, s) = divmod(m, conv.q), divmod(k % (conv.r * conv.s), conv.s)
+def _position(conv: Convolution, row: int, column: int) -> tuple[int, int]:
+    """Row and column, in the padded image, of the element at (row, column) of the im2col matrix."""
+    (r, s), (p, q) = divmod(row % (conv.r * conv.s), conv.s), divmod(column, conv.q)
     return p * conv.stride[0] + r * conv.dilation[0], q * conv.stride[1] + s * conv.dilation[1]
 
 
