@@ -83,7 +83,7 @@ def draw_im2col(conv: Convolution, sources: np.ndarray, element: int) -> Figure:
     """The im2col matrix of one image, each cell with the number of the element of x that it holds.
 
     `sources`: integers of shape (C · R · S, P · Q), the element's place in the image (counted from its first), or −1
-    for a zero of the padding (grey). `element`: the one to be highlighted, in x (left) and wherever the matrix repeats it.
+    for a zero of the padding (grey). `element`: the one to be highlighted, in x (left) and wherever the matrix has it.
     """
     rows, columns = sources.shape
     places = np.arange(conv.c * conv.h * conv.w).reshape(conv.c * conv.h, conv.w)
