@@ -9,7 +9,7 @@
 // Reached: 525 TFLOP/s, 0.691 of the library. ncu: of the clocks from one instruction of a warp to its next it waits
 // half at the barrier after a stage.
 // n and k are multiples of 8. RESULT: type of C. STAGES: pairs of tiles in shared memory.
-#include "hopper.cuh"
+#include <warplab/hopper.cuh>
 
 #ifndef RESULT
 #define RESULT float
@@ -70,7 +70,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         wgmma_fence();
 #pragma unroll
         for (int depth = 0; depth < BK; depth += 16) {
-            wgmma(sum, of_a(a_box, group * 64, depth), of_b(b_boxes, depth, BK), step + depth > 0);
+            wgmma<K_MAJOR, MN_MAJOR>(sum, k_major(a_box, group * 64, depth), mn_major(b_boxes, depth, BK),
+                                     step + depth > 0);
         }
         wgmma_commit();
         wgmma_wait<0>();

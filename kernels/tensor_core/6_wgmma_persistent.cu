@@ -14,7 +14,7 @@
 // n and k are multiples of 8. RESULT: type of C. STAGES: pairs of tiles in shared memory.
 // CLUSTER: blocks of a cluster. GROUP: clusters' tiles of C run down before the next column. The grid is whole
 // clusters.
-#include "hopper.cuh"
+#include <warplab/hopper.cuh>
 
 #ifndef RESULT
 #define RESULT float
@@ -102,7 +102,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
         take_registers<232>();
         const int consumer = group - 1;
         const unsigned boxes = tiles + STAGES * STAGE_BYTES + consumer * 2 * C_BYTES;  // two of C
-        const unsigned long long first_a = of_a(tiles, consumer * 64, 0), first_b = of_b(tiles + A_BYTES, 0, BK);
+        const unsigned long long first_a = k_major(tiles, consumer * 64, 0), first_b = mn_major(tiles + A_BYTES, 0, BK);
         const bool one = threadIdx.x % 128 == 0;
         auto release = [&](int done) {
             if (lane < CLUSTER) {
@@ -120,7 +120,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 wgmma_fence();
 #pragma unroll
                 for (int depth = 0; depth < BK; depth += 16) {
-                    wgmma(sum, moved(a, depth * 2), moved(b, depth * LINE_BYTES), step + depth > 0);
+                    wgmma<K_MAJOR, MN_MAJOR>(sum, moved(a, depth * 2), moved(b, depth * LINE_BYTES), step + depth > 0);
                 }
                 wgmma_commit();
                 wgmma_wait<1>();  // for the stage before

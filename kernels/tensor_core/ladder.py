@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from kernels.tensor_core import hopper, tiles
+from kernels.tensor_core import tiles
+from warplab.bench import hopper
 from warplab.bench.lab_kernels import Sources, by_name, launch
 
 SOURCES = Sources(__package__, cuda_headers=True)
@@ -85,7 +86,8 @@ class TmaStep(Step):
 
     def function(self, dtype: Any = np.float32) -> hopper.Kernel:
         """The kernel, loaded on the GPU."""
-        return hopper.kernel(self.file, f"tensor_core_{self.name}", (f"-DRESULT={TYPES[np.dtype(dtype).name]}",))
+        options = (f"-DRESULT={TYPES[np.dtype(dtype).name]}",)
+        return hopper.kernel(SOURCES.folder / self.file, f"tensor_core_{self.name}", options)
 
     def launch(self, a: Any, b: Any, c: Any) -> None:
         """Queue the kernel, without any check."""
@@ -102,7 +104,7 @@ class PersistentStep(Step):
         """The kernel, loaded on the GPU."""
         sizes = sizes or tiles.persistent()
         options = f"-DRESULT={TYPES[np.dtype(dtype).name]}", *sizes.options
-        return hopper.kernel(self.file, f"tensor_core_{self.name}", options)
+        return hopper.kernel(SOURCES.folder / self.file, f"tensor_core_{self.name}", options)
 
     def launch(self, a: Any, b: Any, c: Any, sizes: tiles.Persistent | None = None) -> None:
         """Queue the kernel, without any check."""

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from kernels.tensor_core import hopper, tiles
+from kernels.tensor_core import tiles
 from kernels.tensor_core.cublaslt import Product
-from kernels.tensor_core.ladder import STEPS
+from kernels.tensor_core.ladder import SOURCES, STEPS
 from kernels.tensor_core.product import multiply
+from warplab.bench import hopper
 from warplab.bench.products import rates_of
 from warplab.bench.timing import Candidate, cupy_on_gpu, time_together
 
@@ -43,16 +44,7 @@ SHAPES = (
 
 def names() -> list[str]:
     """The steps that this GPU has the instructions for."""
-    return [name for name, step in STEPS.items() if not step.hopper or has_wgmma()]
-
-
-def has_wgmma() -> bool:
-    """Whether this GPU has Hopper's instructions."""
-    try:
-        hopper.require("wgmma")
-    except RuntimeError:
-        return False
-    return True
+    return [name for name, step in STEPS.items() if not step.hopper or hopper.available()]
 
 
 def operands(m: int, n: int, k: int, dtype: Any = np.float16) -> tuple[Any, Any, Any]:
@@ -100,8 +92,8 @@ def peak_candidates() -> dict[str, tuple[Candidate, float]]:
     random = cupy.random.uniform(-1, 1, PEAK_BYTES // 2, dtype=np.float32).astype(np.float16)
     out = cupy.empty(blocks * PEAK_BLOCK, np.float32)
     found = {}
-    for kind in ("wgmma", "mma") if has_wgmma() else ():
-        function = hopper.kernel("peak.cu", f"{kind}_peak")
+    for kind in ("wgmma", "mma") if hopper.available() else ():
+        function = hopper.kernel(SOURCES.folder / "peak.cu", f"{kind}_peak")
         arguments = (blocks,), (PEAK_BLOCK,), (random, out, np.int32(PEAK_ROUNDS[kind])), PEAK_BYTES
         operations = blocks * PEAK_BLOCK * PEAK_ROUNDS[kind] * PEAK_OPERATIONS[kind]
         found[kind] = Candidate(function, [arguments]), operations

@@ -2,7 +2,7 @@
 // Random numbers, because zeros take less power and let the clock rise.
 // Reached beside the ladder of 8192³ on an H100: 844 TFLOP/s with wgmma, 549 with mma.sync. ncu
 // (sm__inst_executed_pipe_tensor_op_hmma): a scheduler starts one mma.sync m16n8k16 in 6.0 clocks.
-#include "hopper.cuh"
+#include <warplab/hopper.cuh>
 
 constexpr int GROUPS = 2;  // warpgroups of a block
 
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(128 * GROUPS, 1) wgmma_peak(const u
         wgmma_fence();
 #pragma unroll
         for (int depth = 0; depth < 64; depth += 16) {
-            wgmma(sum, of_a(a_box, 0, depth), of_b(b_boxes, depth, 64), 1);
+            wgmma<K_MAJOR, MN_MAJOR>(sum, k_major(a_box, 0, depth), mn_major(b_boxes, depth, 64), 1);
         }
         wgmma_commit();
         wgmma_wait<1>();

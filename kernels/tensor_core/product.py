@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.tensor_core import hopper
 from kernels.tensor_core.ladder import Step
 from kernels.tensor_core.ladder import step as step_of
 from warplab import cp
+from warplab.bench import hopper
 from warplab.bench.device_arguments import check_array, check_factors, check_product
 
 MAX_GRID_Y = 65535
@@ -40,7 +40,7 @@ def multiply(a: Any, b: Any, out: Any = None, step: str | int = "mma_stages", dt
         out.fill(0)
         return out
     if chosen.hopper:
-        hopper.require(chosen.name)
+        hopper.require(chosen.name, "mma_stages")
         _check_rows(chosen, a, b, out)
         chosen.launch(a, b, out)
     else:

@@ -1,9 +1,12 @@
-"""Where CUDA's headers are: in pip packages, and in a toolkit of the machine where there is one."""
+"""Where headers are: CUDA's in pip packages, and in a toolkit of the machine where there is one; the course's here."""
 
 from __future__ import annotations
 
 import functools
 import os
+from pathlib import Path
+
+COURSE_HEADERS = Path(__file__).parent / "include"  # of the course's own headers, <warplab/...>
 
 
 @functools.cache

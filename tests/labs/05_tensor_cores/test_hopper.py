@@ -2,31 +2,24 @@
 for TMA and wgmma, what they compute in the simulator."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernels.tensor_core import STEPS, hopper, tiles
-from kernels.tensor_core.hopper import FOLDER
+from kernels.tensor_core import STEPS, tiles
+from kernels.tensor_core.ladder import SOURCES
 from kernels.tensor_core.tiles import Persistent
+from tests.support.hopper_stand_in import STAND_IN, encoded
 from tests.support.tensor_products import operands, within
 from warplab import cp
+from warplab.bench import hopper
+from warplab.bench.hopper import Boxes
 from warplab.compile import nvrtc
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator import DataRace
 
 HOPPER = [name for name, step in STEPS.items() if step.hopper]
-
-TENSOR_MAP = np.dtype(  # of tests/labs/05_tensor_cores/stand_ins/hopper.cuh
-    {
-        "names": ["matrix", "item", "rows", "columns", "box_rows", "box_columns"],
-        "formats": ["u8", *["i4"] * 5],
-        "offsets": [0, 8, 12, 16, 20, 24],
-        "itemsize": 128,
-    }
-)
 
 
 def options(name, result="half"):
@@ -43,7 +36,7 @@ def test_machine_code_for_hopper_is_as_it_must_be(name, result):
     assert not re.search(r"warning|C75\d\d|Potential Performance", log), log
     registers = int(re.search(r"Used (\d+) registers", log).group(1))
     assert registers * step.threads <= 65536
-    code = hopper.cubin(step.file, options(name, result)[1:])
+    code = hopper.cubin(SOURCES.folder / step.file, options(name, result)[1:])
     assert code[:4] == b"\x7fELF"
     assert f"tensor_core_{name}".encode() in code
 
@@ -63,7 +56,7 @@ def test_the_instructions_of_hopper_are_there():
 
 
 def test_the_kernel_of_the_peak_compiles():
-    log, _ = nvrtc.assemble_cuda((FOLDER / "peak.cu").read_text(), "peak.cu", "90a", hopper.include())
+    log, _ = nvrtc.assemble_cuda((SOURCES.folder / "peak.cu").read_text(), "peak.cu", "90a", hopper.include())
     assert log.count("0 bytes spill stores") == 2
     assert not re.search(r"warning|C75\d\d", log), log
 
@@ -71,7 +64,7 @@ def test_the_kernel_of_the_peak_compiles():
 def on_simulator(body, result):
     """Runs statements of CUDA C++ in one thread; `out` is the array that they write."""
     kind = {"u8": "unsigned long long", "i4": "int"}[result.dtype.str[1:]]
-    code = f'#include "shared_layout.cuh"\nextern "C" __global__ void ask({kind} *out) {{ {body} }}'
+    code = f'#include <warplab/shared_layout.cuh>\nextern "C" __global__ void ask({kind} *out) {{ {body} }}'
     simulate(CudaSource(code, "ask", hopper.include()), 1, 1, (result,))
     return result
 
@@ -99,7 +92,7 @@ def test_descriptors_of_a_find_what_tma_has_put():
     """K-major: eight rows of 128 bytes, then the stride offset; chunks of eight elements of k side by side."""
     places = box_places(128)
     asked = [(row, depth) for row in (0, 64) for depth in (0, 16, 32, 48)]
-    body = "".join(f"out[{i}] = of_a(4096, {row}, {depth});" for i, (row, depth) in enumerate(asked))
+    body = "".join(f"out[{i}] = k_major(4096, {row}, {depth});" for i, (row, depth) in enumerate(asked))
     for (row, depth), found in zip(asked, on_simulator(body, np.zeros(len(asked), np.uint64)), strict=True):
         start, _, stride, swizzle = described(found)
         assert swizzle == 1
@@ -112,7 +105,7 @@ def test_descriptors_of_b_find_what_tma_has_put():
     """N-major: 64 columns side by side, eight of k 128 bytes apart; the leading offset leads to the next 64 columns,
     the stride offset to the next eight of k."""
     boxes = np.concatenate([box_places(64) + box * 64 * 128 for box in range(4)], axis=1)
-    body = "".join(f"out[{i}] = of_b(16384, {16 * i}, 64);" for i in range(4))
+    body = "".join(f"out[{i}] = mn_major(16384, {16 * i}, 64);" for i in range(4))
     for i, found in enumerate(on_simulator(body, np.zeros(4, np.uint64))):
         start, leading, stride, swizzle = described(found)
         assert swizzle == 1
@@ -125,8 +118,8 @@ def test_a_moved_operand_is_the_one_described_there():
     """Up to the last address of a block's shared memory."""
     last = 227 * 1024 - 16
     for start in (0, 1024, last):
-        body = f"out[0] = moved(of_a(0, 0, 0), {start}); out[1] = of_a({start}, 0, 0);"
-        body += f"out[2] = moved(of_b({start}, 0, 64), {last - start}); out[3] = of_b({last}, 0, 64);"
+        body = f"out[0] = moved(k_major(0, 0, 0), {start}); out[1] = k_major({start}, 0, 0);"
+        body += f"out[2] = moved(mn_major({start}, 0, 64), {last - start}); out[3] = mn_major({last}, 0, 64);"
         moved_a, a, moved_b, b = on_simulator(body, np.zeros(4, np.uint64))
         assert (moved_a, moved_b) == (a, b)
         assert described(a)[0] == start
@@ -138,7 +131,7 @@ def test_results_go_where_tma_takes_them_from(dtype):
     """A box of C as the lanes of a warpgroup write it, read back as TMA would."""
     kind, columns = {np.float16: ("half", 64), np.float32: ("float", 32)}[dtype]
     code = f"""
-#include "shared_layout.cuh"
+#include <warplab/shared_layout.cuh>
 extern "C" __global__ void write(unsigned *out) {{
     __shared__ alignas(1024) unsigned box[2048];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -182,20 +175,21 @@ def test_tiles_are_visited_once_each_in_groups():
 
 
 def simulated(name, m, n, k, dtype, *options):
-    """The product by a kernel for Hopper in the simulator, with stand_ins/hopper.cuh in place of its own header."""
+    """The product by a kernel for Hopper in the simulator, with the stand-in in place of its own header."""
     a, b = operands(m, n, k)
     on_device = [cp.asarray(x) for x in (a, b, np.full((m, n), np.nan, dtype))]
 
-    def map_of(matrix, rows, columns):
-        address = matrix.__cuda_array_interface__["data"][0]
-        return np.array([(address, matrix.dtype.itemsize, *matrix.shape, rows, columns)], TENSOR_MAP)
-
     c = on_device[2]
-    maps = map_of(on_device[0], 128, 64), map_of(on_device[1], 64, 64), map_of(c, 64, 128 // c.dtype.itemsize)
+
+    def map_of(matrix, rows):
+        item = matrix.dtype.itemsize
+        return encoded(Boxes(hopper.address_of(matrix), matrix.dtype.name, *matrix.shape, rows, 128 // item))
+
+    maps = map_of(on_device[0], 128), map_of(on_device[1], 64), map_of(c, 64)
     step = STEPS[name]
     kind = {"float16": "half", "float32": "float"}[c.dtype.name]
-    folders = f"-I{Path(__file__).parent / 'stand_ins'}", *hopper.include()
-    source = CudaSource(step.source, f"tensor_core_{name}", (*folders, f"-DRESULT={kind}", *options), step.file)
+    options = *STAND_IN, *hopper.include(), f"-DRESULT={kind}", *options
+    source = CudaSource(step.source, f"tensor_core_{name}", options, step.file)
     sizes = tuple(map(np.int32, (m, n, k)))
     if name == "wgmma_tma":
         grid, arguments = step.grid(m, n), (*maps[:2], c, *sizes)

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from kernels.tensor_core import STEPS, autotune, figures, hopper, multiply, recordings, tiles
+from kernels.tensor_core import STEPS, autotune, figures, multiply, recordings, tiles
 from kernels.tensor_core.benchmark import BENCHMARK
+from kernels.tensor_core.ladder import SOURCES
 from kernels.tensor_core.measurements import MEASUREMENTS, MOST_ERROR, SHAPES
 from kernels.tensor_core.tiles import Persistent, Stages
 from tests.support.matrix_products import guarded
 from tests.support.tensor_products import operands, within
 from warplab import cp, profile
+from warplab.bench import hopper
 from warplab.bench.recordings import Measurement, MissingRecording
 from warplab.compile import headers
 from warplab.hardware import backend
@@ -140,7 +142,7 @@ def test_without_hopper_its_steps_say_what_they_need(name):
 
 
 def test_rows_that_tma_cannot_copy_are_refused(monkeypatch):
-    monkeypatch.setattr(hopper, "require", lambda what: None)
+    monkeypatch.setattr(hopper, "require", lambda what, instead: None)
     a, b = cp.zeros((4, 12), np.float16), cp.zeros((12, 8), np.float16)
     with pytest.raises(ValueError, match=r"a has 12 columns of float16; wgmma_tma copies rows by TMA.*multiple of 8"):
         multiply(a, b, step="wgmma_tma")
@@ -436,12 +438,12 @@ class TestRecordings:
             assert abs(last["ratio_to_library"] - 1) < 0.02, "within the one or two per cent by which runs differ"
 
     def test_the_headers_give_the_profile(self):
-        profile = json.loads((hopper.FOLDER / "profile.json").read_text(encoding="utf-8"))
+        profile = json.loads((SOURCES.folder / "profile.json").read_text(encoding="utf-8"))
         assert profile["device"].startswith("NVIDIA ")
         row = {row["name"]: row for row in profile["rows"]}
         # An mma.sync every second clock of a scheduler would be 100 % of this pipe.
         rate = {name: found["mma.sync, %"] / 100 / 2 for name, found in row.items()}
-        text = {name: (hopper.FOLDER / STEPS[name].file).read_text().replace("\n// ", " ") for name in STEPS}
+        text = {name: (SOURCES.folder / STEPS[name].file).read_text().replace("\n// ", " ") for name in STEPS}
         clocks = 1 / rate["4 mma_stages"], 1 / rate["mma_peak"]
         assert "one mma.sync in {:.1f} clocks, mma_peak one in {:.1f};".format(*clocks) in text["mma_stages"]
         for name, step in (("wmma_shared", "2 wmma_shared"), ("mma_swizzled", "3 mma_swizzled")):

@@ -5,13 +5,14 @@ import functools
 import numpy as np
 import pytest
 
-from kernels.tensor_core import STEPS, hopper, multiply
+from kernels.tensor_core import STEPS, multiply
 from kernels.tensor_core.autotune import candidates
 from kernels.tensor_core.cublaslt import WORKSPACE_BYTES, Product
 from kernels.tensor_core.launches import LAUNCHES
 from kernels.tensor_core.measurements import MOST_ERROR, checked, cublas, ladder, operands
 from tests.support.tensor_products import STEP_ERROR
 from warplab import cp
+from warplab.bench import hopper
 from warplab.hardware import backend
 from warplab.launch.simulate import simulate
 
@@ -29,7 +30,7 @@ def _on_a_gpu():
 def available(name):
     if STEPS[name].hopper:
         try:
-            hopper.require(name)
+            hopper.require(name, "mma_stages")
         except RuntimeError as error:
             pytest.skip(str(error))
     return name

@@ -1,10 +1,10 @@
-// What steps 5 and 6 and peak.cu share: barriers in shared memory, copies by TMA, wgmma. Compute capability 9.0, target
+// What labs' kernels for Hopper share: barriers in shared memory, copies by TMA, wgmma. Compute capability 9.0, target
 // sm_90a. Addresses are those of shared memory, 32 bits. PTX ISA: "mbarrier", "cp.async.bulk.tensor", "Asynchronous
-// Warpgroup Level Matrix Instructions".
+// Warpgroup Level Matrix Instructions". The maps come from warplab/bench/hopper.py.
 #pragma once
-#include "shared_layout.cuh"
+#include <warplab/shared_layout.cuh>
 
-// CUtensorMap of the driver: 128 bytes that say where a matrix lies and which box of it is copied.
+// CUtensorMap of the driver: 128 bytes that say where a tensor lies and which box of it is copied.
 struct alignas(128) TensorMap {
     unsigned char bytes[128];
 };
@@ -83,7 +83,27 @@ __device__ __forceinline__ void load_box(unsigned to, const TensorMap &map, int 
         : "memory");
 }
 
-// The same into every block of the cluster whose bit is set in `blocks`, at the same place, with word to the barrier at
+// The same of a tensor of three axes; x is along the lines.
+__device__ __forceinline__ void load_box(unsigned to, const TensorMap &map, int x, int y, int z, unsigned barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
+            "r"(to),
+        "l"(&map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+        : "memory");
+}
+
+// A line for each of the map's pixels of an NHWC tensor, from (image, row, column) on through the map's window of
+// positions, then the next image's; what is read lies (down, right) further. Zeros outside the tensor.
+__device__ __forceinline__ void load_pixels(unsigned to, const TensorMap &map, int channel, int column, int row,
+                                            int image, unsigned short right, unsigned short down, unsigned barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], "
+        "[%1, {%2, %3, %4, %5}], [%6], {%7, %8};" ::"r"(to),
+        "l"(&map), "r"(channel), "r"(column), "r"(row), "r"(image), "r"(barrier), "h"(right), "h"(down)
+        : "memory");
+}
+
+// A box of two axes into every block of the cluster whose bit is set in `blocks`, at the same place, with word to the barrier at
 // the same place.
 __device__ __forceinline__ void load_box_for(unsigned short blocks, unsigned to, const TensorMap &map, int column,
                                              int row, unsigned barrier) {
@@ -98,6 +118,16 @@ __device__ __forceinline__ void store_box(const TensorMap &map, unsigned from, i
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(column),
                  "r"(row), "r"(from)
                  : "memory");
+}
+
+// Lines to an NHWC tensor's pixels from (image, row, column) on, as load_pixels takes them.
+__device__ __forceinline__ void store_pixels(const TensorMap &map, unsigned from, int channel, int column, int row,
+                                             int image) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group [%0, {%1, %2, %3, %4}], [%5];" ::"l"(
+            &map),
+        "r"(channel), "r"(column), "r"(row), "r"(image), "r"(from)
+        : "memory");
 }
 
 // Ends a group of stores, which may be empty.
@@ -116,7 +146,7 @@ __device__ __forceinline__ void fence_for_tma() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// -- wgmma: four warps multiply 64 × 16 by 16 × 256 elements that lie in shared memory --------------------------------
+// -- wgmma: four warps multiply 64 × 16 by 16 × N elements that lie in shared memory ----------------------------------
 
 // Before the first wgmma that uses registers written otherwise.
 __device__ __forceinline__ void wgmma_fence() {
@@ -138,33 +168,61 @@ __device__ __forceinline__ void wgmma_wait() {
         "+f"(sum[i + 6]), "+f"(sum[i + 7])
 #define SUM32(i) SUM8(i), SUM8(i + 8), SUM8(i + 16), SUM8(i + 24)
 
-// sum = a · b + (add ? sum : 0). A is K-major, B is N-major: its columns lie side by side ("trans-b" 1). A thread holds
-// of row 16 · (warp % 4) + lane / 4, and of the row eight below, columns 8j + lane % 4 · 2 and the next, as sum[4j] to
-// sum[4j + 3].
+#define LIST32 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define LIST64 LIST32 ", " \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define LIST128 LIST64 ", " \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
+    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+
+// Which index of an operand runs along the lines: that of the sum, or the other one. See `k_major` and `mn_major`.
+constexpr int K_MAJOR = 0, MN_MAJOR = 1;
+
+// sum = a · b + (add ? sum : 0), for N of 64, 128 or 256. A thread holds of row 16 · (warp % 4) + lane / 4, and of the
+// row eight below, columns 8j + lane % 4 · 2 and the next, as sum[4j] to sum[4j + 3].
+template <int A_MAJOR, int B_MAJOR>
+__device__ __forceinline__ void wgmma(float (&sum)[32], unsigned long long a, unsigned long long b, int add) {
+    asm volatile(
+        "{\n.reg .pred add;\nsetp.ne.b32 add, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {" LIST32 "}, %32, %33, add, 1, 1, %35, %36;\n}"
+        : SUM32(0)
+        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
+}
+
+template <int A_MAJOR, int B_MAJOR>
+__device__ __forceinline__ void wgmma(float (&sum)[64], unsigned long long a, unsigned long long b, int add) {
+    asm volatile(
+        "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" LIST64 "}, %64, %65, add, 1, 1, %67, %68;\n}"
+        : SUM32(0), SUM32(32)
+        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
+}
+
+template <int A_MAJOR, int B_MAJOR>
 __device__ __forceinline__ void wgmma(float (&sum)[128], unsigned long long a, unsigned long long b, int add) {
     asm volatile(
         "{\n.reg .pred add;\nsetp.ne.b32 add, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
-        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
-        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
-        "%128, %129, add, 1, 1, 0, 1;\n}"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {" LIST128 "}, %128, %129, add, 1, 1, %131, %132;\n}"
         : SUM32(0), SUM32(32), SUM32(64), SUM32(96)
-        : "l"(a), "l"(b), "r"(add));
+        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
 }
 
 // After the last wgmma_wait<0>: the compiler, which does not know that sums come late, uses them only from here on.
-__device__ __forceinline__ void settle(float (&sum)[128]) {
+template <int SUMS>
+__device__ __forceinline__ void settle(float (&sum)[SUMS]) {
 #pragma unroll
-    for (int i = 0; i < 128; i++) {
+    for (int i = 0; i < SUMS; i++) {
         asm volatile("" : "+f"(sum[i])::"memory");
     }
 }
 
+#undef LIST128
+#undef LIST64
+#undef LIST32
 #undef SUM32
 #undef SUM8

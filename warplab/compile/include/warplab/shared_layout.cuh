@@ -1,5 +1,5 @@
-// Layouts in steps 5 and 6: operands of wgmma in the boxes that TMA brings, results in those that it takes, tiles of C
-// in the order of their numbers. Addresses are those of shared memory, 32 bits.
+// Layouts in shared memory of kernels for Hopper: operands of wgmma in the boxes that TMA brings, results in those that
+// it takes; and tiles of a result in the order of their numbers. Addresses are those of shared memory, 32 bits.
 #pragma once
 #include <cuda_fp16.h>
 
@@ -11,22 +11,22 @@ __device__ __forceinline__ unsigned shared_address(const void *pointer) {
 
 // -- operands ---------------------------------------------------------------------------------------------------------
 
-// Describes an operand with swizzled lines of 128 bytes. `leading`, `stride`: bytes, see `of_a` and `of_b`.
+// Describes an operand with swizzled lines of 128 bytes. `leading`, `stride`: bytes, see `k_major` and `mn_major`.
 __device__ __forceinline__ unsigned long long describe(unsigned address, unsigned leading, unsigned stride) {
     constexpr unsigned long long SWIZZLE_128 = 1ull << 62;
     return (address & 0x3FFFF) >> 4 | (unsigned long long)(leading >> 4) << 16 |
            (unsigned long long)(stride >> 4) << 32 | SWIZZLE_128;
 }
 
-// 64 × 16 of A from a box with a row of A in each line, 64 of k. From eight rows to the next: 8 lines. The leading
-// offset is not used. 16 further along k: 32 bytes.
-__device__ __forceinline__ unsigned long long of_a(unsigned box, int row, int depth) {
+// Rows from `row` on, 16 of k, from a box whose lines are rows, 64 of k each. From eight rows to the next: 8 lines. The
+// leading offset is not used. 16 further along k: 32 bytes.
+__device__ __forceinline__ unsigned long long k_major(unsigned box, int row, int depth) {
     return describe(box + row * LINE_BYTES + depth * 2, 16, 8 * LINE_BYTES);
 }
 
-// 16 × 256 of B from four boxes with a row of B in each line, 64 of its columns. From 64 columns to the next: a box.
-// From eight of k to the next: 8 lines. 16 further along k: 16 lines.
-__device__ __forceinline__ unsigned long long of_b(unsigned boxes, int depth, int box_rows) {
+// 16 of k from `depth` on, from boxes of `box_rows` lines each, a line for each k with 64 columns (of B, rows of A).
+// From 64 columns to the next: a box. From eight of k to the next: 8 lines. 16 further along k: 16 lines.
+__device__ __forceinline__ unsigned long long mn_major(unsigned boxes, int depth, int box_rows) {
     return describe(boxes + depth * LINE_BYTES, box_rows * LINE_BYTES, 8 * LINE_BYTES);
 }
 

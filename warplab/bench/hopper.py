@@ -1,0 +1,343 @@
+"""What labs' kernels for Hopper need from the driver: machine code for sm_90a, tensor maps for TMA, and launches with
+them. Their CUDA C++ includes <warplab/hopper.cuh>.
+
+CuPy compiles for sm_90, without Hopper's own instructions, and has no tensor maps. The structure that a map is encoded
+into must start at a multiple of 128 bytes, which `cuda.bindings` does not ensure; so its functions are called by
+address.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warplab.compile import headers, nvrtc
+from warplab.dropin import choice
+from warplab.hardware import backend
+
+ARCHITECTURE = "sm_90a"  # Hopper with wgmma and setmaxnreg
+CAPABILITY = "90"
+LINE_BYTES = 128  # of a box's rows: all banks once, the width of the swizzle
+LINE = LINE_BYTES // 2  # elements, of float16
+GROUP_ROWS = 64  # of a result that wgmma computes
+MAP_BYTES, MAP_ALIGNMENT = 128, 128  # CUtensorMap, cuda.h of CUDA 13
+MAX_BOX = 256
+MAX_STEP = 8  # pixels, in im2col mode
+CORNERS = -128, 127  # of a window of pixels, for tensors of four axes
+_KINDS = ("float16", "float32")
+
+
+Pair = tuple[int, int]  # of the height's and the width's
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """What a tensor map says: a row-major matrix in global memory and the box of it that one instruction copies.
+
+    In shared memory a box lies row after row of 128 bytes, the 16-byte chunks of each exchanged by chunk ^ row % 8.
+    Outside the matrix loads give zeros and stores write nothing. With `middle` above 1 the tensor has so many rows of
+    `columns` elements for each of `rows`, and a box has one of them.
+    """
+
+    address: int
+    dtype: str  # "float16" or "float32"
+    rows: int
+    columns: int
+    box_rows: int
+    box_columns: int
+    middle: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what the driver would refuse, and for boxes whose rows are not 128 bytes."""
+        sizes = self.rows, self.middle, self.columns
+        _demand(
+            self,
+            (self.dtype in _KINDS, f"dtype must be {' or '.join(_KINDS)}"),
+            (self.address % 16 == 0, "the address must be a multiple of 16"),
+            (self.row_bytes % 16 == 0, "rows must be a multiple of 16 bytes long"),
+            (self.row_bytes * self.middle < 2**40, "rows must be shorter than 2^40 bytes"),
+            (min(sizes) > 0 and max(sizes) <= 2**32, "rows and columns must be 1 to 2^32"),
+            (0 < self.box_rows <= MAX_BOX, f"box_rows must be 1 to {MAX_BOX}"),
+            (self.box_columns * self.item == LINE_BYTES, f"rows of a box must be {LINE_BYTES} bytes long"),
+        )
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes from one row of the matrix to the next."""
+        return self.columns * self.item
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """What a tensor map in im2col mode says: an NHWC tensor in global memory, and the pixels that a column visits.
+
+    `shape`: images, height, width, channels. `strides`: bytes from an image, a row and a pixel to the next. In each
+    image a column visits `positions` (down, right) pixels, the first at `first` (row, column), which may lie outside,
+    `steps` apart; one instruction copies 128 bytes of channels of `lines` of them, that many further down and right as
+    it says. Outside the tensor loads give zeros and stores write nothing. In shared memory they lie as `Boxes` do.
+    """
+
+    address: int
+    dtype: str
+    shape: tuple[int, int, int, int]
+    strides: tuple[int, int, int]
+    first: Pair
+    positions: Pair
+    steps: Pair
+    lines: int
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for what the driver would refuse."""
+        corners = *self.first, *self.beyond
+        low, high = CORNERS
+        _demand(
+            self,
+            (self.dtype in _KINDS, f"dtype must be {' or '.join(_KINDS)}"),
+            (self.address % 16 == 0, "the address must be a multiple of 16"),
+            (all(stride % 16 == 0 for stride in self.strides), "strides must be multiples of 16 bytes"),
+            (max(self.strides) < 2**40, "strides must be less than 2^40 bytes"),
+            (min(self.shape) > 0 and max(self.shape) <= 2**32, "sizes must be 1 to 2^32"),
+            (min(self.positions) > 0, "positions must be at least 1"),
+            (min(self.steps) > 0 and max(self.steps) <= MAX_STEP, f"steps must be 1 to {MAX_STEP}"),
+            (0 < self.lines <= MAX_BOX, f"lines must be 1 to {MAX_BOX}"),
+            (low <= min(corners) and max(corners) <= high, f"the corners of the window must be {low} to {high}"),
+        )
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def beyond(self) -> Pair:
+        """Rows and columns by which the last position lies beyond the image's last pixel, negative before it."""
+        ends = (
+            first + (count - 1) * step + 1 - size
+            for first, count, step, size in zip(self.first, self.positions, self.steps, self.shape[1:3], strict=True)
+        )
+        below, right = ends
+        return below, right
+
+
+def _demand(what: Any, *rules: tuple[bool, str]) -> None:
+    """Raise ValueError for the first rule that does not hold."""
+    for right, rule in rules:
+        if not right:
+            raise ValueError(f"{what}: {rule}")
+
+
+def address_of(array: Any) -> int:
+    """Address of an array on the GPU."""
+    return array.__cuda_array_interface__["data"][0]
+
+
+def tensor_map(matrix: Any, box_rows: int, box_columns: int) -> np.ndarray:
+    """The tensor map of a row-major matrix on the GPU, 128 bytes, to be given to a kernel by value."""
+    return encoded(Boxes(address_of(matrix), matrix.dtype.name, *matrix.shape, box_rows, box_columns))
+
+
+@functools.lru_cache(maxsize=1024)
+def encoded(what: Boxes | Pixels) -> np.ndarray:
+    """The driver's 128 bytes for boxes or pixels; RuntimeError when it refuses them."""
+    from cuda.bindings import driver
+
+    room = np.zeros(MAP_BYTES + MAP_ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % MAP_ALIGNMENT
+    encoding = room[start : start + MAP_BYTES]
+    call, arguments = _pixels_call(what) if isinstance(what, Pixels) else _boxes_call(what)
+    kind = getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{what.dtype.upper()}")
+    modes = (
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE.value,
+        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B.value,
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B.value,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE.value,
+    )
+    status = _driver_function(call)(encoding.ctypes.data, kind.value, *arguments, *modes)
+    _check(call, driver.CUresult(status))
+    encoding.flags.writeable = False
+    return encoding
+
+
+def _boxes_call(boxes: Boxes) -> tuple[str, tuple]:
+    """The driver's function, and what it is given between the type and the modes."""
+    # The axis along rows comes first; its stride is that of an element and so is left out.
+    extents, strides, box = (boxes.columns, boxes.rows), (boxes.row_bytes,), (boxes.box_columns, boxes.box_rows)
+    if boxes.middle > 1:
+        extents = boxes.columns, boxes.middle, boxes.rows
+        strides = boxes.row_bytes, boxes.row_bytes * boxes.middle
+        box = boxes.box_columns, 1, boxes.box_rows
+    return "cuTensorMapEncodeTiled", (
+        len(extents),
+        boxes.address,
+        _array(ctypes.c_uint64, extents),
+        _array(ctypes.c_uint64, strides),
+        _array(ctypes.c_uint32, box),
+        _array(ctypes.c_uint32, (1,) * len(extents)),
+    )
+
+
+def _pixels_call(pixels: Pixels) -> tuple[str, tuple]:
+    """Likewise. The driver takes width before height, as the innermost axis comes first."""
+    down, right = pixels.steps
+    return "cuTensorMapEncodeIm2col", (
+        len(pixels.shape),
+        pixels.address,
+        _array(ctypes.c_uint64, pixels.shape[::-1]),
+        _array(ctypes.c_uint64, pixels.strides[::-1]),
+        _array(ctypes.c_int, pixels.first[::-1]),
+        _array(ctypes.c_int, pixels.beyond[::-1]),
+        LINE_BYTES // pixels.item,
+        pixels.lines,
+        _array(ctypes.c_uint32, (1, right, down, 1)),
+    )
+
+
+def _array(kind: Any, values: tuple[int, ...]) -> Any:
+    return (kind * len(values))(*values)
+
+
+@functools.cache
+def _driver_function(name: str) -> Any:
+    """A function of the driver that encodes tensor maps, as ctypes calls it."""
+    from cuda.bindings import driver
+
+    result, address, found = driver.cuGetProcAddress(name.encode(), 12000, 0)
+    _check("cuGetProcAddress", result)
+    if not address:
+        raise RuntimeError(f"the driver has no {name} ({found.name}); it needs CUDA 12 or newer")
+    pointer, word, enum = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int
+    longs, words, whole = (ctypes.POINTER(kind) for kind in (ctypes.c_uint64, word, enum))
+    sizes = {
+        "cuTensorMapEncodeTiled": (words, words),
+        "cuTensorMapEncodeIm2col": (whole, whole, word, word, words),
+    }[name]
+    return ctypes.CFUNCTYPE(enum, pointer, enum, word, pointer, longs, longs, *sizes, *[enum] * 4)(int(address))
+
+
+class Kernel:
+    """A kernel of machine code, loaded into the current device's context."""
+
+    def __init__(self, code: bytes, entry: str) -> None:
+        from cuda.bindings import driver
+
+        choice.load("cp").cuda.Device().synchronize()  # makes CuPy's context the current one
+        result, self._module = driver.cuModuleLoadData(code)
+        _check("cuModuleLoadData", result)
+        result, self._function = driver.cuModuleGetFunction(self._module, entry.encode())
+        _check("cuModuleGetFunction", result)
+        self._shared_bytes = 0
+
+    def _allow(self, shared_bytes: int) -> None:
+        """Let blocks have so much dynamic shared memory."""
+        from cuda.bindings import driver
+
+        if shared_bytes > self._shared_bytes:
+            attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            _check("cuFuncSetAttribute", driver.cuFuncSetAttribute(self._function, attribute, shared_bytes)[0])
+            self._shared_bytes = shared_bytes
+
+    def resident_clusters(self, cluster: int, threads: int, shared_bytes: int) -> int:
+        """How many clusters of `cluster` blocks can be at work on the GPU at a time.
+
+        Fewer than its multiprocessors allow: a cluster lies within one of the groups that these come in, and the groups
+        of a card are not equally large.
+        """
+        from cuda.bindings import driver
+
+        self._allow(shared_bytes)
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = attribute.value.clusterDim
+        size.x, size.y, size.z = cluster, 1, 1
+        launch = driver.CUlaunchConfig()
+        launch.gridDimX, launch.gridDimY, launch.gridDimZ = cluster, 1, 1
+        launch.blockDimX, launch.blockDimY, launch.blockDimZ = threads, 1, 1
+        launch.sharedMemBytes = shared_bytes
+        launch.attrs, launch.numAttrs = [attribute], 1
+        result, clusters = driver.cuOccupancyMaxActiveClusters(self._function, launch)
+        _check("cuOccupancyMaxActiveClusters", result)
+        return clusters
+
+    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple, shared_bytes: int) -> None:
+        """Queue a launch on CuPy's current stream. `arguments`: arrays on the GPU, tensor maps and NumPy scalars."""
+        from cuda.bindings import driver
+
+        self._allow(shared_bytes)
+        values = [_by_value(argument) for argument in arguments]
+        pointers = np.array([value.ctypes.data for value in values], np.uint64)
+        stream = choice.load("cp").cuda.get_current_stream().ptr
+        x, y, z = (*grid, 1, 1)[:3]
+        threads = (*block, 1, 1)[:3]
+        launched = driver.cuLaunchKernel(
+            self._function, x, y, z, *threads, shared_bytes, stream, pointers.ctypes.data, 0
+        )
+        _check("cuLaunchKernel", launched[0])
+
+
+def kernel(file: Path, entry: str, options: tuple[str, ...] = ()) -> Kernel:
+    """The extern "C" kernel `entry` of a file, on the current device. `options`: of `cubin`."""
+    return _kernel(file, entry, options, choice.load("cp").cuda.runtime.getDevice())
+
+
+@functools.cache
+def _kernel(file: Path, entry: str, options: tuple[str, ...], device: int) -> Kernel:
+    return Kernel(cubin(file, options), entry)
+
+
+def cubin(file: Path, options: tuple[str, ...] = ()) -> bytes:
+    """Machine code for sm_90a of a file; needs no GPU. `options`: for NVRTC, such as "-DGROUP=8"."""
+    code = file.read_text(encoding="utf-8")
+    return nvrtc.compile_cubin(code, file.name, options=(f"--gpu-architecture={ARCHITECTURE}", *include(), *options))
+
+
+def include() -> tuple[str, ...]:
+    """Option that finds <warplab/hopper.cuh>."""
+    return (f"-I{headers.COURSE_HEADERS}",)
+
+
+def require(what: str, instead: str) -> None:
+    """Raise RuntimeError unless kernels run on a GPU of compute capability 9.0. `instead`: a kernel for others."""
+    remedy = f"run it on an H100 or H200, or take {instead}"
+    if backend.name() != "gpu":
+        raise RuntimeError(
+            f"{what} uses instructions that only Hopper GPUs have (wgmma, TMA), and here kernels run on the "
+            f"{backend.name()}: {remedy}"
+        )
+    capability = choice.load("cp").cuda.Device().compute_capability
+    if capability != CAPABILITY:
+        raise RuntimeError(
+            f"{what} uses instructions of compute capability 9.0 only (wgmma, TMA); this GPU has "
+            f"{capability[:-1]}.{capability[-1]}: {remedy}"
+        )
+
+
+def available() -> bool:
+    """Whether kernels run on a GPU that has these instructions."""
+    return backend.name() == "gpu" and choice.load("cp").cuda.Device().compute_capability == CAPABILITY
+
+
+def multiprocessors() -> int:
+    """Number of multiprocessors of the current device."""
+    return choice.load("cp").cuda.Device().attributes["MultiProcessorCount"]
+
+
+def _by_value(argument: Any) -> np.ndarray:
+    """An argument's bytes, as the launch reads them."""
+    if isinstance(argument, np.ndarray | np.generic):
+        return np.atleast_1d(argument)
+    return np.array([address_of(argument)], np.uint64)
+
+
+def _check(call: str, result: Any) -> None:
+    if result.value:
+        raise RuntimeError(f"the NVIDIA driver answers {call} with {result.name}")
