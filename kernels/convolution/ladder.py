@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernels.convolution import direct, gemm_steps
+from kernels.convolution import direct, gemm_steps, mma_step
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.step import Step
 from warplab.bench.lab_kernels import by_name
 
-FORWARD: dict[str, Step] = by_name(*direct.FORWARD, *gemm_steps.FORWARD)
+FORWARD: dict[str, Step] = by_name(*direct.FORWARD, *gemm_steps.FORWARD, *mma_step.FORWARD)
 BACKWARD_DATA: dict[str, Step] = by_name()
 BACKWARD_FILTER: dict[str, Step] = by_name()
 STEPS: dict[str, dict[str, Step]] = {
