@@ -7,7 +7,6 @@ to kernels for any filter, stride and dilation, a thread for each element.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +15,6 @@ import numpy as np
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.sources import SOURCES, sizes
 from kernels.convolution.step import BackwardDataStep, BackwardFilterStep, ForwardStep
-from warplab import cp
 from warplab.bench.lab_kernels import launch
 
 FILE = "depthwise.cu"
