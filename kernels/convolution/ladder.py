@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernels.convolution import depthwise, direct, gemm_steps, mma_step
+from kernels.convolution import depthwise, direct, fft, gemm_steps, mma_step, winograd
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.step import Step
 from warplab.bench.lab_kernels import by_name
 
-FORWARD: dict[str, Step] = by_name(*direct.FORWARD, *gemm_steps.FORWARD, *mma_step.FORWARD, *depthwise.FORWARD)
+FORWARD: dict[str, Step] = by_name(
+    *fft.FORWARD, *direct.FORWARD, *gemm_steps.FORWARD, *winograd.FORWARD, *mma_step.FORWARD, *depthwise.FORWARD
+)
 BACKWARD_DATA: dict[str, Step] = by_name(*depthwise.BACKWARD_DATA)
 BACKWARD_FILTER: dict[str, Step] = by_name(*depthwise.BACKWARD_FILTER)
 STEPS: dict[str, dict[str, Step]] = {
