@@ -11,9 +11,11 @@ heuristics propose for it. Source: cuDNN's documentation, "Graph API", and the s
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kernels.convolution import cudnn_library
@@ -21,8 +23,10 @@ from kernels.convolution.geometry import PASSES, Convolution, check_layout
 from kernels.convolution.plan_table import OK
 
 MODES = ("A", "B", "FALLBACK")  # of the heuristics: quick, by a model of the kernels, and whatever surely runs
+OTHER = ""  # in the place of a mode: engines that no mode proposes, with their default knobs
 DTYPES = {"float16": "HALF", "float32": "FLOAT"}
 REDUCED = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")  # numerical notes of engines that compute float32 as TF32
+RUNTIME_COMPILATION = "RUNTIME_COMPILATION"  # behaviour note of engines that generate and compile their kernel
 NOTES = (
     "TENSOR_CORE",
     "DOWN_CONVERT_INPUTS",
@@ -38,32 +42,28 @@ NOTES = (
 
 @dataclass(frozen=True)
 class Plan:
-    """One execution plan. `id`: its rank over all modes; `proposed`: the mode that proposed it first.
+    """One execution plan. `id`: its rank over all modes; `proposed`: the mode that proposed it first, or OTHER.
 
-    `engine`, `knobs`: the algorithm and its settings; `behavior`: cuDNN's behaviour notes. `index`: in the graph of
-    that mode.
+    `engine`: the algorithm; `name`: with its settings, such as "eng45_k2=4_k5=3_k14=3", which `plan_table.knobs` reads;
+    `behavior`: cuDNN's behaviour notes. `index`: in the graph of that mode.
     """
 
     id: int
     proposed: str
     index: int
     engine: int
-    knobs: dict[str, int] = field(compare=False)
     name: str
     behavior: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> tuple[int, tuple[tuple[str, int], ...]]:
-        """What tells plans apart, whichever graph they are of."""
-        return self.engine, tuple(sorted(self.knobs.items()))
 
 
 class ConvolutionGraph:
     """A convolution for cuDNN, and the plans for it.
 
     `kind`: a name in `geometry.PASSES`; `layout`: "NCHW" or "NHWC", of filters too; `dtype`: "float16" or "float32", of
-    all operands but the bias, which is float32; sums are float32. `bias`, `relu`: what follows the forward pass in the
-    same kernel. `tf32`: whether plans for float32 may round the factors to TF32's 10 bits and use tensor cores.
+    all operands; sums are float32. `bias`, `relu`: what follows the forward pass in the same kernel. `tf32`: whether
+    plans for float32 may round the factors to TF32's 10 bits and use tensor cores. `modes`: of the heuristics.
+    `others`: whether `plans` goes on with the engines that no mode proposes, with their default knobs; but those that
+    compile at run time.
     ValueError for other names; RuntimeError where there is no cuDNN or it has no plan.
     """
 
@@ -78,6 +78,7 @@ class ConvolutionGraph:
         relu: bool = False,
         tf32: bool = True,
         modes: Sequence[str] = MODES,
+        others: bool = False,
     ) -> None:
         check_layout(layout)
         for name, value, known in (("kind", kind, PASSES), ("dtype", dtype, tuple(DTYPES))):
@@ -88,37 +89,30 @@ class ConvolutionGraph:
         self.conv, self.kind, self.layout, self.dtype = conv, kind, layout, dtype
         self.bias, self.relu, self.tf32 = bias, relu, tf32
         self._cudnn = cudnn_library.frontend()
+        self._io_type = getattr(self._cudnn.data_type, DTYPES[dtype])
+        self._others = others
         self._graphs = {mode: found for mode in modes if (found := self._planned(mode)) is not None}
         if not self._graphs:
             raise RuntimeError(
                 f"cuDNN {cudnn_library.version()} proposes no plan for {kind} of {conv}, {layout} {dtype}"
             )
 
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes of the two inputs and of the result, as `launch` takes them: x, w, y; or dy, w, dx; or x, dy, dw."""
-        conv = self.conv
-        x, w, y = (shape(self.layout) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
-        return {"forward": (x, w, y), "backward_data": (y, w, x), "backward_filter": (x, y, w)}[self.kind]
-
     @functools.cached_property
     def plans(self) -> list[Plan]:
-        """What the heuristics propose, mode by mode, each plan once."""
-        found: dict[tuple, Plan] = {}
+        """What the heuristics propose, mode by mode, each plan once; then the other engines, if those are wanted."""
+        found: dict[str, Plan] = {}
         for mode, (graph, _) in self._graphs.items():
             for index in range(graph.get_execution_plan_count()):
-                engine, knobs = graph.get_engine_and_knobs_at_index(index)
-                plan = Plan(
-                    len(found),
-                    mode,
-                    index,
-                    int(engine),
-                    {_name(knob): int(value) for knob, value in (knobs or {}).items()},
-                    graph.get_plan_name_at_index(index),
-                    tuple(sorted(map(_name, graph.get_behavior_notes_for_plan_at_index(index)))),
-                )
-                found.setdefault(plan.key, plan)
-        return list(found.values())
+                plan = _plan(graph, mode, index)
+                found.setdefault(plan.name, plan)
+        if self._others:
+            proposed = {plan.engine for plan in found.values()}
+            self._graphs[OTHER] = self._planned_others(proposed)
+            graph = self._graphs[OTHER][0]
+            for plan in (_plan(graph, OTHER, index) for index in range(graph.get_execution_plan_count())):
+                if RUNTIME_COMPILATION not in plan.behavior:  # half a second to two for each: only where proposed
+                    found[plan.name] = plan
+        return [replace(plan, id=rank) for rank, plan in enumerate(found.values())]
 
     def build(self, plan: Plan) -> str:
         """Compile or load a plan's kernels; "ok", or why it cannot run."""
@@ -126,10 +120,9 @@ class ConvolutionGraph:
         try:
             graph.build_plan_at_index(plan.index)
         except (self._cudnn.cudnnGraphNotSupportedError, RuntimeError, ValueError) as error:
-            text = str(error)
-            if "Deselecting" in text:
+            if "Deselecting" in str(error):
                 return "left out: computes float32 in TF32"
-            return f"not supported: {text.strip().splitlines()[-1][:160]}" if text.strip() else "not supported"
+            return status_of(error)
         return OK
 
     def workspace_bytes(self, plan: Plan) -> int:
@@ -140,8 +133,8 @@ class ConvolutionGraph:
     def launch(self, plan: Plan, first: Any, second: Any, out: Any, bias: Any = None, workspace: Any = None) -> None:
         """Queue a built plan on CuPy's current stream, without any check.
 
-        `first`, `second`, `out`: CuPy arrays of `shapes`; `bias`: of shape (K,), float32, if the graph has one;
-        `workspace`: uint8, of `workspace_bytes(plan)` or more.
+        `first`, `second`, `out`: CuPy arrays: x, w, y, or dy, w, dx, or x, dy, dw. `bias`: of shape (K,), if the graph
+        has one. `workspace`: uint8, of `workspace_bytes(plan)` or more.
         """
         graph, tensors = self._graphs[plan.proposed]
         arrays = (first, second, out, bias) if self.bias else (first, second, out)
@@ -155,39 +148,52 @@ class ConvolutionGraph:
         The frontend can leave plans out by a note but not name the notes of a plan: so each note is asked for in turn.
         """
         found: dict[int, list[str]] = {plan.id: [] for plan in self.plans}
+        proposed = {plan.engine for plan in self.plans if plan.proposed != OTHER}
         for note in NOTES:
-            if not hasattr(self._cudnn.numerical_note, note):
-                continue
             for mode in self._graphs:
-                planned = self._planned(mode, without=(note,))
+                filtered = self._planned_others(proposed) if mode == OTHER else self._planned(mode)
+                graph = filtered[0]
+                graph.deselect_numeric_notes([getattr(self._cudnn.numerical_note, note)])
+                graph.deselect_workspace_greater_than(-1)  # so that no plan is built
                 for plan in self.plans:
-                    if plan.proposed == mode and _left_out(planned[0], plan.index):
+                    if plan.proposed == mode and _left_out(graph, plan.index):
                         found[plan.id].append(note)
         return {id_: tuple(notes) for id_, notes in found.items()}
 
-    def _planned(self, mode: str, without: Sequence[str] = ()) -> tuple[Any, tuple[Any, ...]] | None:
-        """The graph with its plans of one mode, and its tensors in the order of `shapes`; None where there are none.
-
-        `without`: leave out the plans with one of these numerical notes, and build none: they get no workspace.
-        """
-        graph, tensors = self._graph()
+    def _planned(self, mode: str) -> Any:
+        """The graph with its plans of one mode, and its tensors in the order of `launch`; None where there are none."""
+        graph, tensors = self._lowered()
         try:
-            graph.validate()
-            graph.build_operation_graph()
             graph.create_execution_plans([getattr(self._cudnn.heur_mode, mode)])
         except self._cudnn.cudnnGraphNotSupportedError:
             return None
-        notes = without or (() if self.tf32 or self.dtype != "float32" else REDUCED)
-        if notes:
-            graph.deselect_numeric_notes([getattr(self._cudnn.numerical_note, note) for note in notes])
-        if without:
-            graph.deselect_workspace_greater_than(-1)
+        self._leave_out_tf32(graph)
+        return graph, tensors
+
+    def _planned_others(self, proposed: Collection[int]) -> tuple[Any, tuple[Any, ...]]:
+        """Likewise with a plan of each engine that is not in `proposed` and supports the graph."""
+        graph, tensors = self._lowered()
+        for engine in range(graph.get_engine_count()):
+            if engine not in proposed:
+                with contextlib.suppress(RuntimeError, self._cudnn.cudnnGraphNotSupportedError):
+                    graph.create_execution_plan(engine, {})
+        self._leave_out_tf32(graph)
+        return graph, tensors
+
+    def _leave_out_tf32(self, graph: Any) -> None:
+        if self.dtype == "float32" and not self.tf32:
+            graph.deselect_numeric_notes([getattr(self._cudnn.numerical_note, note) for note in REDUCED])
+
+    def _lowered(self) -> tuple[Any, tuple[Any, ...]]:
+        graph, tensors = self._graph()
+        graph.validate()
+        graph.build_operation_graph()
         return graph, tensors
 
     def _graph(self) -> tuple[Any, tuple[Any, ...]]:
         types, conv = self._cudnn.data_type, self.conv
         graph = self._cudnn.pygraph(
-            io_data_type=getattr(types, DTYPES[self.dtype]),
+            io_data_type=self._io_type,
             intermediate_data_type=types.FLOAT,
             compute_data_type=types.FLOAT,
             handle=cudnn_library.handle(),
@@ -197,9 +203,7 @@ class ConvolutionGraph:
 
         def tensor(name: str) -> Any:
             size = list(sizes[name])  # cuDNN names sizes as N C H W whatever the layout, which is in the strides
-            return graph.tensor(
-                name=name, dim=size, stride=strides(sizes[name], self.layout), data_type=graph.context.io_data_type
-            )
+            return graph.tensor(name=name, dim=size, stride=strides(sizes[name], self.layout), data_type=self._io_type)
 
         first, second = map(tensor, names[:2])
         window = {name: list(getattr(conv, name)) for name in ("padding", "stride", "dilation")}
@@ -211,14 +215,28 @@ class ConvolutionGraph:
         else:
             out = graph.conv_wgrad(image=first, loss=second, **window)
         if self.bias:
-            added = (graph.tensor(name="b", dim=[1, conv.k, 1, 1], stride=[conv.k, 1, 1, 1], data_type=types.FLOAT),)
+            size = [1, conv.k, 1, 1]
+            added = (graph.tensor(name="b", dim=size, stride=strides(size, self.layout), data_type=self._io_type),)
             out = graph.bias(input=out, bias=added[0])
         if self.relu:
             out = graph.relu(input=out)
         size = sizes[names[2]]
-        out.set_output(True).set_data_type(graph.context.io_data_type)
+        out.set_output(True).set_data_type(self._io_type)
         out.set_dim(list(size)).set_stride(strides(size, self.layout))
         return graph, (first, second, out, *added)
+
+
+def _plan(graph: Any, mode: str, index: int) -> Plan:
+    engine, _ = graph.get_engine_and_knobs_at_index(index)
+    notes = sorted(note.name for note in graph.get_behavior_notes_for_plan_at_index(index))
+    return Plan(index, mode, index, int(engine), graph.get_plan_name_at_index(index), tuple(notes))
+
+
+def status_of(error: BaseException) -> str:
+    """What an error of the frontend says, in short: cuDNN's status where it names one."""
+    text = str(error).strip()
+    named = re.search(r"CUDNN_STATUS_\w+", text)
+    return named.group() if named else (text.splitlines() or [type(error).__name__])[-1][:120]
 
 
 def strides(nchw: Sequence[int], layout: str) -> list[int]:
@@ -234,7 +252,3 @@ def _left_out(graph: Any, index: int) -> bool:
     except Exception as error:  # of several types; the text tells them apart
         return "Deselecting" in str(error)
     return False
-
-
-def _name(value: Any) -> str:
-    return getattr(value, "name", str(value))

@@ -44,13 +44,16 @@ def call(name: str, *arguments: Any) -> None:
 
     `arguments`: objects of ctypes; a Python number would be passed as a C int.
     """
-    library = _library()
-    status = getattr(library, name)(*arguments)
+    status = getattr(_library(), name)(*arguments)
     if status:
         message = ctypes.create_string_buffer(512)
-        library.cudnnGetLastErrorString(message, ctypes.c_size_t(len(message)))
-        status_name = library.cudnnGetErrorString(status).decode()
-        raise CudnnError(f"{name}: {status_name}. {message.value.decode(errors='replace')}".rstrip())
+        _library().cudnnGetLastErrorString(message, ctypes.c_size_t(len(message)))
+        raise CudnnError(f"{name}: {status_name(status)}. {message.value.decode(errors='replace')}".rstrip())
+
+
+def status_name(status: int) -> str:
+    """A status as the library names it, such as "CUDNN_STATUS_NOT_SUPPORTED"."""
+    return _library().cudnnGetErrorString(status).decode()
 
 
 def raw_handle() -> ctypes.c_void_p:

@@ -3,13 +3,14 @@
 A row is what the measurements record of one plan, in JSON types:
 
     id               position in the table; smaller: proposed earlier by cuDNN's heuristics
-    engine, knobs    which of cuDNN's algorithms, and its settings by name
-    proposed         the heuristics' mode that proposed it first: "A", "B" or "FALLBACK"
+    plan             cuDNN's name of it: engine (algorithm) and knobs (settings), such as "eng45_k2=4_k5=3_k14=3"
+    engine           the number of the engine
+    proposed         the heuristics' mode that proposed it first: "A", "B", "FALLBACK", or "" where none did
     status           "ok", or why the plan cannot run
     seconds          median time of one call; None unless the status is "ok"
     workspace_bytes  device memory that a call needs beside its operands; None where the plan could not be built
-    behavior         cuDNN's behaviour notes, such as "RUNTIME_COMPILATION"
-    numerical        cuDNN's numerical notes, such as "TENSOR_CORE" or "WINOGRAD"
+    behavior         cuDNN's behaviour notes, separated by blanks, such as "RUNTIME_COMPILATION"
+    numerical        cuDNN's numerical notes likewise, such as "TENSOR_CORE" or "WINOGRAD"
     relative_error   of its result against float64; None unless it ran
 """
 
@@ -19,6 +20,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 OK = "ok"
+KNOBS = {  # cudnnBackendKnobType_t, in cudnn_graph.h of version 9.19, as far as convolutions have them and they have names
+    2: "TILE_SIZE",
+    11: "MULTIPLY",
+    12: "SPLIT_K_BUF",
+    13: "TILEK",
+    14: "STAGES",
+    15: "REDUCTION_MODE",
+    17: "SPLIT_K_SLC",
+    18: "IDX_MODE",
+    23: "SPECFILT",
+    24: "KERNEL_CFG",
+    25: "WORKSPACE",
+    27: "TILE_CGA_M",
+    28: "TILE_CGA_N",
+}
 Row = Mapping[str, Any]
 
 
@@ -48,11 +64,17 @@ def choose(rows: Iterable[Row], limit_bytes: int | None = None) -> Row:
 
 
 def first_choice(rows: Iterable[Row]) -> Row:
-    """The plan that runs without measuring: the first in the heuristics' order whose status is "ok"."""
-    able = [row for row in rows if row["status"] == OK]
+    """The plan that runs without measuring: the first that the heuristics propose whose status is "ok"."""
+    able = [row for row in rows if row["status"] == OK and row["proposed"]]
     if not able:
-        raise NoPlan("none of the plans can run; their statuses say why")
+        raise NoPlan("none of the proposed plans can run; their statuses say why")
     return min(able, key=lambda row: row["id"])
+
+
+def knobs(plan: str) -> dict[str, int]:
+    """The settings in a plan's name: {"TILE_SIZE": 4, "k5": 3} of "eng45_k2=4_k5=3"; k and a number where no name is."""
+    pairs = (setting.partition("=") for setting in plan.split("_")[1:])
+    return {KNOBS.get(int(knob[1:]), knob): int(value) for knob, _, value in pairs}
 
 
 def frontier(rows: Iterable[Row]) -> list[Row]:
