@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 OK = "ok"
-KNOBS = {  # cudnnBackendKnobType_t, in cudnn_graph.h of version 9.19, as far as convolutions have them and they have names
+KNOBS = {  # those of convolutions that have a name, by cudnnBackendKnobType_t in cudnn_graph.h of version 9.19
     2: "TILE_SIZE",
     11: "MULTIPLY",
     12: "SPLIT_K_BUF",
@@ -72,7 +72,7 @@ def first_choice(rows: Iterable[Row]) -> Row:
 
 
 def knobs(plan: str) -> dict[str, int]:
-    """The settings in a plan's name: {"TILE_SIZE": 4, "k5": 3} of "eng45_k2=4_k5=3"; k and a number where no name is."""
+    """The settings in a plan's name: {"TILE_SIZE": 4, "k5": 3} of "eng45_k2=4_k5=3", where k5 has no name."""
     pairs = (setting.partition("=") for setting in plan.split("_")[1:])
     return {KNOBS.get(int(knob[1:]), knob): int(value) for knob, _, value in pairs}
 
