@@ -55,7 +55,9 @@ template <int VEC, typename T> __device__ __forceinline__ auto load(const T *fro
     return *reinterpret_cast<const typename Packed<T, VEC>::type *>(from);
 }
 template <int VEC, typename T> __device__ __forceinline__ void store(T *to, const float *values) {
-    pack(*reinterpret_cast<typename Packed<T, VEC>::type *>(to), values);
+    typename Packed<T, VEC>::type packed;
+    pack(packed, values);
+    *reinterpret_cast<typename Packed<T, VEC>::type *>(to) = packed;  // at once, so that it is one store
 }
 
 // Where a tensor's elements of one image and channel lie: `row`, `column` and `image` elements apart.

@@ -81,7 +81,7 @@ def tile(conv: Convolution, kind: str, dtype: Any, address: int = 0) -> Tile | N
     found = TILES[kind, name]
     if conv.r > 3:
         found = found._replace(vec=min(found.vec, 2), wide=min(found.wide, 2))
-    while conv.c % found.vec or address % (found.vec * np.dtype(dtype).itemsize):
+    while found.vec > 1 and (conv.c % found.vec or address % (found.vec * np.dtype(dtype).itemsize)):
         found = found._replace(vec=found.vec // 2)
     if name == "float16" and conv.c % 64 in range(1, 33):
         found = found._replace(channels=32)
@@ -204,11 +204,10 @@ class DepthwiseBackwardFilter(BackwardFilterStep):
         return super().refuses(conv, layout, dtype) or refusal(conv)
 
     def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
-        """Of the partial sums, float32, at the most blocks that any address asks for."""
-        if tile(conv, "backward_filter", dtype) is None:
-            return 0
-        chunks = math.ceil(conv.c / 32) if np.dtype(dtype) == np.float16 else conv.c
-        return 4 * conv.c * conv.r * conv.s * math.ceil(MOST_PARTIAL / chunks)
+        """Of the partial sums, float32, at the most blocks that an address asks for."""
+        found = (tile(conv, "backward_filter", dtype, address) for address in (0, 2, 4, 8))
+        blocks = max((partial_blocks(conv, dtype, one)[1] for one in found if one), default=0)
+        return 4 * conv.c * conv.r * conv.s * blocks
 
     def launch(self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None) -> None:
         """Queue the two kernels."""
