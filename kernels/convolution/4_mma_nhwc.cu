@@ -21,10 +21,8 @@ __device__ __forceinline__ void copy(unsigned to, const half *from, bool inside)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside ? 16 : 0));
 }
 
-__device__ __forceinline__ void store16(unsigned to, const unsigned short (&v)[8]) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(v[0] | v[1] << 16), "r"(v[2] | v[3] << 16),
-                 "r"(v[4] | v[5] << 16), "r"(v[6] | v[7] << 16)
-                 : "memory");
+__device__ __forceinline__ void store(unsigned to, half value) {
+    asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(__half_as_ushort(value)) : "memory");
 }
 
 // Four matrices of 8 × 8 elements; lane 8i + j gives the address of row j of matrix i.
@@ -102,44 +100,39 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
     int depth = chunk * 8;
     auto copy_tiles = [&](int stage) {
         const unsigned at = to + stage * STAGE_BYTES;
-        const int down = tap.r * g.dilation_h, right = tap.s * g.dilation_w;
-        const int further = (down * g.w + right) * g.c + tap.c;
+        if (VECTORS) {
+            const int down = tap.r * g.dilation_h, right = tap.s * g.dilation_w;
+            const int further = (down * g.w + right) * g.c + tap.c;
 #pragma unroll
-        for (int i = 0; i < PIXEL_COPIES; i++) {
-            if (VECTORS) {
+            for (int i = 0; i < PIXEL_COPIES; i++) {
                 const bool inside =
                     depth < g.depth && unsigned(h0[i] + down) < unsigned(g.h) && unsigned(w0[i] + right) < unsigned(g.w);
                 copy(at + i * ROWS * LINE * 16, x + (inside ? start[i] + further : 0), inside);
-            } else {
-                unsigned short values[8];
-                Tap each = tap;
-#pragma unroll
-                for (int j = 0; j < 8; j++) {
-                    const int h = each.r * g.dilation_h, column = each.s * g.dilation_w;
-                    const bool inside = depth + j < g.depth && unsigned(h0[i] + h) < unsigned(g.h) &&
-                                        unsigned(w0[i] + column) < unsigned(g.w);
-                    const half *const from = x + start[i] + (h * g.w + column) * g.c + each.c;
-                    values[j] = inside ? __half_as_ushort(*from) : 0;
-                    each.advance(1, g);
-                }
-                store16(at + i * ROWS * LINE * 16, values);
             }
-        }
 #pragma unroll
-        for (int i = 0; i < FILTER_COPIES; i++) {
-            const bool inside = first_filter + row + i * ROWS < g.group_k;
-            const unsigned there = at + PIXEL_BYTES + i * ROWS * LINE * 16;
-            const half *const from = filters + i * ROWS * g.depth + depth;
-            if (VECTORS) {
-                const bool all = inside && depth < g.depth;
-                copy(there, all ? from : w, all);
-            } else {
-                unsigned short values[8];
+            for (int i = 0; i < FILTER_COPIES; i++) {
+                const bool inside = depth < g.depth && first_filter + row + i * ROWS < g.group_k;
+                copy(at + PIXEL_BYTES + i * ROWS * LINE * 16, inside ? filters + i * ROWS * g.depth + depth : w, inside);
+            }
+        } else {
+            Tap each = tap;
+#pragma unroll 1
+            for (int j = 0; j < 8; j++) {
+                const int down = each.r * g.dilation_h, right = each.s * g.dilation_w;
+                const int further = (down * g.w + right) * g.c + each.c;
 #pragma unroll
-                for (int j = 0; j < 8; j++) {
-                    values[j] = inside && depth + j < g.depth ? __half_as_ushort(from[j]) : 0;
+                for (int i = 0; i < PIXEL_COPIES; i++) {
+                    const bool inside = depth + j < g.depth && unsigned(h0[i] + down) < unsigned(g.h) &&
+                                        unsigned(w0[i] + right) < unsigned(g.w);
+                    store(at + i * ROWS * LINE * 16 + j * 2, inside ? x[start[i] + further] : half(0));
                 }
-                store16(there, values);
+#pragma unroll
+                for (int i = 0; i < FILTER_COPIES; i++) {
+                    const bool inside = depth + j < g.depth && first_filter + row + i * ROWS < g.group_k;
+                    store(at + PIXEL_BYTES + i * ROWS * LINE * 16 + j * 2,
+                          inside ? filters[i * ROWS * g.depth + depth + j] : half(0));
+                }
+                each.advance(1, g);
             }
         }
         tap.advance(BK, g);

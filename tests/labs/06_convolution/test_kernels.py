@@ -1,33 +1,352 @@
-"""Lab 06's kernels on the active backend: right results, nothing written outside, bad input refused."""
+"""Lab 06's passes on the active backend against float64: any parameters, nothing written outside, bad input refused."""
+
+import math
 
 import numpy as np
 import pytest
 
-from kernels.convolution import KERNELS, scale
+from kernels.convolution import convolve, fft, ladder, mma_step, reference, resnet50, winograd
+from kernels.convolution.geometry import Convolution
+from kernels.convolution.mma_step import Tiles
+from kernels.convolution.sources import sizes
 from tests.support.random_inputs import generator
 from warplab import cp
+from warplab.hardware import backend
 
-SIZES = (0, 1, 31, 32, 33, 255, 256, 257, 1000)
-GUARD = 32  # elements before and after the output
+FP32 = ("numba_direct", "direct", "im2col", "implicit_gemm", "winograd", "fft")
+GUARD = 64  # elements before and after a result
+CASES = {
+    "one element": Convolution(1, 1, 1, 1, 1, 1, 1),
+    "windows wholly in the padding": Convolution(1, 2, 1, 1, 3, 1, 1, (2, 3)),
+    "a filter larger than the image": Convolution(1, 2, 3, 2, 2, 5, 5, (2, 3)),
+    "padding wider than the filter": Convolution(1, 1, 2, 3, 2, 3, 3, (3, 4)),
+    "strides longer than the filter": Convolution(2, 3, 9, 8, 5, 2, 2, stride=(3, 4)),
+    "rows and columns that no window reaches": Convolution(1, 2, 8, 9, 3, 3, 3, stride=(3, 4)),
+    "padding, stride and dilation that differ": Convolution(1, 3, 9, 11, 4, 3, 2, (2, 1), (1, 2), (2, 3)),
+    "images of one row": Convolution(3, 4, 1, 17, 3, 1, 5, (0, 2)),
+    "two groups": Convolution(2, 6, 7, 5, 10, 3, 3, (1, 1), groups=2),
+    "a filter for each channel": Convolution(1, 5, 6, 6, 5, 3, 3, (1, 1), groups=5),
+    "two filters for each channel": Convolution(2, 3, 5, 7, 6, 3, 3, (1, 1), (2, 2), groups=3),
+    "odd channels and filters": Convolution(1, 11, 6, 7, 13, 3, 3, (1, 1)),
+    "several tiles and their tails": Convolution(2, 9, 12, 11, 70, 3, 3, (1, 1)),
+    "vectors": Convolution(2, 16, 9, 9, 72, 3, 3, (1, 1)),
+    "vectors of two groups": Convolution(1, 16, 7, 9, 24, 3, 3, (1, 1), groups=2),
+    "a strided window of one": Convolution(1, 72, 7, 7, 80, 1, 1, stride=(2, 2)),
+}
+WHOLE = Convolution(2, 16, 8, 8, 64, 3, 3, (1, 1))  # whole tiles
+parametrize_cases = pytest.mark.parametrize("conv", CASES.values(), ids=CASES)
 
 
-@pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("n", SIZES)
-def test_the_result_is_numpys(name, n):
-    x = generator().standard_normal(n, dtype=np.float32)
-    whole = cp.asarray(np.full(n + 2 * GUARD, np.nan, np.float32))
-    scale(cp.asarray(x), 3, whole[GUARD : GUARD + n], name)
+def normal(*shapes, dtype=np.float32):
+    random = generator()
+    return [random.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def parameters(conv, layout="NCHW"):
+    return {
+        "padding": conv.padding,
+        "stride": conv.stride,
+        "dilation": conv.dilation,
+        "groups": conv.groups,
+        "layout": layout,
+    }
+
+
+def guarded(function, shape, dtype=np.float32, offset=0):
+    """What function(out) computes into poisoned memory, `offset` elements past a multiple of 256 bytes.
+
+    Fails if it returns anything but `out`, or writes to the guard bands around it.
+    """
+    first, size = GUARD + offset, math.prod(shape)
+    whole = cp.asarray(np.full(first + size + GUARD, np.nan, dtype))
+    out = whole[first : first + size].reshape(shape)
+    assert function(out) is out
     found = cp.asnumpy(whole)
-    np.testing.assert_array_equal(found[GUARD : GUARD + n], np.float32(3) * x)
-    assert np.isnan(found[:GUARD]).all()
-    assert np.isnan(found[GUARD + n :]).all()
+    assert np.isnan(found[:first]).all(), "written before the result"
+    assert np.isnan(found[first + size :]).all(), "written past the result"
+    return found[first : first + size].reshape(shape)
 
 
-def test_what_does_not_fit_is_refused():
-    x = cp.zeros(4, np.float32)
-    with pytest.raises(ValueError, match="there is no kernel 'scale'; choose one of numba_scale, cuda_scale"):
-        scale(x, 2, x, "scale")
-    with pytest.raises(ValueError, match=r"out has shape \(3,\); it must be \(4,\)"):
-        scale(x, 2, cp.zeros(3, np.float32))
-    with pytest.raises(TypeError, match="x is a ndarray in host memory"):
-        scale(np.zeros(4, np.float32), 2, x)
+def run(conv, name, x, w, bias=None, relu=False, layout="NCHW", offset=0):
+    x, w, bias = (None if array is None else cp.asarray(array) for array in (x, w, bias))
+    given = parameters(conv, layout)
+    return guarded(
+        lambda out: convolve.forward(x, w, bias, relu, step=name, out=out, **given),
+        conv.y_shape(layout),
+        x.dtype,
+        offset,
+    )
+
+
+def broadcast(bias, layout):
+    return bias if layout == "NHWC" else bias[:, None, None]
+
+
+def tolerance(name, found, exact, size, depth):
+    """The largest error of float32 sums. `size`: the same sums of absolute values; `depth`: their addends."""
+    if name in ("winograd", "fft"):  # which mix neighbours before they add
+        return 2.0**-19 * size.max() * np.ones_like(size)
+    bound = (depth + 2) * 2.0**-23 * size
+    return bound + (2.0**-11 * np.abs(exact) + 2.0**-24 if found.dtype == np.float16 else 0)
+
+
+def check(name, found, exact, size, depth):
+    error = np.abs(found - exact)
+    bound = tolerance(name, found, exact, size, depth)
+    wrong = np.argwhere(~(error <= bound))
+    assert not len(wrong), f"{len(wrong)} of {error.size} wrong, such as {wrong[:4].tolist()}: {error.max()}"
+
+
+def check_forward(conv, name, layout="NCHW", dtype=np.float32, offset=0):
+    """Once as it is, once with bias and ReLU."""
+    x, w = normal(conv.x_shape(layout), conv.w_shape(layout), dtype=dtype)
+    (bias,) = normal((conv.k,))
+    exact = reference.forward(x, w, conv, layout)
+    size = reference.forward(np.abs(x), np.abs(w), conv, layout)
+    check(name, run(conv, name, x, w, layout=layout, offset=offset), exact, size, conv.depth)
+    exact = exact + broadcast(bias, layout)
+    size = size + np.abs(broadcast(bias, layout))
+    found = run(conv, name, x, w, bias, True, layout, offset)
+    check(name, found, np.maximum(exact, 0), size, conv.depth)
+
+
+# -- forward ----------------------------------------------------------------------------------------------------------
+
+
+@parametrize_cases
+@pytest.mark.parametrize("name", [name for name in FP32 if name != "winograd"])
+def test_fp32(name, conv):
+    check_forward(conv, name)
+
+
+WINOGRAD = {
+    "an odd height and width": Convolution(2, 3, 7, 5, 4, 3, 3, (1, 1)),
+    "no padding": Convolution(1, 2, 6, 7, 3, 3, 3),
+    "one window": Convolution(1, 2, 3, 3, 1, 3, 3),
+    "windows wholly in the padding": Convolution(1, 2, 1, 2, 3, 3, 3, (4, 3)),
+    "two groups": CASES["two groups"],
+    "a filter for each channel": CASES["a filter for each channel"],
+    "several tiles and their tails": CASES["several tiles and their tails"],
+    "more tiles than a block's": Convolution(3, 9, 15, 14, 66, 3, 3, (1, 1)),
+}
+
+
+@pytest.mark.parametrize("conv", WINOGRAD.values(), ids=WINOGRAD)
+def test_winograd(conv):
+    check_forward(conv, "winograd")
+
+
+@parametrize_cases
+def test_fp16_on_tensor_cores(conv):
+    check_forward(conv, "mma_nhwc", "NHWC", np.float16)
+
+
+@pytest.mark.parametrize(
+    "chosen", [mma_step.LARGE, mma_step.FLAT, mma_step.SMALL, Tiles(64, 64, 32, 32, 2, 1)], ids=str
+)
+@pytest.mark.parametrize("conv", [CASES["several tiles and their tails"], CASES["vectors"], WHOLE], ids=str)
+def test_every_tile_of_step_4(chosen, conv):
+    x, w = normal(conv.x_shape("NHWC"), conv.w_shape("NHWC"), dtype=np.float16)
+    out = cp.asarray(np.full(conv.y_shape("NHWC"), np.nan, np.float16))
+    ladder.step("mma_nhwc").launch(cp.asarray(x), cp.asarray(w), out, conv, chosen=chosen)
+    exact = reference.forward(x, w, conv, "NHWC")
+    size = reference.forward(np.abs(x), np.abs(w), conv, "NHWC")
+    check("mma_nhwc", cp.asnumpy(out), exact, size, conv.depth)
+
+
+def test_arrays_at_odd_addresses():
+    conv = CASES["vectors"]
+    check_forward(conv, "mma_nhwc", "NHWC", np.float16, offset=1)
+    for name in FP32:
+        check_forward(conv, name, offset=1)
+    x, w = normal(conv.x_shape("NHWC"), conv.w_shape("NHWC"), dtype=np.float16)
+    memory = cp.asarray(np.zeros(x.size + 1, np.float16))
+    memory[1:] = cp.asarray(x.reshape(-1))
+    given = parameters(conv, "NHWC")
+    found = convolve.forward(memory[1:].reshape(x.shape), cp.asarray(w), step="mma_nhwc", **given)
+    again = convolve.forward(cp.asarray(x), cp.asarray(w), step="mma_nhwc", **given)
+    np.testing.assert_array_equal(cp.asnumpy(found), cp.asnumpy(again))
+
+
+def test_fp16_is_rounded_once():
+    """Bias and ReLU come before it: sums of 2048 + 1 lose the 1 in float16, and get it back only in float32."""
+    conv = Convolution(1, 16, 4, 4, 8, 1, 1)
+    x, w = np.zeros(conv.x_shape("NHWC"), np.float16), np.zeros(conv.w_shape("NHWC"), np.float16)
+    x[..., :2], w[..., 0], w[..., 1] = 1, 2048, 1
+    found = run(conv, "mma_nhwc", x, w, np.full(8, 1, np.float32), layout="NHWC")
+    np.testing.assert_array_equal(found, np.full(found.shape, 2050, np.float16))
+
+
+def test_the_bound_tells_float16_sums_apart():
+    conv = WHOLE
+    x, w = normal(conv.x_shape("NHWC"), conv.w_shape("NHWC"), dtype=np.float16)
+    exact = reference.forward(x, w, conv, "NHWC")
+    size = reference.forward(np.abs(x), np.abs(w), conv, "NHWC")
+    sums = np.zeros(exact.shape, np.float16)
+    one = Convolution(conv.n, 1, conv.h, conv.w, conv.k, 3, 3, (1, 1))
+    for c in range(conv.c):
+        sums += reference.forward(x[..., c : c + 1], w[..., c : c + 1], one, "NHWC").astype(np.float16)
+    assert (np.abs(sums - exact) > tolerance("mma_nhwc", sums, exact, size, conv.depth)).any()
+
+
+# -- backward ---------------------------------------------------------------------------------------------------------
+
+
+@parametrize_cases
+def test_backward_data(conv):
+    dy, w = normal(conv.y_shape(), conv.w_shape())
+    found = guarded(
+        lambda out: convolve.backward_data(
+            cp.asarray(dy), cp.asarray(w), conv.x_shape(), step="implicit_gemm", out=out, **parameters(conv)
+        ),
+        conv.x_shape(),
+    )
+    exact, size = reference.backward_data(dy, w, conv), reference.backward_data(np.abs(dy), np.abs(w), conv)
+    check("implicit_gemm", found, exact, size, conv.k // conv.groups * conv.r * conv.s)
+
+
+def check_backward_filter(conv):
+    x, dy = normal(conv.x_shape(), conv.y_shape())
+    found = guarded(
+        lambda out: convolve.backward_filter(
+            cp.asarray(x), cp.asarray(dy), conv.w_shape(), step="implicit_gemm", out=out, **parameters(conv)
+        ),
+        conv.w_shape(),
+    )
+    exact, size = reference.backward_filter(x, dy, conv), reference.backward_filter(np.abs(x), np.abs(dy), conv)
+    check("implicit_gemm", found, exact, size, conv.n * conv.p * conv.q)
+
+
+@parametrize_cases
+def test_backward_filter(conv):
+    check_backward_filter(conv)
+
+
+def test_backward_filter_whose_depth_is_split():
+    conv = Convolution(3, 3, 19, 18, 5, 3, 3, (1, 1))
+    splits, length = ladder.step("implicit_gemm", "backward_filter").splits(conv)
+    assert splits > 1
+    assert (splits - 1) * length < conv.gemm[0] < splits * length, "the last one is shorter"
+    check_backward_filter(conv)
+
+
+# -- workspace --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["im2col", "winograd"])
+def test_the_workspace_is_as_large_as_said(name):
+    conv, step = CASES["two groups"], ladder.step(name)
+    x, w = normal(conv.x_shape(), conv.w_shape())
+    size = step.workspace_bytes(conv, np.float32)
+    memory = cp.asarray(np.full(size + 512, 0xFF, np.uint8))
+    y = cp.empty(conv.y_shape(), np.float32)
+    step.launch(cp.asarray(x), cp.asarray(w), y, conv, workspace=memory[256 : 256 + size])
+    check(name, cp.asnumpy(y), reference.forward(x, w, conv), reference.forward(abs(x), abs(w), conv), conv.depth)
+    found = cp.asnumpy(memory)
+    assert (found[:256] == 0xFF).all()
+    assert (found[256 + size :] == 0xFF).all()
+    assert not (found[256 : 256 + size].view(np.uint32) == 0xFFFFFFFF).any(), "a part of the workspace is not used"
+
+
+def test_what_workspaces_and_products_cost():
+    layer = next(layer.convolution for layer in resnet50.layers() if layer.name == "conv4_x 3×3")
+    x_bytes = 4 * math.prod(layer.x_shape())
+    assert ladder.step("im2col").workspace_bytes(layer, np.float32) == 9 * x_bytes
+    assert ladder.step("implicit_gemm").workspace_bytes(layer, np.float32) == 0
+    assert layer.flops / 2 / winograd.multiplications(layer) == 2.25
+    assert ladder.step("winograd").workspace_bytes(layer, np.float32) == 4 * x_bytes * 2 + 64 * layer.k * layer.c
+    assert fft.lengths(Convolution(1, 1, 11, 13, 1, 3, 3, (1, 2))) == (14, 18)
+
+
+# -- arguments --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(backend.name() != "simulator", reason="on a GPU faster steps are there")
+def test_auto_takes_the_fastest_that_can():
+    conv = CASES["odd channels and filters"]
+    assert ladder.fastest(conv, "NCHW", np.float32).name in ("winograd", "implicit_gemm")
+    assert ladder.fastest(CASES["a strided window of one"], "NCHW", np.float32).name == "implicit_gemm"
+    assert ladder.fastest(conv, "NHWC", np.float16).name == "mma_nhwc"
+    assert ladder.fastest(conv, "NCHW", np.float32, "backward_data").name == "implicit_gemm"
+    x, w = normal(conv.x_shape(), conv.w_shape())
+    found = convolve.forward(cp.asarray(x), cp.asarray(w), padding=1)
+    check("winograd", cp.asnumpy(found), reference.forward(x, w, conv), reference.forward(abs(x), abs(w), conv), 99)
+
+
+def test_wrong_arguments_are_named():
+    x, w = cp.zeros((2, 4, 5, 6), np.float32), cp.zeros((8, 4, 3, 3), np.float32)
+    half_x, half_w = x.astype(np.float16), w.astype(np.float16)
+    bias, out = cp.zeros(8, np.float32), cp.zeros((2, 8, 3, 4), np.float32)
+    f = convolve.forward
+    for arguments, options, error, message in (
+        (
+            (np.zeros((1, 1, 1, 1), np.float32), w),
+            {},
+            TypeError,
+            r"x is a ndarray in host memory; copy it with cp\.asa",
+        ),
+        ((x, w.astype(np.float64)), {}, ValueError, "w is float64; the kernel takes float32 or float16"),
+        ((x, half_w), {}, ValueError, "x is float32 and w float16; both must be of one type"),
+        ((x[0], w), {}, ValueError, r"x has shape \(4, 5, 6\); it must have the four axes NCHW"),
+        ((x, w[:, :3].copy()), {}, ValueError, "x has 4 channels and w 3 per group; 1 groups of 3 make 3"),
+        ((x, w), {"groups": 2}, ValueError, "x has 4 channels and w 4 per group; 2 groups of 4 make 8"),
+        ((x[:, :, ::2], w), {}, ValueError, "x is not contiguous"),
+        ((x, w), {"dilation": 3}, ValueError, "the dilated filter is 7 high and the padded image 5: no window fits"),
+        ((x, w), {"stride": 0}, ValueError, r"stride is \(0, 0\); it must be two whole numbers, at least 1"),
+        ((x, w), {"padding": -1}, ValueError, r"padding is \(-1, -1\)"),
+        ((x, w), {"stride": 2**30 + 1}, ValueError, r"the stride is .*; the kernels count up to 1,073,741,824"),
+        ((x, w), {"padding": 2**30}, ValueError, "more than|the padded image is"),
+        ((x, w), {"layout": "CHWN"}, ValueError, "there is no layout 'CHWN'; choose one of NCHW, NHWC"),
+        ((x, w), {"step": "cudnn"}, ValueError, "there is no step 'cudnn' for forward; choose 'auto' or one of 'fft'"),
+        (
+            (x, w),
+            {"step": 4},
+            ValueError,
+            "mma_nhwc takes float16 in NHWC, and not float32 in NCHW: convert the arrays",
+        ),
+        ((half_x, half_w), {}, ValueError, "no step computes forward of this convolution: .* not float16 in NCHW"),
+        ((x, w, bias[:7]), {}, ValueError, r"bias has shape \(7,\); it must be \(8,\)"),
+        ((x, w, bias.astype(np.float16)), {}, ValueError, "bias is float16; the kernel takes float32"),
+        ((x, w), {"out": out[:1]}, ValueError, r"out has shape \(1, 8, 3, 4\); it must be \(2, 8, 3, 4\)"),
+        ((x, w), {"out": out.astype(np.float16)}, ValueError, "out is float16; the kernel takes float32"),
+        (
+            (x, w),
+            {"step": "winograd", "stride": 2},
+            ValueError,
+            "winograd computes filters of 3 × 3 with stride 1.*take",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            f(*arguments, **options)
+    memory = cp.zeros(1000, np.float32)
+    with pytest.raises(ValueError, match="x and out overlap"):
+        f(memory[:240].reshape(2, 4, 5, 6), w, out=memory[200:392].reshape(2, 8, 3, 4))
+
+
+def test_wrong_arguments_of_the_backward_passes_are_named():
+    x, w, dy = (cp.zeros(shape, np.float32) for shape in ((2, 4, 5, 6), (8, 4, 3, 3), (2, 8, 3, 4)))
+    with pytest.raises(ValueError, match=r"dy has shape \(2, 8, 3, 4\); it must be \(2, 8, 5, 6\)"):
+        convolve.backward_data(dy, w, x.shape, padding=1)
+    with pytest.raises(ValueError, match=r"x_shape is 7; it must be a tuple of whole numbers"):
+        convolve.backward_data(dy, w, 7)
+    with pytest.raises(ValueError, match=r"x has shape \(2, 4, 5\); it must have the four axes NCHW"):
+        convolve.backward_data(dy, w, x.shape[:3])
+    with pytest.raises(ValueError, match=r"dy has shape \(2, 8, 3, 4\); it must be \(2, 8, 2, 2\)"):
+        convolve.backward_filter(x, dy, w.shape, stride=2)
+    with pytest.raises(ValueError, match=r"out has shape \(8, 4, 3, 3\); it must be \(8, 4, 1, 3\)"):
+        convolve.backward_filter(x, cp.zeros((2, 8, 5, 4), np.float32), (8, 4, 1, 3), out=w)
+    with pytest.raises(ValueError, match="there is no step 'direct' for backward_filter; choose 'auto' or one of"):
+        convolve.backward_filter(x, dy, w.shape, step="direct")
+
+
+def test_sizes_are_those_that_kernels_read():
+    conv = Convolution(2, 6, 7, 5, 10, 3, 2, (1, 0), (2, 1), (1, 3), 2)
+    found = sizes(conv)
+    for name in ("n", "c", "h", "w", "k", "r", "s", "p", "q", "depth"):
+        assert found[name][0] == getattr(conv, name)
+    assert [found[name][0] for name in ("pad_h", "pad_w", "stride_h", "stride_w", "dilation_h", "dilation_w")] == [
+        *conv.padding,
+        *conv.stride,
+        *conv.dilation,
+    ]
+    assert (found["group_c"][0], found["group_k"][0]) == (3, 5)
