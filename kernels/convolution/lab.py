@@ -10,7 +10,7 @@ LAB = Lab(
     status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=6,
-    pictures=1,
-    shown={"convolution-accesses": "The elements that the threads of a skeleton's kernel load and store"},
+    code_cells=33,
+    pictures=8,
+    shown={"conv-layouts": "The bytes that a warp's load along the depth asks for and gets, in NCHW and in NHWC"},
 )
