@@ -19,10 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from warplab.bench import isolation, lab_kernels, nsight_compute, timing
-from warplab.bench.compared_launches import EFFICIENCY, Difference, Launch
+from warplab.bench.compared_launches import EFFICIENCY, Difference, Launch, is_array
 from warplab.bench.lab import find, labs
 from warplab.hardware import backend
 from warplab.paths import COURSE
@@ -88,7 +86,7 @@ def simulated(launch: Launch) -> dict[str, float]:
     from warplab.launch import simulate
 
     # Copies, because results come back into NumPy arrays, and other launches may use them.
-    arguments = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in launch.arguments)
+    arguments = tuple(x.copy() if is_array(x) else x for x in launch.arguments)
     profile = simulate.simulate(launch.kernel(), launch.grid, launch.block, arguments, shared_bytes=launch.shared_bytes)
     return {**profile.counts.as_dict(), EFFICIENCY: profile.counts.warp_efficiency}
 
@@ -100,7 +98,7 @@ def run_on_gpu(launch: Launch) -> None:
     compiled = launch.kernel()
     numba = hasattr(compiled, "__getitem__")
     for profiled in (False, True) if numba else (True,):  # Numba compiles at the first launch
-        arguments = tuple(cupy.asarray(x) if isinstance(x, np.ndarray) else x for x in launch.arguments)
+        arguments = tuple(cupy.asarray(x) if is_array(x) else x for x in launch.arguments)
         cupy.cuda.Device().synchronize()
         if profiled:
             cupy.cuda.profiler.start()

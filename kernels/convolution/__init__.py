@@ -1,12 +1,14 @@
-"""Lab 06, Convolution and cuDNN.
+"""Lab 06, Convolution and cuDNN: the three passes of a convolution, from the definition to the library's speed.
 
-A skeleton, whose one kernel multiplies a vector by a number: replace it by the lab's own. `scale` checks its arrays and
-launches one of `KERNELS`; `recordings` holds what was measured on a GPU.
+`forward`, `backward_data` and `backward_filter` check their arrays and take any padding, stride, dilation and groups;
+`ladder` has the steps by name. Steps 1 to 4 and those beside the ladder run on any GPU from compute capability 8.0 on
+and in the simulator; step 5 uses Hopper's own instructions: an H100 or H200. `recordings` holds what was measured on
+one.
 """
 
-from kernels.convolution.scaling import KERNELS, scale
+from kernels.convolution.convolve import backward_data, backward_filter, forward
 from warplab.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 
-__all__ = ["KERNELS", "recordings", "scale"]
+__all__ = ["backward_data", "backward_filter", "forward", "recordings"]

@@ -1,19 +1,133 @@
-"""Launches of lab 06's kernels whose counters are compared with Nsight Compute's (`make compare-ncu`)."""
+"""Launches of lab 06's kernels whose counters are compared with Nsight Compute's (`make compare-ncu`): all that the
+simulator runs.
+"""
 
 from __future__ import annotations
 
+import functools
+import math
+from typing import Any
+
 import numpy as np
 
-from kernels.convolution.scaling import BLOCK, KERNELS, arguments, blocks
+from kernels.convolution import direct, gemm_backward, gemm_steps, mma_step, winograd
+from kernels.convolution.geometry import Convolution
+from kernels.convolution.sources import sizes
 from warplab.bench.compared_launches import Launch
+from warplab.bench.copy_differences import DURING_COPIES, NOT_COUNTED, PREDICATED, PREDICATED_LARGE, ZERO_FILL
+
+# Whole tiles; padding, tails and a stride; dilation and groups.
+WHOLE = Convolution(2, 16, 8, 8, 64, 3, 3, (1, 1))
+TAILS = Convolution(1, 5, 9, 7, 10, 3, 3, (1, 2), (2, 1))
+GROUPS = Convolution(2, 16, 7, 6, 20, 3, 2, (2, 1), (1, 1), (2, 1), groups=2)
+CASES = {"whole tiles": WHOLE, "tails and a stride": TAILS, "dilation and groups": GROUPS}
+WINOGRAD = {"whole tiles": WHOLE, "odd sizes": Convolution(1, 5, 9, 7, 10, 3, 3, (1, 1))}
+COPIES = (NOT_COUNTED, PREDICATED_LARGE, PREDICATED, ZERO_FILL, *DURING_COPIES)
+RELU = np.int32(1)
 
 
-def _launches(n: int) -> list[Launch]:
-    x, out = np.arange(n, dtype=np.float32), np.full(n, np.nan, np.float32)
+def _random(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype)
+
+
+def _zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, np.float32)
+
+
+def _forward(what: str, conv: Convolution) -> list[Launch]:
+    """Steps 1 to 3, with bias and ReLU."""
+    numba, written = direct.FORWARD
+    im2col, implicit = gemm_steps.FORWARD
+    x, w, bias, y = (_random(conv.x_shape()), _random(conv.w_shape()), _random((conv.k,)), _zeros(*conv.y_shape()))
+    columns, g = _zeros(conv.c * conv.r * conv.s * conv.gemm[0]), sizes(conv)
+    pairs = conv.padding, conv.stride, conv.dilation
+    blocks, threads = gemm_steps.grid(conv), gemm_steps.THREADS
+    to_columns, product = (functools.partial(_one, im2col.functions, i) for i in range(2))
     return [
-        Launch(f"{kernel.name}, n = {n}", kernel.function, blocks(n), BLOCK, arguments(kernel, x, 2.0, out))
-        for kernel in KERNELS.values()
+        Launch(f"numba_direct, {what}", numba.function, numba.grid(conv), direct.BLOCK, (x, w, bias, y, *pairs, RELU)),
+        Launch(f"direct, {what}", written.function, written.grid(conv), direct.BLOCK, (x, w, bias, y, g, RELU)),
+        Launch(f"im2col, {what}", to_columns, im2col.im2col_grid(conv), threads, (x, columns, g)),
+        Launch(f"im2col_product, {what}", product, blocks, threads, (_random(columns.shape), w, bias, y, g, RELU)),
+        Launch(f"implicit_gemm, {what}", implicit.function, blocks, threads, (x, w, bias, y, g, RELU)),
     ]
 
 
-LAUNCHES = [launch for n in (4096, 1003) for launch in _launches(n)]
+def _one(functions: Any, which: Any) -> Any:
+    return functions()[which]
+
+
+def _mma(what: str, conv: Convolution) -> list[Launch]:
+    """Step 4 in two sizes, and without vectors where the channels allow none."""
+    x, w = (_random(shape, np.float16) for shape in (conv.x_shape("NHWC"), conv.w_shape("NHWC")))
+    arguments = x, w, _random((conv.k,)), np.zeros(conv.y_shape("NHWC"), np.float16), sizes(conv), RELU
+    vectors = conv.c // conv.groups % 8 == 0
+    return [
+        Launch(
+            f"mma_nhwc {chosen.bm} × {chosen.bn}, {what}",
+            functools.partial(mma_step.function, chosen, vectors),
+            chosen.grid(conv),
+            chosen.threads,
+            arguments,
+            chosen.shared_bytes,
+            differences=COPIES if vectors else (),
+        )
+        for chosen in (mma_step.LARGE, mma_step.SMALL)
+    ]
+
+
+def _winograd(what: str, conv: Convolution) -> list[Launch]:
+    step, g = winograd.FORWARD[0], sizes(conv)
+    u, v, m = (_random((count,)) for count in winograd.elements(conv))
+    arguments = {
+        "filters": (_random(conv.w_shape()), np.zeros_like(u), g),
+        "inputs": (_random(conv.x_shape()), np.zeros_like(v), g),
+        "products": (u, v, np.zeros_like(m), g),
+        "outputs": (m, _random((conv.k,)), _zeros(*conv.y_shape()), g, RELU),
+    }
+    return [
+        Launch(
+            f"winograd_{name}, {what}",
+            functools.partial(_one, step.functions, name),
+            winograd.grids(conv)[name],
+            winograd.THREADS,
+            arguments[name],
+        )
+        for name in winograd.KERNELS
+    ]
+
+
+def _backward(what: str, conv: Convolution) -> list[Launch]:
+    (data,), (of_filters,) = gemm_backward.BACKWARD_DATA, gemm_backward.BACKWARD_FILTER
+    x, w, dy, g = _random(conv.x_shape()), _random(conv.w_shape()), _random(conv.y_shape()), sizes(conv)
+    dw, count, splits, length = _zeros(*conv.w_shape()), math.prod(conv.w_shape()), 2, math.ceil(conv.gemm[0] / 2)
+    product, total = (functools.partial(_one, of_filters.functions, i) for i in range(2))
+    threads = gemm_backward.THREADS
+    return [
+        Launch(f"backward_data, {what}", data.function, data.grid(conv), threads, (dy, w, _zeros(*x.shape), g)),
+        Launch(
+            f"backward_filter, {what}",
+            product,
+            (of_filters.grid(conv)[0], splits),
+            threads,
+            (x, dy, _zeros(splits * count), g, np.int32(length)),
+        ),
+        Launch(
+            f"backward_filter_sum, {what}",
+            total,
+            math.ceil(count / threads),
+            threads,
+            (_random((splits * count,)), dw, np.int32(count), np.int32(splits)),
+        ),
+    ]
+
+
+def _launches() -> list[Launch]:
+    found = []
+    for what, conv in CASES.items():
+        found += _forward(what, conv) + _mma(what, conv) + _backward(what, conv)
+    for what, conv in WINOGRAD.items():
+        found += _winograd(what, conv)
+    return found
+
+
+LAUNCHES = _launches()

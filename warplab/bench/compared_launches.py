@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 EFFICIENCY = "warp_efficiency"  # compared like a counter: a share of a warp's lanes
 
 
@@ -20,12 +22,18 @@ class Difference(NamedTuple):
     reason: str
 
 
+def is_array(argument: Any) -> bool:
+    """Whether an argument of a launch is an array, to be copied to the device; a structure is passed by value."""
+    return isinstance(argument, np.ndarray) and argument.dtype.kind != "V"
+
+
 @dataclass(frozen=True)
 class Launch:
     """One launch to compare.
 
     `kernel()`: the kernel object (Numba dispatcher or CuPy function). `grid`, `block`: one to three numbers; they are
-    kept as three. `arguments`: NumPy scalars, and NumPy arrays, which are copied to the device for the launch.
+    kept as three. `arguments`: NumPy scalars, structures (arrays of one record), None for a null pointer, tuples for
+    Numba, and NumPy arrays, which are copied to the device for the launch.
     `section`: where the launches of one file are many, the heading under which their differences are listed.
     """
 
