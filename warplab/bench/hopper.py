@@ -40,8 +40,8 @@ class Boxes:
     """What a tensor map says: a row-major matrix in global memory and the box of it that one instruction copies.
 
     In shared memory a box lies row after row of 128 bytes, the 16-byte chunks of each exchanged by chunk ^ row % 8.
-    Outside the matrix loads give zeros and stores write nothing. With `middle` above 1 the tensor has so many rows of
-    `columns` elements for each of `rows`, and a box has one of them.
+    Outside the matrix loads give zeros and stores write nothing. With `middle` the tensor has three axes: each of
+    `rows` has so many rows of `columns` elements, and a box has one of them.
     """
 
     address: int
@@ -50,17 +50,17 @@ class Boxes:
     columns: int
     box_rows: int
     box_columns: int
-    middle: int = 1
+    middle: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for what the driver would refuse, and for boxes whose rows are not 128 bytes."""
-        sizes = self.rows, self.middle, self.columns
+        sizes = self.rows, self.columns, 1 if self.middle is None else self.middle
         _demand(
             self,
             (self.dtype in _KINDS, f"dtype must be {' or '.join(_KINDS)}"),
             (self.address % 16 == 0, "the address must be a multiple of 16"),
             (self.row_bytes % 16 == 0, "rows must be a multiple of 16 bytes long"),
-            (self.row_bytes * self.middle < 2**40, "rows must be shorter than 2^40 bytes"),
+            (self.row_bytes * max(1, sizes[2]) < 2**40, "rows must be shorter than 2^40 bytes"),
             (min(sizes) > 0 and max(sizes) <= 2**32, "rows and columns must be 1 to 2^32"),
             (0 < self.box_rows <= MAX_BOX, f"box_rows must be 1 to {MAX_BOX}"),
             (self.box_columns * self.item == LINE_BYTES, f"rows of a box must be {LINE_BYTES} bytes long"),
@@ -143,7 +143,8 @@ def address_of(array: Any) -> int:
 
 def tensor_map(matrix: Any, box_rows: int, box_columns: int) -> np.ndarray:
     """The tensor map of a row-major matrix on the GPU, 128 bytes, to be given to a kernel by value."""
-    return encoded(Boxes(address_of(matrix), matrix.dtype.name, *matrix.shape, box_rows, box_columns))
+    rows, columns = matrix.shape
+    return encoded(Boxes(address_of(matrix), matrix.dtype.name, rows, columns, box_rows, box_columns))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -171,11 +172,10 @@ def encoded(what: Boxes | Pixels) -> np.ndarray:
 def _boxes_call(boxes: Boxes) -> tuple[str, tuple]:
     """The driver's function, and what it is given between the type and the modes."""
     # The axis along rows comes first; its stride is that of an element and so is left out.
-    extents, strides, box = (boxes.columns, boxes.rows), (boxes.row_bytes,), (boxes.box_columns, boxes.box_rows)
-    if boxes.middle > 1:
-        extents = boxes.columns, boxes.middle, boxes.rows
-        strides = boxes.row_bytes, boxes.row_bytes * boxes.middle
-        box = boxes.box_columns, 1, boxes.box_rows
+    middle = () if boxes.middle is None else (boxes.middle,)
+    extents = boxes.columns, *middle, boxes.rows
+    strides = boxes.row_bytes, *(boxes.row_bytes * rows for rows in middle)
+    box = boxes.box_columns, *(1 for _ in middle), boxes.box_rows
     return "cuTensorMapEncodeTiled", (
         len(extents),
         boxes.address,
@@ -307,18 +307,25 @@ def include() -> tuple[str, ...]:
 
 def require(what: str, instead: str) -> None:
     """Raise RuntimeError unless kernels run on a GPU of compute capability 9.0. `instead`: a kernel for others."""
+    if lack := missing(what, instead):
+        raise RuntimeError(lack)
+
+
+def missing(what: str, instead: str) -> str:
+    """What this machine lacks to run `what`, and what to do; "" if kernels run on a GPU of compute capability 9.0."""
     remedy = f"run it on an H100 or H200, or take {instead}"
     if backend.name() != "gpu":
-        raise RuntimeError(
+        return (
             f"{what} uses instructions that only Hopper GPUs have (wgmma, TMA), and here kernels run on the "
             f"{backend.name()}: {remedy}"
         )
     capability = choice.load("cp").cuda.Device().compute_capability
     if capability != CAPABILITY:
-        raise RuntimeError(
+        return (
             f"{what} uses instructions of compute capability 9.0 only (wgmma, TMA); this GPU has "
             f"{capability[:-1]}.{capability[-1]}: {remedy}"
         )
+    return ""
 
 
 def available() -> bool:

@@ -21,8 +21,9 @@ TENSOR_MAP = np.dtype(  # of warplab/hopper.cuh beside this file
 def encoded(what):
     """What `warplab.bench.hopper.encoded` gives, for the stand-in."""
     if isinstance(what, Boxes):
-        extents = what.columns, what.middle, what.rows, 1
-        strides = 1, what.columns, what.columns * what.middle, 0
+        middle = what.middle or 1
+        extents = what.columns, middle, what.rows, 1
+        strides = 1, what.columns, what.columns * middle, 0
         window = (0, 0), (0, 0), (1, 1)
         lines = what.box_rows
     else:

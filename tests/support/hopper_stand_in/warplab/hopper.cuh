@@ -37,6 +37,14 @@ __device__ __forceinline__ void barrier_arrive(unsigned barrier, unsigned) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
+__device__ __forceinline__ void barrier_arrive(unsigned barrier) {
+    barrier_arrive(barrier, 0);
+}
+
+__device__ __forceinline__ void store_there(unsigned, unsigned, float4) {
+    __trap();
+}
+
 __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
     unsigned done;
     do {

@@ -59,6 +59,11 @@ __device__ __forceinline__ void barrier_arrive(unsigned barrier, unsigned rank) 
         : "memory");
 }
 
+// The same at a barrier of the block itself.
+__device__ __forceinline__ void barrier_arrive(unsigned barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
 // Waits for the end of the phase of this parity: 0 for the first, 1 for the second, and so on. Of a new barrier the
 // phase before the first counts as ended.
 __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) {
@@ -71,6 +76,17 @@ __device__ __forceinline__ void barrier_wait(unsigned barrier, unsigned parity) 
             : "r"(barrier), "r"(parity)
             : "memory");
     } while (!done);
+}
+
+// -- shared memory of another block of the cluster --------------------------------------------------------------------
+
+// 16 bytes to this address in block `rank`.
+__device__ __forceinline__ void store_there(unsigned to, unsigned rank, float4 v) {
+    asm volatile(
+        "{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
+        "st.shared::cluster.v4.f32 [there], {%2, %3, %4, %5};\n}" ::"r"(to),
+        "r"(rank), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+        : "memory");
 }
 
 // -- TMA: one thread copies a box, 128 bytes per row ------------------------------------------------------------------
@@ -103,8 +119,8 @@ __device__ __forceinline__ void load_pixels(unsigned to, const TensorMap &map, i
         : "memory");
 }
 
-// A box of two axes into every block of the cluster whose bit is set in `blocks`, at the same place, with word to the barrier at
-// the same place.
+// A box of two axes into every block of the cluster whose bit is set in `blocks`, at the same place, with word to the
+// barrier at the same place.
 __device__ __forceinline__ void load_box_for(unsigned short blocks, unsigned to, const TensorMap &map, int column,
                                              int row, unsigned barrier) {
     asm volatile(

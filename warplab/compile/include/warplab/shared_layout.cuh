@@ -51,6 +51,17 @@ __device__ __forceinline__ void keep2(unsigned box, int row, int column, float x
     asm volatile("st.shared.b32 [%0], %1;" ::"r"(to), "r"(*reinterpret_cast<const unsigned *>(&both)) : "memory");
 }
 
+// A warp's 16 × 16 results of float16, from row `row` and column `column` of a box on: a, b of its rows lane / 4 and eight
+// below, columns lane % 4 · 2 and the next; c, d likewise eight columns on. Stores four matrices of 8 × 8 at once.
+__device__ __forceinline__ void keep_16x16(unsigned box, int row, int column, half2 a, half2 b, half2 c, half2 d) {
+    const int lane = threadIdx.x % 32, line = row + lane % 16;  // whose 16 bytes the lane gives the address of
+    const unsigned to = box + line * LINE_BYTES + ((column / 8 + lane / 16) ^ (line % 8)) * 16;
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                 "r"(*reinterpret_cast<const unsigned *>(&a)), "r"(*reinterpret_cast<const unsigned *>(&b)),
+                 "r"(*reinterpret_cast<const unsigned *>(&c)), "r"(*reinterpret_cast<const unsigned *>(&d))
+                 : "memory");
+}
+
 // Row and column of tile number `tile` of height × width tiles: down `group` rows of tiles, then the next column; at
 // the end of the columns the next rows.
 __device__ __forceinline__ void place_of(int tile, int height, int width, int group, int &row, int &column) {

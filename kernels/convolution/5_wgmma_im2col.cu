@@ -1,0 +1,327 @@
+// 5. Hopper's own way: TMA walks the image itself (im2col mode), wgmma multiplies from shared memory.
+// FILTERS_LIE: K_MAJOR, or MN_MAJOR to take the filters of the forward pass as they are for the gradient of x.
+#include <warplab/hopper.cuh>
+
+#ifndef BM
+#define BM 128
+#endif
+#ifndef BN
+#define BN 128
+#endif
+#ifndef CONSUMERS
+#define CONSUMERS 2
+#endif
+#ifndef STAGES
+#define STAGES 4
+#endif
+#ifndef BLOCKS
+#define BLOCKS 1
+#endif
+#ifndef SPLIT
+#define SPLIT 1
+#endif
+#ifndef BOXES
+#define BOXES 2
+#endif
+#ifndef PARTS
+#define PARTS 1
+#endif
+#ifndef FLAT
+#define FLAT 0
+#endif
+#ifndef GRADIENT
+#define GRADIENT 0
+#endif
+#ifndef BIAS
+#define BIAS 0
+#endif
+#ifndef RELU
+#define RELU 0
+#endif
+
+constexpr int BK = 64;                              // channels of a stage
+constexpr int ROWS = BM / CONSUMERS / 64;           // wgmma side by side in a warpgroup, 64 pixels each
+constexpr int SUMS = BN / 2;                        // of a thread for each of them
+constexpr int THREADS = 128 * CONSUMERS + 32;       // the last warp loads
+constexpr int X_BYTES = BM * LINE_BYTES, W_BYTES = BN * LINE_BYTES, STAGE_BYTES = X_BYTES + W_BYTES;
+constexpr int BOX_BYTES = 64 * LINE_BYTES;
+constexpr int PANELS = BN / 64;                     // of a tile of y: boxes of 64 filters side by side
+static_assert(BM % (64 * CONSUMERS) == 0 && PANELS % SPLIT == 0, "equal shares");
+
+// A convolution with windows one pixel apart in y, of which y may have every second pixel only: a forward pass has one
+// part, a gradient of x one for each phase of the stride.
+struct Part {
+    TensorMap x, w, y;
+    int pixels;                     // of y
+    int image, width;               // pixels of an image of y, of one of its rows
+    int top, left, down, right;     // where the first window starts in x, and how far the next one is
+    int rows, columns;              // taps
+    int dilation_h, dilation_w;     // from tap to tap, in x
+    int first_tap, next_row, next_column;  // in w, whose taps are counted row by row
+};
+
+struct Parts {
+    Part part[PARTS];
+    int channels, filters;
+};
+
+struct Tile {
+    int part, pixel, filter;
+};
+
+__device__ __forceinline__ int tiles_high(const Part &part) {
+    return (part.pixels + BM - 1) / BM;
+}
+
+// Tile number `tile`: those of one row of tiles come one after the other, so that their x is read from memory once.
+__device__ __forceinline__ Tile tile_of(const Parts &parts, int tile, int tiles_wide) {
+    int part = 0, row = tile / tiles_wide;
+    const int column = tile - row * tiles_wide;
+#pragma unroll
+    for (int i = 0; i + 1 < PARTS; i++) {
+        const int high = tiles_high(parts.part[i]);
+        if (part == i && row >= high) {
+            row -= high;
+            part++;
+        }
+    }
+    return {part, row * BM, column * BN};
+}
+
+extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREADS, BLOCKS)
+    conv_wgmma_im2col(const __grid_constant__ Parts parts, const float *__restrict__ bias) {
+    extern __shared__ __align__(1024) unsigned char memory[];
+    __shared__ unsigned long long full[STAGES], empty[STAGES];
+    const unsigned stages = (shared_address(memory) + 1023) / 1024 * 1024;  // the swizzle repeats after 1024 bytes
+    const unsigned full_at = shared_address(full), empty_at = shared_address(empty);
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+    const int rank = SPLIT > 1 ? blockIdx.x % SPLIT : 0;
+    const int first = blockIdx.x / SPLIT, clusters = gridDim.x / SPLIT;
+    if (threadIdx.x == 0) {
+        for (int stage = 0; stage < STAGES; stage++) {
+            barrier_init(full_at + 8 * stage, 1);
+            barrier_init(empty_at + 8 * stage, CONSUMERS * 4);
+        }
+        fence_barrier_init();
+    }
+    __syncthreads();
+
+    const int tiles_wide = (parts.filters + BN - 1) / BN, chunks = (parts.channels + BK - 1) / BK;
+    int tiles = 0;
+#pragma unroll
+    for (int i = 0; i < PARTS; i++) {
+        tiles += tiles_high(parts.part[i]) * tiles_wide;
+    }
+    int stage = 0, parity = 0;  // parity: of the phase that the stage's barriers are in
+    auto advance = [&]() {
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    };
+    // Steps of a tile: chunks of channels of tap after tap. A block of a cluster takes its share.
+    auto steps_of = [&](const Part &part, int &begin, int &end) {
+        const int steps = part.rows * part.columns * chunks;
+        begin = SPLIT > 1 ? steps * rank / SPLIT : 0;
+        end = SPLIT > 1 ? steps * (rank + 1) / SPLIT : steps;
+    };
+
+    if (warp == CONSUMERS * 4) {
+        for (int tile = first; tile < tiles; tile += clusters) {
+            if (lane == 0) {
+                const Tile at = tile_of(parts, tile, tiles_wide);
+                const Part &part = parts.part[at.part];
+                int begin, end;
+                steps_of(part, begin, end);
+                const int n = at.pixel / part.image, in_image = at.pixel - n * part.image;
+                const int p = in_image / part.width, q = in_image - p * part.width;
+                const int row = part.top + p * part.down, column = part.left + q * part.right;
+                int chunk = begin % chunks, r = begin / chunks / part.columns, s = begin / chunks % part.columns;
+                for (int step = begin; step < end; step++) {
+                    const unsigned to = stages + stage * STAGE_BYTES, barrier = full_at + 8 * stage;
+                    const int tap = part.first_tap + r * part.next_row + s * part.next_column;
+                    barrier_wait(empty_at + 8 * stage, parity ^ 1);
+                    barrier_expect(barrier, STAGE_BYTES);
+                    if (FLAT) {
+                        load_box(to, part.x, chunk * BK, at.pixel, barrier);
+                    } else {
+                        load_pixels(to, part.x, chunk * BK, column, row, n, s * part.dilation_w, r * part.dilation_h,
+                                    barrier);
+                    }
+                    if (GRADIENT) {
+#pragma unroll
+                        for (int panel = 0; panel < PANELS; panel++) {
+                            load_box(to + X_BYTES + panel * BOX_BYTES, part.w, at.filter + panel * 64, tap, chunk * BK,
+                                     barrier);
+                        }
+                    } else {
+                        load_box(to + X_BYTES, part.w, chunk * BK, tap, at.filter, barrier);
+                    }
+                    advance();
+                    if (++chunk == chunks) {
+                        chunk = 0;
+                        if (++s == part.columns) {
+                            s = 0;
+                            r++;
+                        }
+                    }
+                }
+            }
+            __syncwarp();
+            if (SPLIT > 1) {
+                cluster_sync();
+                cluster_sync();
+            }
+        }
+        return;
+    }
+
+    const int consumer = warp / 4;
+    const unsigned boxes = stages + STAGES * STAGE_BYTES + consumer * BOXES * BOX_BYTES;  // of y
+    const unsigned long long first_x = k_major(stages, consumer * ROWS * 64, 0);
+    const unsigned long long first_w = GRADIENT ? mn_major(stages + X_BYTES, 0, BK) : k_major(stages + X_BYTES, 0, 0);
+    constexpr int W_MAJOR = GRADIENT ? MN_MAJOR : K_MAJOR, W_DEPTH = GRADIENT ? LINE_BYTES : 2;
+    const bool one = threadIdx.x % 128 == 0;
+    int stored = 0;  // boxes so far
+    for (int tile = first; tile < tiles; tile += clusters) {
+        const Tile at = tile_of(parts, tile, tiles_wide);
+        const Part &part = parts.part[at.part];
+        int begin, end;
+        steps_of(part, begin, end);
+        float biases[BN / 32];  // lane l has those of filters l, l + 32, ...
+#pragma unroll
+        for (int i = 0; i < BN / 32 && BIAS; i++) {
+            const int filter = at.filter + i * 32 + lane;
+            biases[i] = filter < parts.filters ? __ldg(bias + filter) : 0;
+        }
+        float sum[ROWS][SUMS];
+        if (GRADIENT && begin == end) {  // a phase that no window meets
+#pragma unroll
+            for (int i = 0; i < ROWS * SUMS; i++) {
+                sum[i / SUMS][i % SUMS] = 0;
+            }
+        }
+        int before = 0;
+        for (int step = begin; step < end; step++) {
+            const unsigned long long x = moved(first_x, stage * STAGE_BYTES), w = moved(first_w, stage * STAGE_BYTES);
+            barrier_wait(full_at + 8 * stage, parity);
+            wgmma_fence();
+#pragma unroll
+            for (int depth = 0; depth < BK; depth += 16) {
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    wgmma<K_MAJOR, W_MAJOR>(sum[i], moved(x, i * BOX_BYTES + depth * 2), moved(w, depth * W_DEPTH),
+                                            step > begin || depth > 0);
+                }
+            }
+            wgmma_commit();
+            wgmma_wait<1>();  // for the stage before
+            if (step > begin && lane == 0) {
+                barrier_arrive(empty_at + 8 * before);
+            }
+            before = stage;
+            advance();
+        }
+        wgmma_wait<0>();
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            settle(sum[i]);
+        }
+        if (begin < end && lane == 0) {
+            barrier_arrive(empty_at + 8 * before);
+        }
+
+        if (SPLIT > 1) {
+            // Panel p belongs to block p % SPLIT: the others send it their sums, into the stages, which all have read.
+            constexpr int OWN = PANELS / SPLIT;
+            auto place = [&](int sender, int panel, int i) {
+                const int group = ((sender * OWN + panel / SPLIT) * CONSUMERS + consumer) * ROWS + i;
+                return stages + group * 64 * 64 * 4 + threadIdx.x % 128 * 16;
+            };
+            cluster_sync();
+#pragma unroll
+            for (int panel = 0; panel < PANELS; panel++) {
+                const int owner = panel % SPLIT, sender = (rank - owner + SPLIT) % SPLIT - 1;
+#pragma unroll
+                for (int i = 0; i < ROWS && sender >= 0; i++) {
+#pragma unroll
+                    for (int j = 0; j < 8; j++) {
+                        const float *v = &sum[i][panel * 32 + j * 4];
+                        store_there(place(sender, panel, i) + j * 2048, owner, make_float4(v[0], v[1], v[2], v[3]));
+                    }
+                }
+            }
+            cluster_sync();
+#pragma unroll
+            for (int panel = 0; panel < PANELS; panel++) {
+                if (panel % SPLIT == rank) {
+#pragma unroll
+                    for (int sender = 0; sender < SPLIT - 1; sender++) {
+#pragma unroll
+                        for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+                            for (int j = 0; j < 8; j++) {
+                                float4 v;
+                                asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                                             : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+                                             : "r"(place(sender, panel, i) + j * 2048)
+                                             : "memory");
+                                float *s = &sum[i][panel * 32 + j * 4];
+                                s[0] += v.x, s[1] += v.y, s[2] += v.z, s[3] += v.w;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+
+        // Box after box of y, in BOXES buffers; one thread of the warpgroup asks TMA to write them.
+#pragma unroll
+        for (int panel = 0; panel < PANELS; panel++) {
+            if (SPLIT > 1 && panel % SPLIT != rank) {
+                continue;
+            }
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                const unsigned box = boxes + stored++ % BOXES * BOX_BYTES;
+                if (one) {
+                    stores_have_read<BOXES - 1>();
+                }
+                group_sync(1 + consumer);
+#pragma unroll
+                for (int j = 0; j < 8; j += 2) {
+                    half2 v[4];
+#pragma unroll
+                    for (int k = 0; k < 4; k++) {
+                        const int column = panel * 64 + (j + k / 2) * 8, at_sum = column / 2 + k % 2 * 2;
+                        float a = sum[i][at_sum], b = sum[i][at_sum + 1];
+                        if (BIAS) {
+                            a += __shfl_sync(0xffffffff, biases[column / 32], column % 32 + lane % 4 * 2);
+                            b += __shfl_sync(0xffffffff, biases[column / 32], column % 32 + lane % 4 * 2 + 1);
+                        }
+                        v[k] = __floats2half2_rn(RELU ? fmaxf(a, 0) : a, RELU ? fmaxf(b, 0) : b);
+                    }
+                    keep_16x16(box, warp % 4 * 16, j * 8, v[0], v[1], v[2], v[3]);
+                }
+                fence_for_tma();
+                group_sync(1 + consumer);
+                const int pixel = at.pixel + (consumer * ROWS + i) * 64, filter = at.filter + panel * 64;
+                if (one) {
+                    if (pixel < part.pixels && filter < parts.filters) {
+                        if (GRADIENT) {
+                            const int n = pixel / part.image, in_image = pixel - n * part.image;
+                            const int p = in_image / part.width;
+                            store_pixels(part.y, box, filter, in_image - p * part.width, p, n);
+                        } else {
+                            store_box(part.y, box, filter, pixel);
+                        }
+                    }
+                    stores_commit();
+                }
+            }
+        }
+    }
+    if (one) {
+        stores_have_read<0>();
+    }
+}

@@ -1,0 +1,147 @@
+"""Sizes that 5_wgmma_im2col.cu is compiled for. `autotune` measures candidates on a GPU and writes the fastest for each
+layer into tiles.json; for a convolution that is not in it they are chosen by arithmetic.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+from kernels.convolution.geometry import Convolution
+
+PATH = Path(__file__).parent / "tiles.json"
+MAX_SHARED_BYTES = 227 * 1024  # of a block on compute capability 9.0
+SHARED_BYTES = 228 * 1024  # of a multiprocessor; each block on it costs 1 KiB more than it asks for
+STATIC_BYTES = 1024  # barriers, and what is lost so that tiles start at a multiple of 1024
+DEPTH = 64  # channels of a stage
+BOX_BYTES = 8192  # 64 lines of 128 bytes
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Parameters of 5_wgmma_im2col.cu.
+
+    `bm`, `bn`: pixels and channels of the result that a block computes at a time; `consumers`: warpgroups that do;
+    `stages`: pairs of operands' tiles in shared memory; `blocks`: on a multiprocessor at a time; `split`: blocks that
+    share the depth of a tile, as a cluster; `boxes`: of results in shared memory, for each consumer.
+    """
+
+    bm: int
+    bn: int
+    consumers: int
+    stages: int
+    blocks: int
+    split: int = 1
+    boxes: int = 2
+
+    def __post_init__(self) -> None:
+        """Raise ValueError, naming the rule that the sizes break."""
+        if min(astuple(self)) < 1:
+            raise ValueError(f"{self}: all sizes must be at least 1")
+        partial = (self.split - 1) * self.bm * self.bn * 4 // self.split
+        rules = (
+            (self.bm % (64 * self.consumers) == 0, "bm must be a multiple of 64 for each consumer"),
+            (self.bm <= 256, "bm must be 256 at most"),
+            (self.bn in (64, 128, 256), "bn must be 64, 128 or 256"),
+            (self.bm * self.bn // self.consumers <= 64 * 256, "a consumer holds 64 × 256 sums at most"),
+            (self.bn // 64 % self.split == 0, "split must divide bn / 64"),
+            (self.split == 1 or partial <= self.stages * self.stage_bytes, "the sums of a split must fit the stages"),
+            (self.stages >= 2, "stages must be at least 2"),
+            (
+                self.blocks * (self.shared_bytes + STATIC_BYTES + 1024) <= SHARED_BYTES,
+                f"{self.blocks} blocks need {self.blocks * (self.shared_bytes + STATIC_BYTES)} bytes of shared memory",
+            ),
+        )
+        for right, rule in rules:
+            if not right:
+                raise ValueError(f"{self}: {rule}")
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: the consumers, and a warp that loads."""
+        return 128 * self.consumers + 32
+
+    @property
+    def stage_bytes(self) -> int:
+        """Shared memory of a pair of operands' tiles."""
+        return 2 * DEPTH * (self.bm + self.bn)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block: stages and boxes of results."""
+        return self.stages * self.stage_bytes + self.consumers * self.boxes * BOX_BYTES
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options for the compiler."""
+        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "BOXES"
+        return tuple(f"-D{name}={value}" for name, value in zip(names, astuple(self), strict=True))
+
+    def tiles(self, pixels: int, channels: int) -> int:
+        """Tiles of a result."""
+        return math.ceil(pixels / self.bm) * math.ceil(channels / self.bn)
+
+
+@functools.cache
+def table() -> dict[str, Any]:
+    """tiles.json: `device`, `date`, and for each pass the fastest sizes by convolution; empty without the file."""
+    return json.loads(PATH.read_text(encoding="utf-8")) if PATH.exists() else {}
+
+
+def chosen(conv: Convolution, of: str) -> Tiles:
+    """The sizes for a pass of a convolution."""
+    found = table().get(of, {}).get(str(conv))
+    return Tiles(*found) if found else by_arithmetic(*(conv.gemm if of == "forward" else _gradient_gemm(conv)))
+
+
+def by_arithmetic(pixels: int, channels: int, depth: int) -> Tiles:
+    """For a product of pixels × channels: the candidate that should take the fewest clocks."""
+    return min(CANDIDATES, key=lambda tiles: clocks(tiles, pixels, channels, depth))
+
+
+def clocks(tiles: Tiles, pixels: int, channels: int, depth: int, multiprocessors: int = 132) -> float:
+    """A multiprocessor's clocks for a product: turns of tiles, each limited by tensor cores or shared memory.
+
+    A multiprocessor multiplies 1024 pairs of float16 in a clock and reads or writes 128 bytes of shared memory.
+    """
+    wgmmas = tiles.bm // 64
+    shared = (wgmmas * (64 + tiles.bn) + tiles.bm + tiles.bn) * DEPTH * 2 / 128
+    step = max(tiles.bm * tiles.bn * DEPTH / 2048, shared)
+    results = tiles.bm * tiles.bn * 2 * 2 / 128  # written to shared memory, and read by TMA
+    steps = math.ceil(depth / DEPTH / tiles.split)
+    summed = tiles.bm * tiles.bn * 4 * 2 / 32 if tiles.split > 1 else 0
+    slots = multiprocessors * tiles.blocks // tiles.split
+    turns = math.ceil(tiles.tiles(pixels, channels) / slots)
+    together = min(tiles.blocks, math.ceil(tiles.tiles(pixels, channels) * tiles.split / multiprocessors))
+    alone = 1 if together > 1 else 1.5  # nothing hides a lone block's epilogue
+    return turns * together * (steps * step + summed + alone * results) + 2000
+
+
+def _gradient_gemm(conv: Convolution) -> tuple[int, int, int]:
+    """Pixels and channels of the gradient of x, and the depth, a mean over the phases of the stride."""
+    phases = conv.stride[0] * conv.stride[1]
+    return conv.n * conv.h * conv.w, conv.c, max(1, conv.k * conv.r * conv.s // phases)
+
+
+CANDIDATES = (
+    Tiles(128, 64, 2, 3, 2),
+    Tiles(128, 64, 2, 2, 3, 1, 1),
+    Tiles(128, 64, 2, 4, 1),
+    Tiles(192, 64, 3, 4, 1),
+    Tiles(256, 64, 2, 4, 1),
+    Tiles(64, 128, 1, 4, 2, 1, 1),
+    Tiles(128, 128, 2, 3, 2, 1, 1),
+    Tiles(128, 128, 2, 5, 1),
+    Tiles(192, 128, 3, 4, 1),
+    Tiles(256, 128, 2, 4, 1),
+    Tiles(128, 256, 2, 4, 1),
+    Tiles(64, 256, 1, 4, 1),
+    Tiles(128, 128, 2, 5, 1, 2),
+    Tiles(192, 128, 3, 4, 1, 2),
+    Tiles(128, 256, 2, 4, 1, 2),
+    Tiles(128, 256, 2, 4, 1, 4),
+)
