@@ -1,0 +1,240 @@
+"""Pictures of lab 06's measurements. Each takes what `measurements` returns, wrapped by `recordings.measure`, and
+carries the measurement's label: measured or recorded, on which GPU, when.
+
+Every function returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+
+from kernels.convolution import plan_table
+from kernels.convolution.plan_table import OK, Row
+from kernels.convolution.treemap import Box, squarified
+from warplab.bench.recordings import Measurement
+from warplab.draw.style import (
+    AMBER,
+    BLUE,
+    DPI,
+    FONT,
+    GREEN,
+    GREY,
+    ORANGE,
+    PINK,
+    SKY,
+    bytes_axis,
+    closed,
+    duration_axis,
+    finish,
+    short,
+)
+from warplab.text.tables import duration, quantity
+
+NO_WORKSPACE = 10  # bytes; where the logarithmic axis shows none
+# What a plan's numerical notes say of it, the first that fits; then its colour.
+FAMILIES = {
+    "WINOGRAD": ("Winograd", ORANGE),
+    "FFT": ("FFT", GREEN),
+    "": ("multiply-adds", BLUE),
+    "TENSOR_CORE": ("tensor cores", SKY),
+}
+KINDS = {
+    "convolution": BLUE,
+    "batch norm": AMBER,
+    "ReLU": GREEN,
+    "addition": PINK,
+    "pooling": SKY,
+    "fully connected": ORANGE,
+}
+OTHERS = GREY
+TREEMAP = Box(0, 0, 1.3, 1)
+
+
+def family(row: Row) -> str:
+    """A key of FAMILIES: what kind of algorithm a plan is, by cuDNN's numerical notes."""
+    notes = row["numerical"].split()
+    return next((note for note in FAMILIES if note and any(own.startswith(note) for own in notes)), "")
+
+
+def draw_plans(m: Measurement, limit_bytes: int | None = None, table: Mapping[str, Any] | None = None) -> Figure:
+    """Time against workspace, a mark per plan of one table: those that a limit may choose are joined by a line.
+
+    `m.value`: a table of `measured_plans`; or `table`: one of those in `m.value`. `limit_bytes`: a limit to be drawn,
+    with the plan that it chooses.
+    """
+    value = m.value if table is None else table
+    able = [row for row in value["rows"] if row["status"] == OK]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.8, 3.6), dpi=DPI)
+        for above, (key, (name, colour)) in enumerate(reversed(FAMILIES.items())):
+            rows = [row for row in able if family(row) == key]
+            places = [max(NO_WORKSPACE, row["workspace_bytes"]) for row in rows]
+            style = {"color": colour, "ms": 4.5, "zorder": 2 + above / 10, "label": name if rows else None}
+            ax.plot(places, [row["seconds"] for row in rows], "o", **style)
+        steps = plan_table.frontier(able)
+        _staircase(ax, steps, limit_bytes)
+        first = plan_table.first_choice(able)
+        _ring(ax, first, "D", "the heuristics' first choice")
+        if limit_bytes is not None:
+            chosen = plan_table.choose(able, limit_bytes)
+            ax.axvline(limit_bytes, color="black", lw=1, ls="--")
+            _ring(ax, chosen, "o", f"fastest within {short(quantity(limit_bytes, 'B'))}")
+        ax.set(xscale="log", yscale="log", xlabel="workspace", ylabel="time")
+        ticks = [NO_WORKSPACE, *(10.0**e for e in range(3, 10, 2))]
+        bytes_axis(ax.xaxis)
+        ax.set_xticks(ticks, ["none", *(short(quantity(tick, "B")) for tick in ticks[1:])])
+        ax.minorticks_off()
+        _time_axis(ax)
+        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        finish(figure, ax, f"{value['layer']}, {value['dtype']} {value['layout']}\n{m.label}")
+    return closed(figure)
+
+
+def draw_limits(m: Measurement, tables: Iterable[Mapping[str, Any]], keep: Any = None) -> Figure:
+    """Speed of the fastest plan within a workspace limit, against the limit: 1 is the fastest plan of all.
+
+    `tables`: of `m.value`; a line each. `keep`: a function of rows that leaves some out, such as
+    `measured_plans.full_precision`.
+    """
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.8, 3.2), dpi=DPI)
+        for table, colour in zip(tables, (BLUE, ORANGE, GREEN, PINK, AMBER, SKY), strict=False):
+            steps = plan_table.frontier(keep(table["rows"]) if keep else table["rows"])
+            best = steps[-1]["seconds"]
+            x = [max(NO_WORKSPACE, row["workspace_bytes"]) for row in steps]
+            y = [best / row["seconds"] for row in steps]
+            ax.step([*x, 1e10], [*y, y[-1]], where="post", color=colour, label=table["layer"])
+            ax.plot(x, y, "o", color=colour, ms=3.5)
+        ax.set(xscale="log", ylim=(0, 1.06), xlim=(NO_WORKSPACE / 2, 4e9), xlabel="limit of the workspace")
+        ticks = [NO_WORKSPACE, *(10.0**e for e in range(3, 10, 2))]
+        ax.set_xticks(ticks, ["none", *(short(quantity(tick, "B")) for tick in ticks[1:])])
+        ax.minorticks_off()
+        ax.set_ylabel("speed, fastest plan = 1")
+        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        finish(figure, ax, m.label)
+    return closed(figure)
+
+
+def draw_ratios(m: Measurement, title: str = "") -> Figure:
+    """Speed of the lab's kernels by layer, cuDNN's fastest plan = 1, from a table of `measured_ratios`."""
+    rows = m.value["rows"]
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.8, 0.19 * len(rows) + 1.1), dpi=DPI)
+        for place, row in enumerate(rows):
+            ax.barh(place, row["ratio"], color=BLUE if row["correct"] else ORANGE, height=0.7)
+            ax.text(row["ratio"] + 0.01, place, f"{row['ratio']:.2f}", va="center", fontsize=7)
+        ax.axvline(1, color="black", lw=1, ls="--")
+        ax.set_yticks(range(len(rows)), [row["layer"] for row in rows], fontsize=7)
+        ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="speed, cuDNN's fastest plan = 1")
+        mean = f"geometric mean {m.value['geometric_mean']:.2f}, least {m.value['least']:.2f}"
+        finish(figure, ax, f"{title or m.value['pass']}, {m.value['dtype']} {m.value['layout']}: {mean}\n{m.label}")
+    return closed(figure)
+
+
+def draw_treemaps(
+    parts: Mapping[str, Sequence[Mapping[str, Any]]], label: str, kinds: Mapping[str, str] | None = None
+) -> Figure:
+    """A network's time by layer, a panel per part: areas are shares of the part's time, colours kinds of layer.
+
+    `parts`: title -> rows with `layer`, `kind`, `seconds` of one such layer and `count`, how often it occurs. `kinds`:
+    kind -> colour; others are grey.
+    """
+    kinds = KINDS if kinds is None else kinds
+    with plt.rc_context(FONT):
+        figure, axes = plt.subplots(
+            1, len(parts), figsize=(4.2 * len(parts), 4), dpi=DPI, squeeze=False, layout="constrained"
+        )
+        seen = set()
+        for ax, (title, rows) in zip(axes[0], parts.items(), strict=True):
+            _treemap(ax, rows, kinds)
+            seen |= {row["kind"] for row in rows}
+            total = sum(row["seconds"] * row["count"] for row in rows)
+            ax.set_title(f"{title}: {duration(total)}", loc="left", weight="bold")
+        handles = [Patch(color=colour, label=kind) for kind, colour in kinds.items() if kind in seen]
+        rest = sorted(seen - set(kinds))
+        handles += [Patch(color=OTHERS, label=", ".join(rest))] if rest else []
+        figure.legend(handles=handles, ncols=4, frameon=False, loc="outside lower left", handlelength=1.1, title=label)
+    return closed(figure)
+
+
+def shares(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The share of the time that each kind of layer takes, the largest first; rows as in `draw_treemaps`."""
+    seconds: dict[str, float] = {}
+    for row in rows:
+        seconds[row["kind"]] = seconds.get(row["kind"], 0) + row["seconds"] * row["count"]
+    total = sum(seconds.values())
+    return {kind: own / total for kind, own in sorted(seconds.items(), key=lambda item: -item[1])}
+
+
+def draw_algorithms(m: Measurement) -> Figure:
+    """Error against float64 over time, a mark per algorithm, a panel per layer; sizes of marks are workspaces."""
+    layers = m.value["layers"]
+    with plt.rc_context(FONT):
+        figure, axes = plt.subplots(
+            1, len(layers), figsize=(4.2 * len(layers), 3.4), dpi=DPI, squeeze=False, sharey=True
+        )
+        for ax, layer in zip(axes[0], layers, strict=True):
+            for row in layer["rows"]:
+                own = not row["name"].startswith("cudnn")
+                ax.plot(row["seconds"], row["relative_error"], "o" if own else "s", color=BLUE if own else GREY, ms=5)
+                text = f"{row['name']}, {short(quantity(row['workspace_bytes'], 'B'))}"
+                ax.annotate(
+                    text, (row["seconds"], row["relative_error"]), (4, 3), textcoords="offset points", fontsize=7
+                )
+            ax.set(xscale="log", yscale="log", xlabel="time")
+            _time_axis(ax, "x")
+            ax.margins(x=0.25, y=0.15)
+            finish(figure, ax, layer["layer"])
+        axes[0, 0].set_ylabel("relative error")
+        figure.suptitle(m.label, fontsize=9, x=0.01, ha="left")
+        figure.tight_layout()
+    return closed(figure)
+
+
+def _treemap(ax: Axes, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> None:
+    of_kind: dict[str, list[tuple[float, str]]] = {}
+    for row in rows:
+        of_kind.setdefault(row["kind"], []).append((row["seconds"] * row["count"], row["layer"]))
+    order = sorted(of_kind, key=lambda kind: -sum(seconds for seconds, _ in of_kind[kind]))
+    totals = [sum(seconds for seconds, _ in of_kind[kind]) for kind in order]
+    for kind, whole, total in zip(order, squarified(totals, TREEMAP), totals, strict=True):
+        entries = sorted(of_kind[kind], reverse=True)
+        for box, (_, layer) in zip(squarified([seconds for seconds, _ in entries], whole), entries, strict=True):
+            colour = kinds.get(kind, OTHERS)
+            ax.add_patch(Rectangle((box.x, box.y), box.width, box.height, fc=colour, ec="white", lw=0.7))
+            if kind == "convolution" and box.width > 0.17 and box.height > 0.09:
+                name = layer.split(",")[0].replace(" ", "\n", 1)
+                place = box.x + box.width / 2, box.y + box.height / 2
+                ax.text(*place, name, ha="center", va="center", fontsize=5.5, color="white", linespacing=1)
+        ax.add_patch(Rectangle((whole.x, whole.y), whole.width, whole.height, fc="none", ec="black", lw=1))
+        if whole.height > 0.08 and whole.width > 0.2:
+            behind = {"boxstyle": "square,pad=0.15", "fc": "white", "ec": "none"}
+            style = {"va": "top", "fontsize": 7.5, "weight": "bold", "bbox": behind}
+            ax.text(whole.x + 0.02, whole.y + whole.height - 0.025, f"{kind} {total / sum(totals):.0%}", **style)
+    ax.set(xlim=(0, TREEMAP.width), ylim=(0, TREEMAP.height), xticks=[], yticks=[], aspect="equal")
+
+
+def _staircase(ax: Axes, steps: Sequence[Row], limit_bytes: int | None) -> None:
+    x = [max(NO_WORKSPACE, row["workspace_bytes"]) for row in steps]
+    y = [row["seconds"] for row in steps]
+    ax.step([*x, max(x[-1], limit_bytes or 0, 1e9)], [*y, y[-1]], where="post", color="black", lw=0.8, zorder=0.9)
+
+
+def _ring(ax: Axes, row: Row, marker: str, label: str) -> None:
+    place = max(NO_WORKSPACE, row["workspace_bytes"])
+    ax.plot(place, row["seconds"], marker, mfc="none", mec="black", ms=9, ls="none", label=label)
+
+
+def _time_axis(ax: Axes, which: str = "y") -> None:
+    """Ticks at 1, 2 and 5 times the powers of ten, in the unit that suits each."""
+    axis, (low, high) = (ax.yaxis, ax.get_ylim()) if which == "y" else (ax.xaxis, ax.get_xlim())
+    ticks = [k * 10.0**e for e in range(-7, 2) for k in (1, 2, 5) if low <= k * 10.0**e <= high]
+    axis.set_ticks(ticks)
+    axis.set_ticks([], minor=True)
+    duration_axis(axis)
