@@ -268,20 +268,51 @@ class Kernel:
         _check("cuOccupancyMaxActiveClusters", result)
         return clusters
 
-    def __call__(self, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple, shared_bytes: int) -> None:
-        """Queue a launch on CuPy's current stream. `arguments`: arrays on the GPU, tensor maps and NumPy scalars."""
+    def __call__(
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        arguments: tuple,
+        shared_bytes: int = 0,
+        *,
+        early: bool = False,
+    ) -> None:
+        """Queue a launch on CuPy's current stream. `arguments`: arrays on the GPU, tensor maps and NumPy scalars.
+
+        `early`: the kernel may start before the one queued before it has ended ("programmatic dependent launch"); it
+        waits itself, by wait_for_kernel_before().
+        """
         from cuda.bindings import driver
 
         self._allow(shared_bytes)
         values = [_by_value(argument) for argument in arguments]
         pointers = np.array([value.ctypes.data for value in values], np.uint64)
         stream = choice.load("cp").cuda.get_current_stream().ptr
-        x, y, z = (*grid, 1, 1)[:3]
-        threads = (*block, 1, 1)[:3]
-        launched = driver.cuLaunchKernel(
-            self._function, x, y, z, *threads, shared_bytes, stream, pointers.ctypes.data, 0
-        )
-        _check("cuLaunchKernel", launched[0])
+        grid, block = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
+        if early:
+            launch = _early_launch()
+            launch.gridDimX, launch.gridDimY, launch.gridDimZ = grid
+            launch.blockDimX, launch.blockDimY, launch.blockDimZ = block
+            launch.sharedMemBytes, launch.hStream = shared_bytes, stream
+            launched = driver.cuLaunchKernelEx(launch, self._function, pointers.ctypes.data, 0)
+        else:
+            launched = driver.cuLaunchKernel(
+                self._function, *grid, *block, shared_bytes, stream, pointers.ctypes.data, 0
+            )
+        _check("cuLaunchKernelEx" if early else "cuLaunchKernel", launched[0])
+
+
+@functools.cache
+def _early_launch() -> Any:
+    """The driver's description of a launch that need not wait for the kernel before; its sizes are filled in."""
+    from cuda.bindings import driver
+
+    attribute = driver.CUlaunchAttribute()
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    launch = driver.CUlaunchConfig()
+    launch.attrs, launch.numAttrs = [attribute], 1
+    return launch
 
 
 def kernel(file: Path, entry: str, options: tuple[str, ...] = ()) -> Kernel:

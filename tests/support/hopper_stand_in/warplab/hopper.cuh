@@ -21,6 +21,15 @@ __device__ __forceinline__ void group_sync(int number) {
     asm volatile("barrier.sync.aligned %0, 128;" ::"r"(number) : "memory");
 }
 
+template <int THREADS>
+__device__ __forceinline__ void threads_sync(int number) {
+    asm volatile("barrier.sync.aligned %0, %1;" ::"r"(number), "n"(THREADS) : "memory");
+}
+
+__device__ __forceinline__ void let_next_kernel_start() {}
+
+__device__ __forceinline__ void wait_for_kernel_before() {}
+
 template <int REGISTERS>
 __device__ __forceinline__ void give_registers() {}
 
@@ -139,16 +148,20 @@ __device__ __forceinline__ void store_chunk(const TensorMap &map, unsigned from,
     *reinterpret_cast<uint4 *>(map.tensor + offset * map.item) = v;
 }
 
-__device__ __forceinline__ void store_box(const TensorMap &map, unsigned from, int column, int row) {
-    const int per_chunk = 16 / map.item, rows = min(map.lines, map.extents[2] - row);
+__device__ __forceinline__ void store_box(const TensorMap &map, unsigned from, int x, int y, int z) {
+    const int per_chunk = 16 / map.item, rows = min(map.lines, map.extents[2] - z);
     for (int r = 0; r < rows; r++) {
         for (int chunk = 0; chunk < 8; chunk++) {
-            const int x = column + chunk * per_chunk;
-            if (x < map.extents[0]) {
-                store_chunk(map, from, r, chunk, size_t(row + r) * map.strides[2] + x);
+            const int at = x + chunk * per_chunk;
+            if (at < map.extents[0] && y < map.extents[1]) {
+                store_chunk(map, from, r, chunk, size_t(z + r) * map.strides[2] + size_t(y) * map.strides[1] + at);
             }
         }
     }
+}
+
+__device__ __forceinline__ void store_box(const TensorMap &map, unsigned from, int column, int row) {
+    store_box(map, from, column, 0, row);
 }
 
 __device__ __forceinline__ void store_pixels(const TensorMap &map, unsigned from, int channel, int column, int row,

@@ -21,6 +21,22 @@ __device__ __forceinline__ void group_sync(int number) {
     asm volatile("barrier.sync.aligned %0, 128;" ::"r"(number) : "memory");
 }
 
+// The same of THREADS threads, whole warps.
+template <int THREADS>
+__device__ __forceinline__ void threads_sync(int number) {
+    asm volatile("barrier.sync.aligned %0, %1;" ::"r"(number), "n"(THREADS) : "memory");
+}
+
+// A kernel launched with `early` may start from here on, once all blocks have come here or ended.
+__device__ __forceinline__ void let_next_kernel_start() {
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+// Waits until the kernel before has ended and all can see what it wrote. For kernels launched with `early`.
+__device__ __forceinline__ void wait_for_kernel_before() {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
 // A warpgroup goes on with fewer registers per thread, or with more.
 template <int REGISTERS>
 __device__ __forceinline__ void give_registers() {
@@ -136,6 +152,13 @@ __device__ __forceinline__ void store_box(const TensorMap &map, unsigned from, i
                  : "memory");
 }
 
+// The same of a tensor of three axes; x is along the lines.
+__device__ __forceinline__ void store_box(const TensorMap &map, unsigned from, int x, int y, int z) {
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map), "r"(x),
+                 "r"(y), "r"(z), "r"(from)
+                 : "memory");
+}
+
 // Lines to an NHWC tensor's pixels from (image, row, column) on, as load_pixels takes them.
 __device__ __forceinline__ void store_pixels(const TensorMap &map, unsigned from, int channel, int column, int row,
                                              int image) {
@@ -190,17 +213,21 @@ __device__ __forceinline__ void wgmma_wait() {
 #define LIST64 LIST32 ", " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define LIST128 LIST64 ", " \
-    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, " \
-    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define LIST96                                                                                   \
+    LIST64 ", "                                                                                  \
+           "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "    \
+           "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define LIST128                                                                                  \
+    LIST96 ", "                                                                                  \
+           "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, "    \
+           "%110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, " \
+           "%124, %125, %126, %127"
 
 // Which index of an operand runs along the lines: that of the sum, or the other one. See `k_major` and `mn_major`.
 constexpr int K_MAJOR = 0, MN_MAJOR = 1;
 
-// sum = a · b + (add ? sum : 0), for N of 64, 128 or 256. A thread holds of row 16 · (warp % 4) + lane / 4, and of the
-// row eight below, columns 8j + lane % 4 · 2 and the next, as sum[4j] to sum[4j + 3].
+// sum = a · b + (add ? sum : 0), for N of 64, 128, 192 or 256. A thread holds of row 16 · (warp % 4) + lane / 4, and of
+// the row eight below, columns 8j + lane % 4 · 2 and the next, as sum[4j] to sum[4j + 3].
 template <int A_MAJOR, int B_MAJOR>
 __device__ __forceinline__ void wgmma(float (&sum)[32], unsigned long long a, unsigned long long b, int add) {
     asm volatile(
@@ -216,6 +243,15 @@ __device__ __forceinline__ void wgmma(float (&sum)[64], unsigned long long a, un
         "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
         "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {" LIST64 "}, %64, %65, add, 1, 1, %67, %68;\n}"
         : SUM32(0), SUM32(32)
+        : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
+}
+
+template <int A_MAJOR, int B_MAJOR>
+__device__ __forceinline__ void wgmma(float (&sum)[96], unsigned long long a, unsigned long long b, int add) {
+    asm volatile(
+        "{\n.reg .pred add;\nsetp.ne.b32 add, %98, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 {" LIST96 "}, %96, %97, add, 1, 1, %99, %100;\n}"
+        : SUM32(0), SUM32(32), SUM32(64)
         : "l"(a), "l"(b), "r"(add), "n"(A_MAJOR), "n"(B_MAJOR));
 }
 
@@ -238,6 +274,7 @@ __device__ __forceinline__ void settle(float (&sum)[SUMS]) {
 }
 
 #undef LIST128
+#undef LIST96
 #undef LIST64
 #undef LIST32
 #undef SUM32
