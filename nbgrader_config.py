@@ -51,9 +51,10 @@ c.Autograde.autograde_preprocessors = [
 ]
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
-    "warplab.grading.course.feedback.HideHiddenTests",
+    "warplab.grading.course.feedback_page.HideHiddenTests",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
+c.GenerateFeedback.exporter_class = "warplab.grading.course.feedback_page.InertPages"
 
 
 def put_first(variable, folder):

@@ -35,6 +35,7 @@ SLOW = (
     "grading/judge/test_execute.py",
     "grading/sandbox/*",
     "grading/test_attacks.py",
+    "grading/test_takeover.py",
     "grading/test_tampering.py",
     "labs/*/test_exercise.py",
     "labs/*/test_kernels.py",

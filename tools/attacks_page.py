@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -37,7 +38,9 @@ from tests.support.attack_harness import (  # noqa: E402
     left_behind,
     seen,
     stock_seen,
+    taken_over,
 )
+from tests.support.chromium import missing  # noqa: E402
 from tests.support.waiting import until  # noqa: E402
 from warplab.grading.course.workers import LocalWorkers  # noqa: E402
 from warplab.grading.sandbox import isolation  # noqa: E402
@@ -52,6 +55,7 @@ GROUPS = {
     "process": "Harming the machine, the grader, other submissions",
     "kernel": "Kernels: on the host, endless, or as hostile PTX",
     "notebook": "The notebook: its cells and the files beside it",
+    "page": "What instructors and students open in a browser",
 }
 HEAD = """# Attacks on the grading
 
@@ -59,9 +63,10 @@ HEAD = """# Attacks on the grading
 
 Each row is a submission in `tests/grading/attacks/`, graded in one class with three honest submissions, out of
 {possible} points. An attack "gets it" if it got hold of what it was after, other than points; "shown" means that hidden
-inputs appear on the student's page. The column *expected* applies to the sandbox (bubblewrap). "limits" is the grader
-without bubblewrap, which warns. "stock" is nbgrader {nbgrader} with its own preprocessors, where it was tried (without
-the kernel: {stock} points).
+inputs appear on the student's page. What an attack on a page is after is a script that runs in the browser of whoever
+opens it: in nbgrader's formgrader, or on the feedback page (tried in Chromium). The column *expected* applies to the
+sandbox (bubblewrap). "limits" is the grader without bubblewrap, which warns. "stock" is nbgrader {nbgrader} with its
+own preprocessors, where it was tried (without the kernel: {stock} points).
 
 Tried on {date} as {user}, with Python {python}, Linux {kernel} and two judges. Bold: more than the answers deserve.
 The honest submissions got their points in all three ways, except that a friend of `gradebook` got full marks from stock
@@ -81,8 +86,8 @@ TAIL = """
 - A submission that notices that it is graded may behave differently. It gains nothing.
 - Attacks on Linux itself, on the processor (timing, caches) or on bubblewrap: all submissions share one Linux kernel.
 - A student can waste a judge's time, up to the limits, once per submission.
-- The formgrader shows notebooks in the instructor's browser. Their outputs are reduced to text, pictures and HTML
-  without scripts; markdown cells are as nbgrader shows them.
+- The formgrader shows notebooks in the instructor's browser. Text, outputs and files of the graded copies are inert;
+  what is in `grading/submitted/` is as the student handed it in.
 - Without bubblewrap: everything that the column "limits" shows in bold, and whatever else the user who grades may read.
 """
 
@@ -105,6 +110,8 @@ def attempt() -> dict[str, Any]:
         raise SystemExit(
             "error: the page shows what the sandbox prevents; install bubblewrap, which does not work here"
         )
+    if missing():
+        raise SystemExit(f"error: the page shows what runs in a browser, which {missing()}; install that")
     harmless = [attack for attack in every if os.geteuid() == 0 or attack.name != "process/kills_others"]
     found = {
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -121,7 +128,7 @@ def attempt() -> dict[str, Any]:
         target = Target(Path(folder), without_kernel=True)
         target.hand_in_all(chosen)
         autograde_by_stock_nbgrader(target)
-        found["stock"] = {attack.name: _plain(stock_seen(target, attack)) for attack in chosen}
+        found["stock"] = _with_pages(target, chosen, {attack.name: stock_seen(target, attack) for attack in chosen})
     return found
 
 
@@ -132,7 +139,17 @@ def _graded(chosen: list[Attack]) -> dict[str, Any]:
         records = grade(target, chosen, LocalWorkers(2))
         until(lambda: not left_behind(), "the end of every process of an attack")
         assert target.honest().items() <= target.scores().items(), target.scores()
-        return {attack.name: _plain(seen(target, attack, records[attack.student])) for attack in chosen}
+        came = {attack.name: seen(target, attack, records[attack.student]) for attack in chosen}
+        return _with_pages(target, chosen, came)
+
+
+def _with_pages(target: Target, chosen: list[Attack], found: dict[str, Expected]) -> dict[str, Any]:
+    """Return what came of each attack, with what came of opening its pages."""
+    taken = taken_over(target, [attack for attack in chosen if attack.name.startswith("page/")])
+    for name, what in taken.items():
+        if what:
+            found[name] = replace(found[name], flags=found[name].flags | {"got"})
+    return {name: _plain(came) for name, came in found.items()}
 
 
 def _plain(expected: Expected) -> list:

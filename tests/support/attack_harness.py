@@ -12,6 +12,8 @@ Each file of tests/grading/attacks/GROUP is a submission. Its header says what i
     #        about time, "cell 4" or "notebook 8" also gives less time, in seconds. Honest cells must fit into it.
     # edit: a function of edits.py
 
+Attacks of the group "page" are after whoever opens them in a browser, in which `taken_over` opens them.
+
 Cells follow in percent format. The text before the first mark answers "double"; a mark names the cell that the text
 answers, or "own" for a cell of the student's at the end. An attack on something other than points prints GOT and what
 it got, or TRIED. @COURSE@, @PORT@, @NAME@ stand for the grading machine's folder of the course, a port that it listens
@@ -36,10 +38,12 @@ from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
+from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde, GenerateAssignment
 from nbgrader.converters.base import NbGraderException
 
 from tests.grading.attacks import edits
+from tests.support import chromium, pages
 from tests.support.class_harness import hand_in, scores, tiny_cell
 from tests.support.exercise_harness import cells_by_id, is_grade
 from tests.support.waiting import HANG, until
@@ -114,7 +118,7 @@ def attacks() -> list[Attack]:
 
 def _read(path: Path) -> Attack:
     lines = path.read_text().splitlines()
-    count = next(number for number, line in enumerate(lines) if not re.match(r"# \w+: ", line))
+    count = next((number for number, line in enumerate(lines) if not re.match(r"# \w+: ", line)), len(lines))
     head = dict(line[2:].split(": ", 1) for line in lines[:count])
     known = {"tries", "expects", "word", "stock", "limits", "tight", "edit"}
     if not {"tries", "expects"} <= head.keys() <= known:
@@ -376,6 +380,25 @@ def seen(target: Target, attack: Attack, record: dict[str, Any]) -> Expected:
     if target.argument.encode() in target.shown(attack.student):
         flags.add("shown")
     return Expected(record["status"], target.scores()[attack.student], frozenset(flags))
+
+
+def taken_over(target: Target, chosen: Iterable[Attack]) -> dict[str, str]:
+    """Open what instructors and students open of each attack: its page of the formgrader, and its feedback page.
+
+    Return attack -> what a script of the student's did: "" if none ran, "ran", "took over".
+    """
+    with Gradebook(Course(target.root).db_url) as book:
+        entries = {entry.student.id: entry.id for entry in book.notebook_submissions(NAME, NAME)}
+    done = {}
+    with pages.formgrader(target.root) as server, chromium.chromium() as browser:
+        pages.log_in(browser, server)
+        for attack in chosen:
+            address = server.address(f"formgrader/submissions/{entries[attack.student]}/")
+            done[attack.name] = pages.script_ran(browser, address, server)
+            page = target.root / "grading" / "feedback" / attack.student / NAME / f"{NAME}.html"
+            if page.exists() and not done[attack.name]:
+                done[attack.name] = pages.script_ran(browser, page.as_uri())
+    return done
 
 
 def told(record: dict[str, Any]) -> str:

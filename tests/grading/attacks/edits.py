@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
+
+from tests.support.pages import SCRIPT
 
 
 def tests_of(notebook: NotebookNode) -> list[NotebookNode]:
@@ -71,3 +75,96 @@ def hand_in_links(notebook: NotebookNode, folder: Path) -> None:
 
 def hand_in_brackets(notebook: NotebookNode, folder: Path) -> bytes:
     return b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": ' + b"[" * 500_000
+
+
+# -- scripts in what instructors and students open ---------------------------------------------------------------
+
+ON_ERROR = f'<img src="none" onerror="{SCRIPT}">'
+PICTURE = f'<svg xmlns="http://www.w3.org/2000/svg" onload="{SCRIPT}"><script>{SCRIPT}</script></svg>'
+
+
+def script_in_markdown(notebook: NotebookNode, folder: Path) -> None:
+    texts = (
+        ON_ERROR,
+        f"text {ON_ERROR} text",
+        f"<script>{SCRIPT}</script>",
+        PICTURE,
+        f'<details ontoggle="{SCRIPT}" open><summary>1</summary></details>',
+        f'<iframe srcdoc="<script>parent.eval(`{SCRIPT.replace("`", "&#39;")}`)</script>"></iframe>',
+        f"<math><mtext><table><mglyph><style><!--</style>{ON_ERROR}",
+        f"<noscript><p title='</noscript>{ON_ERROR}'>",
+        f"$$ x {ON_ERROR} $$ and \\begin{{a}}{ON_ERROR}\\end{{a}}",
+        f"```mermaid\n</pre>{ON_ERROR}\n```",
+        f"```\n```\n\n> - {ON_ERROR}",
+    )
+    notebook.cells += [new_markdown_cell(text) for text in texts]
+
+
+def script_in_links(notebook: NotebookNode, folder: Path) -> None:
+    target = f"javascript:{SCRIPT.replace('(', '%28').replace(')', '%29').replace('`', '%27')}"
+    texts = (
+        f"[a]({target})",
+        f"[a](<{target}>)",
+        f"<{target}>",
+        f"[a][1]\n\n[1]: {target}",
+        f'<a href="{target}">a</a>',
+        f'<a href=" &#1; java&Tab;script:{SCRIPT}">a</a>',
+        f"[a](JaVaScRiPt:{target.partition(':')[2]})",
+    )
+    notebook.cells += [new_markdown_cell(text) for text in texts]
+
+
+def script_in_raw_cells(notebook: NotebookNode, folder: Path) -> None:
+    for kind in ({}, {"raw_mimetype": "text/html"}, {"format": "text/html"}):
+        notebook.cells.append(new_raw_cell(ON_ERROR, metadata=kind))
+
+
+def script_in_attachments(notebook: NotebookNode, folder: Path) -> None:
+    data = base64.b64encode(PICTURE.encode()).decode()
+    for mime in ("image/svg+xml", "text/html", f'image/png" onerror="{SCRIPT}" x="'):
+        text = "![a](attachment:a) [a](attachment:a) <img src=attachment:a> <object data=attachment:a></object>"
+        notebook.cells.append(new_markdown_cell(text, attachments={"a": {mime: data}}))
+
+
+def script_in_outputs(notebook: NotebookNode, folder: Path) -> None:
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    script_in_markdown(notebook, folder)
+    script_in_links(notebook, folder)
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown" and cell.source not in texts]
+    notebook.cells = [cell for cell in notebook.cells if cell.source not in texts]
+    source = "\n".join(
+        (
+            "from IPython.display import display",
+            f"texts, script = {texts!r}, {SCRIPT!r}",
+            "for kind in ('html', 'markdown', 'latex', 'plain', 'javascript'):",
+            "    for text in texts:",
+            "        display({f'text/{kind}': text}, raw=True)",
+            "display({'application/javascript': script, 'image/svg+xml': texts[3]}, raw=True)",
+            "display({'image/png': f'" + '" onerror="{script}' + "', 'image/jpeg': 'YQ=='}, raw=True)",
+            "display({'text/html': texts[0]}, metadata={'text/html': {'isolated': True}}, raw=True)",
+            "raise type(texts[0], (Exception,), {})(texts[0])",
+        )
+    )
+    notebook.cells.append(new_code_cell(source))
+
+
+def script_in_names(notebook: NotebookNode, folder: Path) -> None:
+    target = f"javascript:{SCRIPT.replace('(', '%28').replace(')', '%29').replace('/', '%2f').replace('`', '%27')}"
+    # Of links the grader's note tells the names.
+    names = (
+        f"[a]({target.replace('body:JSON', 'b:JSON')[:240]})",
+        "<img src=none onerror=alert(1)>",
+        "[a](javascript:1)",
+    )
+    for name in names:
+        (folder / name[:250]).symlink_to("/etc/hostname")
+    short = "[a](javascript:document.documentElement.setAttribute%28%27data-script-of-a-student%27,%27ran%27%29)"
+    (folder / short).symlink_to("/etc/hostname")
+
+
+def script_in_files(notebook: NotebookNode, folder: Path) -> None:
+    for name in ("page.html", "page.xhtml", "picture.svg", "page.htm"):
+        kind = ' xmlns="http://www.w3.org/1999/xhtml"' if name == "page.xhtml" else ""
+        text = PICTURE if name.endswith("svg") else f"<html{kind}><body><script>{SCRIPT}</script></body></html>"
+        (folder / name).write_text(text)
+        notebook.cells.append(new_markdown_cell(f"[{name}]({name}) and [again](./{name}) ![p]({name})"))

@@ -16,7 +16,7 @@ from traitlets.utils.importstring import import_item
 from tests.support.class_harness import CANARY, RIGHT, TINY, answered, hand_in, tiny_cell, tiny_course, tiny_source
 from tests.support.exercise_harness import cells_by_id
 from warplab.__main__ import main
-from warplab.grading.course import feedback, grade_command, summary
+from warplab.grading.course import feedback, feedback_page, grade_command, summary
 from warplab.grading.course.autograde import OverwriteTests
 from warplab.grading.course.gradebook import Book, Standing
 from warplab.grading.course.ledger import Ledger, records
@@ -238,7 +238,7 @@ def test_hidden_lines_are_taken_out_of_what_a_test_printed():
     ]
     mine = nbformat.v4.new_code_cell("### BEGIN HIDDEN TESTS\nmine = 1")  # a student's own cell, without an end
     notebook.cells.append(mine)
-    shown, _ = feedback.HideHiddenTests()(notebook, {})
+    shown, _ = feedback_page.HideHiddenTests()(notebook, {})
     assert CANARY not in nbformat.writes(shown)
     cell = cells_by_id(shown)["test-one"]
     assert cell.source == "assert double(2) == 4"
@@ -292,10 +292,12 @@ def test_pages_are_nbgraders_own(course, monkeypatch, answer):
     (course / "page.ipynb").write_text(nbformat.writes(notebook))
     page = feedback.Page("ada", TINY, course / "page.ipynb", course / "page.html", standing("ada", 1, 0))
     page.standing.comments["double"] = "Well done."
-    feedback._prepare(Course(course).root)
-    ours = feedback._render(page)
+    given = (str(course), page.student, page.assignment, str(page.notebook), page.shown())
+    ours = feedback_page.render(*given)
     assert "Well done." in ours
     assert ("<img" in ours) == ("Image" in answer)
-    monkeypatch.setattr(feedback, "_may_have_images", lambda notebook: True)
-    whole = feedback._render(page)
-    assert str(BeautifulSoup(ours, features="html.parser")) == whole
+    assert ours.index("Content-Security-Policy") < ours.index("<style")
+    assert "<script" not in ours
+    monkeypatch.setattr(feedback_page, "_may_have_images", lambda notebook: True)
+    whole = feedback_page.render(*given)
+    assert BeautifulSoup(ours, features="html.parser") == BeautifulSoup(whole, features="html.parser")

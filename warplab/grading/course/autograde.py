@@ -13,6 +13,7 @@ from nbgrader.preprocessors import OverwriteCells
 
 from warplab.exercises.score import cell_id
 from warplab.grading.course.submissions import read
+from warplab.grading.judge import inert
 from warplab.grading.judge.execute import TrustedExecute
 from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
@@ -29,6 +30,11 @@ class SandboxedExecute(TrustedExecute):
         folder = Path(resources["metadata"]["path"])
         files = read("", folder).files
         files = {path: content for path, content in files.items() if not path.endswith(".ipynb")}
+        for path in files:
+            if not inert.shown_inertly(path):  # the formgrader would hand it to the browser as a page of its own
+                self.log.warning("Leaving %r out of the graded copy; it is in the submitted folder", path)
+                (folder / path).unlink(missing_ok=True)
+        nb.metadata = {name: value for name, value in nb.metadata.items() if name == "kernelspec"}
         zygotes = _zygotes()
         if zygotes.sandbox.kind != "bubblewrap":
             self.log.warning(zygotes.sandbox.describe())

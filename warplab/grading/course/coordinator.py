@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import html
 import json
 import os
 import secrets
@@ -25,6 +24,7 @@ from warplab.grading.course.ledger import Ledger, write_synced
 from warplab.grading.course.nbgrader_course import Assignment, Course, CourseError
 from warplab.grading.course.submissions import Submission, read
 from warplab.grading.course.workers import Executor
+from warplab.grading.judge import inert
 from warplab.grading.judge.assembly import refused
 from warplab.grading.judge.jobs import Job, Key, Result, outcome
 from warplab.grading.sandbox.limits import SubmissionLimits
@@ -170,7 +170,7 @@ class Grading:
         executed = nbformat.reads(self.ledger.get(record["notebook"]).decode(), as_version=4)
         notes = [note for note in (record["reason"], *record["notes"]) if note]
         if notes:
-            lines = ["**Notes from the grader**", "", *(f"- {html.escape(note)}" for note in notes)]
+            lines = ["**Notes from the grader**", "", *(f"- {inert.plain(note)}" for note in notes)]
             executed.cells.insert(0, nbformat.v4.new_markdown_cell("\n".join(lines), id="notes-from-the-grader"))
         return self.book.trimmed(executed)
 

@@ -16,6 +16,7 @@ from warplab.grading.course.coordinator import Grading
 from warplab.grading.course.gradebook import Book
 from warplab.grading.course.ledger import Ledger, LedgerError
 from warplab.grading.course.nbgrader_course import CONFIG, Course, CourseError
+from warplab.grading.course.plain_text import on_terminal
 from warplab.grading.course.workers import DaskWorkers, Executor, LocalWorkers, NoJudge
 from warplab.grading.sandbox.isolation import find
 from warplab.grading.sandbox.preflight import preflight
@@ -30,12 +31,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         return _grade(arguments, Course(folder))
     except (CourseError, LedgerError, NoJudge, SandboxError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        _say(f"error: {error}")
     except SQLAlchemyError as error:
-        print(
-            f"error: the gradebook cannot be used ({str(error).splitlines()[0]}); close other programs that use it",
-            file=sys.stderr,
-        )
+        _say(f"error: the gradebook cannot be used ({str(error).splitlines()[0]}); close other programs that use it")
     except KeyboardInterrupt:
         print("\nInterrupted. Results so far are kept; run the same command again to continue.", file=sys.stderr)
         return 130
@@ -176,4 +174,4 @@ class Progress:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(on_terminal(text), file=sys.stderr, flush=True)

@@ -40,6 +40,7 @@ from sqlalchemy.orm import selectinload
 
 from warplab.grading.course.ledger import write_synced
 from warplab.grading.course.nbgrader_course import Assignment, Course, CourseError
+from warplab.grading.judge import inert
 
 
 @dataclass
@@ -214,13 +215,15 @@ def write_autograded(
 ) -> None:
     """Write the autograded folder as nbgrader does: the notebook, the student's files, the instructor's over them.
 
-    It replaces the old folder as a whole. Files are read-only.
+    It replaces the old folder as a whole. Files are read-only. Those of the student's that a browser might run are left
+    out.
     """
     folder = course.autograded(student, assignment.name)
     new, old = (folder.with_name(f".{folder.name}.{what}") for what in ("new", "old"))
     for leftover in (new, old):
         shutil.rmtree(leftover, ignore_errors=True)
-    content = {path: data for path, data in files.items() if not path.endswith(".ipynb")} | assignment.files
+    # The formgrader's server hands every file here to the instructor's browser, as a page of its own.
+    content = {path: data for path, data in files.items() if inert.shown_inertly(path)} | assignment.files
     content[f"{assignment.name}.ipynb"] = nbformat.writes(notebook).encode()
     for path, data in content.items():
         target = new / path

@@ -15,6 +15,7 @@ import nbformat
 from warplab.exercises import release
 from warplab.grading.course.ledger import Ledger, LedgerError, records
 from warplab.grading.course.nbgrader_course import CONFIG, Assignment, Course, CourseError
+from warplab.grading.course.plain_text import on_terminal
 from warplab.grading.course.similarity import FEWEST, LEAST, Features, Pair, features, ranked
 from warplab.grading.course.workers import LocalWorkers, NoJudge
 from warplab.grading.judge.jobs import Job, Key
@@ -31,10 +32,10 @@ def main(argv: list[str] | None = None) -> int:
         graded = _graded(course, assignment.name)
         given = _given(course, assignment)
     except (CourseError, LedgerError, NoJudge) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(on_terminal(f"error: {error}"), file=sys.stderr)
         return 2
     pairs = ranked(_alone(graded), given, arguments.least, arguments.fewest)
-    print(_report(course, assignment.name, len(graded), pairs, arguments.top))
+    print(on_terminal(_report(course, assignment.name, len(graded), pairs, arguments.top)))
     if arguments.csv:
         _write_csv(arguments.csv, pairs)
     return 0

@@ -17,6 +17,7 @@ from nbgrader.utils import is_grade
 
 from warplab.exercises.score import cell_id
 from warplab.grading.course.gradebook import Standing
+from warplab.grading.course.plain_text import in_table, on_terminal
 from warplab.grading.judge.jobs import STATUSES
 from warplab.grading.judge.verdicts import SENTENCES
 
@@ -69,7 +70,7 @@ def text(
         lines += _extremes(master, graded)
         lines += _failures(master, records)
     lines += _people(records, standings, not_handed_in, due)
-    return "\n".join(lines)
+    return "\n".join(on_terminal(line, lines=False) for line in lines)
 
 
 def _by_problem(master: NotebookNode, graded: list[Standing]) -> list[str]:
@@ -178,11 +179,12 @@ def write_csv(
     head = ["student", "status", "points", "possible", "late_penalty", "seconds_late", "handed_in"]
     head += ["needs_hand_grading", "sandbox", "reason", *cells]
     with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+        # In a semicolon locale, text in quotation marks stays in one piece.
+        writer = csv.writer(file, quoting=csv.QUOTE_ALL)
         writer.writerow(head)
         for student, record in sorted(records.items()):
             standing = standings.get(student)
-            row: list[Any] = [_plain(student), record["status"]]
+            row: list[Any] = [in_table(student), record["status"]]
             if standing is None:
                 row += [""] * 6
             else:
@@ -190,14 +192,9 @@ def write_csv(
                 numbers = (standing.points, standing.possible, standing.late_penalty, standing.seconds_late)
                 row += [*(f"{number:g}" for number in numbers), handed_in]
                 row.append("yes" if standing.needs_manual_grade else "no")
-            row += [record["sandbox"], _plain(record["reason"])]
+            row += [record["sandbox"], in_table(record["reason"])]
             row += [f"{standing.scores[cell][0]:g}" if standing else "" for cell in cells]
             writer.writerow(row)
-
-
-def _plain(value: str) -> str:
-    """Return text that no spreadsheet takes for a formula."""
-    return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 
 def _names(students: list[str]) -> str:

@@ -6,34 +6,29 @@ Its job is tried once more; if that fails too, the result is an infra_error, whi
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
-import json
 import logging
 import os
 import queue
-import selectors
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
 import nbformat
 
 from warplab.grading.judge.assembly import refused
-from warplab.grading.judge.jobs import Job, Result, outcome, pack
+from warplab.grading.judge.jobs import Job, Result, outcome
+from warplab.grading.sandbox.piped_process import PipedProcess, PipeFailure
 from warplab.grading.sandbox.processes import kill_tree, resident_bytes
 from warplab.paths import COURSE
 
 START_SECONDS = 180.0
 SPARE_SECONDS = 60.0  # for a judge beyond all limits of a job: to start a sandbox, to pack the result
 ATTEMPTS = 2
-WATCH_SECONDS = 0.2  # between looks at a judge's memory
 MAX_JOBS = 100  # per judge; then a fresh one replaces it, so that no library's cache grows with the class
 RESTART_MEMORY = 2 * 2**30  # bytes at its peak, after which a judge is replaced as well
 # A judge that exceeds this is killed: hostile PTX must not take down the machine. Lab 01 needs 0.3 GiB.
@@ -64,7 +59,7 @@ class JudgeProcess:
     command = (sys.executable, "-m", "warplab.grading.judge.judge")
 
     def __init__(self) -> None:
-        self.process: subprocess.Popen | None = None
+        self._piped: PipedProcess | None = None
         self.protection = ""
         self.closed = False
         self._jobs = 0
@@ -75,7 +70,7 @@ class JudgeProcess:
         for _ in range(ATTEMPTS):
             self.start()
             try:
-                message = self._exchange(pack(job.as_message()), job.longest_seconds + SPARE_SECONDS)
+                message = self._exchange(job.as_message(), job.longest_seconds + SPARE_SECONDS)
                 result = Result.from_message(message)
             except JudgeFailure as error:
                 failure = error
@@ -101,7 +96,7 @@ class JudgeProcess:
                 raise NoJudge("the grading is being ended")
             self._spawn()
             try:
-                self.protection = self._exchange(b"", START_SECONDS)["sandbox"]
+                self.protection = self._exchange(None, START_SECONDS)["sandbox"]
                 return
             except JudgeFailure as error:
                 self.kill()
@@ -109,87 +104,32 @@ class JudgeProcess:
                     raise NoJudge(f"the grader's own process does not start: {error}") from error
 
     def _spawn(self) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process
-        self._rest = b""
         self._jobs = 0
-        course = str(COURSE)
-        path = os.pathsep.join(filter(None, [course, os.environ.get("PYTHONPATH", "")]))
-        self.process = subprocess.Popen(
-            self.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env={**os.environ, "PYTHONPATH": path, "WARPLAB_BACKEND": "simulator"},
-            start_new_session=True,  # Ctrl-C at the terminal is for the coordinator alone
-        )
-        for pipe in _pipes(self.process):
-            os.set_blocking(pipe.fileno(), False)
+        path = os.pathsep.join(filter(None, [str(COURSE), os.environ.get("PYTHONPATH", "")]))
+        self._piped = PipedProcess(self.command, {**os.environ, "PYTHONPATH": path, "WARPLAB_BACKEND": "simulator"})
+
+    @property
+    def process(self) -> subprocess.Popen | None:
+        return None if self._piped is None else self._piped.process
 
     def kill(self) -> None:
         """End the process and everything below it."""
-        if self.process is None:
-            return
-        process, self.process = self.process, None
-        kill_tree(process)
-        process.wait()
-        for pipe in _pipes(process):
-            pipe.close()
-        self._errors.close()
+        if self._piped is not None:
+            piped, self._piped = self._piped, None
+            piped.kill()
 
-    def _exchange(self, message: bytes, seconds: float) -> dict[str, Any]:
+    def _exchange(self, message: dict[str, Any] | None, seconds: float) -> dict[str, Any]:
         """Send a message and wait for the answer. Raises `JudgeFailure`."""
-        process = self.process
-        assert process is not None
-        deadline = time.monotonic() + seconds
-        inlet, outlet = (pipe.fileno() for pipe in _pipes(process))
-        left = memoryview(message)
-        with selectors.DefaultSelector() as selector:
-            selector.register(outlet, selectors.EVENT_READ)
-            if left:
-                selector.register(inlet, selectors.EVENT_WRITE)
-            received = bytearray(self._rest)
-            while True:
-                if len(received) >= 8:
-                    end = 8 + int.from_bytes(received[:8], "big")
-                    if len(received) >= end:
-                        self._rest = bytes(received[end:])
-                        return json.loads(received[8:end])
-                remaining = deadline - time.monotonic()
-                if remaining <= 0:
-                    raise JudgeFailure(f"it gave no answer within {seconds:.0f} s")
-                if resident_bytes(process.pid) > MAX_MEMORY:
-                    raise TooMuchMemory(f"it needed more than {MAX_MEMORY >> 30} GiB of memory")
-                for key, _ in selector.select(min(remaining, WATCH_SECONDS)):
-                    if key.fd == outlet:
-                        piece = os.read(outlet, 1 << 20)
-                        if not piece:
-                            raise JudgeFailure(self._last_words())
-                        received += piece
-                    else:
-                        try:
-                            left = left[os.write(inlet, left[: 1 << 20]) :]
-                        except BrokenPipeError:
-                            raise JudgeFailure(self._last_words()) from None
-                        if not left:
-                            selector.unregister(inlet)
-
-    def _last_words(self) -> str:
-        assert self.process is not None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(5)
-        code = self.process.returncode
-        how = "it closed its output" if code is None else f"signal {-code}" if code < 0 else f"exit code {code}"
-        size = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, size - 2000))
-        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
-        return f"it ended ({how}): {lines[-1]}" if lines else f"it ended ({how})"
+        assert self._piped is not None
+        try:
+            return self._piped.exchange(message, seconds, _check_memory)
+        except PipeFailure as error:
+            raise JudgeFailure(str(error)) from None
 
 
-def _pipes(process: subprocess.Popen) -> tuple[IO[bytes], IO[bytes]]:
-    """Return the standard input and output of a judge."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    return process.stdin, process.stdout
+def _check_memory(pid: int) -> None:
+    if resident_bytes(pid) > MAX_MEMORY:
+        raise TooMuchMemory(f"it needed more than {MAX_MEMORY >> 30} GiB of memory")
 
 
 class LocalWorkers:

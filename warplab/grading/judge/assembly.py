@@ -16,19 +16,8 @@ from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 
 from warplab.exercises import score
 from warplab.exercises.score import cell_id
-from warplab.grading.exchange.artefacts import clean_text
 from warplab.grading.judge.hidden_tests import without_hidden_tests
-
-MAX_CELLS = 2000
-MAX_TEXT = 2**20  # characters, all cells together
-
-
-class Unusable(Exception):
-    """A submission cannot be graded. The message tells its author why. `status`: as in `jobs.STATUSES`."""
-
-    def __init__(self, reason: str, status: str = "student_crash") -> None:
-        super().__init__(reason)
-        self.status = status
+from warplab.grading.judge.untrusted import Reading, Unusable
 
 
 @dataclass
@@ -39,12 +28,13 @@ class Assembled:
     notes: list[str] = field(default_factory=list)
 
 
-def assemble(name: str, master: NotebookNode, files: Mapping[str, bytes]) -> Assembled:
+def assemble(name: str, master: NotebookNode, files: Mapping[str, bytes], reading: Reading) -> Assembled:
     """Return the student's notebook of assignment `name` with the instructor's tests in it. Raises `Unusable`.
 
     `master`: the instructor's notebook with hidden tests. `exercises.score.assemble` tells what comes from whom.
+    `reading`: of this submission.
     """
-    submitted, notes = _notebook(name, master, files)
+    submitted, notes = _notebook(name, master, files, reading)
     notebook = score.assemble(submitted, master)
     for index, cell in enumerate(notebook.cells):
         if cell_id(cell) is None:
@@ -63,12 +53,14 @@ def refused(master: NotebookNode, reason: str) -> NotebookNode:
     return notebook
 
 
-def _notebook(name: str, master: NotebookNode, files: Mapping[str, bytes]) -> tuple[NotebookNode, list[str]]:
+def _notebook(
+    name: str, master: NotebookNode, files: Mapping[str, bytes], reading: Reading
+) -> tuple[NotebookNode, list[str]]:
     """Find the assignment's notebook among the files: by its name, else the only one that has its cells."""
     wanted = f"{name}.ipynb"
     ids = {cell_id(cell) for cell in master.cells} - {None}
     if wanted in files:
-        submitted = parse(files[wanted])
+        submitted = parse(files[wanted], reading)
         if not ids & {cell_id(cell) for cell in submitted.cells}:
             raise Unusable(f"{wanted} has no cell of this assignment: is it the notebook of another one?")
         return submitted, []
@@ -76,7 +68,7 @@ def _notebook(name: str, master: NotebookNode, files: Mapping[str, bytes]) -> tu
     for path, content in files.items():
         if path.endswith(".ipynb"):
             try:
-                submitted = parse(content)
+                submitted = parse(content, reading)
             except Unusable:
                 continue
             if ids & {cell_id(cell) for cell in submitted.cells}:
@@ -89,46 +81,25 @@ def _notebook(name: str, master: NotebookNode, files: Mapping[str, bytes]) -> tu
     raise Unusable(f"{wanted} is missing from the submission.")
 
 
-def parse(content: bytes) -> NotebookNode:
+def parse(content: bytes, reading: Reading) -> NotebookNode:
     """Rebuild a notebook from its bytes, keeping only the text of its cells and the ids that nbgrader gave them.
 
     Outputs, kernel and all other metadata are dropped. Raises `Unusable`.
     """
-    try:
-        raw = nbformat.converter.convert(nbformat.reader.reads(content.decode("utf-8-sig")), 4)
-        given = list(raw["cells"])
-        cells = [_cell(cell) for cell in given[: MAX_CELLS + 1]]
-    except Exception as error:  # malformed JSON and malformed notebooks fail in a dozen ways
-        raise Unusable(f"This is not a Jupyter notebook ({type(error).__name__}); save it again.") from error
-    if len(given) > MAX_CELLS:
-        raise Unusable(f"The notebook has {len(given)} cells, and {MAX_CELLS} are allowed.", "limit")
-    if sum(len(cell.source) for cell in cells) > MAX_TEXT:
-        raise Unusable(f"The cells of the notebook hold more than {MAX_TEXT:,} characters.", "limit")
-    return nbformat.v4.new_notebook(cells=cells)
-
-
-def _cell(raw: Mapping) -> NotebookNode:
     make = {
         "code": nbformat.v4.new_code_cell,
         "markdown": nbformat.v4.new_markdown_cell,
         "raw": nbformat.v4.new_raw_cell,
-    }[raw["cell_type"]]
-    source = raw["source"]
-    text = source if isinstance(source, str) else "".join(source)
-    cell = make(source=clean_text(text))
-    nbgrader = raw.get("metadata", {}).get("nbgrader", {})
-    if isinstance(nbgrader, Mapping):
-        name = nbgrader.get("grade_id")
-        if isinstance(name, str):
-            cell.metadata["nbgrader"] = {"grade_id": name, "solution": bool(nbgrader.get("solution"))}
-    attachments = raw.get("attachments")
-    if cell.cell_type == "markdown" and isinstance(attachments, Mapping):
-        cell["attachments"] = {
-            clean_text(str(name)): {clean_text(str(mime)): clean_text(data) for mime, data in bundle.items()}
-            for name, bundle in attachments.items()
-            if isinstance(bundle, Mapping) and all(isinstance(data, str) for data in bundle.values())
-        }
-    return cell
+    }
+    cells = []
+    for found in reading.notebook(content):
+        cell = make[found["cell_type"]](source=found["source"])
+        if "grade_id" in found:
+            cell.metadata["nbgrader"] = {"grade_id": found["grade_id"], "solution": found["solution"]}
+        if "attachments" in found:
+            cell["attachments"] = found["attachments"]
+        cells.append(cell)
+    return nbformat.v4.new_notebook(cells=cells)
 
 
 def _changes(submitted: NotebookNode, master: NotebookNode) -> list[str]:

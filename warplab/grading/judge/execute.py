@@ -27,17 +27,19 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_output
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import Execute
+from nbgrader.utils import compute_checksum, is_locked
 from traitlets import Bytes, Dict, Instance, Unicode
 
 from warplab import simulator
 from warplab.checks import session
 from warplab.checks.errors import CheckFailed
 from warplab.grading.exchange import artefacts
-from warplab.grading.judge import outputs, verdicts
+from warplab.grading.judge import inert, outputs, verdicts
 from warplab.grading.judge.agent_client import GIVE_UP_SECONDS, AgentClient, NoAnswer
 from warplab.grading.judge.cells import CellRunner, TrustedCell
 from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.judge.stand_ins import Notebook
+from warplab.grading.judge.untrusted import Reading
 from warplab.grading.judge.verdicts import BrokenCell, Verdict
 from warplab.grading.sandbox.limits import SubmissionLimits
 
@@ -83,6 +85,7 @@ class TrustedExecute(Execute):
     submission = Unicode("", help="Hash of the submission, on which the inputs depend. Empty: hash of its cells.")
     folder = Unicode("", help="Folder of the instructor's files for the assignment, in which test cells run.")
     limits = Instance(SubmissionLimits, (), help="Limits of the submission.")
+    reading = Instance(Reading, (), help="What reads the submission's outputs and its text.")
 
     # nbclient would keep the state of a student's widgets, which is neither graded nor bounded.
     store_widget_state = False
@@ -164,7 +167,23 @@ class TrustedExecute(Execute):
             self._in_kernel(cell, index)
         elif cell.cell_type == "code" and cell.source.strip():
             self._in_kernel(cell, index)
+        elif cell.cell_type in ("markdown", "raw"):
+            self._make_inert(cell)
         return cell, resources
+
+    def _make_inert(self, cell: NotebookNode) -> None:
+        """Replace a student's text by what shows the same and does nothing in a browser."""
+        attachments = cell.get("attachments", {})
+        about = cell.metadata.get("nbgrader", {})
+        if is_locked(cell) or (about.get("checksum") and about["checksum"] == compute_checksum(cell)):
+            if attachments:  # the text is the instructor's; these may not be
+                cell.attachments = inert.inert_attachments(attachments)
+            return
+        cell.pop("attachments", None)
+        if cell.cell_type == "raw":
+            cell.cell_type, cell.source = "markdown", inert.literally(cell.source)
+        else:
+            cell.source = self.reading.markdown(cell.source, attachments)
 
     def _test(self, cell: NotebookNode, trusted: TrustedCell) -> None:
         self.code_cells_executed += 1
@@ -260,7 +279,7 @@ class TrustedExecute(Execute):
         if stopped and not self._agent().responds(_RESPONSE_SECONDS if self._timed_out else _FLOOD_SECONDS):
             self._end("timeout", "silent")
         cell.execution_count = self.code_cells_executed
-        kept = [outputs.cleaned(output, self.code_cells_executed) for output in cell.outputs]
+        kept = [outputs.cleaned(output, self.code_cells_executed, self.reading) for output in cell.outputs]
         cell.outputs = outputs.coalesced([output for output in kept if output is not None])
         self._note_what_is_left_out(cell)
         if self._knows:

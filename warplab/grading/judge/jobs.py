@@ -7,7 +7,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
@@ -21,7 +21,6 @@ from warplab.grading.sandbox.limits import SubmissionLimits
 # failed; no score, a person must look.
 STATUSES = ("graded", "student_crash", "timeout", "limit", "infra_error")
 
-MAX_MESSAGE = 512 * 2**20
 MAX_TEXT = 500  # characters of one failure in a result
 
 
@@ -149,24 +148,6 @@ def _failure(cell: NotebookNode, text: str) -> str:
     for name in ("CheckFailed: ", "NotGraded: "):
         text = text.removeprefix(name)
     return (text.strip() or "partial credit").splitlines()[0][:MAX_TEXT]
-
-
-def pack(message: dict[str, Any]) -> bytes:
-    """Return a message as sent through a pipe: its length in 8 bytes, most significant first, then JSON."""
-    body = json.dumps(message).encode()
-    return len(body).to_bytes(8, "big") + body
-
-
-def unpack(stream: BinaryIO) -> dict[str, Any] | None:
-    """Read the next message of a pipe, None at its end. Raises ValueError for anything else."""
-    head = stream.read(8)
-    if len(head) < 8:
-        return None
-    length = int.from_bytes(head, "big")
-    if length > MAX_MESSAGE:
-        raise ValueError(f"a message of {length} bytes")
-    body = stream.read(length)
-    return json.loads(body) if len(body) == length else None
 
 
 def _encoded(files: dict[str, bytes]) -> dict[str, str]:

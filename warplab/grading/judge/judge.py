@@ -25,9 +25,11 @@ from nbgrader.utils import is_grade, is_locked
 from traitlets.config import Config
 
 from warplab.exercises.score import cell_id
+from warplab.grading.exchange.framing import pack, unpack
 from warplab.grading.judge import assembly
 from warplab.grading.judge.execute import TrustedExecute
-from warplab.grading.judge.jobs import MAX_TEXT, Job, Result, outcome, pack, unpack
+from warplab.grading.judge.jobs import MAX_TEXT, Job, Result, outcome
+from warplab.grading.judge.untrusted import Reading, Unusable
 from warplab.grading.sandbox.isolation import find
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
 from warplab.grading.sandbox.preflight import preflight
@@ -68,7 +70,7 @@ class Judge:
         started = time.monotonic()
         try:
             fields = self._grade(job)
-        except assembly.Unusable as error:
+        except Unusable as error:
             master = nbformat.reads(job.master, as_version=4)
             fields = outcome(error.status, str(error), assembly.refused(master, str(error)))
         except Exception as error:
@@ -88,7 +90,8 @@ class Judge:
             # Importing Numba and compiling kernels takes seconds, which an assignment without kernels does not need.
             self._zygotes = Zygotes(self._sandbox, warmth="course" if "warplab" in job.master else "kernel")
         master = nbformat.reads(job.master, as_version=4)
-        assembled = assembly.assemble(job.key.assignment, master, job.files)
+        reading = Reading()
+        assembled = assembly.assemble(job.key.assignment, master, job.files, reading)
         notebook = assembled.notebook
         tests, setup = trusted_cells(master)
         with (
@@ -105,6 +108,7 @@ class Judge:
                 submission=job.key.submission,
                 limits=job.limits,
                 folder=folder,
+                reading=reading,
             )
             execute.preprocess(notebook, {"metadata": {"path": "."}}, km=manager)
         status, reason = _ending(execute, notebook, job)

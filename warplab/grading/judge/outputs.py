@@ -1,23 +1,21 @@
 """Outputs of a student's cells in the graded notebook: only valid forms, and a limited number of bytes.
 
 The kernel that sends them is not trusted, and feedback and formgrader show them in a browser. Of rich outputs only
-text, pictures and HTML without scripts stay.
+text, pictures and inert HTML stay.
 """
 
 from __future__ import annotations
 
 import builtins
-import re
 from typing import Any
 
-from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_output
 
 from warplab.grading.exchange.artefacts import clean_text
+from warplab.grading.judge.inert import BASE64, PICTURES
+from warplab.grading.judge.untrusted import Reading
 
-_PICTURES = ("image/png", "image/jpeg")
-_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 WITHHELD = "Not shown: this comes after hidden tests that called a function of the notebook."
 UNHEARD = "Not shown: what functions of the notebook print while a test calls them."
 _MAX_LINES = 200  # of a traceback
@@ -58,7 +56,7 @@ def size_of(content: Any) -> int:
     return 8
 
 
-def cleaned(output: Any, count: int) -> NotebookNode | None:
+def cleaned(output: Any, count: int, reading: Reading) -> NotebookNode | None:
     """Return a valid output with the content of `output`, None if nothing can stay. `count`: the cell's number."""
     kind = output.get("output_type")
     if kind == "stream" and isinstance(output.get("text"), str):
@@ -70,13 +68,13 @@ def cleaned(output: Any, count: int) -> NotebookNode | None:
         ename, evalue = (clean_text(str(output.get(key, ""))) for key in ("ename", "evalue"))
         return new_output("error", ename=ename, evalue=evalue, traceback=lines[:_MAX_LINES])
     if kind in ("display_data", "execute_result") and isinstance(output.get("data"), dict):
-        data = _data(output["data"])
+        data = _data(output["data"], reading)
         if data:
             return new_output(kind, data=data, **({"execution_count": count} if kind == "execute_result" else {}))
     return None
 
 
-def _data(bundle: dict[Any, Any]) -> dict[str, str]:
+def _data(bundle: dict[Any, Any], reading: Reading) -> dict[str, str]:
     data = {}
     for mime, value in bundle.items():
         if isinstance(value, list) and all(isinstance(line, str) for line in value):
@@ -86,8 +84,8 @@ def _data(bundle: dict[Any, Any]) -> dict[str, str]:
         if mime == "text/plain":
             data[mime] = clean_text(value)
         elif mime == "text/html":
-            data[mime] = SanitizeHTML().sanitize_html_tags(clean_text(value))
-        elif mime in _PICTURES and _BASE64.fullmatch(value):
+            data[mime] = reading.html(clean_text(value))
+        elif mime in PICTURES and BASE64.fullmatch(value):
             data[mime] = value
     return data
 

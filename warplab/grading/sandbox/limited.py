@@ -1,0 +1,148 @@
+"""Functions of the grader's own that read what students made, called under limits of processor time and memory.
+
+    with Limited("warplab.grading.judge.inert", seconds=10, memory_bytes=1 << 30) as limited:
+        limited("inert_html", text)         # raises TooCostly if it needs more
+
+Parsers, sanitizers and renderers are linear for what people write, but not for what an attacker does. They run in a
+process of their own, which is started when it is first needed and replaced when it has died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import resource
+import signal
+import sys
+import time
+from typing import Any, NoReturn
+
+from warplab.grading.exchange.framing import pack, unpack
+from warplab.grading.sandbox.piped_process import PipedProcess, PipeFailure
+from warplab.paths import COURSE
+
+START_SECONDS = 120.0
+_PATIENCE = 20  # wall-clock seconds per second of processor time, on a machine that does many other things
+
+
+class TooCostly(Exception):
+    """A call needed more processor time or memory than allowed, or its process died. The message says which."""
+
+
+class Limited:
+    """Calls of functions of `module`, with JSON in and out. Use as a context manager. Not thread-safe.
+
+    `seconds`: processor time of one call. `memory_bytes`: address space beyond what the process has after its imports.
+    An exception of a function is raised as RuntimeError, with its text.
+    """
+
+    def __init__(self, module: str, seconds: float, memory_bytes: int) -> None:
+        self._module, self.seconds, self.memory_bytes = module, seconds, memory_bytes
+        self.used = 0.0  # processor time of the last call, the limit if it failed
+        self._process: PipedProcess | None = None
+
+    def __call__(self, function: str, *arguments: Any, seconds: float | None = None) -> Any:
+        """Call a function. `seconds`: less processor time than usual. Raises `TooCostly`."""
+        seconds = self.seconds if seconds is None else min(seconds, self.seconds)
+        if seconds <= 0:
+            raise TooCostly("no processor time is left")
+        process, self.used = self._started(), seconds
+        message = {"function": function, "arguments": arguments, "seconds": seconds}
+        try:
+            answer = process.exchange(message, _PATIENCE * seconds + START_SECONDS)
+        except PipeFailure as error:
+            code = process.process.returncode
+            self.close()
+            if code == -signal.SIGXCPU:
+                raise TooCostly(f"it needed more than {max(1, round(seconds))} s of processor time") from None
+            raise TooCostly(f"it could not be done within {self.memory_bytes >> 20} MiB of memory ({error})") from None
+        except BaseException:
+            self.close()
+            raise
+        self.used = answer.get("used", seconds)
+        if "error" in answer:
+            raise RuntimeError(answer["error"])
+        if "costly" in answer:
+            self.close()  # what it could not free stays with it
+            raise TooCostly(f"it needed more than {self.memory_bytes >> 20} MiB of memory")
+        return answer["result"]
+
+    def _started(self) -> PipedProcess:
+        if self._process is None:
+            path = os.pathsep.join(filter(None, [str(COURSE), os.environ.get("PYTHONPATH", "")]))
+            command = [sys.executable, "-m", __name__, self._module, str(self.memory_bytes)]
+            process = PipedProcess(command, {**os.environ, "PYTHONPATH": path, "WARPLAB_BACKEND": "simulator"})
+            try:
+                process.exchange(None, START_SECONDS)
+            except PipeFailure as error:
+                process.kill()
+                raise RuntimeError(f"a process of the grader's own does not start: {error}") from None
+            except BaseException:
+                process.kill()
+                raise
+            self._process = process
+        return self._process
+
+    def close(self) -> None:
+        """End the process, if there is one. The next call starts another."""
+        if self._process is not None:
+            process, self._process = self._process, None
+            process.kill()
+
+    def __enter__(self) -> Limited:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+# -- in the process ----------------------------------------------------------------------------------------------
+
+
+def main(module: str, memory_bytes: str) -> NoReturn:
+    """Answer calls until standard input ends."""
+    answers, calls = os.fdopen(os.dup(1), "wb"), os.fdopen(os.dup(0), "rb")
+    os.dup2(2, 1)  # what a library prints must not come between the answers
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    functions = importlib.import_module(module).__dict__
+    with open("/proc/self/statm") as file:
+        mapped = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_CORE, (1, 1))  # see limits.SubmissionLimits
+    most = mapped + int(memory_bytes)
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    _reply(answers, {"ready": True})
+    while True:
+        with contextlib.suppress(MemoryError):
+            call = unpack(calls)
+            if call is None:
+                os._exit(0)
+            before = time.process_time()
+            answer = _answer(functions, call)
+            _reply(answers, answer | {"used": time.process_time() - before})
+            continue
+        _reply(answers, {"costly": True})
+
+
+def _answer(functions: dict[str, Any], call: dict[str, Any]) -> dict[str, Any]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    # Whole seconds are what Linux limits. SIGXCPU ends the process, whatever it is busy with.
+    resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime + call["seconds"]) + 1, hard))
+    try:
+        return {"result": functions[call["function"]](*call["arguments"])}
+    except MemoryError:
+        return {"costly": True}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"[:500]}
+
+
+def _reply(answers: Any, message: dict[str, Any]) -> None:
+    answers.write(pack(message))
+    answers.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
