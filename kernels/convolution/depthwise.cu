@@ -14,65 +14,13 @@
 // A block of the NHWC kernels has CHANNELS channels: CHANNELS / VEC threads in x, pixels in y. Its filters, which lie
 // channel after channel, come to shared memory in whole lines; a thread's R · S · VEC values then go to registers.
 // In NCHW (VEC 1), neighbouring threads have neighbouring columns, and a warp mostly has one channel.
-#include <cuda_fp16.h>
-
+#include "places.cuh"
 #include "sizes.cuh"
+#include "vectors.cuh"
 
 constexpr int BLOCK = 128;  // threads per block
 
-// VEC neighbouring elements, as one load brings them.
-template <typename T, int VEC> struct Packed;
-template <> struct Packed<half, 8> { using type = uint4; };
-template <> struct Packed<half, 4> { using type = uint2; };
-template <> struct Packed<half, 2> { using type = unsigned; };
-template <> struct Packed<half, 1> { using type = unsigned short; };
-template <> struct Packed<float, 1> { using type = float; };
-
-__device__ __forceinline__ void unpack(float *to, unsigned pair) {
-    const float2 both = __half22float2(reinterpret_cast<const half2 &>(pair));
-    to[0] = both.x, to[1] = both.y;
-}
-__device__ __forceinline__ void unpack(float *to, uint2 v) { unpack(to, v.x), unpack(to + 2, v.y); }
-__device__ __forceinline__ void unpack(float *to, uint4 v) {
-    unpack(to, v.x), unpack(to + 2, v.y), unpack(to + 4, v.z), unpack(to + 6, v.w);
-}
-__device__ __forceinline__ void unpack(float *to, unsigned short v) { *to = __half2float(__ushort_as_half(v)); }
-__device__ __forceinline__ void unpack(float *to, float v) { *to = v; }
-
-__device__ __forceinline__ void pack(unsigned &to, const float *from) {
-    reinterpret_cast<half2 &>(to) = __floats2half2_rn(from[0], from[1]);
-}
-__device__ __forceinline__ void pack(uint2 &to, const float *from) { pack(to.x, from), pack(to.y, from + 2); }
-__device__ __forceinline__ void pack(uint4 &to, const float *from) {
-    pack(to.x, from), pack(to.y, from + 2), pack(to.z, from + 4), pack(to.w, from + 6);
-}
-__device__ __forceinline__ void pack(unsigned short &to, const float *from) {
-    to = __half_as_ushort(__float2half_rn(*from));
-}
-__device__ __forceinline__ void pack(float &to, const float *from) { to = *from; }
-
-template <int VEC, typename T> __device__ __forceinline__ auto load(const T *from) {
-    return *reinterpret_cast<const typename Packed<T, VEC>::type *>(from);
-}
-template <int VEC, typename T> __device__ __forceinline__ void store(T *to, const float *values) {
-    typename Packed<T, VEC>::type packed;
-    pack(packed, values);
-    *reinterpret_cast<typename Packed<T, VEC>::type *>(to) = packed;  // at once, so that it is one store
-}
-
-// Where a tensor's elements of one image and channel lie: `row`, `column` and `image` elements apart.
-template <bool NHWC> struct Strides {
-    size_t image;
-    int row, column;
-    __device__ Strides(int c, int height, int width)
-        : image(size_t(c) * height * width), row(NHWC ? width * c : width), column(NHWC ? c : 1) {}
-    __device__ size_t first(int n, int channel, int height, int width) const {
-        return n * image + (NHWC ? channel : size_t(channel) * height * width);
-    }
-};
-
-// What a thread works on: tile (`down`, `across`) of an image and a channel, the first of VEC. `tiles_down`,
-// `tiles_across`: of an image. `pixel`, `pixels`: in NHWC the thread's number among those of its channels.
+// What a thread works on: tile (`down`, `across`) of an image and of a channel, the first of VEC.
 struct Work {
     int image, channel, down, across;
 };
@@ -137,20 +85,27 @@ __device__ __forceinline__ void load_row(
     }
 }
 
-template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE>
+template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE, int AHEAD>
 __global__ void __launch_bounds__(BLOCK)
     depthwise_forward(const T *x, const T *w, const float *bias, T *y, Sizes g, int relu) {
-    constexpr int COLUMNS = (WIDE - 1) * STRIDE + S;  // of x, for WIDE of y
-    constexpr int OPEN = (R - 1) / STRIDE + 1;        // rows of y that a row of x can be needed for
+    constexpr int COLUMNS = (WIDE - 1) * STRIDE + S, LINES = (ROWS - 1) * STRIDE + R;  // of x, for a tile of y
+    constexpr int OPEN = (R - 1) / STRIDE + 1;  // rows of y that a row of x can be needed for
     using Vector = typename Packed<T, VEC>::type;
     const Work mine = work<NHWC, VEC, CHANNELS>(blockIdx.x, g.c, (g.p + ROWS - 1) / ROWS, (g.q + WIDE - 1) / WIDE);
     const bool inside = mine.image < g.n && mine.channel < g.c;
-    float weight[R * S * VEC];
-    load_filters<T, NHWC, VEC, CHANNELS, R * S>(weight, w, g.c, mine.channel, inside);
-    if (!inside) return;
     const Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
     const T *from = x + of_x.first(mine.image, mine.channel, g.h, g.w);
     const int first_p = mine.down * ROWS, first_q = mine.across * WIDE;
+    const int top = first_p * STRIDE - g.pad_h, left = first_q * STRIDE - g.pad_w;
+    Vector line[LINES][COLUMNS];
+    auto load_line = [&](int j) {
+        load_row<VEC>(line[j], from, top + j, left, inside ? g.h : 0, g.w, of_x.row, of_x.column);
+    };
+#pragma unroll
+    for (int j = 0; j < AHEAD && j < LINES; j++) load_line(j);
+    float weight[R * S * VEC];
+    load_filters<T, NHWC, VEC, CHANNELS, R * S>(weight, w, g.c, mine.channel, inside);
+    if (!inside) return;
     T *to = y + of_y.first(mine.image, mine.channel, g.p, g.q) + ptrdiff_t(first_p) * of_y.row +
             ptrdiff_t(first_q) * of_y.column;
     float start[VEC] = {};
@@ -158,15 +113,13 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
         for (int v = 0; v < VEC; v++) start[v] = bias[mine.channel + v];
     }
-    const int top = first_p * STRIDE - g.pad_h, left = first_q * STRIDE - g.pad_w;
     float sum[OPEN][WIDE][VEC];
 #pragma unroll
-    for (int j = 0; j < (ROWS - 1) * STRIDE + R; j++) {
-        Vector line[COLUMNS];
-        load_row<VEC>(line, from, top + j, left, g.h, g.w, of_x.row, of_x.column);
+    for (int j = 0; j < LINES; j++) {
+        if (j + AHEAD < LINES) load_line(j + AHEAD);
         float value[COLUMNS][VEC];
 #pragma unroll
-        for (int k = 0; k < COLUMNS; k++) unpack(value[k], line[k]);
+        for (int k = 0; k < COLUMNS; k++) unpack(value[k], line[j][k]);
 #pragma unroll
         for (int r = 0; r < R; r++) {
             const int row = (j - r) / STRIDE;  // of the thread's rows of y
@@ -194,11 +147,11 @@ __global__ void __launch_bounds__(BLOCK)
 // Rows STRIDE · g − pad ... + STRIDE − 1 of dx, group g, get products of rows g, g − 1, ... of dy: row g − k of dy meets
 // the filter's row f + STRIDE · k at row f of the group. Columns likewise. So no thread asks which products there are,
 // and stride 1 and 2 are one kernel. A thread computes ROWS × WIDE groups.
-template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE>
+template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE, int AHEAD>
 __global__ void __launch_bounds__(BLOCK)
     depthwise_backward_data(const T *dy, const T *w, T *dx, Sizes g) {
     constexpr int BEFORE_R = (R - 1) / STRIDE, BEFORE_S = (S - 1) / STRIDE;  // earlier rows of dy that a group needs
-    constexpr int OPEN = BEFORE_R + 1, COLUMNS = WIDE + BEFORE_S;
+    constexpr int OPEN = BEFORE_R + 1, COLUMNS = WIDE + BEFORE_S, LINES = ROWS + BEFORE_R;
     using Vector = typename Packed<T, VEC>::type;
     const int first_down = g.pad_h / STRIDE, first_across = g.pad_w / STRIDE;  // groups before these lie in the padding
     const int groups_down = (g.h - 1 + g.pad_h) / STRIDE - first_down + 1;
@@ -206,22 +159,28 @@ __global__ void __launch_bounds__(BLOCK)
     const Work mine = work<NHWC, VEC, CHANNELS>(
         blockIdx.x, g.c, (groups_down + ROWS - 1) / ROWS, (groups_across + WIDE - 1) / WIDE);
     const bool inside = mine.image < g.n && mine.channel < g.c;
-    float weight[R * S * VEC];
-    load_filters<T, NHWC, VEC, CHANNELS, R * S>(weight, w, g.c, mine.channel, inside);
-    if (!inside) return;
     const Strides<NHWC> of_x(g.c, g.h, g.w), of_y(g.c, g.p, g.q);
     const T *from = dy + of_y.first(mine.image, mine.channel, g.p, g.q);
     T *to = dx + of_x.first(mine.image, mine.channel, g.h, g.w);
     const int down = first_down + mine.down * ROWS, across = first_across + mine.across * WIDE;
+    Vector line[LINES][COLUMNS];
+    auto load_line = [&](int j) {
+        load_row<VEC>(line[j], from, down - BEFORE_R + j, across - BEFORE_S, inside ? g.p : 0, g.q, of_y.row,
+                      of_y.column);
+    };
+#pragma unroll
+    for (int j = 0; j < AHEAD && j < LINES; j++) load_line(j);
+    float weight[R * S * VEC];
+    load_filters<T, NHWC, VEC, CHANNELS, R * S>(weight, w, g.c, mine.channel, inside);
+    if (!inside) return;
     const int top = down * STRIDE - g.pad_h, left = across * STRIDE - g.pad_w;
     float sum[OPEN][STRIDE][WIDE * STRIDE][VEC];
 #pragma unroll
-    for (int j = 0; j < ROWS + BEFORE_R; j++) {
-        Vector line[COLUMNS];
-        load_row<VEC>(line, from, down - BEFORE_R + j, across - BEFORE_S, g.p, g.q, of_y.row, of_y.column);
+    for (int j = 0; j < LINES; j++) {
+        if (j + AHEAD < LINES) load_line(j + AHEAD);
         float value[COLUMNS][VEC];
 #pragma unroll
-        for (int k = 0; k < COLUMNS; k++) unpack(value[k], line[k]);
+        for (int k = 0; k < COLUMNS; k++) unpack(value[k], line[j][k]);
 #pragma unroll
         for (int k = BEFORE_R; k >= 0; k--) {
             const int group = j - BEFORE_R + k;  // of the thread's
@@ -342,18 +301,6 @@ template <typename T> __global__ void __launch_bounds__(1024) depthwise_add_part
 }
 
 // -- any filter, stride and dilation: one element of the result for each thread ---------------------------------------
-
-// What an element's number says. Of `rows` × `columns` pixels.
-template <bool NHWC> struct Element {
-    int image, channel, row, column;
-    __device__ Element(unsigned i, int c, int rows, int columns) {
-        if (NHWC) channel = i % c, i /= c;
-        column = i % columns, i /= columns;
-        row = i % rows, i /= rows;
-        if (!NHWC) channel = i % c, i /= c;
-        image = i;
-    }
-};
 
 template <typename T, bool NHWC>
 __global__ void __launch_bounds__(BLOCK)

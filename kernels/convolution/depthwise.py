@@ -29,13 +29,14 @@ MOST_PARTIAL = 8 * 132  # blocks of backward_filter, each with sums of its own
 class Tile(NamedTuple):
     """What a thread computes: `rows` × `wide` elements of y (of groups of dx), of `vec` neighbouring channels.
 
-    `channels`: of a block, in NHWC.
+    `channels`: of a block, in NHWC. `ahead`: rows that are loaded before the first is used; 0 in backward_filter.
     """
 
     vec: int
     channels: int
     rows: int
     wide: int
+    ahead: int = 0
 
 
 class Queued(NamedTuple):
@@ -49,12 +50,12 @@ class Queued(NamedTuple):
 
 # By pass and type, for 3 × 3; found on an H100 among those of `candidates`.
 TILES = {
-    ("forward", "float16"): Tile(4, 64, 7, 2),
-    ("backward_data", "float16"): Tile(4, 64, 7, 2),
-    ("backward_filter", "float16"): Tile(2, 64, 7, 2),
-    ("forward", "float32"): Tile(1, 1, 7, 1),
-    ("backward_data", "float32"): Tile(1, 1, 7, 1),
-    ("backward_filter", "float32"): Tile(1, 1, 7, 1),
+    ("forward", "float16"): Tile(4, 64, 4, 4, 2),
+    ("backward_data", "float16"): Tile(4, 64, 4, 4, 2),
+    ("backward_filter", "float16"): Tile(4, 64, 7, 2),
+    ("forward", "float32"): Tile(1, 1, 4, 1, 2),
+    ("backward_data", "float32"): Tile(1, 1, 4, 1, 2),
+    ("backward_filter", "float32"): Tile(1, 1, 7, 2),
 }
 
 
@@ -93,7 +94,8 @@ def _entry(kind: str, conv: Convolution, dtype: Any, chosen: Tile | None) -> str
     nhwc = str(name == "float16").lower()
     if chosen is None:
         return f"depthwise_{kind}_any<{TYPES[name]}, {nhwc}>"
-    numbers = ", ".join(map(str, (chosen.vec, chosen.channels, conv.r, conv.s, conv.stride[0], *chosen[2:])))
+    last = chosen[2:4] if kind == "backward_filter" else chosen[2:]
+    numbers = ", ".join(map(str, (chosen.vec, chosen.channels, conv.r, conv.s, conv.stride[0], *last)))
     return f"depthwise_{kind}<{TYPES[name]}, {nhwc}, {numbers}>"
 
 
