@@ -28,7 +28,7 @@ extern "C" __global__ void conv_im2col(const float *__restrict__ x, float *__res
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     conv_im2col_product(const float *__restrict__ columns, const float *__restrict__ w, const float *__restrict__ bias,
                         float *__restrict__ y, Sizes g, int relu) {
     const ForwardTile tile(g);

@@ -21,18 +21,16 @@ struct Windows {
         inside = m < g.n * g.p * g.q;
     }
 
-    __device__ __forceinline__ float next() {
+    __device__ __forceinline__ float next(bool wanted) {
         const int h = h0 + tap.r * g.dilation_h, w = w0 + tap.s * g.dilation_w;
-        float value = 0;
-        if (inside && h >= 0 && h < g.h && w >= 0 && w < g.w) {
-            value = channels[(tap.c * g.h + h) * g.w + w];
-        }
+        wanted = wanted & inside & (unsigned(h) < unsigned(g.h)) & (unsigned(w) < unsigned(g.w));  // no branches
+        const float value = wanted ? channels[(tap.c * g.h + h) * g.w + w] : 0;
         advance(tap, g);
         return value;
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     conv_implicit_gemm(const float *__restrict__ x, const float *__restrict__ w, const float *__restrict__ bias,
                        float *__restrict__ y, Sizes g, int relu) {
     const ForwardTile tile(g);

@@ -202,40 +202,51 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
         }
     }
 
-    // Of each 16 × 8 elements, a lane holds two of row lane / 4 and two of the row eight below. Two are written at once
-    // where all pairs start at multiples of 4 bytes.
-    const bool pairs = g.group_k % 2 == 0 && reinterpret_cast<size_t>(y) % 4 == 0;
+    // Of each 16 × 8 elements, a lane holds two of row lane / 4 and two of the row eight below. Where y takes 16 bytes
+    // at a time, they pass through shared memory, so that a warp writes whole rows of the tile.
+    constexpr int PITCH = BN + 8;  // of the results in shared memory: eight more, for lanes in eight rows
+    static_assert(BM * PITCH * sizeof(half) <= STAGES * STAGE_BYTES, "the results fit in place of the tiles");
+    half *const results = reinterpret_cast<half *>(memory);
+    const bool wide = g.group_k % 8 == 0 && reinterpret_cast<size_t>(y) % 16 == 0;
+    __syncthreads();  // all have read their last fragments
 #pragma unroll
     for (int s = 0; s < WN / 8; s++) {
-        const int filter = first_filter + at_filter + 8 * s + lane % 4 * 2;
-        if (filter >= g.group_k) {
-            break;
-        }
-        const bool both = filter + 1 < g.group_k;
-        const int k = group * g.group_k + filter;
-        const float bias0 = bias ? bias[k] : 0, bias1 = bias && both ? bias[k + 1] : 0;
+        const int column = at_filter + 8 * s + lane % 4 * 2, k = group * g.group_k + first_filter + column;
+        const bool first = first_filter + column < g.group_k, second = first_filter + column + 1 < g.group_k;
+        const float bias0 = bias && first ? bias[k] : 0, bias1 = bias && second ? bias[k + 1] : 0;
 #pragma unroll
         for (int r = 0; r < WM / 16; r++) {
 #pragma unroll
             for (int h = 0; h < 2; h++) {
-                const int m = first_pixel + at_pixel + 16 * r + 8 * h + lane / 4;
-                if (m >= pixels) {
-                    continue;
-                }
+                const int pixel = at_pixel + 16 * r + 8 * h + lane / 4, m = first_pixel + pixel;
                 float v0 = sum[r][s][2 * h] + bias0, v1 = sum[r][s][2 * h + 1] + bias1;
                 if (relu) {
                     v0 = fmaxf(v0, 0), v1 = fmaxf(v1, 0);
                 }
-                half *const result = y + m * g.k + k;
-                if (pairs) {
-                    *reinterpret_cast<half2 *>(result) = __floats2half2_rn(v0, v1);
-                } else {
-                    result[0] = __float2half_rn(v0);
-                    if (both) {
-                        result[1] = __float2half_rn(v1);
+                if (wide) {
+                    *reinterpret_cast<half2 *>(results + pixel * PITCH + column) = __floats2half2_rn(v0, v1);
+                } else if (m < pixels) {
+                    if (first) {
+                        y[m * g.k + k] = __float2half_rn(v0);
+                    }
+                    if (second) {
+                        y[m * g.k + k + 1] = __float2half_rn(v1);
                     }
                 }
             }
+        }
+    }
+    if (!wide) {
+        return;
+    }
+    __syncthreads();
+    constexpr int CHUNKS = BN / 8;  // of 16 bytes, in a row of the tile
+#pragma unroll
+    for (int i = 0; i < BM * CHUNKS; i += THREADS) {
+        const int pixel = (i + threadIdx.x) / CHUNKS, column = (i + threadIdx.x) % CHUNKS * 8;
+        if (first_pixel + pixel < pixels && first_filter + column < g.group_k) {
+            half *const to = y + (first_pixel + pixel) * g.k + group * g.group_k + first_filter + column;
+            *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(results + pixel * PITCH + column);
         }
     }
 }

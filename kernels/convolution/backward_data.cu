@@ -46,19 +46,18 @@ struct Gradients {
         inside = m < g.n * g.h * g.w;
     }
 
-    __device__ __forceinline__ float next() {
+    __device__ __forceinline__ float next(bool wanted) {
         const int down = h - tap.r * g.dilation_h, right = w - tap.s * g.dilation_w;
         const int p = down / g.stride_h, q = right / g.stride_w;
-        float value = 0;
-        if (inside && down >= 0 && right >= 0 && p * g.stride_h == down && q * g.stride_w == right && p < g.p && q < g.q) {
-            value = filters[(tap.c * g.p + p) * g.q + q];
-        }
+        wanted = wanted & inside & (p * g.stride_h == down) & (q * g.stride_w == right);
+        wanted = wanted & (unsigned(p) < unsigned(g.p)) & (unsigned(q) < unsigned(g.q));
+        const float value = wanted ? filters[(tap.c * g.p + p) * g.q + q] : 0;
         advance(tap, g);
         return value;
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     conv_backward_data(const float *__restrict__ dy, const float *__restrict__ w, float *__restrict__ dx, Sizes g) {
     const int pixels = g.n * g.h * g.w, pixel_tiles = (pixels - 1) / BN + 1, channel_tiles = (g.group_c - 1) / BM + 1;
     const int first_channel = blockIdx.x % channel_tiles * BM;

@@ -46,12 +46,10 @@ struct WindowsByTap {
         right = tap.s * g.dilation_w - g.pad_w;
     }
 
-    __device__ __forceinline__ float next() {
+    __device__ __forceinline__ float next(bool wanted) {
         const int h = at.p * g.stride_h + down, w = at.q * g.stride_w + right;
-        float value = 0;
-        if (inside && h >= 0 && h < g.h && w >= 0 && w < g.w) {
-            value = x[((at.n * g.c + c) * g.h + h) * g.w + w];
-        }
+        wanted = wanted & inside & (unsigned(h) < unsigned(g.h)) & (unsigned(w) < unsigned(g.w));
+        const float value = wanted ? x[((at.n * g.c + c) * g.h + h) * g.w + w] : 0;
         if (++at.q == g.q) {
             at.q = 0;
             if (++at.p == g.p) {
@@ -64,7 +62,7 @@ struct WindowsByTap {
 };
 
 // `partial`: splits × k × depth; dw itself where the depth is not split. Blocks along y: splits of `length` pixels.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     conv_backward_filter(const float *__restrict__ x, const float *__restrict__ dy, float *__restrict__ partial, Sizes g,
                          int length) {
     const int filter_tiles = (g.group_k - 1) / BM + 1, tap_tiles = (g.depth - 1) / BN + 1;

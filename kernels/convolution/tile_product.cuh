@@ -6,16 +6,17 @@
 //       float at(int row);               // row of the tile; 0 outside the matrix
 //   };
 //   struct Columns {                     // the right one, depth × BN; a thread reads column threadIdx.x of the tile
-//       float next();                    // down the column, element by element; 0 outside the matrix
+//       float next(bool wanted);         // down the column, element by element; 0 outside the matrix, or unwanted
 //   };
 //
 // The next tiles are on their way from global memory while the products of these are computed.
 #pragma once
 
 constexpr int BM = 64, BN = 128;  // rows and columns of the result that a block computes
-constexpr int BK = 8;             // depth of the tiles it loads
+constexpr int BK = 16;            // depth of the tiles it loads
 constexpr int TM = 8, TN = 8;     // rows and columns that a thread computes
 constexpr int THREADS = BM / TM * (BN / TN);
+constexpr int BLOCKS = 3;                // on a multiprocessor at a time, at least: 168 registers for a thread
 constexpr int ROW_STEP = THREADS / BK;      // rows of the left tile that the block loads at a time
 constexpr int ROW_LOADS = BM / ROW_STEP;    // of a thread for a tile
 constexpr int COLUMN_STEP = BN / TN;        // from one of a thread's columns to the next: lanes read side by side
@@ -45,7 +46,7 @@ __device__ __forceinline__ void multiply_tiles(Rows rows, Columns columns, int b
         }
 #pragma unroll
         for (int i = 0; i < BK; i++) {
-            of_columns[i] = start + i < end ? columns.next() : 0;
+            of_columns[i] = columns.next(start + i < end);
         }
     };
     load(begin);
@@ -111,8 +112,8 @@ struct MatrixColumns {
     __device__ __forceinline__ MatrixColumns(const float *matrix, int column, int column_count, int pitch)
         : next_element(matrix + column), pitch(pitch), inside(column < column_count) {}
 
-    __device__ __forceinline__ float next() {
-        const float value = inside ? *next_element : 0;
+    __device__ __forceinline__ float next(bool wanted) {
+        const float value = inside && wanted ? *next_element : 0;
         next_element += pitch;
         return value;
     }

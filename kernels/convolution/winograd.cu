@@ -88,7 +88,7 @@ extern "C" __global__ void conv_winograd_inputs(const float *__restrict__ x, flo
 }
 
 // Blocks along x: tiles of m, along y: xi, along z: groups. `m`: XI × k × tiles.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     conv_winograd_products(const float *__restrict__ u, const float *__restrict__ v, float *__restrict__ m, Sizes g) {
     const int tiles = g.n * ((g.p + 1) / 2) * ((g.q + 1) / 2), xi = blockIdx.y, group = blockIdx.z;
     const int filter_tiles = (g.group_k - 1) / BM + 1;
