@@ -1,0 +1,102 @@
+"""Lab 06's portable kernels on a GPU: as in the simulator, and right on layers of ResNet-50."""
+
+import math
+
+import numpy as np
+import pytest
+
+from kernels.convolution import convolve, ladder, reference, resnet50
+from kernels.convolution.launches import LAUNCHES
+from tests.support.random_inputs import generator
+from warplab import cp
+from warplab.bench.compared_launches import is_array
+from warplab.bench.lab_kernels import launch as launched
+from warplab.hardware import backend
+from warplab.launch.simulate import simulate
+
+pytestmark = pytest.mark.gpu
+MOST_ERROR = {"float32": 4e-6, "float16": 4e-4}  # relative, of a layer's whole result
+LAYERS = {layer.name: layer.convolution.with_batch(1) for layer in resnet50.layers()}
+
+
+@pytest.fixture(autouse=True)
+def _on_a_gpu():
+    assert backend.name() == "gpu", f"these tests measure a GPU; {backend.reason()}"
+
+
+def normal(*shapes, dtype=np.float32):
+    random = generator()
+    return [random.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def parameters(conv, layout="NCHW"):
+    pairs = {name: getattr(conv, name) for name in ("padding", "stride", "dilation", "groups")}
+    return pairs | {"layout": layout}
+
+
+@pytest.mark.parametrize("launch", LAUNCHES, ids=lambda launch: launch.name)
+def test_gpu_and_simulator_agree_bit_for_bit(launch):
+    arguments = [cp.asarray(x) if is_array(x) else x for x in launch.arguments]
+    launched(launch.kernel(), launch.grid, launch.block, tuple(arguments), launch.shared_bytes)
+    mine = [x.copy() if is_array(x) else x for x in launch.arguments]
+    simulate(launch.kernel(), launch.grid, launch.block, tuple(mine), shared_bytes=launch.shared_bytes)
+    changed = 0
+    for before, found, simulated in zip(launch.arguments, arguments, mine, strict=True):
+        if is_array(before):
+            bits = f"u{before.itemsize}"
+            np.testing.assert_array_equal(cp.asnumpy(found).view(bits), simulated.view(bits))
+            changed += not np.array_equal(before, simulated)
+    assert changed == 1, "a kernel writes one array"
+
+
+def of_layout(layout):
+    return [name for name, step in ladder.FORWARD.items() if any(order == layout for order, _ in step.formats)]
+
+
+def fitting(name, conv, layout, dtype, of="forward"):
+    chosen = ladder.step(name, of)
+    if refusal := chosen.refuses(conv, layout, dtype) or chosen.missing():
+        pytest.skip(refusal)
+
+
+@pytest.mark.parametrize("conv", LAYERS.values(), ids=LAYERS)
+@pytest.mark.parametrize(
+    ("name", "layout", "dtype"),
+    [(name, "NCHW", np.float32) for name in ("direct", "im2col", "implicit_gemm", "winograd", "fft")]
+    + [("mma_nhwc", "NHWC", np.float16)],
+)
+def test_layers_of_resnet50(name, layout, dtype, conv):
+    fitting(name, conv, layout, dtype)
+    x, w = normal(conv.x_shape(layout), conv.w_shape(layout), dtype=dtype)
+    (bias,) = normal((conv.k,))
+    out = cp.full(conv.y_shape(layout), np.nan, dtype)
+    arguments = (cp.asarray(array) for array in (x, w, bias))
+    convolve.forward(*arguments, True, step=name, out=out, **parameters(conv, layout))
+    exact = reference.forward(x, w, conv, layout) + (bias if layout == "NHWC" else bias[:, None, None])
+    error = reference.relative_error(cp.asnumpy(out), np.maximum(exact, 0))
+    assert error < MOST_ERROR[np.dtype(dtype).name], error
+
+
+@pytest.mark.parametrize("conv", LAYERS.values(), ids=LAYERS)
+def test_backward_passes_of_resnet50(conv):
+    x, w, dy = normal(conv.x_shape(), conv.w_shape(), conv.y_shape())
+    given = parameters(conv) | {"step": "implicit_gemm"}
+    dx = convolve.backward_data(cp.asarray(dy), cp.asarray(w), conv.x_shape(), **given)
+    assert reference.relative_error(cp.asnumpy(dx), reference.backward_data(dy, w, conv)) < MOST_ERROR["float32"]
+    dw = convolve.backward_filter(cp.asarray(x), cp.asarray(dy), conv.w_shape(), **given)
+    assert reference.relative_error(cp.asnumpy(dw), reference.backward_filter(x, dy, conv)) < MOST_ERROR["float32"]
+    again = convolve.backward_filter(cp.asarray(x), cp.asarray(dy), conv.w_shape(), **given)
+    assert bool((dw == again).all()), "the result differs from run to run"
+
+
+def test_large_batches_count_right():
+    """Offsets beyond 2^31 bytes, and blocks beyond 65,535."""
+    conv = LAYERS["conv2_x 1×1"].with_batch(2800)
+    assert 4 * math.prod(conv.y_shape()) > 2**31
+    x = cp.random.random(conv.x_shape(), dtype=np.float32)
+    (w,) = normal(conv.w_shape())
+    for name in ("direct", "implicit_gemm"):
+        y = convolve.forward(x, cp.asarray(w), step=name, **parameters(conv))
+        last = conv.with_batch(1)
+        exact = reference.forward(cp.asnumpy(x[-1:]), w, last)
+        assert reference.relative_error(cp.asnumpy(y[-1:]), exact) < MOST_ERROR["float32"]
