@@ -11,10 +11,11 @@ documentation, "cudnn_cnn library", and its headers cudnn_cnn.h, cudnn_ops.h and
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_float, c_int, c_size_t, c_void_p
+from ctypes import byref, c_float, c_int, c_size_t
 from typing import Any
 
 from kernels.convolution import cudnn_library
+from kernels.convolution.cudnn_descriptors import FLOAT, FORMATS, MATH, TYPES, Descriptors, math_type, set_numbers
 from kernels.convolution.geometry import Convolution, check_layout
 from kernels.convolution.plan_table import OK
 
@@ -28,10 +29,7 @@ ALGORITHMS = (  # cudnnConvolutionFwdAlgo_t, in order
     "WINOGRAD",
     "WINOGRAD_NONFUSED",
 )
-FLOAT, HALF = 0, 2  # cudnnDataType_t
-FORMATS = {"NCHW": 0, "NHWC": 1}  # cudnnTensorFormat_t
 CROSS_CORRELATION = 1  # cudnnConvolutionMode_t
-MATH = ("DEFAULT", "TENSOR_OP", "TENSOR_OP_ALLOW_CONVERSION", "FMA")  # cudnnMathType_t, in order
 MOST_WORKSPACE = 8 * 2**30  # bytes
 RETURNED = 4 * len(ALGORITHMS)  # an algorithm may come back once per kind of arithmetic
 
@@ -50,8 +48,8 @@ class _Performance(ctypes.Structure):
     )
 
 
-class ForwardPass:
-    """The forward pass of a convolution, described to cuDNN by descriptors. A context manager, which destroys them.
+class ForwardPass(Descriptors):
+    """The forward pass of a convolution, described to cuDNN by descriptors, which the end of a `with` block destroys.
 
     `dtype`: "float16" or "float32", of x, w and y; sums are float32. `tensor_cores`: False asks for fused
     multiply-adds, so that float32 stays float32.
@@ -59,31 +57,17 @@ class ForwardPass:
 
     def __init__(self, conv: Convolution, layout: str, dtype: str, *, tensor_cores: bool = True) -> None:
         check_layout(layout)
-        self.conv, self.layout = conv, layout
-        kind, order = {"float16": HALF, "float32": FLOAT}[dtype], FORMATS[layout]
+        super().__init__()
         self._workspace: Any = None
-        self._descriptors: list[tuple[str, c_void_p]] = []
-        self._x, self._y = self._created("Tensor"), self._created("Tensor")
-        self._w, self._convolution = self._created("Filter"), self._created("Convolution")
-        _call("cudnnSetTensor4dDescriptor", self._x, order, kind, *conv.x_shape())
-        _call("cudnnSetFilter4dDescriptor", self._w, kind, order, *conv.w_shape())
+        self._x = self.tensor(conv.x_shape(), layout, dtype)
+        self._w, self._convolution = self.create("Filter"), self.create("Convolution")
+        set_numbers("cudnnSetFilter4dDescriptor", self._w, TYPES[dtype], FORMATS[layout], *conv.w_shape())
         window = (*conv.padding, *conv.stride, *conv.dilation)
-        _call("cudnnSetConvolution2dDescriptor", self._convolution, *window, CROSS_CORRELATION, FLOAT)
-        _call("cudnnSetConvolutionGroupCount", self._convolution, conv.groups)
-        math = ("TENSOR_OP" if kind == HALF else "DEFAULT") if tensor_cores else "FMA"
-        _call("cudnnSetConvolutionMathType", self._convolution, MATH.index(math))
+        set_numbers("cudnnSetConvolution2dDescriptor", self._convolution, *window, CROSS_CORRELATION, FLOAT)
+        set_numbers("cudnnSetConvolutionGroupCount", self._convolution, conv.groups)
+        set_numbers("cudnnSetConvolutionMathType", self._convolution, math_type(dtype, tensor_cores))
         self.y_shape = self._output_shape()
-        _call("cudnnSetTensor4dDescriptor", self._y, order, kind, *self.y_shape)
-
-    def __enter__(self) -> ForwardPass:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Destroy the descriptors."""
-        while self._descriptors:
-            kind, descriptor = self._descriptors.pop()
-            cudnn_library.call(f"cudnnDestroy{kind}Descriptor", descriptor)
+        self._y = self.tensor(self.y_shape, layout, dtype)
 
     def find(self, x: Any, w: Any, y: Any) -> list[dict[str, Any]]:
         """What the library measures of each algorithm, the fastest first; y is overwritten.
@@ -153,12 +137,6 @@ class ForwardPass:
         cudnn_library.call("cudnnGetConvolution2dForwardOutputDim", self._convolution, self._x, self._w, *outputs)
         return tuple(size.value for size in sizes)
 
-    def _created(self, kind: str) -> c_void_p:
-        descriptor = c_void_p()
-        cudnn_library.call(f"cudnnCreate{kind}Descriptor", byref(descriptor))
-        self._descriptors.append((kind, descriptor))
-        return descriptor
-
     def _room(self, size: int) -> Any:
         """Workspace of `size` bytes or more; None for none."""
         import cupy
@@ -178,7 +156,3 @@ def _row(result: _Performance) -> dict[str, Any]:
         "deterministic": bool(result.determinism),
         "math": MATH[result.math],
     }
-
-
-def _call(name: str, descriptor: c_void_p, *numbers: int) -> None:
-    cudnn_library.call(name, descriptor, *map(c_int, numbers))

@@ -20,12 +20,11 @@ from typing import Any
 
 from kernels.convolution import cudnn_library
 from kernels.convolution.geometry import PASSES, Convolution, check_layout
-from kernels.convolution.plan_table import OK
+from kernels.convolution.plan_table import OK, REDUCED
 
 MODES = ("A", "B", "FALLBACK")  # of the heuristics: quick, by a model of the kernels, and whatever surely runs
 OTHER = ""  # in the place of a mode: engines that no mode proposes, with their default knobs
 DTYPES = {"float16": "HALF", "float32": "FLOAT"}
-REDUCED = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")  # numerical notes of engines that compute float32 as TF32
 RUNTIME_COMPILATION = "RUNTIME_COMPILATION"  # behaviour note of engines that generate and compile their kernel
 NOTES = (
     "TENSOR_CORE",
@@ -60,10 +59,10 @@ class ConvolutionGraph:
     """A convolution for cuDNN, and the plans for it.
 
     `kind`: a name in `geometry.PASSES`; `layout`: "NCHW" or "NHWC", of filters too; `dtype`: "float16" or "float32", of
-    all operands; sums are float32. `bias`, `relu`: what follows the forward pass in the same kernel. `tf32`: whether
-    plans for float32 may round the factors to TF32's 10 bits and use tensor cores. `modes`: of the heuristics.
-    `others`: whether `plans` goes on with the engines that no mode proposes, with their default knobs; but those that
-    compile at run time.
+    all operands; sums are float32. `bias`, `relu`: what follows the forward pass in the same kernel. `bias_dtype`: that
+    of the bias, by default `dtype`; float32 beside float16 has other plans. `tf32`: whether plans for float32 may round
+    the factors to TF32's 10 bits and use tensor cores. `modes`: of the heuristics. `others`: whether `plans` goes on
+    with the engines that no mode proposes, with their default knobs; but those that compile at run time.
     ValueError for other names; RuntimeError where there is no cuDNN or it has no plan.
     """
 
@@ -76,6 +75,7 @@ class ConvolutionGraph:
         *,
         bias: bool = False,
         relu: bool = False,
+        bias_dtype: str = "",
         tf32: bool = True,
         modes: Sequence[str] = MODES,
         others: bool = False,
@@ -90,6 +90,7 @@ class ConvolutionGraph:
         self.bias, self.relu, self.tf32 = bias, relu, tf32
         self._cudnn = cudnn_library.frontend()
         self._io_type = getattr(self._cudnn.data_type, DTYPES[dtype])
+        self._bias_type = getattr(self._cudnn.data_type, DTYPES[bias_dtype or dtype])
         self._others = others
         self._graphs = {mode: found for mode in modes if (found := self._planned(mode)) is not None}
         if not self._graphs:
@@ -216,7 +217,7 @@ class ConvolutionGraph:
             out = graph.conv_wgrad(image=first, loss=second, **window)
         if self.bias:
             size = [1, conv.k, 1, 1]
-            added = (graph.tensor(name="b", dim=size, stride=strides(size, self.layout), data_type=self._io_type),)
+            added = (graph.tensor(name="b", dim=size, stride=strides(size, self.layout), data_type=self._bias_type),)
             out = graph.bias(input=out, bias=added[0])
         if self.relu:
             out = graph.relu(input=out)

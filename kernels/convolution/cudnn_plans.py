@@ -48,12 +48,13 @@ def time_plans(
     rounds: int = 3,
     checked: bool = True,
     notes: bool = False,
+    most: int | None = None,
 ) -> TimedPlans:
-    """Build and time every plan on CuPy arrays; the `finalists` fastest then take turns, `rounds` times.
+    """Build and time every plan, or the first `most`, on CuPy arrays; the `finalists` fastest then take turns.
 
-    `sets`: two inputs and the result each, as `operands.random_sets` gives them. `checked`: whether each plan's first
-    result, in poisoned memory, is compared with float64. `notes`: whether numerical notes are asked for, which takes
-    a graph for each.
+    `sets`: two inputs and the result each, as `operands.random_sets` gives them; `bias`: of the graph's type. `runs`:
+    of each plan, and of the finalists in each of `rounds`. `checked`: whether each plan's first result, in poisoned
+    memory, is compared with float64. `notes`: whether numerical notes are asked for, which takes a graph for each.
     """
     found = TimedPlans(graph)
     after = (bias,) if graph.bias else ()
@@ -62,7 +63,7 @@ def time_plans(
     if checked:
         error = operands.error_of(graph.conv, graph.kind, graph.layout, sets[0], bias=bias, relu=graph.relu)
     numerical = graph.numerical_notes() if notes else {}
-    for plan in graph.plans:
+    for plan in graph.plans[:most]:
         row = _row(plan, numerical.get(plan.id, ()))
         found.rows.append(row)
         launcher = _built(graph, plan, row)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernels.convolution import cudnn_library
-from kernels.convolution.cudnn_find import FLOAT, HALF, MATH
+from kernels.convolution.cudnn_descriptors import FLOAT, TYPES, Descriptors, math_type
 
 ALGORITHMS = ("STANDARD", "PERSIST_STATIC", "PERSIST_DYNAMIC", "PERSIST_STATIC_SMALL_H")  # cudnnRNNAlgo_t, in order
 GATES = 4  # input, forget, cell, output: cuDNN's order of the four blocks of rows in w, u and the biases
@@ -27,8 +27,8 @@ INFERENCE, TRAINING = 0, 1  # cudnnForwardMode_t
 GRADIENT_ADD = 0  # cudnnWgradMode_t
 
 
-class Lstm:
-    """One layer, one direction, two biases, states of zero at the start. A context manager, which frees it.
+class Lstm(Descriptors):
+    """One layer, one direction, two biases, states of zero at the start; the end of a `with` block frees it.
 
     `dtype`: "float32" or "float16", of all arrays; sums are float32. `tensor_cores`: False asks for fused
     multiply-adds, so that float32 stays float32. `training`: whether the forward pass keeps what `backward` needs.
@@ -51,35 +51,25 @@ class Lstm:
 
         self.steps, self.batch, self.inputs, self.hidden = steps, batch, inputs, hidden
         self.dtype, self._mode = np.dtype(dtype), TRAINING if training else INFERENCE
-        kind = {"float16": HALF, "float32": FLOAT}[dtype]
-        self._descriptors: list[tuple[str, c_void_p]] = []
+        self._gradients: Any = None
+        super().__init__()
         try:
-            self._dropout = self._created("Dropout")
+            self._dropout = self.create("Dropout")
             _call("cudnnSetDropoutDescriptor", self._dropout, _handle(), c_float(0), None, c_size_t(0), c_ulonglong(0))
-            self._rnn = self._describe(kind, algorithm, tensor_cores)
+            self._rnn = self._describe(algorithm, tensor_cores)
             if algorithm == "PERSIST_DYNAMIC":
                 _call("cudnnBuildRNNDynamic", _handle(), self._rnn, c_int(batch))
-            self._x, self._y = (self._sequence(kind, size) for size in (inputs, hidden))
-            self._state = self._created("Tensor")
+            self._x, self._y = (self._sequence(size) for size in (inputs, hidden))
+            self._state = self.create("Tensor")
             sizes, strides = (c_int * 3)(1, batch, hidden), (c_int * 3)(batch * hidden, hidden, 1)
-            _call("cudnnSetTensorNdDescriptor", self._state, c_int(kind), c_int(3), sizes, strides)
+            _call("cudnnSetTensorNdDescriptor", self._state, c_int(TYPES[dtype]), c_int(3), sizes, strides)
             self._weights = cupy.zeros(self._weight_bytes(), cupy.uint8)
             self.workspace_bytes, self.reserve_bytes = self._temporary_bytes()
             self._workspace = cupy.empty(self.workspace_bytes, cupy.uint8) if self.workspace_bytes else None
             self._reserve = cupy.empty(self.reserve_bytes, cupy.uint8) if self.reserve_bytes else None
         except BaseException:
-            self.__exit__()
+            self.close()
             raise
-
-    def __enter__(self) -> Lstm:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Destroy the descriptors."""
-        while self._descriptors:
-            kind, descriptor = self._descriptors.pop()
-            _call(f"cudnnDestroy{kind}Descriptor", descriptor)
 
     def set_weights(self, w: Any, u: Any, bias_w: Any, bias_u: Any) -> None:
         """Copy the weights to where cuDNN wants them.
@@ -133,21 +123,18 @@ class Lstm:
             *self._temporary(),
         )
 
-    _gradients: Any = None
-
-    def _describe(self, kind: int, algorithm: str, tensor_cores: bool) -> c_void_p:
-        descriptor = self._created("RNN")
-        math = ("TENSOR_OP" if kind == HALF else "DEFAULT") if tensor_cores else "FMA"
+    def _describe(self, algorithm: str, tensor_cores: bool) -> c_void_p:
+        descriptor = self.create("RNN")
         modes = ALGORITHMS.index(algorithm), LSTM, DOUBLE_BIAS, UNIDIRECTIONAL, LINEAR_INPUT
         sizes = self.inputs, self.hidden, self.hidden, 1  # no projection, one layer
-        numbers = *modes, kind, FLOAT, MATH.index(math), *sizes
+        numbers = *modes, TYPES[self.dtype.name], FLOAT, math_type(self.dtype.name, tensor_cores), *sizes
         _call("cudnnSetRNNDescriptor_v8", descriptor, *map(c_int, numbers), self._dropout, c_uint32(0))
         return descriptor
 
-    def _sequence(self, kind: int, size: int) -> c_void_p:
-        descriptor = self._created("RNNData")
+    def _sequence(self, size: int) -> c_void_p:
+        descriptor = self.create("RNNData")
         lengths = (c_int * self.batch)(*[self.steps] * self.batch)
-        numbers = kind, SEQUENCE_MAJOR_PACKED, self.steps, self.batch, size
+        numbers = TYPES[self.dtype.name], SEQUENCE_MAJOR_PACKED, self.steps, self.batch, size
         _call("cudnnSetRNNDataDescriptor", descriptor, *map(c_int, numbers), lengths, None)
         return descriptor
 
@@ -165,7 +152,7 @@ class Lstm:
     def _parameters(self, layer: int, columns: int) -> tuple[Any, Any]:
         """The matrix and the bias of a linear layer within the weight space, as CuPy arrays."""
         matrix, bias = c_void_p(), c_void_p()
-        of_matrix, of_bias = self._created("Tensor"), self._created("Tensor")
+        of_matrix, of_bias = self.create("Tensor"), self.create("Tensor")
         _call(
             "cudnnGetRNNWeightParams",
             *(_handle(), self._rnn, c_int(0), *self._weight_space(), c_int(layer)),
@@ -186,12 +173,6 @@ class Lstm:
             *(c_size_t(self.workspace_bytes), cudnn_library.pointer(self._workspace)),
             *(c_size_t(self.reserve_bytes), cudnn_library.pointer(self._reserve)),
         )
-
-    def _created(self, kind: str) -> c_void_p:
-        descriptor = c_void_p()
-        _call(f"cudnnCreate{kind}Descriptor", byref(descriptor))
-        self._descriptors.append((kind, descriptor))
-        return descriptor
 
 
 def _handle() -> ctypes.c_void_p:

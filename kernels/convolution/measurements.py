@@ -1,7 +1,9 @@
-"""What lab 06 measures on a GPU: one function per table or plot, each returning numbers in JSON types.
+"""What lab 06 measures on a GPU, by the keys of `recordings.json`. The functions are in the modules `measured_*`.
 
-Keys end in their unit: `seconds`, `gbps` (1e9 bytes per second). Times are medians. `MEASUREMENTS` names the functions
-as `recordings.json` does.
+Values are numbers, texts, lists and dicts in JSON types; keys end in their unit: `seconds`, `bytes`, `tflops` (1e12
+operations per second). Times are medians of random data in buffers that take turns beyond the L2; what is compared
+runs in turns. `relative_error`: against float64, in the Frobenius norm, over a sample (`operands.error_of`). `cudnn`:
+the library's version.
 """
 
 from __future__ import annotations
@@ -9,34 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from kernels.convolution import measured_algorithms, measured_network, measured_plans, measured_ratios, measured_rnn
 
-from kernels.convolution.scaling import BLOCK, KERNELS, arguments, blocks
-from warplab.bench import timing
-from warplab.bench.timing import Candidate
-
-N = 2**28
-
-
-def kernel_table(n: int = N) -> dict[str, Any]:
-    """Every kernel at n elements beside the device-to-device copy, timed in turns, each output checked."""
-    cupy = timing.cupy_on_gpu()
-    n = timing.fitting(n, 3)
-    x, out = cupy.random.random(n, dtype=np.float32), cupy.empty(n, np.float32)
-    candidates = {"copy": Candidate(timing.copy_on_device, [(out, x)])}
-    correct = {"copy": True}
-    for name, kernel in KERNELS.items():
-        given = arguments(kernel, timing.native(kernel.language, x), 2.0, timing.native(kernel.language, out))
-        candidates[name] = Candidate(lambda *a, k=kernel: k.launch(blocks(n), BLOCK, a), [given])
-        out.fill(np.nan)
-        candidates[name].function(*given)
-        correct[name] = bool((out == 2 * x).all())
-    timings = timing.time_together(candidates)
-    rows = [
-        {"kernel": name, "seconds": t.seconds, "gbps": t.bandwidth(8 * n), "correct": correct[name]}
-        for name, t in timings.items()
-    ]
-    return {"n": n, "rows": rows}
-
-
-MEASUREMENTS: dict[str, Callable[[], Any]] = {"kernel_table": kernel_table}
+MEASUREMENTS: dict[str, Callable[[], Any]] = {
+    "forward": measured_ratios.forward,
+    "fused": measured_ratios.fused,
+    "backward_data": measured_ratios.backward_data,
+    "backward_filter": measured_ratios.backward_filter,
+    "depthwise": measured_ratios.depthwise,
+    "algorithms": measured_algorithms.algorithms,
+    "searches": measured_plans.searches,
+    "whole_table": measured_plans.whole_table,
+    "plan_tables": measured_plans.plan_tables,
+    "layouts": measured_plans.layouts,
+    "network": measured_network.configurations,
+    "folded_network": measured_network.folded,
+    "lstm": measured_rnn.lstm,
+}

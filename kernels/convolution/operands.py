@@ -37,6 +37,11 @@ def random_sets(conv: Convolution, kind: str, layout: str, dtype: str, runs: int
     return [(random(first), random(second), cupy.full(result, np.nan, dtype)) for _ in range(count)]
 
 
+def random_bias(conv: Convolution, dtype: str) -> Any:
+    """One number per filter, from -1 to 1."""
+    return cupy_on_gpu().random.uniform(-1, 1, conv.k, dtype=np.float32).astype(dtype, copy=False)
+
+
 def error_of(conv: Convolution, kind: str, layout: str, arrays: Arrays, **after: Any) -> Callable[[Any], float]:
     """A function of the result: ‖result − exact‖ / ‖exact‖ over a sample, exact in float64; NaN where one is NaN.
 

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 OK = "ok"
+REDUCED = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")  # numerical notes of plans that compute float32 as TF32
 KNOBS = {  # those of convolutions that have a name, by cudnnBackendKnobType_t in cudnn_graph.h of version 9.19
     2: "TILE_SIZE",
     11: "MULTIPLY",
@@ -69,6 +70,11 @@ def first_choice(rows: Iterable[Row]) -> Row:
     if not able:
         raise NoPlan("none of the proposed plans can run; their statuses say why")
     return min(able, key=lambda row: row["id"])
+
+
+def full_precision(rows: Iterable[Row]) -> list[Row]:
+    """The plans that compute float32 as float32, not as TF32."""
+    return [row for row in rows if not set(REDUCED) & set(row["numerical"].split())]
 
 
 def knobs(plan: str) -> dict[str, int]:

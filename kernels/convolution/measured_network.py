@@ -1,0 +1,232 @@
+"""ResNet-50's layers timed one by one by cuDNN (fully connected: cuBLAS): which kind takes how much of the time.
+
+Every layer finds its data in memory, not in the L2; launches are queued ahead, so the host's time stays out. A network
+that runs as a whole differs in both. Convolutions run by their fastest plan. `float32`: NCHW, sums of float32 products;
+`tf32`: the same with plans that round factors to TF32; `mixed`: NHWC, float16 with sums in float32, weights updated in
+float32.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernels.convolution import cudnn_layers, network, operands
+from kernels.convolution.cudnn_graph import ConvolutionGraph
+from kernels.convolution.cudnn_library import version
+from kernels.convolution.cudnn_plans import time_plans
+from kernels.convolution.geometry import PASSES, Convolution
+from kernels.convolution.network import Layer
+from kernels.convolution.plan_table import choose, full_precision
+from warplab.bench.timing import cupy_on_gpu, sets_beyond_l2, time_gpu
+
+PRECISIONS = {"float32": ("NCHW", "float32"), "tf32": ("NCHW", "float32"), "mixed": ("NHWC", "float16")}
+BATCH = 32
+RUNS = 5
+
+_UPDATE = r"""
+extern "C" __global__ void update(float *w, float *momentum, const T *gradient, T *copy, float rate, long long n) {
+    const long long stride = (long long)gridDim.x * blockDim.x;
+    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride) {
+        const float m = 0.9f * momentum[i] + float(gradient[i]);
+        momentum[i] = m;
+        const float value = w[i] - rate * m;
+        w[i] = value;
+        if (sizeof(T) == 2) copy[i] = T(value);  // what the next forward pass reads
+    }
+}
+"""
+
+
+def seconds_of(function: Callable[..., None], arguments: Callable[[], tuple], nbytes: int) -> float:
+    """Median time of a call that moves so many bytes. `arguments`: makes a set of arrays."""
+    sets = [arguments() for _ in range(sets_beyond_l2(nbytes, RUNS))]
+    return time_gpu(function, sets, runs=RUNS).seconds
+
+
+@functools.cache
+def convolution_seconds(conv: Convolution, kind: str, layout: str, dtype: str) -> dict[str, float]:
+    """The fastest plan's time: `any`, and `full` of those that do not use TF32."""
+    graph = ConvolutionGraph(conv, kind, layout, dtype, others=dtype == "float32")
+    sets = operands.random_sets(conv, kind, layout, dtype, RUNS)
+    timed = time_plans(graph, sets, runs=RUNS, finalists=0, checked=False, notes=dtype == "float32")
+    found = {"any": choose(timed.rows)["seconds"]}
+    if dtype == "float32":
+        found["full"] = choose(full_precision(timed.rows))["seconds"]
+    return found
+
+
+@functools.cache
+def convolution_with_bias_seconds(conv: Convolution, layout: str, dtype: str, relu: bool) -> float:
+    """The fastest plan's time of a forward pass with bias, and ReLU if it follows, in one graph."""
+    graph = ConvolutionGraph(conv, "forward", layout, dtype, bias=True, relu=relu)
+    sets, bias = operands.random_sets(conv, "forward", layout, dtype, RUNS), operands.random_bias(conv, dtype)
+    return time_plans(graph, sets, bias, runs=RUNS, finalists=0, checked=False).fastest()[0]["seconds"]
+
+
+def _array(nchw: tuple[int, ...], layout: str, dtype: str) -> Any:
+    n, c, h, w = nchw
+    shape = nchw if layout == "NCHW" else (n, h, w, c)
+    return cupy_on_gpu().random.uniform(-1, 1, shape, dtype=np.float32).astype(dtype, copy=False)
+
+
+@functools.cache
+def other_seconds(kind: str, nchw: tuple[int, ...], layout: str, dtype: str) -> dict[str, float]:
+    """Of a layer that is no convolution, by pass: `inference`, `forward` (of training) and `backward`."""
+    size = math.prod(nchw) * np.dtype(dtype).itemsize
+
+    def timed(function: Callable[..., None], *shapes: tuple[int, ...]) -> float:
+        return seconds_of(function, lambda: tuple(_array(shape, layout, dtype) for shape in shapes), len(shapes) * size)
+
+    if kind == "fully connected":
+        return _fully_connected(nchw, dtype)
+    if kind == "batch norm":
+        with cudnn_layers.BatchNorm(nchw, layout, dtype) as norm:
+            norm.forward(_array(nchw, layout, dtype), _array(nchw, layout, dtype))
+            two, three = (nchw,) * 2, (nchw,) * 3
+            return {
+                "inference": timed(norm.infer, *two),
+                "forward": timed(norm.forward, *two),
+                "backward": timed(norm.backward, *three),
+            }
+    if kind == "ReLU":
+        with cudnn_layers.Relu(nchw, layout, dtype) as relu:
+            forward = timed(relu.forward, *(nchw,) * 2)
+            return {"inference": forward, "forward": forward, "backward": timed(relu.backward, *(nchw,) * 4)}
+    if kind == "addition":
+        with cudnn_layers.Add(nchw, layout, dtype) as add:
+            forward = timed(add.forward, *(nchw,) * 3)
+            # Backward, a block's two branches give a gradient each for their common input: one sum again.
+            return {"inference": forward, "forward": forward, "backward": forward}
+    if kind == "pooling":
+        window = ("max", 3, 1, 2) if nchw[2] > 7 else ("average", 7, 0, 1)
+        with cudnn_layers.Pooling(nchw, layout, dtype, *window) as pooling:
+            y = pooling.y_nchw
+            forward = timed(pooling.forward, nchw, y)
+            return {"inference": forward, "forward": forward, "backward": timed(pooling.backward, nchw, y, y, nchw)}
+    if kind == "softmax":
+        with cudnn_layers.Softmax(nchw, layout, "float32") as softmax:
+            arrays = lambda: (_array(nchw, "NCHW", "float32"), _array(nchw, "NCHW", "float32"))  # noqa: E731
+            forward = seconds_of(softmax.forward, arrays, 2 * size)
+            # The gradient is the probabilities less 1 for the right class: as much to read and to write.
+            return {"inference": forward, "forward": forward, "backward": forward}
+    raise ValueError(f"there is no kind of layer {kind!r}; choose one of {', '.join(network.KINDS)}")
+
+
+def _fully_connected(nchw: tuple[int, ...], dtype: str) -> dict[str, float]:
+    cupy = cupy_on_gpu()
+    batch, features = nchw[:2]
+
+    def random(*shape: int) -> Any:
+        return cupy.random.uniform(-1, 1, shape, dtype=np.float32).astype(dtype)
+
+    def sets() -> tuple[Any, ...]:
+        x, w, dy = random(batch, features), random(features, network.CLASSES), random(batch, network.CLASSES)
+        return x, w, dy, cupy.empty_like(dy), cupy.empty_like(x), cupy.empty_like(w)
+
+    def forward(x: Any, w: Any, dy: Any, y: Any, dx: Any, dw: Any) -> None:
+        cupy.matmul(x, w, out=y)
+
+    def backward(x: Any, w: Any, dy: Any, y: Any, dx: Any, dw: Any) -> None:
+        cupy.matmul(dy, w.T, out=dx)
+        cupy.matmul(x.T, dy, out=dw)
+
+    size = features * network.CLASSES * np.dtype(dtype).itemsize
+    once = seconds_of(forward, sets, size)
+    return {"inference": once, "forward": once, "backward": seconds_of(backward, sets, 2 * size)}
+
+
+@functools.cache
+def update_seconds(dtype: str) -> float:
+    """Of a step of gradient descent with momentum: weights and momentum float32, gradients of `dtype`."""
+    cupy = cupy_on_gpu()
+    count = network.parameters()
+    code = f"#include <cuda_fp16.h>\nusing T = {'half' if dtype == 'float16' else 'float'};\n{_UPDATE}"
+    function = cupy.RawModule(code=code).get_function("update")
+    w, momentum = cupy.zeros(count, np.float32), cupy.zeros(count, np.float32)
+    gradient, copy = cupy.zeros(count, dtype), cupy.zeros(count, dtype)
+    blocks = 8 * cupy.cuda.Device().attributes["MultiProcessorCount"]
+    arguments = (blocks,), (256,), (w, momentum, gradient, copy, np.float32(1e-3), np.int64(count))
+    return time_gpu(function, [arguments], runs=RUNS).seconds
+
+
+def _rows(batch: int, precision: str, training: bool) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """The layers with their times, and the convolutions' time by pass."""
+    layout, dtype = PRECISIONS[precision]
+    key = "full" if precision == "float32" else "any"
+    rows, by_pass = [], dict.fromkeys(PASSES if training else PASSES[:1], 0.0)
+    for layer in network.layers(batch):
+        if layer.convolution is None:
+            found = other_seconds(layer.kind, layer.nchw, layout, dtype)
+            seconds = found["forward"] + found["backward"] if training else found["inference"]
+        else:
+            seconds = 0.0
+            for kind in by_pass:
+                if kind == "backward_data" and layer.convolution.c == 3:
+                    continue  # nobody wants the gradient of the images
+                one = convolution_seconds(layer.convolution, kind, layout, dtype)[key]
+                seconds += one
+                by_pass[kind] += layer.count * one
+        rows.append(_row(layer, seconds))
+    if training:
+        update = Layer(f"update of {network.parameters():,} weights", "update", (), 1)
+        rows.append(_row(update, update_seconds(dtype)))
+    return rows, by_pass
+
+
+def _row(layer: Layer, seconds: float) -> dict[str, Any]:
+    return {"layer": layer.name, "kind": layer.kind, "seconds": seconds, "count": layer.count}
+
+
+def _configuration(
+    precision: str, mode: str, batch: int, rows: list[dict[str, Any]], by_pass: dict[str, float]
+) -> dict[str, Any]:
+    total = sum(row["seconds"] * row["count"] for row in rows)
+    convolution = sum(row["seconds"] * row["count"] for row in rows if row["kind"] == "convolution")
+    return {
+        "precision": precision,
+        "mode": mode,
+        "batch": batch,
+        "seconds": total,
+        "images_per_second": batch / total,
+        "convolution_share": convolution / total,
+        "convolution_seconds": by_pass,
+        "layers": rows,
+    }
+
+
+def configurations() -> dict[str, Any]:
+    """Training at batch 32 and inference at 1 and 32, in each precision.
+
+    `configurations`: each with its `layers`, a list of {layer, kind, seconds, count}: seconds of one layer, of all its
+    passes.
+    """
+    found = []
+    for precision in PRECISIONS:
+        for mode, batch in (("training", BATCH), ("inference", BATCH), ("inference", 1)):
+            rows, by_pass = _rows(batch, precision, mode == "training")
+            found.append(_configuration(precision, mode, batch, rows, by_pass))
+    return {"cudnn": version(), "configurations": found}
+
+
+def folded() -> dict[str, Any]:
+    """Inference on tensor cores with batch norm folded into the convolutions, and ReLU fused where it follows one."""
+    found = []
+    for precision, (layout, dtype) in PRECISIONS.items():
+        if precision == "float32":
+            continue
+        for batch in (BATCH, 1):
+            rows = [_row(layer, _folded_seconds(layer, layout, dtype)) for layer in network.folded_layers(batch)]
+            by_pass = {"forward": sum(row["seconds"] * row["count"] for row in rows if row["kind"] == "convolution")}
+            found.append(_configuration(precision, "inference, folded", batch, rows, by_pass))
+    return {"cudnn": version(), "configurations": found}
+
+
+def _folded_seconds(layer: Layer, layout: str, dtype: str) -> float:
+    if layer.convolution is None:
+        return other_seconds(layer.kind, layer.nchw, layout, dtype)["inference"]
+    return convolution_with_bias_seconds(layer.convolution, layout, dtype, layer.relu)

@@ -1,0 +1,211 @@
+"""What the lab says of cuDNN and measures with it, as far as no GPU is needed."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from kernels.convolution import cudnn_calls, cudnn_graph, cudnn_library, measured_rnn, network, operands, reference
+from kernels.convolution import recordings as lab_recordings
+from kernels.convolution.benchmark import BENCHMARK
+from kernels.convolution.geometry import PASSES, Convolution
+from kernels.convolution.measurements import MEASUREMENTS
+from tests.support.random_inputs import generator
+from warplab.bench.recordings import Recordings
+from warplab.hardware import backend
+
+# The calls of the sources' example, in its order (facts of lab 06; the names are cuDNN 7's).
+FLOW = [
+    "cudnnCreate",
+    "cudnnCreateTensorDescriptor",
+    "cudnnSetTensor4dDescriptor",
+    "cudnnCreateFilterDescriptor",
+    "cudnnSetFilter4dDescriptor",
+    "cudnnCreateConvolutionDescriptor",
+    "cudnnSetConvolution2dDescriptor",
+    "cudnnGetConvolution2dForwardOutputDim",
+    "cudnnFindConvolutionForwardAlgorithm",
+    "cudnnFindConvolutionForwardAlgorithmEx",
+    "cudnnGetConvolutionForwardWorkspaceSize",
+    "cudnnConvolutionForward",
+    "cudnnAddTensor",
+    "cudnnActivationForward",
+    "cudnnDestroyTensorDescriptor",
+    "cudnnDestroyFilterDescriptor",
+    "cudnnDestroyConvolutionDescriptor",
+    "cudnnDestroy",
+]
+MOST_BYTES = 300_000  # of recordings.json
+
+CASES = (
+    Convolution(3, 4, 7, 9, 6, 3, 2, (1, 0), (2, 1), (1, 2), 2),
+    Convolution(2, 5, 6, 6, 7, 1, 1),
+    Convolution(1, 8, 5, 5, 8, 3, 3, (1, 1), groups=8),
+    Convolution(3, 6, 9, 9, 12, 3, 3, (2, 2), (3, 3), (2, 2), 3),
+    Convolution(5, 3, 6, 7, 20, 3, 3, (1, 1), (2, 2)),
+)
+
+
+def test_every_call_of_the_flow_is_mapped_once_and_in_order():
+    then = [call.then for call in cudnn_calls.CALLS]
+    assert max(Counter(then).values()) == 1
+    assert [name for name in then if name in FLOW] == FLOW
+    assert all(call.today and call.why for call in cudnn_calls.CALLS)
+    assert cudnn_calls.table().rows[0] == ["cudnnCreate", "cudnn.create_handle()", cudnn_calls.CALLS[0].why]
+
+
+def test_created_descriptors_are_set_and_destroyed():
+    names = {call.then for call in cudnn_calls.CALLS}
+    for kind in ("Tensor", "Filter", "Convolution", "Activation"):
+        assert {f"cudnnCreate{kind}Descriptor", f"cudnnDestroy{kind}Descriptor"} <= names
+
+
+@pytest.mark.skipif(backend.name() == "gpu", reason="says what is missing where there is no GPU")
+@pytest.mark.parametrize("function", [cudnn_library.frontend, cudnn_library.handle, cudnn_library.version])
+def test_without_a_gpu_cudnn_says_so(function):
+    with pytest.raises(RuntimeError, match=r"cuDNN needs an NVIDIA GPU; .* is in kernels/convolution/recordings\.json"):
+        function()
+
+
+@pytest.mark.skipif(backend.name() == "gpu", reason="here nothing may be asked of cuDNN")
+def test_a_graph_names_what_does_not_fit_before_it_needs_a_gpu():
+    conv = CASES[1]
+    for arguments, message in (
+        (("sideways",), "there is no kind 'sideways'"),
+        (("forward", "NHWC", "float64"), "there is no dtype 'float64'"),
+        (("forward", "HWCN"), "there is no layout 'HWCN'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            cudnn_graph.ConvolutionGraph(conv, *arguments)
+    with pytest.raises(ValueError, match="bias and relu follow the forward pass; this is backward_data"):
+        cudnn_graph.ConvolutionGraph(conv, "backward_data", relu=True)
+
+
+def test_strides_name_the_layout():
+    assert cudnn_graph.strides((2, 3, 5, 7), "NCHW") == [105, 35, 7, 1]
+    assert cudnn_graph.strides((2, 3, 5, 7), "NHWC") == [105, 1, 21, 3]
+
+
+def test_an_error_is_reported_by_its_status():
+    failed = RuntimeError(
+        "detail::finalize(engine.get_ptr()) failed with message: , and code: CUDNN_STATUS_NOT_SUPPORTED"
+    )
+    assert cudnn_graph.status_of(failed) == "CUDNN_STATUS_NOT_SUPPORTED"
+    assert cudnn_graph.status_of(RuntimeError("first\nlast")) == "last"
+    assert cudnn_graph.status_of(RuntimeError()) == "RuntimeError"
+
+
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+@pytest.mark.parametrize("kind", PASSES)
+@pytest.mark.parametrize("conv", CASES, ids=str)
+def test_the_sampled_error_is_that_of_the_definition(conv, kind, layout):
+    random = generator()
+    first, second, _ = (random.uniform(-1, 1, shape) for shape in operands.shapes(conv, kind, layout))
+    exact = getattr(reference, kind)(first, second, conv, layout)
+    error = operands.error_of(conv, kind, layout, (first, second))
+    assert error(exact) < 1e-14
+    for place in (0, -1):  # both ends are in the sample
+        wrong = exact.copy()
+        wrong.flat[place] += 1
+        assert error(wrong) > 1e-3
+    left_out = exact.copy()
+    left_out.flat[exact.size // 2] = np.nan
+    assert np.isnan(error(left_out))
+
+
+def test_the_sampled_error_takes_bias_and_relu():
+    conv, random = CASES[0], generator()
+    x, w, _ = (random.uniform(-1, 1, shape) for shape in operands.shapes(conv, "forward", "NHWC"))
+    bias = random.uniform(-1, 1, conv.k)
+    exact = np.maximum(reference.forward(x, w, conv, "NHWC") + bias, 0)
+    assert operands.error_of(conv, "forward", "NHWC", (x, w), bias=bias, relu=True)(exact) < 1e-14
+
+
+def test_resnet50_is_whole():
+    counts = Counter()
+    for layer in network.layers(2):
+        counts[layer.kind] += layer.count
+    assert counts == {
+        "convolution": 53,
+        "batch norm": 53,
+        "ReLU": 49,
+        "addition": 16,
+        "pooling": 2,
+        "fully connected": 1,
+        "softmax": 1,
+    }
+    assert network.parameters() == 25_557_032  # as frameworks count them
+    assert len({(layer.kind, layer.name) for layer in network.layers(2)}) == len(network.layers(2))
+    assert set(counts) | {"update"} == set(network.KINDS)
+
+
+def test_folding_leaves_the_activations_after_sums():
+    folded = network.folded_layers(4)
+    counts = Counter()
+    for layer in folded:
+        counts[layer.kind] += layer.count
+    assert counts == {
+        "convolution": 53,
+        "ReLU": 16,
+        "addition": 16,
+        "pooling": 2,
+        "fully connected": 1,
+        "softmax": 1,
+    }
+    # 49 activations, 16 of them after sums: the others follow a convolution.
+    assert sum(layer.count for layer in folded if layer.relu) == 49 - 16
+
+
+def test_the_lstm_of_one_step_by_hand():
+    x = np.array([[[0.5]]])
+    w, u = np.array([[1.0], [2.0], [3.0], [4.0]]), np.full((4, 1), 7.0)  # u meets the zeros before the first step
+    bias_w, bias_u = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 0.0, 0.1, 0.1])
+
+    def gate(value):
+        return 1 / (1 + np.exp(-value))
+
+    c = gate(0.6) * np.tanh(1.9)
+    assert measured_rnn.exact_lstm(x, w, u, bias_w, bias_u)[0, 0, 0] == pytest.approx(gate(2.5) * np.tanh(c))
+
+
+def test_the_benchmark_shows_only_what_is_measured():
+    assert set(BENCHMARK.tables) <= set(MEASUREMENTS)
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    if not lab_recordings.path.exists():
+        pytest.skip("nothing is recorded yet")
+    return lab_recordings.load()
+
+
+def test_recordings_are_of_today_s_keys_and_small(recorded):
+    assert isinstance(lab_recordings, Recordings)
+    assert set(recorded) == set(MEASUREMENTS)
+    assert lab_recordings.path.stat().st_size < MOST_BYTES
+
+
+def test_recorded_outputs_were_right(recorded):
+    found = BENCHMARK.summary({key: measurement.value for key, measurement in recorded.items()})
+    assert found["correct"] is True
+
+
+def test_recorded_shares_follow_from_the_recorded_times(recorded):
+    for key in ("network", "folded_network"):
+        for found in recorded[key].value["configurations"]:
+            total = sum(layer["seconds"] * layer["count"] for layer in found["layers"])
+            convolutions = sum(
+                layer["seconds"] * layer["count"] for layer in found["layers"] if layer["kind"] == "convolution"
+            )
+            assert found["seconds"] == pytest.approx(total, rel=2e-3)  # four digits are recorded of each
+            assert found["convolution_share"] == pytest.approx(convolutions / total, rel=2e-3)
+            assert sum(layer["count"] for layer in found["layers"] if layer["kind"] == "convolution") == 53
+
+
+def test_recorded_ratios_follow_from_the_recorded_times(recorded):
+    for key in ("forward", "fused", "backward_data", "backward_filter"):
+        value = recorded[key].value
+        ratios = [row["cudnn_seconds"] / row["seconds"] for row in value["rows"]]
+        assert len(ratios) == 23
+        assert value["least"] == pytest.approx(min(ratios), rel=2e-3)
+        assert value["geometric_mean"] == pytest.approx(np.exp(np.mean(np.log(ratios))), rel=2e-3)
