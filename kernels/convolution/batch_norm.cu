@@ -1,0 +1,154 @@
+// Batch normalisation (Ioffe and Szegedy, 2015, arXiv 1502.03167) of each channel: y = γ · (x − mean) / √(variance + ε) + β.
+//
+// batch_norm_sums    Training: sums over images and pixels of d and d², d = x − x₀ and x₀ the channel's first element.
+//                    The variance does not change when a number is taken off all elements, and near the mean the
+//                    difference of the two sums loses no digits: E[x²] − E[x]² is wrong where the mean is large.
+// batch_norm_finish  Adds the blocks' sums, always in the same order; mean, variance, and γ / √(variance + ε).
+// batch_norm_apply   y = (x − mean) · scale + β, scale = γ / √(variance + ε), then ReLU if wanted. Inference is only this.
+//
+// Expected: the time of reading x once for the sums, and of reading it and writing y once for the result. After a
+// convolution, inference needs neither: the factors go into the filters and the bias (`fold` in batch_norm.py).
+//
+// In NHWC a thread has VEC neighbouring channels and keeps their factors while it goes from pixel to pixel; in NCHW it
+// has VEC neighbouring pixels of a channel.
+#include "vectors.cuh"
+
+constexpr int LANES = 8, COPIES = 32;  // threads of a block in NHWC: along the channels, along the pixels
+constexpr int BLOCK = LANES * COPIES;
+constexpr unsigned ALL = 0xffffffff;
+
+// N images of c channels of `pixels` each.
+struct Extent {
+    int n, c, pixels;
+};
+
+// partial[0][block][c]: sums of d; partial[1][block][c]: of d². `blocks`: for each channel, or chunk of channels.
+template <typename T, bool NHWC, int VEC>
+__global__ void __launch_bounds__(BLOCK) batch_norm_sums(const T *x, float *partial, Extent g, int blocks) {
+    constexpr int CHANNELS = NHWC ? LANES * VEC : 1;  // of a block
+    const int chunks = (g.c + CHANNELS - 1) / CHANNELS;
+    const int first_channel = blockIdx.x % chunks * CHANNELS, block = blockIdx.x / chunks;
+    float sum[VEC] = {}, squares[VEC] = {};
+    if constexpr (NHWC) {
+        const int channel = first_channel + threadIdx.x % LANES * VEC;
+        if (channel < g.c) {
+            float start[VEC];
+            unpack(start, load<VEC>(x + channel));
+            const size_t count = size_t(g.n) * g.pixels;
+            for (size_t i = block * COPIES + threadIdx.x / LANES; i < count; i += size_t(blocks) * COPIES) {
+                float value[VEC];
+                unpack(value, load<VEC>(x + i * g.c + channel));
+#pragma unroll
+                for (int v = 0; v < VEC; v++) {
+                    const float d = value[v] - start[v];
+                    sum[v] += d, squares[v] += d * d;
+                }
+            }
+        }
+    } else {
+        const float start = x[size_t(first_channel) * g.pixels];
+        const unsigned line = g.pixels / VEC, count = g.n * line;
+        for (unsigned i = block * BLOCK + threadIdx.x; i < count; i += blocks * BLOCK) {
+            float value[VEC];
+            unpack(value, load<VEC>(x + (size_t(i / line) * g.c + first_channel) * g.pixels + i % line * VEC));
+#pragma unroll
+            for (int v = 0; v < VEC; v++) {
+                const float d = value[v] - start;
+                sum[0] += d, squares[0] += d * d;
+            }
+        }
+    }
+    // [COPIES][CHANNELS] in NHWC; all of one channel in NCHW.
+    constexpr int EACH = NHWC ? VEC : 1;
+    __shared__ float sums[2][BLOCK * EACH];
+#pragma unroll
+    for (int v = 0; v < EACH; v++) {
+        sums[0][threadIdx.x * EACH + v] = sum[v];
+        sums[1][threadIdx.x * EACH + v] = squares[v];
+    }
+    __syncthreads();
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    for (int i = warp; i < 2 * CHANNELS; i += BLOCK / 32) {  // a warp for each sum
+        const float *const of = sums[i / CHANNELS];
+        const int channel = i % CHANNELS;
+        float total = 0;
+        for (int k = lane; k < BLOCK * EACH / CHANNELS; k += 32) total += of[k * CHANNELS + channel];
+        for (int step = 16; step > 0; step /= 2) total += __shfl_down_sync(ALL, total, step);
+        if (lane == 0 && first_channel + channel < g.c) {
+            partial[(size_t(i / CHANNELS) * blocks + block) * g.c + first_channel + channel] = total;
+        }
+    }
+}
+
+// 32 × 32 threads for 32 channels.
+template <typename T, bool NHWC>
+__global__ void __launch_bounds__(1024)
+    batch_norm_finish(const T *x, const float *partial, const float *gamma, float *mean,
+                      float *variance, float *scale, Extent g, int blocks, float epsilon) {
+    __shared__ float shared[2][32][33];
+    int channel = blockIdx.x * 32 + threadIdx.x;
+#pragma unroll
+    for (int which = 0; which < 2; which++) {
+        float sum = 0;
+        if (channel < g.c) {
+            for (int block = threadIdx.y; block < blocks; block += 32) {
+                sum += partial[(size_t(which) * blocks + block) * g.c + channel];
+            }
+        }
+        shared[which][threadIdx.y][threadIdx.x] = sum;
+    }
+    __syncthreads();
+    float sum = shared[0][threadIdx.x][threadIdx.y], squares = shared[1][threadIdx.x][threadIdx.y];
+    for (int step = 16; step > 0; step /= 2) {
+        sum += __shfl_down_sync(ALL, sum, step);
+        squares += __shfl_down_sync(ALL, squares, step);
+    }
+    channel = blockIdx.x * 32 + threadIdx.y;
+    if (threadIdx.x > 0 || channel >= g.c) return;
+    const float count = float(g.n) * g.pixels, start = x[NHWC ? channel : size_t(channel) * g.pixels];
+    const float offset = sum / count, spread = fmaxf(squares / count - offset * offset, 0.0f);
+    mean[channel] = start + offset;
+    variance[channel] = spread;
+    scale[channel] = gamma[channel] / sqrtf(spread + epsilon);
+}
+
+// PIXELS of a thread one after the other, in NHWC.
+constexpr int PIXELS = 4;
+
+template <typename T, bool NHWC, int VEC>
+__global__ void __launch_bounds__(BLOCK)
+    batch_norm_apply(const T *x, const float *mean, const float *scale, const float *beta, T *y, Extent g, int relu) {
+    float less[VEC], factor[VEC], add[VEC], value[VEC];
+    auto apply = [&](size_t place) {
+        unpack(value, load<VEC>(x + place));
+#pragma unroll
+        for (int v = 0; v < VEC; v++) {
+            const int of = NHWC ? v : 0;
+            value[v] = (value[v] - less[of]) * factor[of] + add[of];
+            if (relu) value[v] = fmaxf(value[v], 0.0f);
+        }
+        store<VEC>(y + place, value);
+    };
+    if constexpr (NHWC) {
+        const int chunks = (g.c + LANES * VEC - 1) / (LANES * VEC);
+        const int channel = blockIdx.x % chunks * LANES * VEC + threadIdx.x % LANES * VEC;
+        if (channel >= g.c) return;
+#pragma unroll
+        for (int v = 0; v < VEC; v++) {
+            less[v] = mean[channel + v], factor[v] = scale[channel + v], add[v] = beta[channel + v];
+        }
+        const size_t count = size_t(g.n) * g.pixels;
+        const size_t first = size_t(blockIdx.x / chunks) * COPIES * PIXELS + threadIdx.x / LANES;
+#pragma unroll
+        for (int k = 0; k < PIXELS; k++) {
+            const size_t i = first + k * COPIES;
+            if (i < count) apply(i * g.c + channel);
+        }
+    } else {
+        const size_t i = (size_t(blockIdx.x) * BLOCK + threadIdx.x) * VEC;
+        if (i >= size_t(g.n) * g.c * g.pixels) return;
+        const int channel = i / g.pixels % g.c;
+        less[0] = mean[channel], factor[0] = scale[channel], add[0] = beta[channel];
+        apply(i);
+    }
+}

@@ -1,0 +1,66 @@
+"""Softmax over the last axis, forward and backward, by softmax.cu; as cuDNN's accurate algorithm computes it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from kernels.convolution.results import check_inputs, instance, result, vector
+from kernels.convolution.sources import SOURCES
+from warplab.bench.lab_kernels import launch
+
+FILE = "softmax.cu"
+ROWS = 4  # of a block of the warp's kernels
+BLOCK = 256  # threads of the block's kernels
+MOST_IN_REGISTERS = 1024  # columns that a warp takes
+MOST_ROWS = 2**31 - 1
+
+
+def softmax(x: Any, *, out: Any = None) -> Any:
+    """exp(x − max) / Σ exp(x − max) along the last axis; return it at once, before the kernel has finished.
+
+    `x`: device array, C-contiguous, float16 or float32, of one axis or more. `out`: of its shape and type; None
+    allocates it. A row whose elements are all −∞, or with a NaN or +∞, is NaN.
+    Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
+    """
+    dtype = check_inputs(x=x)
+    _check_axes("x", x)
+    out = result(out, tuple(x.shape), dtype, x=x)
+    _launch("softmax", dtype, (x, out))
+    return out
+
+
+def softmax_backward(y: Any, dy: Any, *, out: Any = None) -> Any:
+    """The gradient of x, y · (dy − Σ dy · y), given y = softmax(x) and its gradient; otherwise like `softmax`."""
+    dtype = check_inputs(y=y, dy=dy)
+    _check_axes("y", y)
+    result(dy, tuple(y.shape), dtype, "dy")
+    out = result(out, tuple(y.shape), dtype, y=y, dy=dy)
+    _launch("softmax_backward", dtype, (y, dy, out))
+    return out
+
+
+def _check_axes(name: str, array: Any) -> None:
+    if not array.shape:
+        raise ValueError(f"{name} is a single number; softmax is taken along an axis: give it one, with reshape(1)")
+
+
+def per_lane(columns: int, vec: int) -> int:
+    """Vectors of a row for each lane of a warp: the least power of two that is enough."""
+    return 2 ** max(0, math.ceil(math.log2(math.ceil(columns / (32 * vec)))))
+
+
+def _launch(kernel: str, dtype: Any, arrays: tuple) -> None:
+    columns = arrays[0].shape[-1]
+    if not arrays[0].size:
+        return  # a grid of no blocks is an invalid launch
+    rows = arrays[0].size // columns
+    vec = vector(dtype, columns, *arrays)
+    if columns <= MOST_IN_REGISTERS:
+        function = SOURCES.function(FILE, instance(f"{kernel}_warp", dtype, vec, per_lane(columns, vec)))
+        launch(function, math.ceil(rows / ROWS), 32 * ROWS, (*arrays, np.int32(rows), np.int32(columns)))
+    else:
+        function = SOURCES.function(FILE, instance(f"{kernel}_block", dtype, vec))
+        launch(function, rows, BLOCK, (*arrays, np.int32(columns)))
