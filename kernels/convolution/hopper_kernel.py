@@ -138,7 +138,7 @@ def forward_parts(x: Any, w: Any, y: Any, conv: Convolution, tiles: Tiles) -> np
     if is_flat(conv):
         of_x = Boxes(address, "float16", conv.n * conv.h * conv.w, conv.c, tiles.bm, DEPTH)
     else:
-        of_x = _pixels(address, (conv.n, conv.h, conv.w, conv.c), phase, tiles.bm)
+        of_x = pixels_of(address, (conv.n, conv.h, conv.w, conv.c), phase, tiles.bm)
     of_w = Boxes(hopper.address_of(w), "float16", conv.k, conv.c, tiles.bn, DEPTH, conv.r * conv.s)
     of_y = Boxes(hopper.address_of(y), "float16", conv.n * conv.p * conv.q, conv.k, LINES, DEPTH)
     return _parts([_part(phase, conv, of_x, of_w, of_y)], 1, conv.c, conv.k)
@@ -153,7 +153,7 @@ def gradient_parts(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Tiles) ->
         if is_flat(conv):
             of_dy = Boxes(hopper.address_of(dy), "float16", conv.n * conv.p * conv.q, conv.k, tiles.bm, DEPTH)
         else:
-            of_dy = _pixels(hopper.address_of(dy), (conv.n, conv.p, conv.q, conv.k), phase, tiles.bm)
+            of_dy = pixels_of(hopper.address_of(dy), (conv.n, conv.p, conv.q, conv.k), phase, tiles.bm)
         positions = phase.height.count, phase.width.count
         strides = conv.h * row, conv.stride[0] * row, conv.stride[1] * conv.c * HALF
         of_dx = Pixels(
@@ -201,7 +201,7 @@ def count_tiles(parts: np.ndarray, tiles: Tiles) -> int:
     return sum(tiles.tiles(int(pixels), channels) for pixels in parts["part"]["pixels"][0])
 
 
-def _pixels(address: int, shape: tuple[int, int, int, int], phase: Phase, lines: int) -> Pixels:
+def pixels_of(address: int, shape: tuple[int, int, int, int], phase: Phase, lines: int) -> Pixels:
     """The window of a phase over an NHWC tensor without gaps."""
     _, height, width, channels = shape
     strides = height * width * channels * HALF, width * channels * HALF, channels * HALF

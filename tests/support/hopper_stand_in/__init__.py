@@ -4,7 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from warplab.bench import hopper
 from warplab.bench.hopper import Boxes, Pixels
+from warplab.launch.kernel_source import CudaSource
+from warplab.launch.simulate import simulate
 
 STAND_IN = (f"-I{Path(__file__).parent}",)  # option, to stand before the one that finds the course's headers
 
@@ -34,3 +37,14 @@ def encoded(what):
         window = what.first, what.positions, what.steps
         lines = what.lines
     return np.array([(what.address, what.item, lines, extents, strides, *window)], TENSOR_MAP)
+
+
+class SimulatedKernel:
+    """Takes the place of `warplab.bench.hopper.kernel`: its launches run in the simulator, one after the other."""
+
+    def __init__(self, file, entry, options=()):
+        options = *STAND_IN, *hopper.include(), *options
+        self.source = CudaSource(file.read_text(encoding="utf-8"), entry, options, file.name)
+
+    def __call__(self, grid, block, arguments, shared_bytes=0, *, early=False):
+        simulate(self.source, grid, block, arguments, shared_bytes=shared_bytes, counters=False)

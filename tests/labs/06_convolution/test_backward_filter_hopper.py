@@ -1,0 +1,146 @@
+"""The gradient of w on Hopper: what the kernel compiles to, what it computes in the simulator with stand-ins for TMA
+and wgmma, how it is planned, and what it refuses."""
+
+import re
+
+import numpy as np
+import pytest
+
+from kernels.convolution import hopper_backward_filter, reference, resnet50
+from kernels.convolution.geometry import Convolution
+from kernels.convolution.hopper_backward_filter import BACKWARD_FILTER, FILE, TILES, Plan, Tile, plan
+from kernels.convolution.sources import FOLDER
+from tests.support.hopper_stand_in import SimulatedKernel, encoded
+from warplab import cp
+from warplab.bench import hopper
+from warplab.compile import nvrtc
+from warplab.simulator import DataRace
+
+(STEP,) = BACKWARD_FILTER
+
+
+@pytest.fixture
+def in_simulator(monkeypatch):
+    """Launches run in the simulator, with so few stages that they come round again."""
+    monkeypatch.setattr(hopper, "encoded", encoded)
+    monkeypatch.setattr(hopper, "kernel", SimulatedKernel)
+    monkeypatch.setattr(hopper_backward_filter, "MOST_STAGES", 2)
+
+
+def half(random, shape):
+    return random.uniform(-1, 1, shape).astype(np.float16)
+
+
+def check(found, exact, pixels):
+    """One rounding to float16, and float32 sums of so many products of at most 1."""
+    bound = 2.0**-11 * np.abs(exact) + 2.0**-20 * pixels + 2.0**-24
+    wrong = ~(np.abs(found - exact) <= bound)
+    first = tuple(np.argwhere(wrong)[0]) if wrong.any() else None
+    assert first is None, (
+        f"{wrong.sum()} of {wrong.size} are wrong, the first at {first}: {found[first]}, not {exact[first]}"
+    )
+
+
+CASES = {
+    "1x1": (Convolution(1, 8, 9, 8, 16, 1, 1), Plan(Tile(1, 1, 1), 1)),
+    "1x1, two splits, tile beyond the filters": (Convolution(2, 72, 8, 9, 8, 1, 1), Plan(Tile(2, 2, 2), 2)),
+    "1x1, stride 2": (Convolution(2, 16, 7, 6, 8, 1, 1, stride=(2, 2)), Plan(Tile(1, 1, 1), 1)),
+    "3x3": (Convolution(2, 8, 9, 11, 72, 3, 3, padding=(1, 1)), Plan(Tile(1, 2, 1), 3)),
+    "3x3, stride 2": (Convolution(1, 72, 9, 8, 8, 3, 3, padding=(1, 1), stride=(2, 2)), Plan(Tile(1, 3, 1), 1)),
+    "padding 2, dilation 2": (
+        Convolution(2, 8, 7, 7, 8, 3, 3, padding=(2, 2), dilation=(2, 2)),
+        Plan(Tile(1, 4, 1), 2),
+    ),
+    "uneven": (
+        Convolution(1, 8, 9, 10, 136, 2, 3, padding=(0, 2), stride=(3, 1), dilation=(1, 3)),
+        Plan(Tile(2, 2, 2), 1),
+    ),
+    "two rows of boxes in a group": (Convolution(1, 8, 4, 4, 136, 1, 1), Plan(Tile(2, 1, 1), 1)),
+}
+
+
+@pytest.mark.parametrize(("conv", "chosen"), CASES.values(), ids=CASES)
+def test_the_gradient_in_the_simulator(in_simulator, conv, chosen):
+    random = np.random.default_rng(conv.depth)
+    x, dy = half(random, conv.x_shape("NHWC")), half(random, conv.y_shape("NHWC"))
+    dw = cp.asarray(np.full(conv.w_shape("NHWC"), np.nan, np.float16))
+    STEP.launch(cp.asarray(x), cp.asarray(dy), dw, conv, chosen=chosen)
+    check(cp.asnumpy(dw), reference.backward_filter(x, dy, conv, "NHWC"), conv.gemm[0])
+
+
+def test_the_workspace_that_is_asked_for_is_enough(in_simulator, monkeypatch):
+    conv, chosen = CASES["3x3"]
+    monkeypatch.setattr(hopper_backward_filter, "plan", lambda conv: chosen)
+    random = np.random.default_rng(7)
+    x, dy = half(random, conv.x_shape("NHWC")), half(random, conv.y_shape("NHWC"))
+    dw, size = cp.asarray(np.full(conv.w_shape("NHWC"), np.nan, np.float16)), STEP.workspace_bytes(conv, np.float16)
+    assert size == 3 * 128 * 9 * 8 * 4  # 72 filters rounded up to boxes
+    workspace = cp.asarray(np.full(size, 255, np.uint8))
+    STEP.launch(cp.asarray(x), cp.asarray(dy), dw, conv, workspace)
+    check(cp.asnumpy(dw), reference.backward_filter(x, dy, conv, "NHWC"), conv.gemm[0])
+
+
+def test_adders_that_do_not_wait_for_all_bytes_are_noticed(in_simulator, monkeypatch, tmp_path):
+    text = FILE.read_text(encoding="utf-8")
+    wrong = text.replace("barrier_expect(barrier, STAGE_BYTES)", "barrier_expect(barrier, STAGE_BYTES - BOX_BYTES)")
+    assert wrong != text
+    (tmp_path / FILE.name).write_text(wrong, encoding="utf-8")
+    monkeypatch.setattr(hopper_backward_filter, "FILE", tmp_path / FILE.name)
+    conv, chosen = CASES["1x1"]
+    x, dy, dw = (cp.zeros(shape("NHWC"), np.float16) for shape in (conv.x_shape, conv.y_shape, conv.w_shape))
+    with pytest.raises(DataRace, match="`lines`"):
+        STEP.launch(x, dy, dw, conv, chosen=chosen)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("tile", TILES, ids=str)
+def test_machine_code_for_hopper_is_as_it_must_be(tile, flat):
+    options = *hopper.include(), f"-I{FOLDER}", f"-DFLAT={int(flat)}", *tile.options
+    log, _ = nvrtc.assemble_cuda(FILE.read_text(encoding="utf-8"), FILE.name, "90a", options)
+    assert log.count("0 bytes spill stores") == 2
+    # ptxas warns (C75xx) when it must wait for each wgmma.
+    assert not re.search(r"warning|C75\d\d|Potential Performance", log), log
+    registers = max(map(int, re.findall(r"Used (\d+) registers", log)))
+    assert registers * tile.threads <= 65536
+    assert tile.stages >= 3
+
+
+def test_the_instructions_of_hopper_are_there():
+    options = "-arch=sm_90a", *hopper.include(), f"-I{FOLDER}", *Tile(2, 3, 2).options
+    ptx = nvrtc.compile_cuda(FILE.read_text(encoding="utf-8"), options=options)
+    products = re.findall(r"wgmma.mma_async.sync.aligned.m64n192k16.f32.f16.f16 .*?, 1, 1, 1, 1;", ptx, re.S)
+    assert len(products) == 4  # 64 pixels, both operands pixel after pixel
+    for instruction in ("4d.shared::cluster.global.im2col", "3d.global.shared::cta", "griddepcontrol.wait"):
+        assert instruction in ptx
+
+
+@pytest.mark.parametrize("layer", resnet50.compared(), ids=str)
+def test_a_plan_keeps_every_multiprocessor_busy_at_most_once(layer):
+    tile, splits = plan(layer.convolution)
+    blocks = splits * tile.count(layer.convolution)
+    assert splits == 1 or blocks <= 132
+    assert blocks >= 66
+    assert splits <= -(-layer.convolution.gemm[0] // 64)
+
+
+def test_few_pixels_are_not_split_further_than_into_stages():
+    assert plan(Convolution(1, 64, 8, 8, 64, 1, 1)).splits == 1
+    assert plan(Convolution(1, 64, 10, 10, 64, 1, 1)).splits <= 2
+
+
+@pytest.mark.parametrize(
+    ("conv", "layout", "dtype", "reason"),
+    [
+        (Convolution(1, 12, 8, 8, 8, 1, 1), "NHWC", np.float16, "C is 12"),
+        (Convolution(1, 8, 8, 8, 20, 1, 1), "NHWC", np.float16, "K is 20"),
+        (Convolution(1, 16, 8, 8, 16, 3, 3, groups=2), "NHWC", np.float16, "no groups"),
+        (Convolution(1, 8, 32, 32, 8, 1, 1, stride=(9, 1)), "NHWC", np.float16, "stride"),
+        (Convolution(1, 8, 8, 8, 8, 1, 1), "NCHW", np.float32, "takes float16 in NHWC"),
+    ],
+)
+def test_what_it_refuses(conv, layout, dtype, reason):
+    assert reason in STEP.refuses(conv, layout, dtype)
+
+
+def test_it_says_what_the_simulator_lacks():
+    assert "only Hopper GPUs have" in STEP.missing()
