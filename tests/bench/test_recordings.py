@@ -58,6 +58,8 @@ def test_on_a_gpu_the_function_is_measured_and_labelled(on_gpu, recordings):
     assert measurement.live
     assert measurement.label == "measured on Some GPU, 2001-02-03"
     assert recordings.recorded("known").value == [1.5, 2], "what was recorded can be asked for there too"
+    assert recordings.recorded_if_any("known") == recordings.recorded("known")
+    assert recordings.recorded_if_any("unknown") is None
 
 
 def test_an_unknown_key_names_itself_and_the_known_ones(on_simulator, recordings):

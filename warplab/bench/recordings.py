@@ -94,14 +94,18 @@ class Recordings:
             )
         return found[key]
 
+    def recorded_if_any(self, key: str) -> Measurement | None:
+        """Do as `recorded`, but return None where there is no such recording."""
+        try:
+            return self.recorded(key)
+        except MissingRecording:
+            return None
+
     def here_and_recorded(self, key: str, here: Measurement | None) -> dict[str, Any]:
         """Values by label: of `here`, which `measure` gave, and those recorded, if there are any."""
         found = {here.label: here.value} if here else {}
-        try:
-            recorded = self.recorded(key)
-        except MissingRecording:
-            return found
-        return found | {recorded.label: recorded.value}
+        recorded = self.recorded_if_any(key)
+        return found | {recorded.label: recorded.value} if recorded else found
 
     def load(self) -> dict[str, Measurement]:
         """All recorded measurements by key. Raise MissingRecording where the file does not exist."""
