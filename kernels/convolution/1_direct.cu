@@ -34,5 +34,5 @@ extern "C" __global__ void conv_direct(const float *__restrict__ x, const float 
     if (bias) {
         sum += bias[k];
     }
-    y[i] = relu ? fmaxf(sum, 0) : sum;
+    y[i] = relu && sum < 0 ? 0 : sum;
 }

@@ -35,7 +35,7 @@ __device__ __forceinline__ void store(const float (&sum)[TM][TN], const float *b
             const int filter = tile.first_filter + tile_row() + i, k = tile.group * g.group_k + filter;
             if (filter < g.group_k) {
                 const float value = sum[i][j] + (bias ? bias[k] : 0);
-                pixel[k * g.p * g.q] = relu ? fmaxf(value, 0) : value;
+                pixel[k * g.p * g.q] = relu && value < 0 ? 0 : value;
             }
         }
     }

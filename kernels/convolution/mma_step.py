@@ -70,10 +70,14 @@ def function(chosen: Tiles, vectors: bool) -> Any:
     return kernel
 
 
+def at_vectors(*arrays: Any) -> bool:
+    """Whether arrays start at multiples of 16 bytes."""
+    return all(x.__cuda_array_interface__["data"][0] % VECTOR_BYTES == 0 for x in arrays)
+
+
 def vectors_fit(conv: Convolution, *arrays: Any) -> bool:
     """Whether eight channels of a group can be copied at once: a multiple of 8, and arrays at multiples of 16 bytes."""
-    at_multiples = all(x.__cuda_array_interface__["data"][0] % VECTOR_BYTES == 0 for x in arrays)
-    return conv.c // conv.groups % 8 == 0 and at_multiples
+    return conv.c // conv.groups % 8 == 0 and at_vectors(*arrays)
 
 
 @dataclass(frozen=True)

@@ -38,4 +38,6 @@ def conv_direct(x, w, bias, y, padding, stride, dilation, relu):
                     total += x[n, first_c + c, row, column] * w[k, c, r, s]
     if bias.size:
         total += bias[k]
-    y[n, k, p, q] = max(total, np.float32(0)) if relu else total
+    if relu and total < 0:
+        total = np.float32(0)
+    y[n, k, p, q] = total

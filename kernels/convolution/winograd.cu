@@ -142,7 +142,7 @@ extern "C" __global__ void conv_winograd_outputs(const float *__restrict__ m, co
             for (int r = 0; r < 2; r++) {
                 if (p0 + r < g.p && q0 + s < g.q) {
                     const float value = found[r] + (bias ? bias[k] : 0);
-                    image[(p0 + r) * g.q + q0 + s] = relu ? fmaxf(value, 0) : value;
+                    image[(p0 + r) * g.q + q0 + s] = relu && value < 0 ? 0 : value;
                 }
             }
         }

@@ -1,6 +1,7 @@
 """Lab 06's passes on the active backend against float64: any parameters, nothing written outside, bad input refused."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -192,42 +193,69 @@ def test_the_bound_tells_float16_sums_apart():
 # -- backward ---------------------------------------------------------------------------------------------------------
 
 
-@parametrize_cases
-def test_backward_data(conv):
-    dy, w = normal(conv.y_shape(), conv.w_shape())
-    found = guarded(
-        lambda out: convolve.backward_data(
-            cp.asarray(dy), cp.asarray(w), conv.x_shape(), step="implicit_gemm", out=out, **parameters(conv)
-        ),
-        conv.x_shape(),
-    )
-    exact, size = reference.backward_data(dy, w, conv), reference.backward_data(np.abs(dy), np.abs(w), conv)
-    check("implicit_gemm", found, exact, size, conv.k // conv.groups * conv.r * conv.s)
-
-
-def check_backward_filter(conv):
-    x, dy = normal(conv.x_shape(), conv.y_shape())
-    found = guarded(
-        lambda out: convolve.backward_filter(
-            cp.asarray(x), cp.asarray(dy), conv.w_shape(), step="implicit_gemm", out=out, **parameters(conv)
-        ),
-        conv.w_shape(),
-    )
-    exact, size = reference.backward_filter(x, dy, conv), reference.backward_filter(np.abs(x), np.abs(dy), conv)
-    check("implicit_gemm", found, exact, size, conv.n * conv.p * conv.q)
+BACKWARD = pytest.mark.parametrize(
+    ("name", "layout", "dtype"), [("implicit_gemm", "NCHW", np.float32), ("mma_nhwc", "NHWC", np.float16)]
+)
 
 
 @parametrize_cases
-def test_backward_filter(conv):
-    check_backward_filter(conv)
+@BACKWARD
+def test_backward_data(name, layout, dtype, conv):
+    dy, w = normal(conv.y_shape(layout), conv.w_shape(layout), dtype=dtype)
+    given = parameters(conv, layout) | {"step": name}
+    found = guarded(
+        lambda out: convolve.backward_data(cp.asarray(dy), cp.asarray(w), conv.x_shape(layout), out=out, **given),
+        conv.x_shape(layout),
+        dtype,
+    )
+    exact = reference.backward_data(dy, w, conv, layout)
+    size = reference.backward_data(np.abs(dy), np.abs(w), conv, layout)
+    check(name, found, exact, size, conv.k // conv.groups * conv.r * conv.s)
 
 
-def test_backward_filter_whose_depth_is_split():
-    conv = Convolution(3, 3, 19, 18, 5, 3, 3, (1, 1))
-    splits, length = ladder.step("implicit_gemm", "backward_filter").splits(conv)
+def check_backward_filter(conv, name, layout, dtype):
+    x, dy = normal(conv.x_shape(layout), conv.y_shape(layout), dtype=dtype)
+    given = parameters(conv, layout) | {"step": name}
+    found = guarded(
+        lambda out: convolve.backward_filter(cp.asarray(x), cp.asarray(dy), conv.w_shape(layout), out=out, **given),
+        conv.w_shape(layout),
+        dtype,
+    )
+    exact = reference.backward_filter(x, dy, conv, layout)
+    size = reference.backward_filter(np.abs(x), np.abs(dy), conv, layout)
+    check(name, found, exact, size, conv.n * conv.p * conv.q)
+
+
+@parametrize_cases
+@BACKWARD
+def test_backward_filter(name, layout, dtype, conv):
+    check_backward_filter(conv, name, layout, dtype)
+
+
+@BACKWARD
+@pytest.mark.parametrize(
+    "conv", [Convolution(3, 3, 19, 18, 5, 3, 3, (1, 1)), Convolution(3, 8, 19, 18, 72, 3, 3, (1, 1))], ids=str
+)
+def test_backward_filter_whose_depth_is_split(name, layout, dtype, conv):
+    splits, length = ladder.step(name, "backward_filter").splits(conv)
     assert splits > 1
     assert (splits - 1) * length < conv.gemm[0] < splits * length, "the last one is shorter"
-    check_backward_filter(conv)
+    check_backward_filter(conv, name, layout, dtype)
+
+
+@pytest.mark.parametrize("chosen", [mma_step.LARGE, mma_step.FLAT], ids=str)
+def test_larger_tiles_of_the_backward_passes(chosen):
+    conv = Convolution(1, 136, 7, 8, 72, 3, 3, (1, 1))
+    x, w, dy = normal(*(shape("NHWC") for shape in (conv.x_shape, conv.w_shape, conv.y_shape)), dtype=np.float16)
+    dx, dw = (cp.asarray(np.full_like(array, np.nan)) for array in (x, w))
+    x, w, dy = (cp.asarray(array) for array in (x, w, dy))
+    ladder.step("mma_nhwc", "backward_data").launch(dy, w, dx, conv, chosen=chosen)
+    replace(ladder.step("mma_nhwc", "backward_filter"), tiles=chosen).launch(x, dy, dw, conv)
+    x, w, dy, dx, dw = (cp.asnumpy(array) for array in (x, w, dy, dx, dw))
+    of = reference.backward_data
+    check("mma_nhwc", dx, of(dy, w, conv, "NHWC"), of(np.abs(dy), np.abs(w), conv, "NHWC"), 72 * 9)
+    of = reference.backward_filter
+    check("mma_nhwc", dw, of(x, dy, conv, "NHWC"), of(np.abs(x), np.abs(dy), conv, "NHWC"), 56)
 
 
 # -- workspace --------------------------------------------------------------------------------------------------------
