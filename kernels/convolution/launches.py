@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.convolution import direct, gemm_backward, gemm_steps, mma_step, winograd
+from kernels.convolution import direct, gemm_backward, gemm_steps, mma_backward, mma_step, winograd
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.sources import sizes
 from warplab.bench.compared_launches import Launch
@@ -121,10 +121,47 @@ def _backward(what: str, conv: Convolution) -> list[Launch]:
     ]
 
 
+def _mma_backward(what: str, conv: Convolution) -> list[Launch]:
+    (data,), (of_filters,) = mma_backward.BACKWARD_DATA, mma_backward.BACKWARD_FILTER
+    shapes = conv.x_shape("NHWC"), conv.w_shape("NHWC"), conv.y_shape("NHWC")
+    x, w, dy = (_random(shape, np.float16) for shape in shapes)
+    chosen, g, count, splits = mma_step.SMALL, sizes(conv), math.prod(conv.w_shape()), 2
+    length = math.ceil(conv.gemm[0] / splits / mma_step.DEPTH) * mma_step.DEPTH
+    vectors = conv.c // conv.groups % 8 == conv.k // conv.groups % 8 == 0
+    differences = COPIES if vectors else ()
+    return [
+        Launch(
+            f"mma_backward_data, {what}",
+            functools.partial(mma_backward.function, "data", chosen, vectors),
+            data.grid(conv, chosen),
+            chosen.threads,
+            (dy, w, np.zeros_like(x), g),
+            chosen.shared_bytes,
+            differences=differences,
+        ),
+        Launch(
+            f"mma_backward_filter, {what}",
+            functools.partial(mma_backward.function, "filter", chosen, vectors),
+            (of_filters.grid(conv)[0], math.ceil(conv.gemm[0] / length)),
+            chosen.threads,
+            (x, dy, _zeros(splits * count), g, np.int32(length)),
+            chosen.shared_bytes,
+            differences=differences,
+        ),
+        Launch(
+            f"mma_backward_filter_sum, {what}",
+            of_filters.sum_function,
+            math.ceil(count / mma_backward.SUM_THREADS),
+            mma_backward.SUM_THREADS,
+            (_random((splits * count,)), np.zeros_like(w), np.int32(count), np.int32(splits)),
+        ),
+    ]
+
+
 def _launches() -> list[Launch]:
     found = []
     for what, conv in CASES.items():
-        found += _forward(what, conv) + _mma(what, conv) + _backward(what, conv)
+        found += _forward(what, conv) + _mma(what, conv) + _backward(what, conv) + _mma_backward(what, conv)
     for what, conv in WINOGRAD.items():
         found += _winograd(what, conv)
     return found
