@@ -12,7 +12,7 @@ from kernels.convolution.hopper_tiles import Tiles
 from kernels.convolution.step import BackwardDataStep
 from warplab.bench import hopper
 
-INSTEAD = "gemm_backward_data"
+INSTEAD = "mma_nhwc"
 
 
 @dataclass(frozen=True)

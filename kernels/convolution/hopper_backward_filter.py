@@ -20,7 +20,7 @@ from warplab.bench import hopper
 from warplab.bench.hopper import Boxes
 
 FILE = FOLDER / "wgmma_backward_filter.cu"
-INSTEAD = "implicit_gemm"
+INSTEAD = "mma_nhwc"
 BOX = 64  # filters or channels of a box
 QUAD = 4  # elements of dw that a thread of conv_add_splits computes
 MOST_STAGES = 12

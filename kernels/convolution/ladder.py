@@ -7,19 +7,43 @@ from __future__ import annotations
 
 from typing import Any
 
-from kernels.convolution import depthwise, direct, fft, gemm_backward, gemm_steps, mma_backward, mma_step, winograd
+from kernels.convolution import (
+    depthwise,
+    direct,
+    fft,
+    gemm_backward,
+    gemm_steps,
+    hopper_backward_data,
+    hopper_backward_filter,
+    hopper_forward,
+    mma_backward,
+    mma_step,
+    winograd,
+)
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.step import Step
 from warplab.bench.lab_kernels import by_name
 
 FORWARD: dict[str, Step] = by_name(
-    *fft.FORWARD, *direct.FORWARD, *gemm_steps.FORWARD, *winograd.FORWARD, *mma_step.FORWARD, *depthwise.FORWARD
+    *fft.FORWARD,
+    *direct.FORWARD,
+    *gemm_steps.FORWARD,
+    *winograd.FORWARD,
+    *mma_step.FORWARD,
+    *hopper_forward.FORWARD,
+    *depthwise.FORWARD,
 )
 BACKWARD_DATA: dict[str, Step] = by_name(
-    *gemm_backward.BACKWARD_DATA, *mma_backward.BACKWARD_DATA, *depthwise.BACKWARD_DATA
+    *gemm_backward.BACKWARD_DATA,
+    *mma_backward.BACKWARD_DATA,
+    *hopper_backward_data.BACKWARD_DATA,
+    *depthwise.BACKWARD_DATA,
 )
 BACKWARD_FILTER: dict[str, Step] = by_name(
-    *gemm_backward.BACKWARD_FILTER, *mma_backward.BACKWARD_FILTER, *depthwise.BACKWARD_FILTER
+    *gemm_backward.BACKWARD_FILTER,
+    *mma_backward.BACKWARD_FILTER,
+    *hopper_backward_filter.BACKWARD_FILTER,
+    *depthwise.BACKWARD_FILTER,
 )
 STEPS: dict[str, dict[str, Step]] = {
     "forward": FORWARD,
