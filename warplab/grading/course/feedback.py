@@ -17,7 +17,7 @@ from nbgrader.utils import find_all_files
 
 from warplab.grading.course import feedback_page
 from warplab.grading.course.gradebook import Standing
-from warplab.grading.course.ledger import Ledger, write_synced
+from warplab.grading.course.ledger import OF_THE_MACHINE, Ledger, write_synced
 from warplab.grading.course.nbgrader_course import Assignment, Course
 from warplab.grading.sandbox.limited import Limited, TooCostly
 
@@ -49,8 +49,11 @@ class Page:
 
 def write_pages(
     course: Course, assignment: Assignment, ledger: Ledger, standings: Iterable[Standing], processes: int
-) -> Iterator[str]:
-    """Make the pages that are missing or out of date, and yield the student of each one that was made."""
+) -> Iterator[tuple[str, str]]:
+    """Make the pages that are missing or out of date.
+
+    Yield the student of each one, and why it could not be made, "" if it was.
+    """
     pages = {}
     for standing in standings:
         student = standing.student
@@ -71,12 +74,18 @@ def write_pages(
         renderer = _Renderer(course.root, stack)
         pool = stack.enter_context(ThreadPoolExecutor(min(processes, len(pages))))
         todo = [page for page, _ in pages.values()]
-        for page, html in zip(todo, pool.map(renderer, todo), strict=True):
-            _write(course, page, html)
+        for page, made in zip(todo, [pool.submit(renderer, page) for page in todo], strict=True):
+            try:
+                _write(course, page, made.result())
+            except (RuntimeError, OSError) as error:
+                if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+                    raise
+                yield page.student, f"{type(error).__name__}: {error}"
+                continue
             inputs = pages[page.student][1]
             record = {"kind": "feedback", "assignment": assignment.name, "student": page.student, "inputs": inputs}
             ledger.append(record)
-            yield page.student
+            yield page.student, ""
 
 
 class _Renderer:

@@ -73,7 +73,7 @@ def _positive(text: str) -> int:
 
 def _grade(arguments: argparse.Namespace, course: Course) -> int:
     assignment = course.assignment(course.name_of(arguments.assignment))
-    started = time.monotonic()
+    started, failed = time.monotonic(), []
     with Ledger(course.grading / "ledger") as ledger:
         if ledger.damaged:
             lines = "ledger line" if ledger.damaged == 1 else "ledger lines"
@@ -101,7 +101,7 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
                 progress.end()
             standings, due = book.standings(), book.due
             if not arguments.no_feedback:
-                _write_feedback(course, grading, standings, arguments.workers)
+                failed += _write_feedback(course, grading, standings, arguments.workers)
             not_handed_in = sorted(book.students() - standings.keys()) if arguments.student is None else []
         finally:
             book.close()
@@ -109,13 +109,14 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
         print(summary.text(assignment.name, assignment.master, records, standings, not_handed_in, due))
         if arguments.csv:
             summary.write_csv(arguments.csv, assignment.master, records, standings)
-    failed = [student for student, record in records.items() if record["status"] == "infra_error"]
+    failed += [student for student, record in records.items() if record["status"] == "infra_error"]
     _say(f"{time.monotonic() - started:.0f} s; gradebook: {course.db_url}")
     bare = sorted(student for student, record in records.items() if record["sandbox"] == "limits")
     if bare:
         _say(f"*** WARNING *** graded without a sandbox, so their code could do harm: {', '.join(bare)}")
     if failed:
-        _say(f"The grader failed on {', '.join(failed)}; read the reasons above, then run the same command again.")
+        whom = ", ".join(sorted(set(failed)))
+        _say(f"The grader failed on {whom}; read the reasons above, then run the same command again.")
     return 1 if failed else 0
 
 
@@ -137,11 +138,17 @@ def _executor(arguments: argparse.Namespace, waiting: int) -> Executor:
     return LocalWorkers(min(arguments.workers, waiting))
 
 
-def _write_feedback(course: Course, grading: Grading, standings: dict, processes: int) -> None:
+def _write_feedback(course: Course, grading: Grading, standings: dict, processes: int) -> list[str]:
+    """Write the pages and return the students whose pages could not be written."""
     mine = [standings[student] for student in grading.records if student in standings]
-    made = sum(1 for _ in feedback.write_pages(course, grading.assignment, grading.ledger, mine, processes))
-    if made:
-        _say(f"{made} feedback pages written")
+    pages = list(feedback.write_pages(course, grading.assignment, grading.ledger, mine, processes))
+    problems = {student: problem for student, problem in pages if problem}
+    if len(pages) > len(problems):
+        _say(f"{len(pages) - len(problems)} feedback pages written")
+    for student, problem in problems.items():
+        folder = course.feedback(student, grading.assignment.name)
+        _say(f"No feedback page for {student} ({problem}); move what is in {folder} elsewhere")
+    return sorted(problems)
 
 
 class Progress:

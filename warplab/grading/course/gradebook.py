@@ -40,6 +40,7 @@ from sqlalchemy.orm import selectinload
 
 from warplab.grading.course.ledger import write_synced
 from warplab.grading.course.nbgrader_course import Assignment, Course, CourseError
+from warplab.grading.course.submissions import TIMESTAMP, beside, timestamp_text
 from warplab.grading.judge import inert
 
 
@@ -125,7 +126,7 @@ class Book:
         `graded`: whether it was executed. If not, none of its cells waits for manual grading.
         """
         resources = self._resources(student)
-        with _quiet_session():
+        with _quiet_session(), self._whole():
             self.gradebook.update_or_create_student(student)
             when = {} if timestamp is None else {"timestamp": timestamp}
             submission = self.gradebook.update_or_create_submission(self.name, student, **when)
@@ -143,6 +144,15 @@ class Book:
             self.gradebook.db.commit()
         if late:
             self._assign_late_penalty(student)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Forget what was not committed, if there is an error in the middle of it."""
+        try:
+            yield
+        except BaseException:
+            self.gradebook.db.rollback()
+            raise
 
     def _assign_late_penalty(self, student: str) -> None:
         AssignLatePenalties(config=self.course.config).preprocess(nbformat.v4.new_notebook(), self._resources(student))
@@ -223,16 +233,17 @@ def write_autograded(
     for leftover in (new, old):
         shutil.rmtree(leftover, ignore_errors=True)
     # The formgrader's server hands every file here to the instructor's browser, as a page of its own.
-    content = {path: data for path, data in files.items() if inert.shown_inertly(path)} | assignment.files
+    shown = {path: data for path, data in files.items() if inert.shown_inertly(path)}
+    own = (*assignment.files, f"{assignment.name}.ipynb", f"{assignment.name}.html", TIMESTAMP)
+    content = beside(shown, own) | assignment.files
     content[f"{assignment.name}.ipynb"] = nbformat.writes(notebook).encode()
+    if timestamp := timestamp_text(course.submitted(student, assignment.name)):
+        content[TIMESTAMP] = timestamp
     for path, data in content.items():
         target = new / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
         target.chmod(0o664 if course.directory.groupshared else 0o444)
-    timestamp = course.submitted(student, assignment.name) / "timestamp.txt"
-    if timestamp.is_file() and not timestamp.is_symlink():
-        shutil.copy(timestamp, new / "timestamp.txt")
     if folder.exists():
         os.rename(folder, old)
     os.rename(new, folder)

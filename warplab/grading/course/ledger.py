@@ -14,6 +14,7 @@ damaged page could cost many records instead of one, and its WAL mode does not w
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -25,6 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from warplab.grading.judge.jobs import Key
+
+# What a full or failing disk, or too few open files, look like: no submission is the cause.
+OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 class LedgerError(Exception):

@@ -249,7 +249,10 @@ class _Decoder:
         raw = self._bytes(data)
         if math.prod(shape) * dtype.itemsize != len(raw):
             raise ArtefactError("an array whose shape does not fit its bytes")
-        array = np.ndarray(shape, dtype, raw, order=order).copy(order=order)
+        try:
+            array = np.ndarray(shape, dtype, raw, order=order).copy(order=order)
+        except ValueError:
+            raise ArtefactError("an array of a shape that no array has") from None
         _check_bools(array)
         return array
 
@@ -285,8 +288,11 @@ def _float(text: str) -> float:
 
 
 def _shape(data: list) -> tuple[int, ...]:
-    if len(data) > _MAX_DIMENSIONS or not all(type(n) is int and 0 <= n < 1 << 48 for n in data):
+    if len(data) > _MAX_DIMENSIONS or not all(type(n) is int and n >= 0 for n in data):
         raise ArtefactError("an array of unknown shape")
+    # NumPy refuses sizes beyond an index, also if another dimension is 0.
+    if math.prod(n for n in data if n) >= 1 << 40:
+        raise ArtefactError("an array of a shape that no array has")
     return tuple(data)
 
 

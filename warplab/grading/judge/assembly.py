@@ -28,13 +28,13 @@ class Assembled:
     notes: list[str] = field(default_factory=list)
 
 
-def assemble(name: str, master: NotebookNode, files: Mapping[str, bytes], reading: Reading) -> Assembled:
+def assemble(name: str, master: NotebookNode, files: Mapping[str, bytes], reading: Reading | None = None) -> Assembled:
     """Return the student's notebook of assignment `name` with the instructor's tests in it. Raises `Unusable`.
 
     `master`: the instructor's notebook with hidden tests. `exercises.score.assemble` tells what comes from whom.
     `reading`: of this submission.
     """
-    submitted, notes = _notebook(name, master, files, reading)
+    submitted, notes = _notebook(name, master, files, reading or Reading())
     notebook = score.assemble(submitted, master)
     for index, cell in enumerate(notebook.cells):
         if cell_id(cell) is None:
