@@ -143,14 +143,15 @@ class ConvolutionGraph:
         address = 0 if workspace is None else workspace.data.ptr
         graph.execute_plan_at_index(pointers, address, plan.index, cudnn_library.handle())
 
-    def numerical_notes(self) -> dict[int, tuple[str, ...]]:
-        """cuDNN's numerical notes by plan id, as far as NOTES names them.
+    def numerical_notes(self, asked: Sequence[str] = NOTES) -> dict[int, tuple[str, ...]]:
+        """Which of the numerical notes `asked` cuDNN gives each plan, by its id.
 
-        The frontend can leave plans out by a note but not name the notes of a plan: so each note is asked for in turn.
+        The frontend can leave plans out by a note but not name the notes of a plan: so each note is asked for in turn,
+        in graphs of its own.
         """
         found: dict[int, list[str]] = {plan.id: [] for plan in self.plans}
         proposed = {plan.engine for plan in self.plans if plan.proposed != OTHER}
-        for note in NOTES:
+        for note in asked:
             for mode in self._graphs:
                 filtered = self._planned_others(proposed) if mode == OTHER else self._planned(mode)
                 graph = filtered[0]

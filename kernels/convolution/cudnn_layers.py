@@ -133,7 +133,7 @@ class BatchNorm(Layer):
         """Queue y by the statistics of training."""
         self._call(
             "cudnnBatchNormalizationForwardInference",
-            *(c_int(SPATIAL), byref(self._one), byref(self._zero), self._x, pointer(x), self._x, pointer(y)),
+            *(self._mode, byref(self._one), byref(self._zero), self._x, pointer(x), self._x, pointer(y)),
             *(self._parameters, *map(pointer, (self.scale, self.bias, self.mean, self.variance)), c_double(EPSILON)),
         )
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from kernels.convolution import operands
 from kernels.convolution.cudnn_graph import ConvolutionGraph, Plan
-from kernels.convolution.plan_table import OK, NoPlan
-from warplab.bench.timing import Candidate, time_gpu, time_together
+from kernels.convolution.plan_table import OK, NoPlan, able
+from warplab.bench.timing import Candidate, time_together
 
 MOST_WORKSPACE = 8 * 2**30  # bytes; what a plan wants beyond that is not tried
 FINALISTS = 4
@@ -32,10 +32,10 @@ class TimedPlans:
 
     def fastest(self, count: int = 1) -> list[dict[str, Any]]:
         """The rows of the `count` fastest plans. NoPlan where none runs."""
-        able = sorted((row for row in self.rows if row["status"] == OK), key=lambda row: row["seconds"])
-        if not able:
+        running = sorted(able(self.rows), key=lambda row: row["seconds"])
+        if not running:
             raise NoPlan(f"no plan of cuDNN runs: {sorted({row['status'] for row in self.rows})}")
-        return able[:count]
+        return running[:count]
 
 
 def time_plans(
@@ -47,14 +47,14 @@ def time_plans(
     finalists: int = FINALISTS,
     rounds: int = 3,
     checked: bool = True,
-    notes: bool = False,
+    notes: Sequence[str] = (),
     most: int | None = None,
 ) -> TimedPlans:
     """Build and time every plan, or the first `most`, on CuPy arrays; the `finalists` fastest then take turns.
 
     `sets`: two inputs and the result each, as `operands.random_sets` gives them; `bias`: of the graph's type. `runs`:
     of each plan, and of the finalists in each of `rounds`. `checked`: whether each plan's first result, in poisoned
-    memory, is compared with float64. `notes`: whether numerical notes are asked for, which takes a graph for each.
+    memory, is compared with float64. `notes`: numerical notes to ask for, which takes graphs for each.
     """
     found = TimedPlans(graph)
     after = (bias,) if graph.bias else ()
@@ -62,13 +62,14 @@ def time_plans(
     error = None
     if checked:
         error = operands.error_of(graph.conv, graph.kind, graph.layout, sets[0], bias=bias, relu=graph.relu)
-    numerical = graph.numerical_notes() if notes else {}
+    numerical = graph.numerical_notes(notes) if notes else {}
     for plan in graph.plans[:most]:
         row = _row(plan, numerical.get(plan.id, ()))
         found.rows.append(row)
         launcher = _built(graph, plan, row)
         if launcher is not None and _runs(launcher, arguments[0], error, row):
-            row["seconds"] = time_gpu(launcher, arguments, runs=runs).seconds
+            candidate = {"": Candidate(launcher, arguments)}
+            row["seconds"] = time_together(candidate, rounds=1, runs=runs, warmup=1)[""].seconds
             found.launchers[plan.id] = launcher
     if finalists and found.launchers:
         leading = found.fastest(finalists)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kernels.convolution import ladder, operands, resnet50
-from kernels.convolution.cudnn_graph import ConvolutionGraph
+from kernels.convolution.cudnn_graph import NOTES, ConvolutionGraph
 from kernels.convolution.cudnn_library import version
 from kernels.convolution.cudnn_plans import time_plans
 from kernels.convolution.geometry import Convolution
@@ -54,7 +54,7 @@ def _ours(conv: Convolution, layout: str, dtype: str, sets: list[operands.Arrays
 def _cudnn(conv: Convolution, layout: str, dtype: str, sets: list[operands.Arrays]) -> list[dict[str, Any]]:
     """The fastest plan of each kind of algorithm, as the numerical notes tell them apart."""
     graph = ConvolutionGraph(conv, "forward", layout, dtype, others=True)
-    timed = time_plans(graph, sets, runs=RUNS, notes=True)
+    timed = time_plans(graph, sets, runs=RUNS, notes=NOTES)
     rows = []
     for name, plan in fastest_by_kind(timed.rows).items():
         row = _row(name, "cuDNN", layout, dtype, plan["seconds"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,13 @@ from kernels.convolution.cudnn_library import version
 from kernels.convolution.cudnn_plans import time_plans
 from kernels.convolution.geometry import PASSES, Convolution
 from kernels.convolution.network import Layer
-from kernels.convolution.plan_table import choose, full_precision
-from warplab.bench.timing import cupy_on_gpu, sets_beyond_l2, time_gpu
+from kernels.convolution.plan_table import REDUCED, able, full_precision
+from warplab.bench.timing import Candidate, cupy_on_gpu, sets_beyond_l2, time_gpu, time_together
 
 PRECISIONS = {"float32": ("NCHW", "float32"), "tf32": ("NCHW", "float32"), "mixed": ("NHWC", "float16")}
 BATCH = 32
-RUNS = 5
+RUNS, FINALISTS = 5, 2
+MODES = ("A", "FALLBACK")  # on Hopper, B proposes what A does
 
 _UPDATE = r"""
 extern "C" __global__ void update(float *w, float *momentum, const T *gradient, T *copy, float rate, long long n) {
@@ -51,21 +52,32 @@ def seconds_of(function: Callable[..., None], arguments: Callable[[], tuple], nb
 @functools.cache
 def convolution_seconds(conv: Convolution, kind: str, layout: str, dtype: str) -> dict[str, float]:
     """The fastest plan's time: `any`, and `full` of those that do not use TF32."""
-    graph = ConvolutionGraph(conv, kind, layout, dtype, others=dtype == "float32")
-    sets = operands.random_sets(conv, kind, layout, dtype, RUNS)
-    timed = time_plans(graph, sets, runs=RUNS, finalists=0, checked=False, notes=dtype == "float32")
-    found = {"any": choose(timed.rows)["seconds"]}
-    if dtype == "float32":
-        found["full"] = choose(full_precision(timed.rows))["seconds"]
-    return found
+    graph = ConvolutionGraph(conv, kind, layout, dtype, modes=MODES, others=dtype == "float32")
+    return _fastest(graph, operands.random_sets(conv, kind, layout, dtype, RUNS))
 
 
 @functools.cache
 def convolution_with_bias_seconds(conv: Convolution, layout: str, dtype: str, relu: bool) -> float:
     """The fastest plan's time of a forward pass with bias, and ReLU if it follows, in one graph."""
-    graph = ConvolutionGraph(conv, "forward", layout, dtype, bias=True, relu=relu)
-    sets, bias = operands.random_sets(conv, "forward", layout, dtype, RUNS), operands.random_bias(conv, dtype)
-    return time_plans(graph, sets, bias, runs=RUNS, finalists=0, checked=False).fastest()[0]["seconds"]
+    others = dtype == "float32"
+    graph = ConvolutionGraph(conv, "forward", layout, dtype, bias=True, relu=relu, modes=MODES, others=others)
+    sets = operands.random_sets(conv, "forward", layout, dtype, RUNS)
+    return _fastest(graph, sets, operands.random_bias(conv, dtype))["any"]
+
+
+def _fastest(graph: ConvolutionGraph, sets: Sequence[operands.Arrays], bias: Any = None) -> dict[str, float]:
+    """Every plan once; then the fastest of all, and of those without TF32, in turns."""
+    notes = REDUCED if graph.dtype == "float32" else ()
+    timed = time_plans(graph, sets, bias, runs=1, finalists=0, checked=False, notes=notes)
+    choices = {"any": timed.rows} | ({"full": full_precision(timed.rows)} if notes else {})
+    arguments = [arrays if bias is None else (*arrays, bias) for arrays in sets]
+    leading = {
+        key: [row["id"] for row in sorted(able(rows), key=lambda row: row["seconds"])[:FINALISTS]]
+        for key, rows in choices.items()
+    }
+    candidates = {str(id_): Candidate(timed.launchers[id_], arguments) for ids in leading.values() for id_ in ids}
+    timings = time_together(candidates, rounds=2, runs=RUNS, warmup=1)
+    return {key: min(timings[str(id_)].seconds for id_ in ids) for key, ids in leading.items()}
 
 
 def _array(nchw: tuple[int, ...], layout: str, dtype: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kernels.convolution import operands, plan_table, resnet50
 from kernels.convolution.cudnn_find import ForwardPass
-from kernels.convolution.cudnn_graph import ConvolutionGraph
+from kernels.convolution.cudnn_graph import NOTES, ConvolutionGraph
 from kernels.convolution.cudnn_library import version
 from kernels.convolution.cudnn_plans import time_plans
 from kernels.convolution.geometry import PASSES, Convolution
@@ -33,7 +33,7 @@ def table_of(layer: resnet50.Layer, kind: str, layout: str, dtype: str) -> dict[
     """Every plan of a layer's pass, timed and checked: `rows` as `plan_table` describes them, and what they are of."""
     conv = layer.convolution
     graph = ConvolutionGraph(conv, kind, layout, dtype, others=True)
-    timed = time_plans(graph, operands.random_sets(conv, kind, layout, dtype, RUNS), runs=RUNS, notes=True)
+    timed = time_plans(graph, operands.random_sets(conv, kind, layout, dtype, RUNS), runs=RUNS, notes=NOTES)
     return {
         "layer": label(layer),
         "convolution": str(conv),
@@ -65,10 +65,10 @@ def kept(rows: Sequence[Row]) -> list[Row]:
     """The rows worth recording, in their order: the first choice, the fastest, each engine's fastest, those that a
     workspace limit may choose, and of each other status the first ones.
     """
-    able = sorted((row for row in rows if row["status"] == OK), key=lambda row: row["seconds"])
-    wanted = {row["id"] for row in [*able[:KEPT_FASTEST], *plan_table.frontier(rows), *full_frontier(rows)]}
-    wanted |= {next(row["id"] for row in able if row["engine"] == engine) for engine in {row["engine"] for row in able}}
-    if any(row["proposed"] for row in able):
+    running = sorted(plan_table.able(rows), key=lambda row: row["seconds"])
+    wanted = {row["id"] for row in [*running[:KEPT_FASTEST], *plan_table.frontier(rows), *full_frontier(rows)]}
+    wanted |= set({row["engine"]: row["id"] for row in reversed(running)}.values())
+    if any(row["proposed"] for row in running):
         wanted.add(plan_table.first_choice(rows)["id"])
     for status in {row["status"] for row in rows} - {OK}:
         wanted |= {row["id"] for row in [row for row in rows if row["status"] == status][:KEPT_PER_STATUS]}

@@ -1,4 +1,6 @@
-"""An LSTM layer by cuDNN's algorithms: per time step a product and a pointwise kernel, or one persistent kernel."""
+"""An LSTM layer by the lab's kernels and by cuDNN's algorithms: per time step a product and what follows it, in many
+kernels or one, or all steps in one persistent kernel.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from kernels.convolution import recurrent
 from kernels.convolution.cudnn_library import CudnnError, version
 from kernels.convolution.cudnn_rnn import ALGORITHMS, GATES, Lstm
 from warplab.bench import random_inputs
-from warplab.bench.timing import cupy_on_gpu, time_gpu
+from warplab.bench.timing import Candidate, cupy_on_gpu, time_gpu, time_together
 
 # (steps, batch, inputs, hidden): as in speech and translation of 2017, for one stream, and small for a large batch.
 SIZES = ((50, 32, 512, 512), (50, 1, 256, 256), (100, 64, 128, 128))
 FORMATS = (("float32", False), ("float32", True), ("float16", True))  # type, and whether tensor cores are allowed
 RUNS = 5
+MOST_ERROR = {"float16": 2e-3, "float32": 1e-5}
 
 
 def weights(inputs: int, hidden: int) -> tuple[np.ndarray, ...]:
@@ -25,38 +29,31 @@ def weights(inputs: int, hidden: int) -> tuple[np.ndarray, ...]:
     return tuple(generator.uniform(-bound, bound, shape) for shape in ((rows, inputs), (rows, hidden), rows, rows))
 
 
-def exact_lstm(x: np.ndarray, w: np.ndarray, u: np.ndarray, bias_w: np.ndarray, bias_u: np.ndarray) -> np.ndarray:
-    """y, float64, of shape (steps, batch, hidden), by the cell's definition; gates in cuDNN's order."""
-    h = c = np.zeros((x.shape[1], u.shape[1]))
-    y = []
-    for step in x:
-        i, f, g, o = np.split(step @ w.T + h @ u.T + bias_w + bias_u, GATES, axis=1)
-        c = _sigmoid(f) * c + _sigmoid(i) * np.tanh(g)
-        h = _sigmoid(o) * np.tanh(c)
-        y.append(h)
-    return np.array(y)
-
-
-def _sigmoid(value: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-value))
-
-
 def lstm() -> dict[str, Any]:
-    """`cases`: each with its sizes and `rows`, an algorithm each, that say `status` where it does not support them.
+    """`cases`: each with its sizes, `rows`, a method or an algorithm each, and what was `refused`, with its `status`.
 
-    `seconds`: of the forward pass of training; `backward_seconds`: of the gradients of x and of the weights.
+    `seconds`: of the forward pass, of cuDNN that of training; `backward_seconds`: of the gradients of x and of the
+    weights, which the lab's kernels do not compute: None.
     """
     cases = []
     for steps, batch, inputs, hidden in SIZES:
-        given = weights(inputs, hidden)
         x = random_inputs.generator().uniform(-1, 1, (steps, batch, inputs))
-        exact = exact_lstm(x, *given)
+        given = weights(inputs, hidden)
+        exact, _ = recurrent.reference(x, *given, *np.zeros((2, batch, hidden)))
         rows, refused = [], []
+        for dtype in MOST_ERROR:
+            for method in recurrent.METHODS:
+                about = {"algorithm": method, "by": "lab", "dtype": dtype, "tensor_cores": dtype == "float16"}
+                refusal = recurrent.persistent_refusal(batch, hidden, dtype) if method == "persistent" else ""
+                if refusal:
+                    refused.append({**about, "status": refusal})
+                else:
+                    rows.append(about | _ours(method, dtype, x, given, exact))
         for dtype, tensor_cores in FORMATS:
             for algorithm in ALGORITHMS:
                 about = {"algorithm": algorithm, "by": "cuDNN", "dtype": dtype, "tensor_cores": tensor_cores}
                 try:
-                    rows.append(about | _timed(algorithm, dtype, tensor_cores, x, given, exact))
+                    rows.append(about | _cudnn(algorithm, dtype, tensor_cores, x, given, exact))
                 except CudnnError as error:
                     refused.append({**about, "status": str(error)})
         sizes = {"steps": steps, "batch": batch, "inputs": inputs, "hidden": hidden}
@@ -64,7 +61,31 @@ def lstm() -> dict[str, Any]:
     return {"cudnn": version(), "cases": cases}
 
 
-def _timed(
+def _ours(method: str, dtype: str, x: np.ndarray, given: tuple[np.ndarray, ...], exact: np.ndarray) -> dict[str, Any]:
+    cupy = cupy_on_gpu()
+    matrices = [cupy.asarray(array.astype(dtype)) for array in (x, *given[:2])]
+    biases = [cupy.asarray(array.astype(np.float32)) for array in given[2:]]
+    state = [cupy.zeros(exact.shape[1:], kind) for kind in (dtype, np.float32)]
+    arguments = *matrices, *biases, *state
+    y, _ = recurrent.lstm(*arguments, method=method)
+    error = _error(y, exact)
+    # One call at a time: the launches of all steps fill the queue of the stream.
+    candidate = Candidate(lambda *arrays: recurrent.lstm(*arrays, method=method), [arguments])
+    return {
+        "seconds": time_together({"": candidate}, rounds=RUNS, runs=1, warmup=1)[""].seconds,
+        "backward_seconds": None,
+        "workspace_bytes": 0,
+        "reserve_bytes": 0,
+        "relative_error": error,
+        "correct": error < MOST_ERROR[dtype],
+    }
+
+
+def _error(y: Any, exact: np.ndarray) -> float:
+    return float(np.linalg.norm(y.get().astype(np.float64) - exact) / np.linalg.norm(exact))
+
+
+def _cudnn(
     algorithm: str, dtype: str, tensor_cores: bool, x: np.ndarray, given: tuple[np.ndarray, ...], exact: np.ndarray
 ) -> dict[str, Any]:
     cupy = cupy_on_gpu()
@@ -75,7 +96,7 @@ def _timed(
     with Lstm(steps, batch, inputs, exact.shape[2], **kinds) as layer:
         layer.set_weights(*arrays[1:])
         layer.forward(arrays[0], y)
-        error = float(np.linalg.norm(y.get().astype(np.float64) - exact) / np.linalg.norm(exact))
+        error = _error(y, exact)
         forward = time_gpu(layer.forward, [(arrays[0], y)], runs=RUNS).seconds
         backward = time_gpu(layer.backward, [(arrays[0], y, y, dx)], runs=RUNS).seconds
         return {

@@ -51,12 +51,12 @@ def choose(rows: Iterable[Row], limit_bytes: int | None = None) -> Row:
     """
     if limit_bytes is not None and limit_bytes < 0:
         raise ValueError(f"limit_bytes is {limit_bytes}; a workspace has 0 bytes or more")
-    able = [row for row in rows if row["status"] == OK]
-    if not able:
+    running = able(rows)
+    if not running:
         raise NoPlan("none of the plans can run; their statuses say why")
-    fitting = [row for row in able if limit_bytes is None or row["workspace_bytes"] <= limit_bytes]
+    fitting = [row for row in running if limit_bytes is None or row["workspace_bytes"] <= limit_bytes]
     if not fitting:
-        least = min(row["workspace_bytes"] for row in able)
+        least = min(row["workspace_bytes"] for row in running)
         raise NoPlan(
             f"no plan fits into {limit_bytes:,} bytes; the smallest workspace is {least:,} bytes: raise the limit, or "
             "take an algorithm without workspace"
@@ -66,10 +66,15 @@ def choose(rows: Iterable[Row], limit_bytes: int | None = None) -> Row:
 
 def first_choice(rows: Iterable[Row]) -> Row:
     """The plan that runs without measuring: the first that the heuristics propose whose status is "ok"."""
-    able = [row for row in rows if row["status"] == OK and row["proposed"]]
-    if not able:
+    running = [row for row in able(rows) if row["proposed"]]
+    if not running:
         raise NoPlan("none of the proposed plans can run; their statuses say why")
-    return min(able, key=lambda row: row["id"])
+    return min(running, key=lambda row: row["id"])
+
+
+def able(rows: Iterable[Row]) -> list[Row]:
+    """The plans that run."""
+    return [row for row in rows if row["status"] == OK]
 
 
 def full_precision(rows: Iterable[Row]) -> list[Row]:
@@ -86,8 +91,7 @@ def knobs(plan: str) -> dict[str, int]:
 def frontier(rows: Iterable[Row]) -> list[Row]:
     """The plans worth a limit: each is faster than every plan with as little or less workspace; smallest first."""
     found: list[Row] = []
-    able = (row for row in rows if row["status"] == OK)
-    for row in sorted(able, key=lambda row: (row["workspace_bytes"], row["seconds"], row["id"])):
+    for row in sorted(able(rows), key=lambda row: (row["workspace_bytes"], row["seconds"], row["id"])):
         if not found or row["seconds"] < found[-1]["seconds"]:
             found.append(row)
     return found
