@@ -4,6 +4,8 @@
 // is written once, by one thread, in one order: no atomics, and equal results in every run.
 // Expected: the rate of step 3 at stride 1. At stride 2 three taps of four fall between outputs, and their zeros are
 // multiplied like the others: a quarter of the rate.
+//
+// UNIT_STRIDE: both strides are 1, so that nothing is divided.
 #include "index.cuh"
 #include "tile_product.cuh"
 
@@ -31,6 +33,7 @@ struct FiltersByChannel {
 };
 
 // At pixel m of x and depth (k, r, s) the gradient of the output that filter k computed with its tap on that pixel.
+template <bool UNIT_STRIDE>
 struct Gradients {
     const float *filters;  // of the group, in the pixel's image
     int h, w;              // of the pixel, in the padded image
@@ -48,23 +51,27 @@ struct Gradients {
 
     __device__ __forceinline__ float next(bool wanted) {
         const int down = h - tap.r * g.dilation_h, right = w - tap.s * g.dilation_w;
-        const int p = down / g.stride_h, q = right / g.stride_w;
-        wanted = wanted & inside & (p * g.stride_h == down) & (q * g.stride_w == right);
-        wanted = wanted & (unsigned(p) < unsigned(g.p)) & (unsigned(q) < unsigned(g.q));
+        int p = down, q = right;
+        if (!UNIT_STRIDE) {
+            p /= g.stride_h, q /= g.stride_w;
+            wanted = wanted & (p * g.stride_h == down) & (q * g.stride_w == right);
+        }
+        wanted = wanted & inside & (unsigned(p) < unsigned(g.p)) & (unsigned(q) < unsigned(g.q));
         const float value = wanted ? filters[(tap.c * g.p + p) * g.q + q] : 0;
         advance(tap, g);
         return value;
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+template <bool UNIT_STRIDE>
+__global__ void __launch_bounds__(THREADS, BLOCKS)
     conv_backward_data(const float *__restrict__ dy, const float *__restrict__ w, float *__restrict__ dx, Sizes g) {
     const int pixels = g.n * g.h * g.w, pixel_tiles = (pixels - 1) / BN + 1, channel_tiles = (g.group_c - 1) / BM + 1;
     const int first_channel = blockIdx.x % channel_tiles * BM;
     const int first_pixel = blockIdx.x / channel_tiles % pixel_tiles * BN;
     const int group = blockIdx.x / channel_tiles / pixel_tiles;
     const FiltersByChannel filters(w, group, first_channel, g);
-    const Gradients gradients(dy, group, first_pixel + threadIdx.x, g);
+    const Gradients<UNIT_STRIDE> gradients(dy, group, first_pixel + threadIdx.x, g);
     float sum[TM][TN] = {};
     multiply_tiles(filters, gradients, 0, g.group_k * g.r * g.s, sum);
 #pragma unroll

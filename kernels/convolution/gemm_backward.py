@@ -15,7 +15,7 @@ from kernels.convolution.sources import SOURCES, sizes
 from kernels.convolution.step import BackwardDataStep, BackwardFilterStep
 from warplab.bench.lab_kernels import launch
 
-BLOCKS = 4 * 132  # that keep an H100 busy
+BLOCKS = 3 * 132  # that an H100 holds at a time
 LEAST_LENGTH = 256  # pixels of a split, at least
 
 
@@ -28,13 +28,14 @@ class GemmBackwardDataStep(BackwardDataStep):
         channels, pixels = conv.c // conv.groups, conv.n * conv.h * conv.w
         return math.ceil(channels / TILE[0]) * math.ceil(pixels / TILE[1]) * conv.groups
 
-    def function(self) -> Any:
-        """The compiled kernel of the active backend."""
-        return SOURCES.function("backward_data.cu", "conv_backward_data")
+    def function(self, conv: Convolution) -> Any:
+        """The compiled kernel of the active backend, with divisions by the strides where they are not 1."""
+        unit = str(conv.stride == (1, 1)).lower()
+        return SOURCES.function("backward_data.cu", f"conv_backward_data<{unit}>")
 
     def launch(self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None) -> None:
         """Queue the kernel."""
-        launch(self.function(), self.grid(conv), THREADS, (dy, w, dx, sizes(conv)))
+        launch(self.function(conv), self.grid(conv), THREADS, (dy, w, dx, sizes(conv)))
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class GemmBackwardFilterStep(BackwardFilterStep):
         """Into how many parts the pixels of y are split, and how many a part has."""
         pixels, filters, taps = conv.gemm
         tiles = math.ceil(filters / TILE[0]) * math.ceil(taps / TILE[1]) * conv.groups
-        wanted = max(1, min(math.ceil(BLOCKS / tiles), pixels // LEAST_LENGTH))
+        wanted = max(1, min(BLOCKS // tiles, pixels // LEAST_LENGTH))
         length = math.ceil(pixels / wanted)
         return math.ceil(pixels / length), length
 

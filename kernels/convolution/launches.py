@@ -103,7 +103,13 @@ def _backward(what: str, conv: Convolution) -> list[Launch]:
     product, total = (functools.partial(_one, of_filters.functions, i) for i in range(2))
     threads = gemm_backward.THREADS
     return [
-        Launch(f"backward_data, {what}", data.function, data.grid(conv), threads, (dy, w, _zeros(*x.shape), g)),
+        Launch(
+            f"backward_data, {what}",
+            functools.partial(data.function, conv),
+            data.grid(conv),
+            threads,
+            (dy, w, _zeros(*x.shape), g),
+        ),
         Launch(
             f"backward_filter, {what}",
             product,
@@ -132,7 +138,7 @@ def _mma_backward(what: str, conv: Convolution) -> list[Launch]:
     return [
         Launch(
             f"mma_backward_data, {what}",
-            functools.partial(mma_backward.function, "data", chosen, vectors),
+            functools.partial(mma_backward.function, "data", chosen, vectors, conv.stride == (1, 1)),
             data.grid(conv, chosen),
             chosen.threads,
             (dy, w, np.zeros_like(x), g),

@@ -9,6 +9,7 @@
 // fall between outputs.
 //
 // Template parameters as in 4_mma_nhwc.cu; VECTORS asks for multiples of 8 of both channels and filters of a group.
+// UNIT_STRIDE: both strides are 1, so that nothing is divided.
 #include "mma_taps.cuh"
 #include "mma_tiles.cuh"
 #include "sizes.cuh"
@@ -17,7 +18,7 @@
 
 // The left operand: at pixel m of x and depth (r, s, k) the gradient of the output that filter k computed with its tap
 // on that pixel.
-template <class Shared>
+template <class Shared, bool UNIT_STRIDE>
 struct Gradients {
     const half *dy;
     const Sizes &g;
@@ -46,9 +47,13 @@ struct Gradients {
     }
 
     __device__ __forceinline__ const half *at(int i) const {
-        const int p = (h[i] - down) / g.stride_h, q = (w[i] - right) / g.stride_w;
-        const bool between = p * g.stride_h != h[i] - down || q * g.stride_w != w[i] - right;
-        const bool inside = !between && each.r < g.r && unsigned(p) < unsigned(g.p) && unsigned(q) < unsigned(g.q);
+        int p = h[i] - down, q = w[i] - right;
+        bool inside = each.r < g.r;
+        if (!UNIT_STRIDE) {
+            p /= g.stride_h, q /= g.stride_w;
+            inside = inside && p * g.stride_h == h[i] - down && q * g.stride_w == w[i] - right;
+        }
+        inside = inside && unsigned(p) < unsigned(g.p) && unsigned(q) < unsigned(g.q);
         return inside ? dy + start[i] + (p * g.q + q) * g.k + each.channel : nullptr;
     }
 
@@ -76,7 +81,7 @@ struct FiltersByChannel {
     __device__ __forceinline__ void advance() { depth += BK; }
 };
 
-template <int BM, int BN, int WM, int WN, int STAGES, int BLOCKS, bool VECTORS>
+template <int BM, int BN, int WM, int WN, int STAGES, int BLOCKS, bool VECTORS, bool UNIT_STRIDE>
 __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
     conv_mma_backward_data(const half *__restrict__ dy, const half *__restrict__ w, half *__restrict__ dx, Sizes g) {
     using S = Shape<BM, BN, WM, WN, STAGES>;
@@ -88,7 +93,7 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
     const int first_channel = blockIdx.x % channel_tiles * BN, first_pixel = blockIdx.x / channel_tiles % pixel_tiles * BM;
     const int group = blockIdx.x / channel_tiles / pixel_tiles;
 
-    Gradients<PixelShare> gradients(dy, group, first_pixel, g);
+    Gradients<PixelShare, UNIT_STRIDE> gradients(dy, group, first_pixel, g);
     FiltersByChannel<DepthShare> filters(w, group, first_channel, g);
     float sum[WM / 16][WN / 8][4] = {};
     multiply_tiles<S, false, true>(

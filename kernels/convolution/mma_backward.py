@@ -22,9 +22,12 @@ SUM_THREADS = 128
 
 
 @functools.cache
-def function(name: str, chosen: Tiles, vectors: bool) -> Any:
-    """The kernel of the active backend for a pass ("data" or "filter"), for given tiles."""
-    entry = f"conv_mma_backward_{name}<{', '.join(map(str, astuple(chosen)))}, {str(vectors).lower()}>"
+def function(name: str, chosen: Tiles, *flags: bool) -> Any:
+    """The kernel of the active backend for a pass ("data" or "filter"), for given tiles.
+
+    `flags`: whether vectors fit, and for "data" whether both strides are 1.
+    """
+    entry = f"conv_mma_backward_{name}<{', '.join(map(str, (*astuple(chosen), *map(int, flags))))}>"
     kernel = SOURCES.function(FILE, entry)
     kernel.max_dynamic_shared_size_bytes = chosen.shared_bytes
     return kernel
@@ -53,7 +56,7 @@ class MmaBackwardDataStep(BackwardDataStep):
     ) -> None:
         """Queue the kernel, with the tiles that `tiles` says unless others are given."""
         chosen = chosen or self.tiles(conv)
-        kernel = function("data", chosen, vectors_fit(conv, dy, w))
+        kernel = function("data", chosen, vectors_fit(conv, dy, w), conv.stride == (1, 1))
         launch(kernel, self.grid(conv, chosen), chosen.threads, (dy, w, dx, sizes(conv)), chosen.shared_bytes)
 
 
@@ -62,13 +65,13 @@ class MmaBackwardFilterStep(BackwardFilterStep):
     """conv_mma_backward_filter of mma_backward.cu, and the sum of its parts."""
 
     tiles: Tiles = SMALL
-    blocks: int = 3 * MULTIPROCESSORS  # that there should be, at least
+    blocks: int = 4 * MULTIPROCESSORS  # that an H100 holds at a time
     least_tiles: int = 4  # of the depth that a block goes through, at least
 
     def splits(self, conv: Convolution) -> tuple[int, int]:
         """Into how many parts the pixels of y are split, and how many a part has."""
         pixels = conv.gemm[0]
-        wanted = math.ceil(self.blocks / self._tiles(conv))
+        wanted = max(1, self.blocks // self._tiles(conv))
         length = max(math.ceil(pixels / wanted), min(pixels, self.least_tiles * DEPTH))
         length = math.ceil(length / DEPTH) * DEPTH
         return math.ceil(pixels / length), length
