@@ -129,11 +129,11 @@ class BatchNorm(Layer):
         self._forward_room = self._room("ForwardTrainingExWorkspaceSize", *four, self._parameters, c_void_p())
         self._backward_room = self._room("BackwardExWorkspaceSize", *six, self._parameters, c_void_p())
 
-    def infer(self, x: Any, y: Any) -> None:
-        """Queue y by the statistics of training."""
+    def infer(self, x: Any, y: Any, mode: int = SPATIAL) -> None:
+        """Queue y by the statistics of training. `mode`: SPATIAL or SPATIAL_PERSISTENT, whose results are the same."""
         self._call(
             "cudnnBatchNormalizationForwardInference",
-            *(self._mode, byref(self._one), byref(self._zero), self._x, pointer(x), self._x, pointer(y)),
+            *(c_int(mode), byref(self._one), byref(self._zero), self._x, pointer(x), self._x, pointer(y)),
             *(self._parameters, *map(pointer, (self.scale, self.bias, self.mean, self.variance)), c_double(EPSILON)),
         )
 

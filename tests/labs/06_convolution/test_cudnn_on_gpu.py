@@ -163,10 +163,11 @@ class TestLayers:
 
     def test_batch_norm(self, layout, dtype):
         x, dy = random_array(SHAPE, layout, dtype), random_array(SHAPE, layout, dtype)
-        y, inferred, dx = (cp.full_like(x, np.nan) for _ in range(3))
+        y, inferred, again, dx = (cp.full_like(x, np.nan) for _ in range(4))
         with cudnn_layers.BatchNorm(SHAPE, layout, dtype) as norm:
             norm.scale[...], norm.bias[...] = 1.5, 0.25
             norm.infer(x, inferred)
+            norm.infer(x, again, cudnn_layers.SPATIAL_PERSISTENT)
             norm.forward(x, y)
             norm.backward(x, dy, dx)
             scale_gradient, bias_gradient = cp.asnumpy(norm.scale_gradient), cp.asnumpy(norm.bias_gradient)
@@ -176,7 +177,8 @@ class TestLayers:
         normal = (values - values.mean(**axes)) / deviation
         np.testing.assert_allclose(as_nchw(y, layout), 1.5 * normal + 0.25, atol=self.tolerance)
         expected = values / np.sqrt(1 + cudnn_layers.EPSILON) * 1.5 + 0.25  # statistics are 0 and 1 before training
-        np.testing.assert_allclose(as_nchw(inferred, layout), expected, atol=self.tolerance)
+        for found in (inferred, again):
+            np.testing.assert_allclose(as_nchw(found, layout), expected, atol=self.tolerance)
         np.testing.assert_allclose(bias_gradient, gradient.sum((0, 2, 3)), atol=0.1)
         np.testing.assert_allclose(scale_gradient, (gradient * normal).sum((0, 2, 3)), atol=0.1)
         inner = gradient - gradient.mean(**axes) - normal * (gradient * normal).mean(**axes)
