@@ -20,7 +20,7 @@ LAYERS = (0, 2, 3, 7, 16, 23)
 FULL = 2  # the layer whose table is recorded whole
 FORMATS = (("NHWC", "float16"), ("NCHW", "float32"))
 RUNS = 5
-KEPT_FASTEST, KEPT_PER_STATUS = 5, 2
+KEPT_FASTEST, KEPT_PER_STATUS = 3, 1
 
 
 def layers() -> list[resnet50.Layer]:
@@ -58,16 +58,20 @@ def plan_tables() -> dict[str, Any]:
     tables = [
         table_of(layer, kind, layout, dtype) for layer in layers() for kind in PASSES for layout, dtype in FORMATS
     ]
-    return {"cudnn": version(), "tables": [{**table, "rows": kept(table["rows"])} for table in tables]}
+    return {
+        "cudnn": version(),
+        "tables": [{**table, "rows": kept(table["rows"], engines=table["pass"] == "forward")} for table in tables],
+    }
 
 
-def kept(rows: Sequence[Row]) -> list[Row]:
-    """The rows worth recording, in their order: the first choice, the fastest, each engine's fastest, those that a
-    workspace limit may choose, and of each other status the first ones.
+def kept(rows: Sequence[Row], *, engines: bool = True) -> list[Row]:
+    """The rows worth recording, in their order: the first choice, the fastest, those that a workspace limit may choose,
+    of each other status the first ones; with `engines`, the fastest of each.
     """
     running = sorted(plan_table.able(rows), key=lambda row: row["seconds"])
     wanted = {row["id"] for row in [*running[:KEPT_FASTEST], *plan_table.frontier(rows), *full_frontier(rows)]}
-    wanted |= set({row["engine"]: row["id"] for row in reversed(running)}.values())
+    if engines:
+        wanted |= set({row["engine"]: row["id"] for row in reversed(running)}.values())
     if any(row["proposed"] for row in running):
         wanted.add(plan_table.first_choice(rows)["id"])
     for status in {row["status"] for row in rows} - {OK}:

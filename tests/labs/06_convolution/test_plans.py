@@ -121,18 +121,20 @@ def test_kinds_of_algorithms():
     }
 
 
-def test_what_is_kept_decides_as_the_whole_table_does():
+@pytest.mark.parametrize("engines", [True, False])
+def test_what_is_kept_decides_as_the_whole_table_does(engines):
     for count in (5, 40, 200):
         rows = random_rows(count)
         if not any(r["status"] == "ok" for r in rows):
             continue
-        few = kept(rows)
+        few = kept(rows, engines=engines)
         assert first_choice(few) == first_choice(rows)
         assert frontier(few) == frontier(rows)
         assert frontier(full_precision(few)) == frontier(full_precision(rows))
         refused = [r for r in few if r["status"] != "ok"]
         assert len(refused) == min(KEPT_PER_STATUS, sum(r["status"] != "ok" for r in rows))
-        assert len(few) <= KEPT_FASTEST + 4 + 2 * 5 + 1 + KEPT_PER_STATUS
+        assert len(few) <= KEPT_FASTEST + 4 * engines + 2 * 5 + 1 + KEPT_PER_STATUS
+        assert kept(few, engines=engines) == few
 
 
 def test_reduced_notes_are_those_of_tensor_cores():
