@@ -5,8 +5,15 @@ from typing import ClassVar
 from tests.support.exercise_harness import ExerciseTests
 
 
-class TestExercise(ExerciseTests):
+class TestConvolution(ExerciseTests):
     topic = "06_convolution"
-    points: ClassVar = {"add": [2]}
-    gaps = 1
-    least_mutants = 5
+    points: ClassVar = {
+        "sizes": [1, 1, 2],
+        "direct": [1, 1, 1],
+        "im2col": [2, 1, 1],
+        "implicit": [1, 2, 1],
+        "plans": [1, 2, 1],
+        "border": [2, 2, 1],
+    }
+    gaps = 10
+    least_mutants = 190

@@ -1,0 +1,44 @@
+// problem: implicit
+// loses: implicit-gemm
+// reason: implicit_gemm: one thread does too much of the work(.|\n)*by thread \(0, 0\) of block \(0, 0\), 100 %
+struct Sizes {
+    int h, w, c, r, s, p, q, padding, stride, dilation;
+};
+
+// The number of the element of x in this row and column of the matrix, -1 in the padding.
+__device__ int source(int row, int column, Sizes z)
+{
+    int element = -1;
+    int image = row / (z.p * z.q), tap = column / z.c;
+    int y_row = row / z.q % z.p, y_column = row % z.q;
+    int x_row = y_row * z.stride - z.padding + tap / z.s * z.dilation;
+    int x_column = y_column * z.stride - z.padding + tap % z.s * z.dilation;
+    if (x_row >= 0 && x_row < z.h && x_column >= 0 && x_column < z.w)
+        element = ((image * z.h + x_row) * z.w + x_column) * z.c + column % z.c;
+    return element;
+}
+
+extern "C" __global__ void sources(int* elements, int n, int h, int w, int c, int r, int s, int p, int q,
+                                   int padding, int stride, int dilation)
+{
+    int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y, depth = r * s * c;
+    if (column < depth)
+        elements[row * depth + column] = source(row, column, {h, w, c, r, s, p, q, padding, stride, dilation});
+}
+
+extern "C" __global__ void implicit_gemm(const float* x, const float* filters, float* y, int n, int h, int w, int c,
+                                         int k, int r, int s, int p, int q, int padding, int stride, int dilation)
+{
+    int rows = n * p * q, depth = r * s * c;
+    if (blockIdx.x || blockIdx.y || threadIdx.x || threadIdx.y)
+        return;
+    for (int row = 0; row < rows; row++)
+        for (int filter = 0; filter < k; filter++) {
+            float sum = 0;
+            for (int i = 0; i < depth; i++) {
+                int element = source(row, i, {h, w, c, r, s, p, q, padding, stride, dilation});
+                sum += element >= 0 ? x[element] * filters[filter * depth + i] : 0.0f;
+            }
+            y[row * k + filter] = sum;
+        }
+}
