@@ -97,7 +97,7 @@ def cover_tiles(block: tuple[int, int], *, tile: tuple[int, int] | None = None) 
 
 def poisoned(like: np.ndarray) -> np.ndarray:
     """Return an array of the same shape and dtype, every byte `POISON_BYTE`; floating types hold NaN with a payload."""
-    out = np.empty_like(like)
+    out = np.empty(like.shape, like.dtype)
     out.view(np.uint8)[...] = POISON_BYTE
     if np.issubdtype(out.dtype, np.floating):
         bits = out.view(f"u{out.dtype.itemsize}")

@@ -18,6 +18,7 @@ _LABELS = {counter.name: counter.label for counter in COUNTERS}
 _DESCRIPTIONS = {counter.name: counter.description for counter in COUNTERS}
 _SUMS = frozenset(field.name for field in fields(Counts))  # counters to which each line adds
 _MOST_LINES = 4
+_LONGEST_PATH = 2_000_000  # instructions; a few seconds
 _ORDINARY = "what computes the sums: the ordinary cores?"
 
 # What stands behind a counter to which lines of the source add without asking for it.
@@ -48,6 +49,12 @@ class Limits:
 
     def __bool__(self) -> bool:
         return bool(self.most or self.least or self.products is not None or self.per_thread)
+
+    def serial_path(self, run: KernelRun) -> int:
+        """Instructions that the threads of a launch may execute together, and a serial kernel along one path: it is to
+        be told that it is serial, not that it never ends. 0 without a limit per thread."""
+        most = _of(run, self.per_thread.get("instructions", 0))
+        return min(math.ceil(run.threads * most), _LONGEST_PATH)
 
     def check(self, run: KernelRun, profile: LaunchProfile, work: ThreadWork | None = None) -> None:
         """Raise `CheckFailed` at the first limit that the launch misses. `work`: needed for limits per thread."""

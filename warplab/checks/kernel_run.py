@@ -44,13 +44,16 @@ class KernelRun:
     def threads(self) -> int:
         return self.blocks * self.threads_per_block
 
-    def simulate(self, arguments: tuple, **options: Any) -> LaunchProfile:
-        """Launch the kernel on the simulator; `options` are fields of `simulator.Options`."""
+    def simulate(self, arguments: tuple, *, path_limit: int = 0, **options: Any) -> LaunchProfile:
+        """Launch the kernel on the simulator; `options` are fields of `simulator.Options`.
+
+        `path_limit`: as there, if it is more than the elements of the arguments suggest.
+        """
         from warplab.launch.simulate import simulate
 
-        elements = max(np.size(value) for value in arguments)
+        path_limit = max(path_limit, 10_000 + 64 * max(np.size(value) for value in arguments))
         # The trace is for pictures. A shared array made volatile is a wrong answer to a missing barrier.
-        options = {"path_limit": 10_000 + 64 * elements, "trace_warps": 0, "volatile_orders": False} | options
+        options = {"path_limit": path_limit, "trace_warps": 0, "volatile_orders": False} | options
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
             return simulate(self.kernel, self.grid, self.block, arguments, device=device(), **options)

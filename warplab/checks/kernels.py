@@ -112,18 +112,23 @@ def _launch_unless_endless(smallest: KernelRun, limits: Limits) -> Launched | Ch
     An endless loop runs up to its limit: for seconds on many elements, for a tenth of that on the fewest.
     """
     try:
-        return launch(smallest, counters=bool(limits), by_thread=bool(limits.per_thread))
+        return _launch(smallest, limits)
     except CheckFailed as error:
         if error.kind == "endless":
             raise
         return error
 
 
+def _launch(run: KernelRun, limits: Limits) -> Launched:
+    by_thread = bool(limits.per_thread)
+    return launch(run, counters=bool(limits), by_thread=by_thread, path_limit=limits.serial_path(run))
+
+
 def _check(run: KernelRun, limits: Limits, launched: Launched | CheckFailed | None = None) -> None:
     """Check one launch. `launched`: what came of it, if it was made before."""
     if isinstance(launched, CheckFailed):
         raise launched
-    profile, buffers, work = launched or launch(run, counters=bool(limits), by_thread=bool(limits.per_thread))
+    profile, buffers, work = launched or _launch(run, limits)
     if not limits:
         try:
             return outputs.check(run, buffers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -26,15 +27,17 @@ _C_TYPES = {
 Launched = tuple[LaunchProfile, dict[str, np.ndarray | np.generic], ThreadWork | None]
 
 
-def launch(run: KernelRun, *, counters: bool, by_thread: bool = False) -> Launched:
+def launch(run: KernelRun, *, counters: bool, by_thread: bool = False, path_limit: int = 0) -> Launched:
     """Launch the kernel; return its profile, its arguments afterwards, and with `by_thread` the work of each thread.
 
-    The arrays have no room to spare: everything beyond them is illegal. Raises `CheckFailed`.
+    The arrays have no room to spare: everything beyond them is illegal. `path_limit`: instructions of one path that
+    are no reason to call the kernel endless. Raises `CheckFailed`.
     """
     buffers, work = run.case.buffers(), ThreadWork() if by_thread else None
-    observers = () if work is None else (work,)
+    options: dict[str, Any] = {} if work is None else {"observers": (work,)}
     try:
-        return run.simulate(tuple(buffers.values()), counters=counters, observers=observers), buffers, work
+        profile = run.simulate(tuple(buffers.values()), path_limit=path_limit, counters=counters, **options)
+        return profile, buffers, work
     except IllegalAddress as error:
         raise illegal_access.failure(run, error) from None
     except DataRace as error:
