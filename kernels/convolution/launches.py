@@ -57,7 +57,7 @@ def _one(functions: Any, which: Any) -> Any:
 
 
 def _mma(what: str, conv: Convolution) -> list[Launch]:
-    """Step 4 in two sizes, and without vectors where the channels allow none."""
+    """Step 4, whole tiles in two sizes; without vectors where the channels allow none."""
     x, w = (_random(shape, np.float16) for shape in (conv.x_shape("NHWC"), conv.w_shape("NHWC")))
     arguments = x, w, _random((conv.k,)), np.zeros(conv.y_shape("NHWC"), np.float16), sizes(conv), RELU
     vectors = conv.c // conv.groups % 8 == 0
@@ -71,7 +71,7 @@ def _mma(what: str, conv: Convolution) -> list[Launch]:
             chosen.shared_bytes,
             differences=COPIES if vectors else (),
         )
-        for chosen in (mma_step.LARGE, mma_step.SMALL)
+        for chosen in ((mma_step.FLAT, mma_step.SMALL) if conv == WHOLE else (mma_step.SMALL,))
     ]
 
 
