@@ -1,16 +1,8 @@
-"""Lab 06's kernels in Numba."""
+"""Lab 06's direct kernel in Numba."""
 
 import numpy as np
 
 from warplab import cuda
-
-
-@cuda.jit
-def scale(x, factor, out):
-    """out[i] = factor * x[i]."""
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = factor * x[i]
 
 
 @cuda.jit
