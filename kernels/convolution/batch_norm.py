@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from kernels.convolution.geometry import check_layout
+from kernels.convolution.queued import Queued
 from kernels.convolution.results import check_inputs, instance, result, vector
-from kernels.convolution.sources import SOURCES
 from warplab import cp
 from warplab.bench.device_arguments import check_array
-from warplab.bench.lab_kernels import launch
 
 FILE = "batch_norm.cu"
 LANES, COPIES, PIXELS = 8, 32, 4  # as in the kernels
@@ -67,11 +66,12 @@ def inference(
     Raise TypeError for arrays in host memory, ValueError for every other argument that does not fit.
     """
     dtype = check_inputs(x=x)
-    extent = _extent(x, layout)
+    extent = extent_of(x, layout)
     for name, array in (("gamma", gamma), ("beta", beta), ("mean", mean), ("variance", variance)):
         check_array(name, array, (int(extent["c"]),))
     out = result(out, tuple(x.shape), dtype, x=x)
-    _apply(x, mean, gamma / cp.sqrt(variance + np.float32(epsilon)), beta, out, extent, layout, relu)
+    scale = gamma / cp.sqrt(variance + np.float32(epsilon))
+    queued_apply((x, mean, scale, beta, out), extent, layout, relu).launch()
     return out
 
 
@@ -91,24 +91,21 @@ def training(
     by count / (count − 1) for the running average. Otherwise like `inference`.
     """
     dtype = check_inputs(x=x)
-    extent = _extent(x, layout)
+    extent = extent_of(x, layout)
     for name, array in (("gamma", gamma), ("beta", beta)):
         check_array(name, array, (int(extent["c"]),))
     out = result(out, tuple(x.shape), dtype, x=x)
-    nhwc, vec, blocks = layout == "NHWC", _vector(x, out, extent, layout), _blocks(x, extent, layout)
-    c = int(extent["c"])
+    blocks, c = _blocks(x, extent, layout), int(extent["c"])
     mean, variance, scale = (cp.empty(c, np.float32) for _ in range(3))
     partial = cp.empty((2, blocks, c), np.float32)
-    sums = SOURCES.function(FILE, instance("batch_norm_sums", dtype, nhwc, vec))
-    finish = SOURCES.function(FILE, instance("batch_norm_finish", dtype, nhwc))
-    launch(sums, _chunks(c, layout, vec) * blocks, BLOCK, (x, partial, extent, np.int32(blocks)))
+    queued_sums(x, partial, extent, layout, blocks).launch()
     arrays = x, partial, gamma, mean, variance, scale
-    launch(finish, math.ceil(c / 32), (32, 32), (*arrays, extent, np.int32(blocks), np.float32(epsilon)))
-    _apply(x, mean, scale, beta, out, extent, layout, relu)
+    queued_finish(arrays, extent, layout, blocks, epsilon).launch()
+    queued_apply((x, mean, scale, beta, out), extent, layout, relu).launch()
     return out, mean, variance
 
 
-def _extent(x: Any, layout: str) -> Any:
+def extent_of(x: Any, layout: str) -> Any:
     """Images, channels and pixels of x, as the kernels take them."""
     check_layout(layout)
     if len(x.shape) != 4 or 0 in x.shape:
@@ -117,8 +114,8 @@ def _extent(x: Any, layout: str) -> Any:
     return np.array([(n, c, h * w)], _EXTENT)[0]
 
 
-def _vector(x: Any, out: Any, extent: Any, layout: str) -> int:
-    return vector(x.dtype, int(extent["c"] if layout == "NHWC" else extent["pixels"]), x, out)
+def _vector(extent: Any, layout: str, *arrays: Any) -> int:
+    return vector(arrays[0].dtype, int(extent["c"] if layout == "NHWC" else extent["pixels"]), *arrays)
 
 
 def _chunks(c: int, layout: str, vec: int) -> int:
@@ -133,12 +130,29 @@ def _blocks(x: Any, extent: Any, layout: str) -> int:
     return max(1, min(count // (4 * copies), math.ceil(MOST_PARTIAL / _chunks(c, layout, 16 // x.dtype.itemsize))))
 
 
-def _apply(x: Any, mean: Any, scale: Any, beta: Any, out: Any, extent: Any, layout: str, relu: bool) -> None:
-    vec = _vector(x, out, extent, layout)
-    function = SOURCES.function(FILE, instance("batch_norm_apply", x.dtype, layout == "NHWC", vec))
+def queued_sums(x: Any, partial: Any, extent: Any, layout: str, blocks: int) -> Queued:
+    """The launch of batch_norm_sums; `partial`: of shape (2, blocks, C)."""
+    vec = _vector(extent, layout, x)
+    entry = instance("batch_norm_sums", x.dtype, layout == "NHWC", vec)
+    grid = _chunks(int(extent["c"]), layout, vec) * blocks
+    return Queued(FILE, entry, grid, BLOCK, (x, partial, extent, np.int32(blocks)))
+
+
+def queued_finish(arrays: tuple, extent: Any, layout: str, blocks: int, epsilon: float) -> Queued:
+    """The launch of batch_norm_finish; `arrays`: x, partial, gamma, mean, variance, scale."""
+    entry = instance("batch_norm_finish", arrays[0].dtype, layout == "NHWC")
+    grid = math.ceil(int(extent["c"]) / 32)
+    return Queued(FILE, entry, grid, (32, 32), (*arrays, extent, np.int32(blocks), np.float32(epsilon)))
+
+
+def queued_apply(arrays: tuple, extent: Any, layout: str, relu: bool) -> Queued:
+    """The launch of batch_norm_apply; `arrays`: x, mean, scale, beta, y."""
+    x, *_, y = arrays
+    vec = _vector(extent, layout, x, y)
     if layout == "NHWC":
         pixels = int(extent["n"]) * int(extent["pixels"])
         grid = _chunks(int(extent["c"]), layout, vec) * math.ceil(pixels / (COPIES * PIXELS))
     else:
         grid = math.ceil(x.size / vec / BLOCK)
-    launch(function, grid, BLOCK, (x, mean, scale, beta, out, extent, np.int32(relu)))
+    entry = instance("batch_norm_apply", x.dtype, layout == "NHWC", vec)
+    return Queued(FILE, entry, grid, BLOCK, (*arrays, extent, np.int32(relu)))

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernels.convolution.geometry import Convolution
-from kernels.convolution.sources import SOURCES, sizes
+from kernels.convolution.queued import Queued
+from kernels.convolution.results import address, instance
+from kernels.convolution.sources import sizes
 from kernels.convolution.step import BackwardDataStep, BackwardFilterStep, ForwardStep
-from warplab.bench.lab_kernels import launch
 
 FILE = "depthwise.cu"
 FORMATS = (("NHWC", "float16"), ("NCHW", "float32"))
 BLOCK = 128  # threads, as in the kernels
-TYPES = {"float16": "half", "float32": "float"}
 FAST_FILTERS = (3, 5)  # heights, equal to the widths, that the fast kernels are compiled for
 FAST_STRIDES = (1, 2)
 MOST_PARTIAL = 8 * 132  # blocks of backward_filter, each with sums of its own
@@ -37,15 +37,6 @@ class Tile(NamedTuple):
     rows: int
     wide: int
     ahead: int = 0
-
-
-class Queued(NamedTuple):
-    """A launch: the compiled kernel, its grid, its block and its arguments."""
-
-    function: Any
-    grid: int
-    block: tuple[int, int]
-    arguments: tuple
 
 
 # By pass, type and stride. Of some two dozen for each, those with the least time over MobileNet's layers at batch 32 on
@@ -93,13 +84,11 @@ def tile(conv: Convolution, kind: str, dtype: Any, address: int = 0) -> Tile | N
 
 
 def _entry(kind: str, conv: Convolution, dtype: Any, chosen: Tile | None) -> str:
-    name = np.dtype(dtype).name
-    nhwc = str(name == "float16").lower()
+    nhwc = np.dtype(dtype) == np.float16
     if chosen is None:
-        return f"depthwise_{kind}_any<{TYPES[name]}, {nhwc}>"
+        return instance(f"depthwise_{kind}_any", dtype, nhwc)
     last = chosen[2:4] if kind == "backward_filter" else chosen[2:]
-    numbers = ", ".join(map(str, (chosen.vec, chosen.channels, conv.r, conv.s, conv.stride[0], *last)))
-    return f"depthwise_{kind}<{TYPES[name]}, {nhwc}, {numbers}>"
+    return instance(f"depthwise_{kind}", dtype, nhwc, *chosen[:2], conv.r, conv.s, conv.stride[0], *last)
 
 
 def _block(dtype: Any, chosen: Tile) -> tuple[int, int]:
@@ -122,15 +111,15 @@ def _tiles(conv: Convolution, kind: str, chosen: Tile) -> int:
 
 def queued(conv: Convolution, kind: str, dtype: Any, arrays: tuple, chosen: Tile | None, *more: Any) -> Queued:
     """The launch of the forward pass or of backward_data. `arrays`: as the kernel takes them; `more`: what follows."""
-    function = SOURCES.function(FILE, _entry(kind, conv, dtype, chosen))
+    entry = _entry(kind, conv, dtype, chosen)
     arguments = (*arrays, sizes(conv)[0], *more)
     if chosen is None:
         shape = conv.y_shape() if kind == "forward" else conv.x_shape()
-        return Queued(function, math.ceil(math.prod(shape) / BLOCK), (BLOCK, 1), arguments)
+        return Queued(FILE, entry, math.ceil(math.prod(shape) / BLOCK), (BLOCK, 1), arguments)
     block, tiles = _block(dtype, chosen), _tiles(conv, kind, chosen)
     if np.dtype(dtype) == np.float32:
-        return Queued(function, math.ceil(conv.c * tiles / BLOCK), block, arguments)
-    return Queued(function, math.ceil(conv.c / chosen.channels) * math.ceil(tiles / block[1]), block, arguments)
+        return Queued(FILE, entry, math.ceil(conv.c * tiles / BLOCK), block, arguments)
+    return Queued(FILE, entry, math.ceil(conv.c / chosen.channels) * math.ceil(tiles / block[1]), block, arguments)
 
 
 def partial_blocks(conv: Convolution, dtype: Any, chosen: Tile) -> tuple[int, int]:
@@ -145,29 +134,17 @@ def partial_blocks(conv: Convolution, dtype: Any, chosen: Tile) -> tuple[int, in
 def queued_filter(conv: Convolution, x: Any, dy: Any, dw: Any, chosen: Tile | None, workspace: Any) -> list[Queued]:
     """The launches of backward_filter; `workspace`: of its partial sums, which the kernel for anything has not."""
     dtype = dw.dtype
-    function = SOURCES.function(FILE, _entry("backward_filter", conv, dtype, chosen))
+    entry = _entry("backward_filter", conv, dtype, chosen)
     size = sizes(conv)[0]
     count = conv.c * conv.r * conv.s
     if chosen is None:
-        return [Queued(function, count, (BLOCK, 1), (x, dy, dw, size))]
+        return [Queued(FILE, entry, count, (BLOCK, 1), (x, dy, dw, size))]
     chunks, blocks = partial_blocks(conv, dtype, chosen)
-    add = SOURCES.function(FILE, f"depthwise_add_partial<{TYPES[dtype.name]}>")
+    add = instance("depthwise_add_partial", dtype)
     return [
-        Queued(function, chunks * blocks, _block(dtype, chosen), (x, dy, workspace, size, np.int32(blocks))),
-        Queued(add, math.ceil(count / 32), (32, 32), (workspace, dw, np.int32(count), np.int32(blocks))),
+        Queued(FILE, entry, chunks * blocks, _block(dtype, chosen), (x, dy, workspace, size, np.int32(blocks))),
+        Queued(FILE, add, math.ceil(count / 32), (32, 32), (workspace, dw, np.int32(count), np.int32(blocks))),
     ]
-
-
-def _address(*arrays: Any) -> int:
-    found = 0
-    for array in arrays:
-        found |= array.__cuda_array_interface__["data"][0]
-    return found
-
-
-def _launch(launches: list[Queued]) -> None:
-    for one in launches:
-        launch(*one)
 
 
 @dataclass(frozen=True)
@@ -182,8 +159,8 @@ class DepthwiseForward(ForwardStep):
         self, x: Any, w: Any, y: Any, conv: Convolution, bias: Any = None, relu: bool = False, workspace: Any = None
     ) -> None:
         """Queue the kernel."""
-        chosen = tile(conv, "forward", y.dtype, _address(x, w, y))
-        _launch([queued(conv, "forward", y.dtype, (x, w, bias, y), chosen, np.int32(relu))])
+        chosen = tile(conv, "forward", y.dtype, address(x, w, y))
+        queued(conv, "forward", y.dtype, (x, w, bias, y), chosen, np.int32(relu)).launch()
 
 
 @dataclass(frozen=True)
@@ -196,8 +173,8 @@ class DepthwiseBackwardData(BackwardDataStep):
 
     def launch(self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None) -> None:
         """Queue the kernel."""
-        chosen = tile(conv, "backward_data", dx.dtype, _address(dy, w, dx))
-        _launch([queued(conv, "backward_data", dx.dtype, (dy, w, dx), chosen)])
+        chosen = tile(conv, "backward_data", dx.dtype, address(dy, w, dx))
+        queued(conv, "backward_data", dx.dtype, (dy, w, dx), chosen).launch()
 
 
 @dataclass(frozen=True)
@@ -216,11 +193,12 @@ class DepthwiseBackwardFilter(BackwardFilterStep):
 
     def launch(self, x: Any, dy: Any, dw: Any, conv: Convolution, workspace: Any = None) -> None:
         """Queue the two kernels."""
-        chosen = tile(conv, "backward_filter", dw.dtype, _address(x, dy))
+        chosen = tile(conv, "backward_filter", dw.dtype, address(x, dy))
         workspace = self.workspace(conv, dw.dtype) if workspace is None else workspace
         if workspace is not None:
             workspace = workspace.view(np.float32)
-        _launch(queued_filter(conv, x, dy, dw, chosen, workspace))
+        for one in queued_filter(conv, x, dy, dw, chosen, workspace):
+            one.launch()
 
 
 FORWARD = (DepthwiseForward(None, "depthwise", FORMATS),)

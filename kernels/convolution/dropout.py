@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from kernels.convolution.queued import Queued
 from kernels.convolution.results import check_inputs, instance, result, vector
-from kernels.convolution.sources import SOURCES
-from warplab.bench.lab_kernels import launch
 
 FILE = "dropout.cu"
 BLOCK = 256  # threads, as in the kernel
@@ -31,17 +30,19 @@ def dropout(x: Any, p: float, seed: int, offset: int = 0, *, out: Any = None) ->
     dtype = check_inputs(x=x)
     threshold, factor = _kept(p, seed, offset)
     out = result(out, tuple(x.shape), dtype, x=x)
-    if not x.size:
-        return out  # a grid of no blocks is an invalid launch
-    each = 16 // dtype.itemsize
-    vec = vector(dtype, x.size, x, out)
     if threshold == _WORDS:  # p is 0, or so small that no word is dropped
         out[...] = x
-        return out
-    function = SOURCES.function(FILE, instance("dropout", dtype, vec, each))
-    numbers = np.uint64(x.size), np.uint64(seed), np.uint64(offset), np.uint32(threshold), np.float32(factor)
-    launch(function, math.ceil(x.size / each / BLOCK), BLOCK, (x, out, *numbers))
+    elif x.size:  # a grid of no blocks is an invalid launch
+        queued(x, out, seed, offset, threshold, factor).launch()
     return out
+
+
+def queued(x: Any, out: Any, seed: int, offset: int, threshold: int, factor: float) -> Queued:
+    """The launch on arrays that are not empty; an element stays if its word is below `threshold`."""
+    each = 16 // x.dtype.itemsize  # elements of a thread
+    entry = instance("dropout", x.dtype, vector(x.dtype, x.size, x, out), each)
+    numbers = np.uint64(x.size), np.uint64(seed), np.uint64(offset), np.uint32(threshold), np.float32(factor)
+    return Queued(FILE, entry, math.ceil(x.size / each / BLOCK), BLOCK, (x, out, *numbers))
 
 
 def mask(count: int, p: float, seed: int, offset: int = 0) -> np.ndarray:

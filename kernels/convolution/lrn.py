@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from kernels.convolution.geometry import Convolution, check_layout
+from kernels.convolution.queued import Queued
 from kernels.convolution.results import check_inputs, instance, result
-from kernels.convolution.sources import SOURCES, sizes
-from warplab.bench.lab_kernels import launch
+from kernels.convolution.sources import sizes
 
 FILE = "lrn.cu"
 BLOCK = 256  # threads, as in the kernels
@@ -43,7 +43,7 @@ def lrn(
     out = result(out, tuple(x.shape), dtype, x=x)
     if scale is not None:
         scale = result(scale, tuple(x.shape), np.float32, "scale", x=x, out=out)
-    _launch("lrn", dtype, layout, conv, (x, out, scale), half, alpha, beta, np.float32(k))
+    queued("lrn", dtype, layout, conv, (x, out, scale), half, alpha, beta, k).launch()
     return out
 
 
@@ -66,7 +66,7 @@ def lrn_backward(
     for name, array, held in (("y", y, dtype), ("dy", dy, dtype), ("scale", scale, np.float32)):
         result(array, tuple(x.shape), held, name)
     out = result(out, tuple(x.shape), dtype, x=x, y=y, dy=dy, scale=scale)
-    _launch("lrn_backward", dtype, layout, conv, (x, y, dy, scale, out), half, alpha, beta)
+    queued("lrn_backward", dtype, layout, conv, (x, y, dy, scale, out), half, alpha, beta).launch()
     return out
 
 
@@ -87,7 +87,10 @@ def _half(size: int, k: float, alpha: float) -> int:
     return size // 2
 
 
-def _launch(kernel: str, dtype: Any, layout: str, conv: Convolution, arrays: tuple, half: int, *numbers: Any) -> None:
-    function = SOURCES.function(FILE, instance(kernel, dtype, layout == "NHWC"))
+def queued(
+    kernel: str, dtype: Any, layout: str, conv: Convolution, arrays: tuple, half: int, *numbers: float
+) -> Queued:
+    """The launch of "lrn" or "lrn_backward"; `numbers`: alpha, beta and, of "lrn", k."""
     arguments = (*arrays, sizes(conv)[0], np.int32(half), *map(np.float32, numbers))
-    launch(function, math.ceil(arrays[0].size / BLOCK), BLOCK, arguments)
+    entry = instance(kernel, dtype, layout == "NHWC")
+    return Queued(FILE, entry, math.ceil(math.prod(conv.x_shape()) / BLOCK), BLOCK, arguments)

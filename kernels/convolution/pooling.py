@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from kernels.convolution.geometry import Convolution, Pair, check_layout, pair
+from kernels.convolution.queued import Queued
 from kernels.convolution.results import check_inputs, instance, result, vector
-from kernels.convolution.sources import SOURCES, sizes
-from warplab.bench.lab_kernels import launch
+from kernels.convolution.sources import sizes
 
 FILE = "pooling.cu"
 BLOCK = 256  # threads, as in the kernels
@@ -74,7 +74,7 @@ def maximum(
             most = f"{MOST_WINDOW} is the most"
             raise ValueError(f"a window of {conv.r} × {conv.s} has more places than a byte holds; {most}")
         index = result(index, shape, np.uint8, "index", x=x, out=out)
-    _launch("pooling_max", conv, layout, dtype, shape, (x, out, index), compiled=True)
+    queued("pooling_max", conv, layout, dtype, (x, out, index), compiled=True).launch()
     return out
 
 
@@ -98,7 +98,7 @@ def maximum_backward(
     for name, array, held in (("dy", dy, dtype), ("index", index, np.uint8)):
         result(array, conv.y_shape(layout), held, name)
     out = result(out, conv.x_shape(layout), dtype, dy=dy, index=index)
-    _launch("pooling_max_backward", conv, layout, dtype, out.shape, (dy, index, out))
+    queued("pooling_max_backward", conv, layout, dtype, (dy, index, out)).launch()
     return out
 
 
@@ -120,7 +120,7 @@ def average(
     dtype = check_inputs(x=x)
     conv = windows(x.shape, window, stride, padding, layout)
     out = result(out, conv.y_shape(layout), dtype, x=x)
-    _launch("pooling_average", conv, layout, dtype, out.shape, (x, out), np.int32(count_padding), compiled=True)
+    queued("pooling_average", conv, layout, dtype, (x, out), np.int32(count_padding), compiled=True).launch()
     return out
 
 
@@ -140,26 +140,17 @@ def average_backward(
     conv = windows(tuple(x_shape), window, stride, padding, layout)
     result(dy, conv.y_shape(layout), dtype, "dy")
     out = result(out, conv.x_shape(layout), dtype, dy=dy)
-    _launch("pooling_average_backward", conv, layout, dtype, out.shape, (dy, out), np.int32(count_padding))
+    queued("pooling_average_backward", conv, layout, dtype, (dy, out), np.int32(count_padding)).launch()
     return out
 
 
-def entry(kernel: str, conv: Convolution, layout: str, dtype: Any, vec: int, compiled: bool) -> str:
-    """The instance of a kernel. `compiled`: it is a forward kernel, of which some know their window."""
-    known = (conv.r if conv.r == conv.s and conv.r in COMPILED else 0,) if compiled else ()
-    return instance(kernel, dtype, layout == "NHWC", vec, *known)
-
-
-def _launch(
-    kernel: str,
-    conv: Convolution,
-    layout: str,
-    dtype: Any,
-    shape: tuple[int, ...],
-    arrays: tuple,
-    *more: Any,
-    compiled: bool = False,
-) -> None:
-    vec = vector(dtype, conv.c, *arrays) if layout == "NHWC" else 1
-    function = SOURCES.function(FILE, entry(kernel, conv, layout, dtype, vec, compiled))
-    launch(function, math.ceil(math.prod(shape) / vec / BLOCK), BLOCK, (*arrays, sizes(conv)[0], *more))
+def queued(
+    kernel: str, conv: Convolution, layout: str, dtype: Any, arrays: tuple, *more: Any, compiled: bool = False
+) -> Queued:
+    """The launch of a kernel. `arrays`: as it takes them; `compiled`: some instances know their window."""
+    nhwc = layout == "NHWC"
+    vec = vector(dtype, conv.c, *arrays) if nhwc else 1
+    window = (conv.r if conv.r == conv.s and conv.r in COMPILED else 0,) if compiled else ()
+    shape = conv.x_shape() if kernel.endswith("backward") else conv.y_shape()
+    grid = math.ceil(math.prod(shape) / vec / BLOCK)
+    return Queued(FILE, instance(kernel, dtype, nhwc, vec, *window), grid, BLOCK, (*arrays, sizes(conv)[0], *more))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernels.convolution.queued import Queued
 from kernels.convolution.results import TYPES, instance, vector
 from kernels.convolution.sources import SOURCES
 from warplab import cp
@@ -76,23 +77,23 @@ def lstm(x: Any, w: Any, r: Any, bias_w: Any, bias_r: Any, h: Any, c: Any, *, me
     for step in range(steps):
         of_h = h @ r.T
         if method == "fused":
-            cell(of_x[step], of_h, bias, c, y[step])
+            cell(of_x[step], of_h, bias, c, y[step]).launch()
         else:
             y[step], c = _separate(of_x[step], of_h, bias, c)
         h = y[step]
     return y, c
 
 
-def cell(of_x: Any, of_h: Any, bias: Any, c: Any, h: Any) -> None:
-    """Queue what follows a step's products, without any check: h and c, which is replaced.
+def cell(of_x: Any, of_h: Any, bias: Any, c: Any, h: Any) -> Queued:
+    """The launch of what follows a step's products: h, and c, which is replaced.
 
     `of_x`, `of_h`: x·Wᵀ and h·Rᵀ, (n, 4 · hidden); `bias`: float32, (4 · hidden,); `c`: float32, `h`: (n, hidden).
     """
     n, hidden = h.shape
     vec = vector(h.dtype, hidden, of_x, of_h, h)
-    function = SOURCES.function(FILE, instance("lstm_cell", h.dtype, vec))
     grid = math.ceil(n * hidden / vec / BLOCK)
-    launch(function, grid, BLOCK, (of_x, of_h, bias, c, h, np.int32(n), np.int32(hidden)))
+    arguments = of_x, of_h, bias, c, h, np.int32(n), np.int32(hidden)
+    return Queued(FILE, instance("lstm_cell", h.dtype, vec), grid, BLOCK, arguments)
 
 
 def _separate(of_x: Any, of_h: Any, bias: Any, c: Any) -> tuple[Any, Any]:

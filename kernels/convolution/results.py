@@ -42,10 +42,11 @@ def result(out: Any, shape: tuple[int, ...], dtype: Any, name: str = "out", /, *
 
 
 def address(*arrays: Any) -> int:
-    """The bitwise or of the addresses of arrays; None has none."""
+    """The bitwise or of the addresses of device arrays; None has none, and NumPy's arrays are yet to be copied."""
     found = 0
     for array in arrays:
-        found |= 0 if array is None else array.__cuda_array_interface__["data"][0]
+        interface = getattr(array, "__cuda_array_interface__", None)
+        found |= interface["data"][0] if interface else 0
     return found
 
 

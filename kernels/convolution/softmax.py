@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from kernels.convolution.queued import Queued
 from kernels.convolution.results import check_inputs, instance, result, vector
-from kernels.convolution.sources import SOURCES
-from warplab.bench.lab_kernels import launch
 
 FILE = "softmax.cu"
 ROWS = 4  # of a block of the warp's kernels
 BLOCK = 256  # threads of the block's kernels
 MOST_IN_REGISTERS = 1024  # columns that a warp takes
-MOST_ROWS = 2**31 - 1
 
 
 def softmax(x: Any, *, out: Any = None) -> Any:
@@ -28,7 +26,8 @@ def softmax(x: Any, *, out: Any = None) -> Any:
     dtype = check_inputs(x=x)
     _check_axes("x", x)
     out = result(out, tuple(x.shape), dtype, x=x)
-    _launch("softmax", dtype, (x, out))
+    if x.size:  # a grid of no blocks is an invalid launch
+        queued("softmax", dtype, (x, out)).launch()
     return out
 
 
@@ -38,7 +37,8 @@ def softmax_backward(y: Any, dy: Any, *, out: Any = None) -> Any:
     _check_axes("y", y)
     result(dy, tuple(y.shape), dtype, "dy")
     out = result(out, tuple(y.shape), dtype, y=y, dy=dy)
-    _launch("softmax_backward", dtype, (y, dy, out))
+    if y.size:
+        queued("softmax_backward", dtype, (y, dy, out)).launch()
     return out
 
 
@@ -52,15 +52,11 @@ def per_lane(columns: int, vec: int) -> int:
     return 2 ** max(0, math.ceil(math.log2(math.ceil(columns / (32 * vec)))))
 
 
-def _launch(kernel: str, dtype: Any, arrays: tuple) -> None:
+def queued(kernel: str, dtype: Any, arrays: tuple) -> Queued:
+    """The launch of "softmax" or "softmax_backward" on arrays that are not empty."""
     columns = arrays[0].shape[-1]
-    if not arrays[0].size:
-        return  # a grid of no blocks is an invalid launch
-    rows = arrays[0].size // columns
-    vec = vector(dtype, columns, *arrays)
-    if columns <= MOST_IN_REGISTERS:
-        function = SOURCES.function(FILE, instance(f"{kernel}_warp", dtype, vec, per_lane(columns, vec)))
-        launch(function, math.ceil(rows / ROWS), 32 * ROWS, (*arrays, np.int32(rows), np.int32(columns)))
-    else:
-        function = SOURCES.function(FILE, instance(f"{kernel}_block", dtype, vec))
-        launch(function, rows, BLOCK, (*arrays, np.int32(columns)))
+    rows, vec = arrays[0].size // columns, vector(dtype, columns, *arrays)
+    if columns > MOST_IN_REGISTERS:
+        return Queued(FILE, instance(f"{kernel}_block", dtype, vec), rows, BLOCK, (*arrays, np.int32(columns)))
+    entry = instance(f"{kernel}_warp", dtype, vec, per_lane(columns, vec))
+    return Queued(FILE, entry, math.ceil(rows / ROWS), 32 * ROWS, (*arrays, np.int32(rows), np.int32(columns)))
