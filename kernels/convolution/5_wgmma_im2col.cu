@@ -23,6 +23,12 @@
 #ifndef BOXES
 #define BOXES 2
 #endif
+#ifndef BELOW
+#define BELOW 1
+#endif
+#ifndef BESIDE
+#define BESIDE 1
+#endif
 #ifndef PARTS
 #define PARTS 1
 #endif
@@ -46,7 +52,10 @@ constexpr int THREADS = 128 * CONSUMERS + 32;       // the last warp loads
 constexpr int X_BYTES = BM * LINE_BYTES, W_BYTES = BN * LINE_BYTES, STAGE_BYTES = X_BYTES + W_BYTES;
 constexpr int BOX_BYTES = 64 * LINE_BYTES;
 constexpr int PANELS = BN / 64;                     // of a tile of y: boxes of 64 filters side by side
+constexpr int CLUSTER = SPLIT * BESIDE * BELOW;     // blocks
+constexpr int X_SHARE = BM / BESIDE, W_SHARE = BN / BELOW;  // lines that a block loads for all that share them
 static_assert(BM % (64 * CONSUMERS) == 0 && PANELS % SPLIT == 0, "equal shares");
+static_assert(X_SHARE % 8 == 0 && W_SHARE % (GRADIENT ? 64 : 8) == 0, "shares are whole periods of the swizzle");
 
 // A convolution with windows one pixel apart in y, of which y may have every second pixel only: a forward pass has one
 // part, a gradient of x one for each phase of the stride.
@@ -70,10 +79,10 @@ struct Tile {
 };
 
 __device__ __forceinline__ int tiles_high(const Part &part) {
-    return (part.pixels + BM - 1) / BM;
+    return (part.pixels + BM * BELOW - 1) / (BM * BELOW);
 }
 
-// Tile number `tile`: those of one row of tiles come one after the other, so that their x is read from memory once.
+// Tile of a cluster number `tile`: those of one row of tiles come one after the other, so that their x is read from memory once.
 __device__ __forceinline__ Tile tile_of(const Parts &parts, int tile, int tiles_wide) {
     int part = 0, row = tile / tiles_wide;
     const int column = tile - row * tiles_wide;
@@ -85,28 +94,40 @@ __device__ __forceinline__ Tile tile_of(const Parts &parts, int tile, int tiles_
             part++;
         }
     }
-    return {part, row * BM, column * BN};
+    return {part, row * BM * BELOW, column * BN * BESIDE};
 }
 
-extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREADS, BLOCKS)
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, BLOCKS)
     conv_wgmma_im2col(const __grid_constant__ Parts parts, const float *__restrict__ bias) {
     extern __shared__ __align__(1024) unsigned char memory[];
     __shared__ unsigned long long full[STAGES], empty[STAGES];
     const unsigned stages = (shared_address(memory) + 1023) / 1024 * 1024;  // the swizzle repeats after 1024 bytes
     const unsigned full_at = shared_address(full), empty_at = shared_address(empty);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-    const int rank = SPLIT > 1 ? blockIdx.x % SPLIT : 0;
-    const int first = blockIdx.x / SPLIT, clusters = gridDim.x / SPLIT;
+    // Place in the cluster: share of the depth, and which of the tiles side by side and below each other.
+    const int rank = CLUSTER > 1 ? blockIdx.x % CLUSTER : 0;
+    const int split = rank % SPLIT, beside = rank / SPLIT % BESIDE, below = rank / (SPLIT * BESIDE);
+    auto rank_of = [&](int of_split, int of_beside, int of_below) {
+        return of_split + SPLIT * (of_beside + BESIDE * of_below);
+    };
+    const int first = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
             barrier_init(full_at + 8 * stage, 1);
-            barrier_init(empty_at + 8 * stage, CONSUMERS * 4);
+            barrier_init(empty_at + 8 * stage, CONSUMERS * 4 * (BESIDE + BELOW - 1));
         }
         fence_barrier_init();
+        prefetch_map(parts.part[0].x);
+        prefetch_map(parts.part[0].w);
+        prefetch_map(parts.part[0].y);
     }
-    __syncthreads();
+    if (CLUSTER > 1) {
+        cluster_sync();
+    } else {
+        __syncthreads();
+    }
 
-    const int tiles_wide = (parts.filters + BN - 1) / BN, chunks = (parts.channels + BK - 1) / BK;
+    const int tiles_wide = (parts.filters + BN * BESIDE - 1) / (BN * BESIDE), chunks = (parts.channels + BK - 1) / BK;
     int tiles = 0;
 #pragma unroll
     for (int i = 0; i < PARTS; i++) {
@@ -122,18 +143,26 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
     // Steps of a tile: chunks of channels of tap after tap. A block of a cluster takes its share.
     auto steps_of = [&](const Part &part, int &begin, int &end) {
         const int steps = part.rows * part.columns * chunks;
-        begin = SPLIT > 1 ? steps * rank / SPLIT : 0;
-        end = SPLIT > 1 ? steps * (rank + 1) / SPLIT : steps;
+        begin = SPLIT > 1 ? steps * split / SPLIT : 0;
+        end = SPLIT > 1 ? steps * (split + 1) / SPLIT : steps;
     };
 
     if (warp == CONSUMERS * 4) {
+        unsigned short x_blocks = 0, w_blocks = 0;  // that get what this one loads
+        for (int i = 0; i < BESIDE; i++) {
+            x_blocks |= 1 << rank_of(split, i, below);
+        }
+        for (int i = 0; i < BELOW; i++) {
+            w_blocks |= 1 << rank_of(split, beside, i);
+        }
         for (int tile = first; tile < tiles; tile += clusters) {
             if (lane == 0) {
                 const Tile at = tile_of(parts, tile, tiles_wide);
                 const Part &part = parts.part[at.part];
                 int begin, end;
                 steps_of(part, begin, end);
-                const int n = at.pixel / part.image, in_image = at.pixel - n * part.image;
+                const int pixel = at.pixel + below * BM + beside * X_SHARE, filter = at.filter + beside * BN;
+                const int n = pixel / part.image, in_image = pixel - n * part.image;
                 const int p = in_image / part.width, q = in_image - p * part.width;
                 const int row = part.top + p * part.down, column = part.left + q * part.right;
                 int chunk = begin % chunks, r = begin / chunks / part.columns, s = begin / chunks % part.columns;
@@ -142,20 +171,29 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
                     const int tap = part.first_tap + r * part.next_row + s * part.next_column;
                     barrier_wait(empty_at + 8 * stage, parity ^ 1);
                     barrier_expect(barrier, STAGE_BYTES);
-                    if (FLAT) {
-                        load_box(to, part.x, chunk * BK, at.pixel, barrier);
+                    const unsigned x_to = to + beside * X_SHARE * LINE_BYTES;
+                    const unsigned short down = r * part.dilation_h, right = s * part.dilation_w;
+                    if (FLAT && BESIDE > 1) {
+                        load_box_for(x_blocks, x_to, part.x, chunk * BK, pixel, barrier);
+                    } else if (FLAT) {
+                        load_box(x_to, part.x, chunk * BK, pixel, barrier);
+                    } else if (BESIDE > 1) {
+                        load_pixels_for(x_blocks, x_to, part.x, chunk * BK, column, row, n, right, down, barrier);
                     } else {
-                        load_pixels(to, part.x, chunk * BK, column, row, n, s * part.dilation_w, r * part.dilation_h,
-                                    barrier);
+                        load_pixels(x_to, part.x, chunk * BK, column, row, n, right, down, barrier);
                     }
-                    if (GRADIENT) {
+                    // The forward pass takes one box of W_SHARE filters; the gradient boxes of 64 channels each.
 #pragma unroll
-                        for (int panel = 0; panel < PANELS; panel++) {
-                            load_box(to + X_BYTES + panel * BOX_BYTES, part.w, at.filter + panel * 64, tap, chunk * BK,
-                                     barrier);
+                    for (int i = 0; i < (GRADIENT ? W_SHARE / 64 : 1); i++) {
+                        const int line = below * W_SHARE + i * 64;
+                        const int across = GRADIENT ? filter + line : chunk * BK;
+                        const int down_w = GRADIENT ? chunk * BK : filter + line;
+                        const unsigned w_to = to + X_BYTES + line * LINE_BYTES;
+                        if (BELOW > 1) {
+                            load_box_for(w_blocks, w_to, part.w, across, tap, down_w, barrier);
+                        } else {
+                            load_box(w_to, part.w, across, tap, down_w, barrier);
                         }
-                    } else {
-                        load_box(to + X_BYTES, part.w, chunk * BK, tap, at.filter, barrier);
                     }
                     advance();
                     if (++chunk == chunks) {
@@ -173,6 +211,9 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
                 cluster_sync();
             }
         }
+        if (BESIDE * BELOW > 1) {
+            cluster_sync();
+        }
         return;
     }
 
@@ -182,9 +223,23 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
     const unsigned long long first_w = GRADIENT ? mn_major(stages + X_BYTES, 0, BK) : k_major(stages + X_BYTES, 0, 0);
     constexpr int W_MAJOR = GRADIENT ? MN_MAJOR : K_MAJOR, W_DEPTH = GRADIENT ? LINE_BYTES : 2;
     const bool one = threadIdx.x % 128 == 0;
+    // Whoever has loaded into this stage may do so again: those beside and below, and this block itself.
+    auto release = [&](int done) {
+        if (BESIDE * BELOW == 1) {
+            if (lane == 0) {
+                barrier_arrive(empty_at + 8 * done);
+            }
+        } else if (lane < BESIDE + BELOW - 1) {
+            const int other = lane - BESIDE;
+            const int to = lane < BESIDE ? rank_of(split, lane, below) : rank_of(split, beside, other + (other >= below));
+            barrier_arrive(empty_at + 8 * done, to);
+        }
+    };
     int stored = 0;  // boxes so far
     for (int tile = first; tile < tiles; tile += clusters) {
-        const Tile at = tile_of(parts, tile, tiles_wide);
+        Tile at = tile_of(parts, tile, tiles_wide);
+        at.pixel += below * BM;
+        at.filter += beside * BN;
         const Part &part = parts.part[at.part];
         int begin, end;
         steps_of(part, begin, end);
@@ -195,7 +250,7 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
             biases[i] = filter < parts.filters ? __ldg(bias + filter) : 0;
         }
         float sum[ROWS][SUMS];
-        if (GRADIENT && begin == end) {  // a phase that no window meets
+        if ((GRADIENT || SPLIT > 1) && begin == end) {  // a phase that no window meets, or fewer steps than blocks
 #pragma unroll
             for (int i = 0; i < ROWS * SUMS; i++) {
                 sum[i / SUMS][i % SUMS] = 0;
@@ -216,8 +271,8 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
             }
             wgmma_commit();
             wgmma_wait<1>();  // for the stage before
-            if (step > begin && lane == 0) {
-                barrier_arrive(empty_at + 8 * before);
+            if (step > begin) {
+                release(before);
             }
             before = stage;
             advance();
@@ -227,8 +282,8 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
         for (int i = 0; i < ROWS; i++) {
             settle(sum[i]);
         }
-        if (begin < end && lane == 0) {
-            barrier_arrive(empty_at + 8 * before);
+        if (begin < end) {
+            release(before);
         }
 
         if (SPLIT > 1) {
@@ -241,20 +296,21 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
             cluster_sync();
 #pragma unroll
             for (int panel = 0; panel < PANELS; panel++) {
-                const int owner = panel % SPLIT, sender = (rank - owner + SPLIT) % SPLIT - 1;
+                const int owner = panel % SPLIT, sender = (split - owner + SPLIT) % SPLIT - 1;
 #pragma unroll
                 for (int i = 0; i < ROWS && sender >= 0; i++) {
 #pragma unroll
                     for (int j = 0; j < 8; j++) {
                         const float *v = &sum[i][panel * 32 + j * 4];
-                        store_there(place(sender, panel, i) + j * 2048, owner, make_float4(v[0], v[1], v[2], v[3]));
+                        store_there(place(sender, panel, i) + j * 2048, rank_of(owner, beside, below),
+                                    make_float4(v[0], v[1], v[2], v[3]));
                     }
                 }
             }
             cluster_sync();
 #pragma unroll
             for (int panel = 0; panel < PANELS; panel++) {
-                if (panel % SPLIT == rank) {
+                if (panel % SPLIT == split) {
 #pragma unroll
                     for (int sender = 0; sender < SPLIT - 1; sender++) {
 #pragma unroll
@@ -278,7 +334,7 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
         // Box after box of y, in BOXES buffers; one thread of the warpgroup asks TMA to write them.
 #pragma unroll
         for (int panel = 0; panel < PANELS; panel++) {
-            if (SPLIT > 1 && panel % SPLIT != rank) {
+            if (SPLIT > 1 && panel % SPLIT != split) {
                 continue;
             }
 #pragma unroll
@@ -323,5 +379,8 @@ extern "C" __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(THREA
     }
     if (one) {
         stores_have_read<0>();
+    }
+    if (BESIDE * BELOW > 1) {
+        cluster_sync();  // others may still arrive at this block's barriers
     }
 }

@@ -7,6 +7,7 @@ taps, so each phase is a convolution of stride 1 with some of the taps, one `Par
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -136,10 +137,10 @@ def forward_parts(x: Any, w: Any, y: Any, conv: Convolution, tiles: Tiles) -> np
     phase = forward_phase(conv)
     address = hopper.address_of(x)
     if is_flat(conv):
-        of_x = Boxes(address, "float16", conv.n * conv.h * conv.w, conv.c, tiles.bm, DEPTH)
+        of_x = Boxes(address, "float16", conv.n * conv.h * conv.w, conv.c, tiles.bm // tiles.beside, DEPTH)
     else:
-        of_x = pixels_of(address, (conv.n, conv.h, conv.w, conv.c), phase, tiles.bm)
-    of_w = Boxes(hopper.address_of(w), "float16", conv.k, conv.c, tiles.bn, DEPTH, conv.r * conv.s)
+        of_x = pixels_of(address, (conv.n, conv.h, conv.w, conv.c), phase, tiles.bm // tiles.beside)
+    of_w = Boxes(hopper.address_of(w), "float16", conv.k, conv.c, tiles.bn // tiles.below, DEPTH, conv.r * conv.s)
     of_y = Boxes(hopper.address_of(y), "float16", conv.n * conv.p * conv.q, conv.k, LINES, DEPTH)
     return _parts([_part(phase, conv, of_x, of_w, of_y)], 1, conv.c, conv.k)
 
@@ -147,13 +148,13 @@ def forward_parts(x: Any, w: Any, y: Any, conv: Convolution, tiles: Tiles) -> np
 def gradient_parts(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Tiles) -> list[np.ndarray]:
     """What the kernel takes for each launch of a gradient of x."""
     of_w = Boxes(hopper.address_of(w), "float16", conv.k, conv.c, DEPTH, DEPTH, conv.r * conv.s)
-    row = conv.w * conv.c * HALF
+    row, lines = conv.w * conv.c * HALF, tiles.bm // tiles.beside
     found = []
     for phase in gradient_phases(conv):
         if is_flat(conv):
-            of_dy = Boxes(hopper.address_of(dy), "float16", conv.n * conv.p * conv.q, conv.k, tiles.bm, DEPTH)
+            of_dy = Boxes(hopper.address_of(dy), "float16", conv.n * conv.p * conv.q, conv.k, lines, DEPTH)
         else:
-            of_dy = pixels_of(hopper.address_of(dy), (conv.n, conv.p, conv.q, conv.k), phase, tiles.bm)
+            of_dy = pixels_of(hopper.address_of(dy), (conv.n, conv.p, conv.q, conv.k), phase, lines)
         positions = phase.height.count, phase.width.count
         strides = conv.h * row, conv.stride[0] * row, conv.stride[1] * conv.c * HALF
         of_dx = Pixels(
@@ -189,10 +190,19 @@ def launch(parts: np.ndarray, tiles: Tiles, bias: Any, *, relu: bool, flat: bool
     }
     options = *tiles.options, *(f"-D{name}={int(value)}" for name, value in flags.items())
     function = hopper.kernel(FILE, ENTRY, options)
-    count = count_tiles(parts, tiles) * tiles.split
-    grid = count if tiles.split > 1 else min(count, hopper.multiprocessors() * tiles.blocks)
+    clusters = count_tiles(parts, tiles)
+    if tiles.split == 1:  # blocks stay and take tile after tile
+        clusters = min(clusters, _resident(function, tiles))
     pointer = np.uint64(0 if bias is None else hopper.address_of(bias))
-    function((grid,), (tiles.threads,), (parts, pointer), tiles.shared_bytes)
+    function((clusters * tiles.cluster,), (tiles.threads,), (parts, pointer), tiles.shared_bytes)
+
+
+@functools.cache
+def _resident(function: hopper.Kernel, tiles: Tiles) -> int:
+    """Clusters that the GPU can hold at a time."""
+    if tiles.cluster == 1:
+        return hopper.multiprocessors() * tiles.blocks
+    return function.resident_clusters(tiles.cluster, tiles.threads, tiles.shared_bytes)
 
 
 def count_tiles(parts: np.ndarray, tiles: Tiles) -> int:

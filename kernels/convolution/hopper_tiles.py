@@ -27,7 +27,9 @@ class Tiles:
 
     `bm`, `bn`: pixels and channels of the result that a block computes at a time; `consumers`: warpgroups that do;
     `stages`: pairs of operands' tiles in shared memory; `blocks`: on a multiprocessor at a time; `split`: blocks that
-    share the depth of a tile, as a cluster; `boxes`: of results in shared memory, for each consumer.
+    share the depth of a tile; `boxes`: of results in shared memory, for each consumer; `below`, `beside`: tiles one
+    below the other whose blocks share filters, and side by side, whose blocks share pixels. A cluster has split ×
+    below × beside blocks.
     """
 
     bm: int
@@ -37,6 +39,8 @@ class Tiles:
     blocks: int
     split: int = 1
     boxes: int = 2
+    below: int = 1
+    beside: int = 1
 
     def __post_init__(self) -> None:
         """Raise ValueError, naming the rule that the sizes break."""
@@ -50,6 +54,8 @@ class Tiles:
             (self.bm * self.bn // self.consumers <= 64 * 256, "a consumer holds 64 × 256 sums at most"),
             (self.bn // 64 % self.split == 0, "split must divide bn / 64"),
             (self.split == 1 or partial <= self.stages * self.stage_bytes, "the sums of a split must fit the stages"),
+            (self.cluster <= 8, "a cluster has 8 blocks at most"),
+            (self.bm // self.beside % 8 == 0 and self.bn // self.below % 64 == 0, "shares must be whole boxes"),
             (self.stages >= 2, "stages must be at least 2"),
             (
                 self.blocks * (self.shared_bytes + STATIC_BYTES + 1024) <= SHARED_BYTES,
@@ -59,6 +65,11 @@ class Tiles:
         for right, rule in rules:
             if not right:
                 raise ValueError(f"{self}: {rule}")
+
+    @property
+    def cluster(self) -> int:
+        """Blocks of a cluster."""
+        return self.split * self.below * self.beside
 
     @property
     def threads(self) -> int:
@@ -78,12 +89,12 @@ class Tiles:
     @property
     def options(self) -> tuple[str, ...]:
         """Options for the compiler."""
-        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "BOXES"
+        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "BOXES", "BELOW", "BESIDE"
         return tuple(f"-D{name}={value}" for name, value in zip(names, astuple(self), strict=True))
 
     def tiles(self, pixels: int, channels: int) -> int:
-        """Tiles of a result."""
-        return math.ceil(pixels / self.bm) * math.ceil(channels / self.bn)
+        """Tiles of clusters that cover a result."""
+        return math.ceil(pixels / (self.bm * self.below)) * math.ceil(channels / (self.bn * self.beside))
 
 
 @functools.cache
@@ -95,7 +106,7 @@ def table() -> dict[str, Any]:
 def chosen(conv: Convolution, of: str) -> Tiles:
     """The sizes for a pass of a convolution."""
     found = table().get(of, {}).get(str(conv))
-    return Tiles(*found) if found else by_arithmetic(*(conv.gemm if of == "forward" else _gradient_gemm(conv)))
+    return Tiles(*found["sizes"]) if found else by_arithmetic(*gemm(conv, of))
 
 
 def by_arithmetic(pixels: int, channels: int, depth: int) -> Tiles:
@@ -114,34 +125,61 @@ def clocks(tiles: Tiles, pixels: int, channels: int, depth: int, multiprocessors
     results = tiles.bm * tiles.bn * 2 * 2 / 128  # written to shared memory, and read by TMA
     steps = math.ceil(depth / DEPTH / tiles.split)
     summed = tiles.bm * tiles.bn * 4 * 2 / 32 if tiles.split > 1 else 0
-    slots = multiprocessors * tiles.blocks // tiles.split
+    slots = multiprocessors * tiles.blocks // tiles.cluster
     turns = math.ceil(tiles.tiles(pixels, channels) / slots)
-    together = min(tiles.blocks, math.ceil(tiles.tiles(pixels, channels) * tiles.split / multiprocessors))
+    together = min(tiles.blocks, math.ceil(tiles.tiles(pixels, channels) * tiles.cluster / multiprocessors))
     alone = 1 if together > 1 else 1.5  # nothing hides a lone block's epilogue
     return turns * together * (steps * step + summed + alone * results) + 2000
 
 
-def _gradient_gemm(conv: Convolution) -> tuple[int, int, int]:
-    """Pixels and channels of the gradient of x, and the depth, a mean over the phases of the stride."""
+def gemm(conv: Convolution, of: str) -> tuple[int, int, int]:
+    """Pixels, channels and depth of a pass's result; of the gradient of x a mean depth over the stride's phases."""
+    if of == "forward":
+        return conv.gemm
     phases = conv.stride[0] * conv.stride[1]
     return conv.n * conv.h * conv.w, conv.c, max(1, conv.k * conv.r * conv.s // phases)
 
 
 CANDIDATES = (
-    Tiles(128, 64, 2, 3, 2),
+    Tiles(64, 64, 1, 4, 3, 1, 1),
+    Tiles(64, 64, 1, 4, 3, 1, 1, 1, 2),
     Tiles(128, 64, 2, 2, 3, 1, 1),
+    Tiles(128, 64, 2, 3, 2),
     Tiles(128, 64, 2, 4, 1),
     Tiles(192, 64, 3, 4, 1),
     Tiles(256, 64, 2, 4, 1),
-    Tiles(64, 128, 1, 4, 2, 1, 1),
+    Tiles(256, 64, 4, 4, 1),
+    Tiles(64, 128, 1, 4, 2),
+    Tiles(64, 128, 1, 4, 2, 1, 2, 2),
+    Tiles(64, 128, 1, 4, 2, 1, 2, 1, 2),
+    Tiles(64, 128, 1, 4, 2, 1, 2, 1, 4),
+    Tiles(64, 128, 1, 4, 2, 1, 2, 2, 2),
     Tiles(128, 128, 2, 3, 2, 1, 1),
+    Tiles(128, 128, 2, 3, 2, 1, 1, 2),
+    Tiles(128, 128, 2, 3, 2, 1, 1, 1, 2),
     Tiles(128, 128, 2, 5, 1),
+    Tiles(128, 128, 2, 5, 1, 1, 2, 2),
+    Tiles(128, 128, 2, 5, 1, 1, 2, 1, 2),
+    Tiles(128, 128, 2, 5, 1, 1, 2, 2, 2),
+    Tiles(128, 128, 2, 6, 1, 1, 1),
+    Tiles(128, 128, 2, 6, 1, 1, 1, 1, 2),
     Tiles(192, 128, 3, 4, 1),
+    Tiles(192, 128, 3, 4, 1, 1, 2, 2),
+    Tiles(192, 128, 3, 4, 1, 1, 2, 1, 2),
     Tiles(256, 128, 2, 4, 1),
-    Tiles(128, 256, 2, 4, 1),
+    Tiles(256, 128, 2, 4, 1, 1, 2, 2),
+    Tiles(256, 128, 2, 4, 1, 1, 2, 1, 2),
     Tiles(64, 256, 1, 4, 1),
+    Tiles(64, 256, 1, 4, 1, 1, 2, 2),
+    Tiles(128, 256, 2, 4, 1),
+    Tiles(128, 256, 2, 4, 1, 1, 2, 2),
+    Tiles(128, 256, 2, 4, 1, 1, 2, 1, 2),
     Tiles(128, 128, 2, 5, 1, 2),
+    Tiles(128, 128, 2, 5, 1, 2, 2, 2),
+    Tiles(128, 128, 2, 5, 1, 2, 2, 1, 2),
+    Tiles(128, 128, 2, 5, 1, 2, 2, 2, 2),
     Tiles(192, 128, 3, 4, 1, 2),
-    Tiles(128, 256, 2, 4, 1, 2),
+    Tiles(192, 128, 3, 4, 1, 2, 2, 1, 2),
     Tiles(128, 256, 2, 4, 1, 4),
+    Tiles(128, 256, 2, 4, 1, 4, 2, 2),
 )

@@ -138,6 +138,17 @@ __device__ __forceinline__ void load_box_for(unsigned short, unsigned, const Ten
     __trap();
 }
 
+__device__ __forceinline__ void load_box_for(unsigned short, unsigned, const TensorMap &, int, int, int, unsigned) {
+    __trap();
+}
+
+__device__ __forceinline__ void load_pixels_for(unsigned short, unsigned, const TensorMap &, int, int, int, int,
+                                                unsigned short, unsigned short, unsigned) {
+    __trap();
+}
+
+__device__ __forceinline__ void prefetch_map(const TensorMap &) {}
+
 // 16 bytes of a box, chunk `chunk` of line `line`, to elements from `offset` on.
 __device__ __forceinline__ void store_chunk(const TensorMap &map, unsigned from, int line, int chunk, size_t offset) {
     uint4 v;

@@ -107,6 +107,11 @@ __device__ __forceinline__ void store_there(unsigned to, unsigned rank, float4 v
 
 // -- TMA: one thread copies a box, 128 bytes per row ------------------------------------------------------------------
 
+// Fetches a map before it is needed.
+__device__ __forceinline__ void prefetch_map(const TensorMap &map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 __device__ __forceinline__ void load_box(unsigned to, const TensorMap &map, int column, int row, unsigned barrier) {
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
@@ -135,14 +140,33 @@ __device__ __forceinline__ void load_pixels(unsigned to, const TensorMap &map, i
         : "memory");
 }
 
-// A box of two axes into every block of the cluster whose bit is set in `blocks`, at the same place, with word to the
-// barrier at the same place.
+// The same into every block of the cluster whose bit is set in `blocks`, at the same place, with word to the barrier at
+// the same place.
 __device__ __forceinline__ void load_box_for(unsigned short blocks, unsigned to, const TensorMap &map, int column,
                                              int row, unsigned barrier) {
     asm volatile(
         "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
         "[%1, {%2, %3}], [%4], %5;" ::"r"(to),
         "l"(&map), "r"(column), "r"(row), "r"(barrier), "h"(blocks)
+        : "memory");
+}
+
+__device__ __forceinline__ void load_box_for(unsigned short blocks, unsigned to, const TensorMap &map, int x, int y,
+                                             int z, unsigned barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+        "[%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+        "l"(&map), "r"(x), "r"(y), "r"(z), "r"(barrier), "h"(blocks)
+        : "memory");
+}
+
+__device__ __forceinline__ void load_pixels_for(unsigned short blocks, unsigned to, const TensorMap &map, int channel,
+                                                int column, int row, int image, unsigned short right,
+                                                unsigned short down, unsigned barrier) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+        "[%1, {%2, %3, %4, %5}], [%6], {%7, %8}, %9;" ::"r"(to),
+        "l"(&map), "r"(channel), "r"(column), "r"(row), "r"(image), "r"(barrier), "h"(right), "h"(down), "h"(blocks)
         : "memory");
 }
 
