@@ -158,11 +158,8 @@ ON_GPU = {
 }
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("tile", [None, *TILES], ids=str)
-@pytest.mark.parametrize("conv", ON_GPU.values(), ids=ON_GPU)
-def test_the_gradient_on_a_gpu(conv, tile):
-    """Every element, and the same again; by the plan, and with every tile, whole and split."""
+def check_on_gpu(conv, plans):
+    """Every element, and the same again."""
     if lack := STEP.missing():
         pytest.skip(lack)
     seed = int.from_bytes(os.urandom(4), "big")
@@ -173,10 +170,22 @@ def test_the_gradient_on_a_gpu(conv, tile):
         for shape in (conv.x_shape, conv.y_shape)
     )
     exact = reference.backward_filter(cp.asnumpy(x), cp.asnumpy(dy), conv, "NHWC")
-    steps = -(-conv.gemm[0] // 64)
-    for chosen in [None] if tile is None else [Plan(tile, splits) for splits in {1, min(2, steps), min(37, steps)}]:
+    for chosen in plans:
         results = [cp.full(conv.w_shape("NHWC"), np.nan, np.float16) for _ in range(2)]
         for dw in results:
             STEP.launch(x, dy, dw, conv, chosen=chosen)
         assert bool((results[0] == results[1]).all()), f"{chosen}: the result differs from run to run, or is NaN"
         check(cp.asnumpy(results[0]), exact, conv.gemm[0])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("conv", ON_GPU.values(), ids=ON_GPU)
+def test_the_gradient_on_a_gpu(conv):
+    check_on_gpu(conv, [None])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("conv", [ON_GPU["uneven"], Convolution(3, 136, 9, 9, 200, 1, 1)], ids=str)
+def test_every_tile_on_a_gpu(conv):
+    """Whole, and split as far as there are pixels for."""
+    check_on_gpu(conv, [Plan(tile, splits) for tile in TILES for splits in (1, -(-conv.gemm[0] // 64))])
