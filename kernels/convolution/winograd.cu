@@ -7,8 +7,11 @@
 //   conv_winograd_products   m[xi][k][t] = sum over c of u · v, 16 products of steps 2 and 3's tiles
 //   conv_winograd_outputs    y = Aᵀ m A, bias, ReLU
 // Expected: 2.25 × fewer multiplications than a direct sum, and memory in exchange: v is four times x, m four times y,
-// both written and read, so that it pays where there are many channels. Differences of neighbours lose digits: the
-// error is larger than that of a direct sum. A tile at the edge of an odd height or width is computed whole.
+// both written and read, so that it pays where there are many channels. A tile at the edge of an odd height or width is
+// computed whole. Error: differences of neighbours lose digits, but a sum has as many addends as there are channels,
+// and not nine times as many.
+// Reached: 212 µs for conv2_x's 3 × 3, with 206 MB of workspace, 142 µs for conv4_x's: 0.86 and 0.44 of step 3's time. The
+// relative errors are 2.6e-7 and 5.0e-7, where step 3's are 4.3e-7 and 8.4e-7: the shorter sums win.
 #include "sizes.cuh"
 #include "tile_product.cuh"
 

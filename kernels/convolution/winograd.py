@@ -18,6 +18,7 @@ from warplab.bench.lab_kernels import launch
 FILE = "winograd.cu"
 PLACES = 16  # of a tile of 4 × 4
 MAX_GRID_Z = 65535
+LEAST_CHANNELS = 64  # the fewest that were measured to gain, in ResNet-50's conv2_x on an H100
 KERNELS = ("filters", "inputs", "products", "outputs")
 
 
@@ -68,6 +69,10 @@ class WinogradStep(ForwardStep):
         if conv.groups > MAX_GRID_Z:
             return f"{self.name} takes {MAX_GRID_Z:,} groups at most, and not {conv.groups:,}: take implicit_gemm"
         return ""
+
+    def preferred(self, conv: Convolution, dtype: Any) -> bool:
+        """Where channels and filters are many: for few, the transforms' memory costs more than the products save."""
+        return min(conv.c, conv.k) // conv.groups >= LEAST_CHANNELS
 
     def workspace_bytes(self, conv: Convolution, dtype: Any) -> int:
         """Bytes of the transformed filters and inputs and of their products."""
