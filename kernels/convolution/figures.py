@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from kernels.convolution import plan_table
+from kernels.convolution import measured_algorithms, plan_table
 from kernels.convolution.plan_table import OK, Row
 from kernels.convolution.treemap import Box, squarified
 from warplab.bench.recordings import Measurement
@@ -37,13 +37,9 @@ from warplab.draw.style import (
 from warplab.text.tables import duration, quantity
 
 NO_WORKSPACE = 10  # bytes; where the logarithmic axis shows none
-# What a plan's numerical notes say of it, the first that fits; then its colour.
-FAMILIES = {
-    "WINOGRAD": ("Winograd", ORANGE),
-    "FFT": ("FFT", GREEN),
-    "": ("multiply-adds", BLUE),
-    "TENSOR_CORE": ("tensor cores", SKY),
-}
+NEGLIGIBLE = 1000  # bytes of workspace
+# Of `measured_algorithms.kind`, those that are drawn above others last.
+ALGORITHMS = {"tensor cores": SKY, "multiply-adds": BLUE, "FFT": GREEN, "Winograd": ORANGE}
 KINDS = {
     "convolution": BLUE,
     "batch norm": AMBER,
@@ -56,12 +52,6 @@ OTHERS = GREY
 TREEMAP = Box(0, 0, 1.3, 1)
 
 
-def family(row: Row) -> str:
-    """A key of FAMILIES: what kind of algorithm a plan is, by cuDNN's numerical notes."""
-    notes = row["numerical"].split()
-    return next((note for note in FAMILIES if note and any(own.startswith(note) for own in notes)), "")
-
-
 def draw_plans(m: Measurement, limit_bytes: int | None = None, table: Mapping[str, Any] | None = None) -> Figure:
     """Time against workspace, a mark per plan of one table: those that a limit may choose are joined by a line.
 
@@ -72,8 +62,8 @@ def draw_plans(m: Measurement, limit_bytes: int | None = None, table: Mapping[st
     able = [row for row in value["rows"] if row["status"] == OK]
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.8, 3.6), dpi=DPI)
-        for above, (key, (name, colour)) in enumerate(reversed(FAMILIES.items())):
-            rows = [row for row in able if family(row) == key]
+        for above, (name, colour) in enumerate(ALGORITHMS.items()):
+            rows = [row for row in able if measured_algorithms.kind(row) == name]
             places = [max(NO_WORKSPACE, row["workspace_bytes"]) for row in rows]
             style = {"color": colour, "ms": 4.5, "zorder": 2 + above / 10, "label": name if rows else None}
             ax.plot(places, [row["seconds"] for row in rows], "o", **style)
@@ -84,11 +74,11 @@ def draw_plans(m: Measurement, limit_bytes: int | None = None, table: Mapping[st
         if limit_bytes is not None:
             chosen = plan_table.choose(able, limit_bytes)
             ax.axvline(limit_bytes, color="black", lw=1, ls="--")
-            _ring(ax, chosen, "o", f"fastest within {short(quantity(limit_bytes, 'B'))}")
+            _ring(ax, chosen, "o", f"fastest within {_bytes(limit_bytes)}")
         ax.set(xscale="log", yscale="log", xlabel="workspace", ylabel="time")
         ticks = [NO_WORKSPACE, *(10.0**e for e in range(3, 10, 2))]
         bytes_axis(ax.xaxis)
-        ax.set_xticks(ticks, ["none", *(short(quantity(tick, "B")) for tick in ticks[1:])])
+        ax.set_xticks(ticks, ["none", *(_bytes(tick) for tick in ticks[1:])])
         ax.minorticks_off()
         _time_axis(ax)
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -100,7 +90,7 @@ def draw_limits(m: Measurement, tables: Iterable[Mapping[str, Any]], keep: Any =
     """Speed of the fastest plan within a workspace limit, against the limit: 1 is the fastest plan of all.
 
     `tables`: of `m.value`; a line each. `keep`: a function of rows that leaves some out, such as
-    `measured_plans.full_precision`.
+    `plan_table.full_precision`.
     """
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.8, 3.2), dpi=DPI)
@@ -113,7 +103,7 @@ def draw_limits(m: Measurement, tables: Iterable[Mapping[str, Any]], keep: Any =
             ax.plot(x, y, "o", color=colour, ms=3.5)
         ax.set(xscale="log", ylim=(0, 1.06), xlim=(NO_WORKSPACE / 2, 4e9), xlabel="limit of the workspace")
         ticks = [NO_WORKSPACE, *(10.0**e for e in range(3, 10, 2))]
-        ax.set_xticks(ticks, ["none", *(short(quantity(tick, "B")) for tick in ticks[1:])])
+        ax.set_xticks(ticks, ["none", *(_bytes(tick) for tick in ticks[1:])])
         ax.minorticks_off()
         ax.set_ylabel("speed, fastest plan = 1")
         ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
@@ -128,10 +118,12 @@ def draw_ratios(m: Measurement, title: str = "") -> Figure:
         figure, ax = plt.subplots(figsize=(7.8, 0.19 * len(rows) + 1.1), dpi=DPI)
         for place, row in enumerate(rows):
             ax.barh(place, row["ratio"], color=BLUE if row["correct"] else ORANGE, height=0.7)
-            ax.text(row["ratio"] + 0.01, place, f"{row['ratio']:.2f}", va="center", fontsize=7)
-        ax.axvline(1, color="black", lw=1, ls="--")
+            behind = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
+            ax.text(row["ratio"] + 0.01, place, f"{row['ratio']:.2f}", va="center", fontsize=7, bbox=behind)
+        ax.axvline(1, color="black", lw=1, ls="--", zorder=0.9)
         ax.set_yticks(range(len(rows)), [row["layer"] for row in rows], fontsize=7)
         ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="speed, cuDNN's fastest plan = 1")
+        ax.set_xlim(0, 1.12 * max(1, *(row["ratio"] for row in rows)))
         mean = f"geometric mean {m.value['geometric_mean']:.2f}, least {m.value['least']:.2f}"
         finish(figure, ax, f"{title or m.value['pass']}, {m.value['dtype']} {m.value['layout']}: {mean}\n{m.label}")
     return closed(figure)
@@ -172,29 +164,62 @@ def shares(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {kind: own / total for kind, own in sorted(seconds.items(), key=lambda item: -item[1])}
 
 
-def draw_algorithms(m: Measurement) -> Figure:
-    """Error against float64 over time, a mark per algorithm, a panel per layer; sizes of marks are workspaces."""
-    layers = m.value["layers"]
+def draw_algorithms(m: Measurement, layer: int = 0) -> Figure:
+    """Time of each algorithm on one layer, from `measured_algorithms`, with its error against float64 and workspace.
+
+    `layer`: its place in `m.value`. Dark: the lab's kernels; light: the fastest of cuDNN's plans of a kind.
+    """
+    value = m.value["layers"][layer]
+    rows = sorted(value["rows"], key=lambda row: (row["dtype"], row["seconds"]), reverse=True)
     with plt.rc_context(FONT):
-        figure, axes = plt.subplots(
-            1, len(layers), figsize=(4.2 * len(layers), 3.4), dpi=DPI, squeeze=False, sharey=True
-        )
-        for ax, layer in zip(axes[0], layers, strict=True):
-            for row in layer["rows"]:
-                own = not row["name"].startswith("cudnn")
-                ax.plot(row["seconds"], row["relative_error"], "o" if own else "s", color=BLUE if own else GREY, ms=5)
-                text = f"{row['name']}, {short(quantity(row['workspace_bytes'], 'B'))}"
-                ax.annotate(
-                    text, (row["seconds"], row["relative_error"]), (4, 3), textcoords="offset points", fontsize=7
-                )
-            ax.set(xscale="log", yscale="log", xlabel="time")
-            _time_axis(ax, "x")
-            ax.margins(x=0.25, y=0.15)
-            finish(figure, ax, layer["layer"])
-        axes[0, 0].set_ylabel("relative error")
-        figure.suptitle(m.label, fontsize=9, x=0.01, ha="left")
-        figure.tight_layout()
+        figure, ax = plt.subplots(figsize=(7.8, 0.2 * len(rows) + 1.1), dpi=DPI)
+        for place, row in enumerate(rows):
+            shades = (BLUE, SKY) if row["dtype"] == "float32" else (ORANGE, AMBER)
+            ax.plot(row["seconds"], place, "o", color=shades[row["by"] != "lab"], ms=6)
+            size = "no workspace" if row["workspace_bytes"] < NEGLIGIBLE else _bytes(row["workspace_bytes"])
+            text = f"  {short(duration(row['seconds']))}, error {row['relative_error']:.0e}, {size}"
+            ax.text(row["seconds"], place, text, va="center", fontsize=7.5)
+        names = [row["algorithm"] if row["by"] == "lab" else f"cuDNN, {row['algorithm']}" for row in rows]
+        ax.set_yticks(range(len(rows)), names, fontsize=7.5)
+        seconds = [row["seconds"] for row in rows]
+        ax.set(xscale="log", xlabel="time", xlim=(min(seconds) / 1.5, 30 * max(seconds)))
+        ticks = [10.0**e for e in range(-6, 0) if min(seconds) / 1.5 <= 10.0**e <= 5 * max(seconds)]
+        ax.set_xticks(ticks)
+        ax.minorticks_off()
+        duration_axis(ax.xaxis)
+        handles = [Patch(color=BLUE, label="float32 NCHW"), Patch(color=ORANGE, label="float16 NHWC")]
+        ax.legend(handles=handles, frameon=False, loc="upper right", title="light: cuDNN")
+        finish(figure, ax, f"{value['layer']}\n{m.label}")
     return closed(figure)
+
+
+def draw_lstm(m: Measurement) -> Figure:
+    """Time per step of an LSTM layer, forward, from `measured_rnn`: by algorithm and arithmetic, a panel per size."""
+    cases = m.value["cases"]
+    with plt.rc_context(FONT):
+        most = max(len(case["rows"]) for case in cases)
+        figure, axes = plt.subplots(
+            len(cases), 1, figsize=(7.8, len(cases) * (0.2 * most + 0.75)), dpi=DPI, squeeze=False
+        )
+        for ax, case in zip(axes[:, 0], cases, strict=True):
+            rows = sorted(case["rows"], key=lambda row: row["seconds"])
+            for place, row in enumerate(rows):
+                each = row["seconds"] / case["steps"]
+                ax.barh(place, each, color=BLUE if row["by"] == "lab" else GREY, height=0.7)
+                ax.text(each, place, f" {short(duration(each))}", va="center", fontsize=7)
+            names = [f"{row['by']}, {row['algorithm'].lower()}, {_arithmetic(row)}" for row in rows]
+            ax.set_yticks(range(len(rows)), names, fontsize=7)
+            ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.12 * rows[-1]["seconds"] / case["steps"]))
+            duration_axis(ax.xaxis)
+            size = "{steps} steps, batch {batch}, {inputs} inputs, {hidden} hidden units".format(**case)
+            finish(figure, ax, f"time per step: {size}" + (f"\n{m.label}" if case is cases[0] else ""))
+    return closed(figure)
+
+
+def _arithmetic(row: Mapping[str, Any]) -> str:
+    if row["dtype"] == "float16":
+        return "float16"
+    return "TF32" if row["tensor_cores"] else "float32"
 
 
 def _treemap(ax: Axes, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, str]) -> None:
@@ -231,10 +256,14 @@ def _ring(ax: Axes, row: Row, marker: str, label: str) -> None:
     ax.plot(place, row["seconds"], marker, mfc="none", mec="black", ms=9, ls="none", label=label)
 
 
-def _time_axis(ax: Axes, which: str = "y") -> None:
+def _time_axis(ax: Axes) -> None:
     """Ticks at 1, 2 and 5 times the powers of ten, in the unit that suits each."""
-    axis, (low, high) = (ax.yaxis, ax.get_ylim()) if which == "y" else (ax.xaxis, ax.get_xlim())
+    low, high = ax.get_ylim()
     ticks = [k * 10.0**e for e in range(-7, 2) for k in (1, 2, 5) if low <= k * 10.0**e <= high]
-    axis.set_ticks(ticks)
-    axis.set_ticks([], minor=True)
-    duration_axis(axis)
+    ax.set_yticks(ticks)
+    ax.set_yticks([], minor=True)
+    duration_axis(ax.yaxis)
+
+
+def _bytes(count: int) -> str:
+    return short(quantity(count, "B"))

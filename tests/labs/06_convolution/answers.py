@@ -6,6 +6,8 @@ from tests.support.lesson_answers import Answers, one_line
 
 OUTPUTS = "outputs(size, window, padding, stride, dilation)"
 SAVING = "saving(m, r)"
+READERS = "readers(h, window, padding, stride, outputs)"
+FOLD = "folded_bias(bias, gamma, beta, mean, deviation)"
 ROW, COLUMN = "p * stride + r - padding", "q * stride + s - padding"
 
 
@@ -88,6 +90,34 @@ def my_place(
     )
 
 
+def choose(
+    able: str = 'row["status"] == "ok" and row["workspace_bytes"] <= limit_bytes',
+    best: str = "min",
+    by: str = "seconds",
+) -> str:
+    return dedent(
+        f"""\
+        def choose(rows, limit_bytes):
+            able = [row for row in rows if {able}]
+            return {best}(able, key=lambda row: row["{by}"])["id"]"""
+    )
+
+
+def epilogue(value: str = "fmaxf(sum[i] + bias[i % k], 0)", guard: str = "if (i < n)") -> str:
+    return dedent(
+        f"""\
+        %%cuda
+        #include <cuda_fp16.h>
+        __global__ void epilogue(const float *sum, const float *bias, half *y, int k, int n) {{
+            int i = blockIdx.x * blockDim.x + threadIdx.x;
+            {guard} y[i] = {value};
+        }}"""
+    )
+
+
+A_BLOCK_FOR_ALL = epilogue(guard="if (blockIdx.x == 0) for (; i < n; i += blockDim.x)")
+
+
 ANSWERS = {
     "your-turn-outputs": Answers(
         one_line(OUTPUTS, "(size + 2 * padding - dilation * (window - 1) - 1) // stride + 1"),
@@ -138,5 +168,46 @@ ANSWERS = {
             one_line(SAVING, "(m * r) ** 2 / (m + r) ** 2"): "saving returns the wrong value",
         },
         shows="F(4 × 4, 5 × 5): 6.25",
+    ),
+    "your-turn-choose": Answers(
+        choose(),
+        {
+            choose(able='row["status"] == "ok"'): "choose returns the wrong value",
+            choose(able='row["status"] == "ok" and row["workspace_bytes"] < limit_bytes'): "choose",
+            choose(able='row["workspace_bytes"] <= limit_bytes'): "choose",
+            choose(best="max"): "choose returns the wrong value",
+            choose(by="workspace_bytes"): "choose returns the wrong value",
+            choose(by="id"): "choose returns the wrong value",
+        },
+    ),
+    "your-turn-epilogue": Answers(
+        epilogue(),
+        {
+            A_BLOCK_FOR_ALL: "one thread does too much of the work",
+            epilogue(guard=""): "past the end of y",
+            epilogue("fmaxf(sum[i] + bias[i / k], 0)"): "past the end of bias",
+            epilogue("fmaxf(sum[i], 0) + bias[i % k]"): "y is wrong",
+            epilogue("sum[i] + bias[i % k]"): "y is wrong",
+            epilogue("fmaxf(__half2float(__float2half(sum[i])) + bias[i % k], 0)"): "y is wrong",
+        },
+    ),
+    "your-turn-readers": Answers(
+        one_line(READERS, "sum(h + padding - p * stride in range(window) for p in range(outputs))"),
+        {
+            one_line(READERS, "window"): "readers returns the wrong value",
+            one_line(
+                READERS, "sum(h + padding - p * stride in range(window) for p in range(h + padding + 1))"
+            ): "outputs",
+            one_line(READERS, "sum((h + padding - r) % stride == 0 for r in range(window))"): "outputs",
+            one_line(READERS, "sum(h - p * stride in range(window) for p in range(outputs))"): "padding=1",
+        },
+    ),
+    "your-turn-fold": Answers(
+        one_line(FOLD, "(bias - mean) * gamma / deviation + beta"),
+        {
+            one_line(FOLD, "bias * gamma / deviation + beta"): "folded_bias returns the wrong value",
+            one_line(FOLD, "bias - mean * gamma / deviation + beta"): "folded_bias returns the wrong value",
+            one_line(FOLD, "(bias - mean + beta) * gamma / deviation"): "folded_bias returns the wrong value",
+        },
     ),
 }

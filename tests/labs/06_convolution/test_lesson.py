@@ -1,0 +1,80 @@
+"""What lab 06's lesson shows beside pictures: tables of plans, VGG-16, shares of a network's time."""
+
+import pytest
+from matplotlib.figure import Figure
+
+from kernels.convolution import figures, tables, vgg16
+from warplab.bench.recordings import Measurement
+
+
+def plan(id_, engine, seconds, workspace=0, status="ok", numerical=""):
+    return {
+        "id": id_,
+        "engine": engine,
+        "proposed": "A",
+        "status": status,
+        "seconds": seconds,
+        "workspace_bytes": workspace,
+        "behavior": "",
+        "numerical": numerical,
+        "relative_error": None if seconds is None else 1e-6,
+    }
+
+
+PLANS = [
+    plan(0, 7, 4e-5, 0, numerical="TENSOR_CORE DOWN_CONVERT_INPUTS"),
+    plan(1, 7, 3e-5, 1000, numerical="TENSOR_CORE"),
+    plan(2, 5, 2e-5, 2_000_000, numerical="WINOGRAD"),
+    plan(3, 9, None, None, status="not supported: too large"),
+    plan(4, 9, 9e-5),
+    plan(5, 11, None, None, status="not supported: too large"),
+]
+LABEL = Measurement(None, "Some GPU", "2001-02-03", live=False)
+
+
+def test_the_table_of_plans_has_each_engines_fastest_and_then_those_that_cannot_run():
+    rows = tables.plans(PLANS).rows
+    assert [row[0] for row in rows] == ["2", "1", "4", "5"]
+    assert rows[1] == ["1", "7", "A", "0.0300", "0.001", "1e-06", "tensor core", "ok"]
+    assert rows[3] == ["5", "11", "A", "", "", "", "", "not supported"]
+
+
+def test_the_table_of_the_sources_search_is_fastest_first():
+    found = [
+        {"algorithm": "FFT", "seconds": None, "workspace_bytes": None, "status": "no", "relative_error": None},
+        {"algorithm": "GEMM", "seconds": 3e-3, "workspace_bytes": 5e6, "status": "ok", "relative_error": 1e-7},
+        {"algorithm": "DIRECT", "seconds": 2e-3, "workspace_bytes": 0, "status": "ok", "relative_error": 1e-7},
+    ]
+    rows = tables.algorithms(found).rows
+    assert [row[0] for row in rows] == ["DIRECT", "GEMM", "FFT"]
+    assert rows[1] == ["GEMM", "3.0000", "5", "1e-07", "ok"]
+
+
+def test_vgg16_is_the_one_of_the_paper():
+    layers = vgg16.layers(1)
+    convolutions = [layer.convolution for layer in layers if layer.convolution]
+    assert len(convolutions) == 13
+    assert sum(conv.flops for conv in convolutions) / 2e9 == pytest.approx(15.35, abs=0.01)  # multiply-adds
+    assert sum(conv.k * conv.depth for conv in convolutions) == 14_710_464  # weights, without biases
+    assert layers[-1].nchw == (1, 512, 14, 14)
+
+
+def test_shares_are_of_all_layers_of_a_kind():
+    rows = [
+        {"layer": "a", "kind": "convolution", "seconds": 1.0, "count": 3},
+        {"layer": "b", "kind": "ReLU", "seconds": 6.0, "count": 1},
+        {"layer": "c", "kind": "convolution", "seconds": 1.0, "count": 1},
+    ]
+    assert figures.shares(rows) == {"ReLU": 0.6, "convolution": 0.4}
+    figure = figures.draw_treemaps({"one": rows, "another": rows[:1]}, "somewhere")
+    titles = [ax.get_title(loc="left") for ax in figure.axes]
+    assert titles == ["one: 10.0 s", "another: 3.00 s"]
+
+
+def test_the_picture_of_plans_marks_what_a_limit_chooses():
+    table = {"layer": "a layer", "dtype": "float32", "layout": "NCHW", "rows": PLANS}
+    figure = figures.draw_plans(LABEL, limit_bytes=10_000, table=table)
+    ring = next(line for line in figure.axes[0].lines if str(line.get_label()).startswith("fastest within"))
+    assert list(ring.get_xydata()[0]) == [1000, 3e-5]
+    assert "recorded on Some GPU, 2001-02-03" in figure.axes[0].get_title(loc="left")
+    assert isinstance(figures.draw_limits(LABEL, [table]), Figure)
