@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.convolution import direct, gemm_backward, gemm_steps, mma_backward, mma_step, winograd
+from kernels.convolution import direct, gemm_backward, gemm_steps, layer_launches, mma_backward, mma_step, winograd
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.sources import sizes
 from warplab.bench.compared_launches import Launch
@@ -173,4 +173,5 @@ def _launches() -> list[Launch]:
     return found
 
 
-LAUNCHES = _launches()
+OF_STEPS = _launches()
+LAUNCHES = [*OF_STEPS, *layer_launches.LAUNCHES]

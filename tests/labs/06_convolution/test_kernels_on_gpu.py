@@ -7,7 +7,7 @@ import pytest
 
 from kernels.convolution import convolve, ladder, reference, resnet50
 from kernels.convolution.geometry import Convolution
-from kernels.convolution.launches import LAUNCHES
+from kernels.convolution.launches import OF_STEPS
 from tests.support.random_inputs import generator
 from warplab import cp
 from warplab.bench.compared_launches import is_array
@@ -35,7 +35,7 @@ def parameters(conv, layout="NCHW"):
     return pairs | {"layout": layout}
 
 
-@pytest.mark.parametrize("launch", LAUNCHES, ids=lambda launch: launch.name)
+@pytest.mark.parametrize("launch", OF_STEPS, ids=lambda launch: launch.name)
 def test_gpu_and_simulator_agree_bit_for_bit(launch):
     arguments = [cp.asarray(x) if is_array(x) else x for x in launch.arguments]
     launched(launch.kernel(), launch.grid, launch.block, tuple(arguments), launch.shared_bytes)

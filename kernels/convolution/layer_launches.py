@@ -1,0 +1,134 @@
+"""Launches of depthwise convolutions, of the layers beside the convolution and of LSTM cells for `make compare-ncu`.
+
+`launches` joins them to those of the steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from kernels.convolution import batch_norm, depthwise, dropout, lrn, pooling, recurrent, softmax
+from kernels.convolution.geometry import Convolution
+from kernels.convolution.queued import Queued
+from warplab.bench.compared_launches import Launch
+
+LAYOUTS = {"float16": "NHWC", "float32": "NCHW"}
+# Whole tiles; tails, stride 2 and channels that fill no vector; what only the kernels for anything take.
+DEPTHWISE = {
+    "whole tiles": Convolution(2, 64, 14, 16, 64, 3, 3, (1, 1), groups=64),
+    "stride 2 and tails": Convolution(1, 20, 13, 11, 20, 3, 3, (1, 1), (2, 2), groups=20),
+    "dilation": Convolution(1, 6, 9, 10, 6, 3, 2, (1, 1), (1, 2), (2, 1), groups=6),
+}
+POOLED = {
+    "3 × 3 with stride 2": ((2, 16, 15, 15), 3, 2, 1),
+    "2 × 4, odd channels": ((1, 5, 9, 11), (2, 4), (2, 3), (1, 2)),
+}
+
+
+def _random(shape: Any, dtype: str) -> np.ndarray:
+    shape = (shape,) if isinstance(shape, int) else shape
+    return np.random.default_rng(sum(shape)).uniform(-1, 1, shape).astype(dtype)
+
+
+def _empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    return np.full(shape, np.nan, dtype)
+
+
+def _launch(name: str, queued: Queued) -> Launch:
+    return Launch(name, queued.function, queued.grid, queued.block, queued.arguments)
+
+
+def _depthwise(what: str, conv: Convolution, dtype: str) -> list[Launch]:
+    layout, name = LAYOUTS[dtype], f"{dtype}, {what}"
+    x, w, dy = (_random(shape(layout), dtype) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
+    arrays = x, w, _random(conv.k, "float32"), _empty(dy.shape, dtype)
+    tile = {kind: depthwise.tile(conv, kind, dtype) for kind in ("forward", "backward_data", "backward_filter")}
+    forward = depthwise.queued(conv, "forward", dtype, arrays, tile["forward"], np.int32(1))
+    gradient = dy, w, _empty(x.shape, dtype)
+    data = depthwise.queued(conv, "backward_data", dtype, gradient, tile["backward_data"])
+    chosen = tile["backward_filter"]
+    blocks = depthwise.partial_blocks(conv, dtype, chosen)[1] if chosen else 0
+    partial = _random((blocks, conv.c * conv.r * conv.s), "float32")
+    filters = depthwise.queued_filter(conv, x, dy, _empty(w.shape, dtype), chosen, partial)
+    steps = zip(("depthwise_backward_filter", "depthwise_add_partial"), filters, strict=False)
+    return [
+        _launch(f"depthwise_forward, {name}", forward),
+        _launch(f"depthwise_backward_data, {name}", data),
+        *(_launch(f"{step}, {name}", queued) for step, queued in steps),
+    ]
+
+
+def _pooling(what: str, sizes: tuple, window: Any, stride: Any, padding: Any, dtype: str) -> list[Launch]:
+    layout, name = LAYOUTS[dtype], f"{dtype}, {what}"
+    n, c, h, w = sizes
+    x = _random(sizes if layout == "NCHW" else (n, h, w, c), dtype)
+    conv = pooling.windows(x.shape, window, stride, padding, layout)
+    y, places = _random(conv.y_shape(layout), dtype), np.zeros(conv.y_shape(layout), np.uint8)
+    out, back, count = np.zeros_like(y), np.zeros_like(x), np.int32(0)
+    kernels = {
+        "pooling_max": ((x, out, places), (), True),
+        "pooling_max_backward": ((y, places, back), (), False),
+        "pooling_average": ((x, out), (count,), True),
+        "pooling_average_backward": ((y, back), (count,), False),
+    }
+    return [
+        _launch(f"{kernel}, {name}", pooling.queued(kernel, conv, layout, dtype, arrays, *more, compiled=compiled))
+        for kernel, (arrays, more, compiled) in kernels.items()
+    ]
+
+
+def _softmax(columns: int, dtype: str) -> list[Launch]:
+    x, y, dy = (_random((7, columns), dtype) for _ in range(3))
+    what = f"{dtype}, 7 × {columns}"
+    return [
+        _launch(f"softmax, {what}", softmax.queued("softmax", dtype, (x, _empty(x.shape, dtype)))),
+        _launch(
+            f"softmax_backward, {what}", softmax.queued("softmax_backward", dtype, (y, dy, _empty(x.shape, dtype)))
+        ),
+    ]
+
+
+def _norms(dtype: str) -> list[Launch]:
+    """LRN, dropout, batch normalisation."""
+    layout, shape = LAYOUTS[dtype], (2, 9, 6, 24) if LAYOUTS[dtype] == "NHWC" else (2, 24, 9, 6)
+    x, y, dy = (_random(shape, dtype) for _ in range(3))
+    scale, out = _random(shape, "float32") + np.float32(3), _empty(shape, dtype)
+    conv = Convolution(2, 24, 9, 6, 24, 1, 1, groups=24)
+    extent, blocks = batch_norm.extent_of(x, layout), 2
+    gamma, beta, mean, variance, factor = (_random(24, "float32") for _ in range(5))
+    partial, arrays = _random((2, blocks, 24), "float32"), (x, gamma, mean, variance, factor)
+    finish = batch_norm.queued_finish((x, partial, *arrays[1:]), extent, layout, blocks, batch_norm.EPSILON)
+    queued = {
+        "lrn": lrn.queued("lrn", dtype, layout, conv, (x, out, scale), 2, lrn.ALPHA, lrn.BETA, lrn.K),
+        "lrn_backward": lrn.queued("lrn_backward", dtype, layout, conv, (x, y, dy, scale, out), 2, lrn.ALPHA, lrn.BETA),
+        "dropout": dropout.queued(x, out, 2017, 1, 2**31, 2.0),
+        "batch_norm_sums": batch_norm.queued_sums(x, np.zeros_like(partial), extent, layout, blocks),
+        "batch_norm_finish": finish,
+        "batch_norm_apply": batch_norm.queued_apply((x, mean, factor, beta, out), extent, layout, True),
+    }
+    return [_launch(f"{name}, {dtype}", one) for name, one in queued.items()]
+
+
+def _lstm(dtype: str) -> Launch:
+    n, hidden = 5, 24
+    of_x, of_h = (_random((n, 4 * hidden), dtype) for _ in range(2))
+    bias, c, h = _random(4 * hidden, "float32"), _random((n, hidden), "float32"), _empty((n, hidden), dtype)
+    return _launch(f"lstm_cell, {dtype}", recurrent.cell(of_x, of_h, bias, c, h))
+
+
+def _launches() -> list[Launch]:
+    found = []
+    for dtype in LAYOUTS:
+        for what, conv in DEPTHWISE.items():
+            found += _depthwise(what, conv, dtype)
+        for what, windows in POOLED.items():
+            found += _pooling(what, *windows, dtype)
+        for columns in (10, 1000, 1030):
+            found += _softmax(columns, dtype)
+        found += [*_norms(dtype), _lstm(dtype)]
+    return found
+
+
+LAUNCHES = _launches()
