@@ -1,10 +1,10 @@
 // 2. im2col, then a matrix product: filters × depth by depth × pixels. NCHW, float32, any parameters.
-// Changed: conv_im2col writes the matrix whose column m holds the elements of x that meet a filter at pixel m of y, with
-// zeros for those in the padding; conv_im2col_product is lab 04's kernel, which reads each element of both matrices once
-// for a tile of 64 filters × 128 pixels, and not once for each product.
-// Expected: the product alone near lab 04's step of the same kind. But the matrix has R × S / stride² times the elements
-// of x (nine times for 3 × 3), which are written and read again: workspace 4 · C · R · S · N · P · Q bytes. That is how
-// memory bought speed before cuDNN.
+// Changed: conv_im2col writes the matrix whose column m holds the elements of x that meet a filter at pixel m of y,
+// with zeros for those in the padding; conv_im2col_product is lab 04's kernel, which reads each element of both
+// matrices once for a tile of 64 filters × 128 pixels, and not once for each product.
+// Expected: the product alone near lab 04's step of the same kind. But the matrix has R × S / stride² times the
+// elements of x (nine times for 3 × 3), which are written and read again: workspace 4 · C · R · S · N · P · Q bytes.
+// That is how memory bought speed before cuDNN.
 // Reached: 320 µs for conv2_x's 3 × 3, with 231 MB of workspace, 333 µs for conv4_x's: 23 and 22 TFLOP/s.
 #include "forward_tile.cuh"
 
@@ -34,8 +34,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                         float *__restrict__ y, Sizes g, int relu) {
     const ForwardTile tile(g);
     const int pixels = g.n * g.p * g.q;
-    const MatrixColumns of_group(columns + size_t(tile.group) * g.depth * pixels, tile.first_pixel + threadIdx.x, pixels,
-                                 pixels);
+    const MatrixColumns of_group(columns + size_t(tile.group) * g.depth * pixels, tile.first_pixel + threadIdx.x,
+                                 pixels, pixels);
     float sum[TM][TN] = {};
     multiply_tiles(filters(w, tile, g), of_group, 0, g.depth, sum);
     store(sum, bias, y, tile, g, relu);

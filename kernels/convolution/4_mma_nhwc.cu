@@ -1,15 +1,16 @@
 // 4. Implicit GEMM on the tensor cores: float16 in NHWC, sums float32. Any padding, stride, dilation and groups.
-// Changed: pixels × depth by depth × filters with mma.sync, as lab 05's step 4 does it (mma_tiles.cuh). Depth is
-// (r, s, c) now: the channels of a pixel lie side by side in NHWC, so one cp.async brings eight of them, and writes zeros
-// where the window is in the padding. In NCHW eight neighbours along the depth would be eight rows or planes apart.
+// Changed: pixels × depth by depth × filters with mma.sync, as lab 05's step 4 does it (mma_tiles.cuh). The depth
+// runs through (r, s, c) now: the channels of a pixel lie side by side in NHWC, so one cp.async brings eight of them,
+// and writes zeros where the window is in the padding. In NCHW eight neighbours along the depth would be eight rows or
+// planes apart.
 // Expected: an index for eight products of a pixel, where step 3 finds one for each. The limit is mma.sync's rate as in
 // lab 05, but for layers of few channels, which take longer to read x and write y.
 //
 // BM, BN: pixels and filters that a block computes. WM, WN: of a warp. STAGES: pairs of tiles in shared memory. BLOCKS:
 // of those that a multiprocessor holds at a time, at least. VECTORS: channels of a group are a multiple of 8, and x and
 // w start at multiples of 16 bytes; without, each element is read by itself.
-#include "mma_tiles.cuh"
 #include "mma_taps.cuh"
+#include "mma_tiles.cuh"
 #include "sizes.cuh"
 
 // The left operand: at pixel m of y and depth (r, s, c) the element of x that w meets there.
@@ -60,7 +61,9 @@ struct Filters {
 
     __device__ __forceinline__ Filters(const half *w, int group, int first_filter, const Sizes &g)
         : row(w + (group * g.group_k + first_filter + Shared::line()) * g.depth),
-          filters(g.group_k - first_filter - Shared::line()), depth(Shared::chunk() * 8), g(g) {}
+          filters(g.group_k - first_filter - Shared::line()),
+          depth(Shared::chunk() * 8),
+          g(g) {}
 
     __device__ __forceinline__ void element(int j) { offset = depth + j; }
 

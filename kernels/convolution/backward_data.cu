@@ -1,7 +1,7 @@
 // The gradient of x as an implicit matrix product, channels × depth by depth × pixels of x. NCHW, float32, any
 // parameters. An element of x gathers what it gave to: depth runs through the filters k and their taps r, s, and the
-// output there is at p = (h + padding - r * dilation) / stride, if that is a whole number within y. So each element of dx
-// is written once, by one thread, in one order: no atomics, and equal results in every run.
+// output there is at p = (h + padding - r * dilation) / stride, if that is a whole number within y. So each element of
+// dx is written once, by one thread, in one order: no atomics, and equal results in every run.
 // Expected: the rate of step 3 at stride 1. At stride 2 three taps of four fall between outputs, and their zeros are
 // multiplied like the others: a quarter of the rate.
 //

@@ -1,7 +1,7 @@
 // The gradient of w as an implicit matrix product, filters × pixels by pixels × taps. NCHW, float32, any parameters.
-// The result is small and the depth large, all pixels of all images of y: one block for each tile of dw would leave most
-// of the GPU idle. So the depth is split; blocks write partial sums, which conv_backward_filter_sum adds in a fixed
-// order: no atomics, and equal results in every run.
+// The result is small and the depth large, all pixels of all images of y: one block for each tile of dw would leave
+// most of the GPU idle. So the depth is split; blocks write partial sums, which conv_backward_filter_sum adds in a
+// fixed order: no atomics, and equal results in every run.
 // Expected: less than step 3, since neighbours in a row of the right tile are taps of x, whose planes lie H × W apart.
 #include "index.cuh"
 #include "tile_product.cuh"
@@ -63,8 +63,8 @@ struct WindowsByTap {
 
 // `partial`: splits × k × depth; dw itself where the depth is not split. Blocks along y: splits of `length` pixels.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    conv_backward_filter(const float *__restrict__ x, const float *__restrict__ dy, float *__restrict__ partial, Sizes g,
-                         int length) {
+    conv_backward_filter(const float *__restrict__ x, const float *__restrict__ dy, float *__restrict__ partial,
+                         Sizes g, int length) {
     const int filter_tiles = (g.group_k - 1) / BM + 1, tap_tiles = (g.depth - 1) / BN + 1;
     const int first_filter = blockIdx.x % filter_tiles * BM, first_tap = blockIdx.x / filter_tiles % tap_tiles * BN;
     const int group = blockIdx.x / filter_tiles / tap_tiles;
@@ -87,8 +87,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 }
 
 // dw = the sum of the partial sums, a thread for each element.
-extern "C" __global__ void conv_backward_filter_sum(const float *__restrict__ partial, float *__restrict__ dw, int count,
-                                                    int splits) {
+extern "C" __global__ void conv_backward_filter_sum(const float *__restrict__ partial, float *__restrict__ dw,
+                                                    int count, int splits) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) {
         return;

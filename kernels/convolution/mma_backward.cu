@@ -68,7 +68,10 @@ struct FiltersByChannel {
     const Sizes &g;
 
     __device__ __forceinline__ FiltersByChannel(const half *w, int group, int first_channel, const Sizes &g)
-        : of_group(w + group * g.group_k * g.depth), c(first_channel + Shared::chunk() * 8), depth(Shared::line()), g(g) {}
+        : of_group(w + group * g.group_k * g.depth),
+          c(first_channel + Shared::chunk() * 8),
+          depth(Shared::line()),
+          g(g) {}
 
     __device__ __forceinline__ void element(int j) { channel = c + j; }
 
@@ -90,7 +93,8 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
     extern __shared__ __align__(128) uint4 memory[];
 
     const int pixels = g.n * g.h * g.w, pixel_tiles = (pixels - 1) / BM + 1, channel_tiles = (g.group_c - 1) / BN + 1;
-    const int first_channel = blockIdx.x % channel_tiles * BN, first_pixel = blockIdx.x / channel_tiles % pixel_tiles * BM;
+    const int first_channel = blockIdx.x % channel_tiles * BN;
+    const int first_pixel = blockIdx.x / channel_tiles % pixel_tiles * BM;
     const int group = blockIdx.x / channel_tiles / pixel_tiles;
 
     Gradients<PixelShare, UNIT_STRIDE> gradients(dy, group, first_pixel, g);
@@ -118,7 +122,10 @@ struct GradientsByFilter {
 
     __device__ __forceinline__ GradientsByFilter(const half *dy, int group, int first_filter, int begin, int end,
                                                  const Sizes &g)
-        : of_group(dy + group * g.group_k), k(first_filter + Shared::chunk() * 8), m(begin + Shared::line()), end(end),
+        : of_group(dy + group * g.group_k),
+          k(first_filter + Shared::chunk() * 8),
+          m(begin + Shared::line()),
+          end(end),
           g(g) {}
 
     __device__ __forceinline__ void element(int j) { filter = k + j; }
@@ -140,7 +147,10 @@ struct WindowsByTap {
     Tap tap, each;
 
     __device__ __forceinline__ WindowsByTap(const half *x, int group, int first_tap, int begin, int end, const Sizes &g)
-        : of_group(x + group * g.group_c), g(g), m(begin + Shared::line()), end(end),
+        : of_group(x + group * g.group_c),
+          g(g),
+          m(begin + Shared::line()),
+          end(end),
           tap(first_tap + Shared::chunk() * 8, g.group_c, g) {}
 
     __device__ __forceinline__ void element(int j) {
@@ -208,8 +218,8 @@ __global__ void __launch_bounds__(BM / WM * (BN / WN) * 32, BLOCKS)
 }
 
 // dw = the sum of the partial sums, a thread for each element.
-extern "C" __global__ void conv_mma_backward_filter_sum(const float *__restrict__ partial, half *__restrict__ dw, int count,
-                                                        int splits) {
+extern "C" __global__ void conv_mma_backward_filter_sum(const float *__restrict__ partial, half *__restrict__ dw,
+                                                        int count, int splits) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) {
         return;

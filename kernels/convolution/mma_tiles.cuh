@@ -47,8 +47,8 @@ __device__ __forceinline__ void store(unsigned to, half value) {
     asm volatile("st.shared.b16 [%0], %1;" ::"r"(to), "h"(__half_as_ushort(value)) : "memory");
 }
 
-// Brings a thread's chunks of a tile. VECTORS: whole chunks lie side by side in global memory, at multiples of 16 bytes;
-// else each element is read by itself. `anywhere`: an address to give where nothing is read.
+// Brings a thread's chunks of a tile. VECTORS: whole chunks lie side by side in global memory, at multiples of 16
+// bytes; else each element is read by itself. `anywhere`: an address to give where nothing is read.
 template <class Shared, int LINE_CHUNKS, bool VECTORS, class Loader>
 __device__ __forceinline__ void bring(unsigned tile, const half *anywhere, Loader &loader) {
     const unsigned to = tile + (Shared::line() * LINE_CHUNKS + (Shared::chunk() ^ (Shared::line() % 8))) * 16;
@@ -114,8 +114,8 @@ struct Fragments {
 
     __device__ __forceinline__ Fragments(unsigned tile, int first) {
         const int lane = threadIdx.x % 32;
-        // Which of four matrices the lane gives a row of: lower or upper eight rows, first or second eight of the depth.
-        // mma.sync wants the left operand's rows to change first, and the right one's depth.
+        // Which of four matrices the lane gives a row of: lower or upper eight rows, first or second eight of the
+        // depth. mma.sync wants the left operand's rows to change first, and the right one's depth.
         const int upper = LEFT ? lane / 8 % 2 : lane / 16, deeper = LEFT ? lane / 16 : lane / 8 % 2;
         const int line = DEPTH_BY_ROWS ? deeper * 8 + lane % 8 : first + upper * 8 + lane % 8;
         const int chunk = DEPTH_BY_ROWS ? first / 8 + upper : deeper;
@@ -197,10 +197,10 @@ __device__ __forceinline__ int row_of(int r, int h) {
     return warp_row<S>() + 16 * r + 8 * h + threadIdx.x % 32 / 4;
 }
 
-// Writes the block's sums, rounded, to an array of pixels in NHWC. `to`: the element of the tile's first row and column;
-// `pitch`: elements from a pixel to the next; `rows`, `columns`: of the tile, as far as they are in the array. `bias`:
-// for the tile's columns, or null. Results pass through shared memory, so that a warp writes whole rows of the tile,
-// where they allow it 16 bytes at a time.
+// Writes the block's sums, rounded, to an array of pixels in NHWC. `to`: the element of the tile's first row and
+// column; `pitch`: elements from a pixel to the next; `rows`, `columns`: of the tile, as far as they are in the array.
+// `bias`: for the tile's columns, or null. Results pass through shared memory, so that a warp writes whole rows of the
+// tile, where they allow it 16 bytes at a time.
 template <class S>
 __device__ __forceinline__ void write_pixels(const float (&sum)[S::WM / 16][S::WN / 8][4], uint4 *memory, half *to,
                                              int pitch, int rows, int columns, const float *bias, bool relu) {

@@ -16,10 +16,10 @@ constexpr int BM = 64, BN = 128;  // rows and columns of the result that a block
 constexpr int BK = 16;            // depth of the tiles it loads
 constexpr int TM = 8, TN = 8;     // rows and columns that a thread computes
 constexpr int THREADS = BM / TM * (BN / TN);
-constexpr int BLOCKS = 3;                // on a multiprocessor at a time, at least: 168 registers for a thread
-constexpr int ROW_STEP = THREADS / BK;      // rows of the left tile that the block loads at a time
-constexpr int ROW_LOADS = BM / ROW_STEP;    // of a thread for a tile
-constexpr int COLUMN_STEP = BN / TN;        // from one of a thread's columns to the next: lanes read side by side
+constexpr int BLOCKS = 3;                 // on a multiprocessor at a time, at least: 168 registers for a thread
+constexpr int ROW_STEP = THREADS / BK;    // rows of the left tile that the block loads at a time
+constexpr int ROW_LOADS = BM / ROW_STEP;  // of a thread for a tile
+constexpr int COLUMN_STEP = BN / TN;      // from one of a thread's columns to the next: lanes read side by side
 static_assert(THREADS == BN, "a thread loads one column of the right tile");
 
 // Row, and first column, of the tile that a thread computes.
@@ -30,7 +30,8 @@ __device__ __forceinline__ int tile_column() { return threadIdx.x % COLUMN_STEP;
 // tile_column() + j * COLUMN_STEP.
 template <class Rows, class Columns>
 __device__ __forceinline__ void multiply_tiles(Rows rows, Columns columns, int begin, int end, float (&sum)[TM][TN]) {
-    // Four more words in a line of the left tile, so that lanes that store 8 depths × 4 rows meet 32 banks.
+    // Four more words in a line of the left tile: of lanes that store 16 depths × 2 rows, two meet in a bank and
+    // not 16.
     __shared__ __align__(16) float row_tile[BK][BM + 4];
     __shared__ __align__(16) float column_tile[BK][BN];
     const int k = threadIdx.x % BK, row = threadIdx.x / BK;

@@ -1,7 +1,7 @@
 // Winograd's F(2×2, 3×3): 2 × 2 elements of y from 4 × 4 of x with 16 products and not 36 (Lavin and Gray, 2015, arXiv
 // 1509.09308). NCHW, float32, 3 × 3 filters with stride and dilation 1, any padding and groups.
-// For one channel and one tile: y = Aᵀ [(G w Gᵀ) ⊙ (Bᵀ x B)] A. The sum over channels comes before the last step, so the
-// products of each of the 16 places ("xi") are a matrix product, of filters × channels by channels × tiles:
+// For one channel and one tile: y = Aᵀ [(G w Gᵀ) ⊙ (Bᵀ x B)] A. The sum over channels comes before the last step, so
+// the products of each of the 16 places ("xi") are a matrix product, of filters × channels by channels × tiles:
 //   conv_winograd_filters    u[xi][k][c] = (G w Gᵀ)[xi]
 //   conv_winograd_inputs     v[xi][c][t] = (Bᵀ x B)[xi], tiles of 4 × 4 that overlap by two
 //   conv_winograd_products   m[xi][k][t] = sum over c of u · v, 16 products of steps 2 and 3's tiles
@@ -10,8 +10,8 @@
 // both written and read, so that it pays where there are many channels. A tile at the edge of an odd height or width is
 // computed whole. Error: differences of neighbours lose digits, but a sum has as many addends as there are channels,
 // and not nine times as many.
-// Reached: 212 µs for conv2_x's 3 × 3, with 206 MB of workspace, 142 µs for conv4_x's: 0.86 and 0.44 of step 3's time. The
-// relative errors are 2.6e-7 and 5.0e-7, where step 3's are 4.3e-7 and 8.4e-7: the shorter sums win.
+// Reached: 212 µs for conv2_x's 3 × 3, with 206 MB of workspace, 142 µs for conv4_x's: 0.86 and 0.44 of step 3's time.
+// The relative errors are 2.6e-7 and 5.0e-7, where step 3's are 4.3e-7 and 8.4e-7: the shorter sums win.
 #include "sizes.cuh"
 #include "tile_product.cuh"
 
@@ -96,8 +96,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const int tiles = g.n * ((g.p + 1) / 2) * ((g.q + 1) / 2), xi = blockIdx.y, group = blockIdx.z;
     const int filter_tiles = (g.group_k - 1) / BM + 1;
     const int first_filter = blockIdx.x % filter_tiles * BM, first_tile = blockIdx.x / filter_tiles * BN;
-    const MatrixRows filters(u + (size_t(xi) * g.k + group * g.group_k) * g.group_c, first_filter, g.group_k, g.group_c);
-    const MatrixColumns inputs(v + (size_t(xi) * g.c + group * g.group_c) * tiles, first_tile + threadIdx.x, tiles, tiles);
+    const MatrixRows filters(u + (size_t(xi) * g.k + group * g.group_k) * g.group_c, first_filter, g.group_k,
+                             g.group_c);
+    const MatrixColumns inputs(v + (size_t(xi) * g.c + group * g.group_c) * tiles, first_tile + threadIdx.x, tiles,
+                               tiles);
     float sum[TM][TN] = {};
     multiply_tiles(filters, inputs, 0, g.group_c, sum);
     float *const of_group = m + (size_t(xi) * g.k + group * g.group_k) * tiles;
