@@ -1,6 +1,6 @@
 # problem: direct
 # loses: direct-plain, direct-any, direct-work
-# reason: one thread does too much of the work|too many atomics
+# reason: one thread does too much of the work(.|\n)*at most 4 bytes written(.|\n)*got       8 by thread 0 of block 0
 
 import numpy as np
 

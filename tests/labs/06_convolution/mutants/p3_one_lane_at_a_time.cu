@@ -11,11 +11,11 @@ extern "C" __global__ void im2col(const float* x, float* columns, int n, int c, 
         if (element % 32 != lane)
             continue;
         __syncwarp(1u << lane);
-    int pixel = element % pixels, tap = element / pixels;
-    int image = pixel / (p * q), channel = tap / (r * s);
-    int row = pixel / q % p * stride - padding + tap / s % r * dilation;
-    int column = pixel % q * stride - padding + tap % s * dilation;
-    bool inside = row >= 0 && row < h && column >= 0 && column < w;
-    columns[element] = inside ? x[((image * c + channel) * h + row) * w + column] : 0.0f;
+        int pixel = element % pixels, tap = element / pixels;
+        int image = pixel / (p * q), channel = tap / (r * s);
+        int row = pixel / q % p * stride - padding + tap / s % r * dilation;
+        int column = pixel % q * stride - padding + tap % s * dilation;
+        bool inside = row >= 0 && row < h && column >= 0 && column < w;
+        columns[element] = inside ? x[((image * c + channel) * h + row) * w + column] : 0.0f;
     }
 }

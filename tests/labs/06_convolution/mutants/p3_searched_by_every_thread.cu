@@ -1,6 +1,6 @@
 // problem: im2col
 // loses: im2col-right, im2col-stores, im2col-loads
-// reason: one thread does too much of the work(.|\n)*at most 500 instructions
+// reason: one thread does too much of the work(.|\n)*at most 1,000 instructions
 extern "C" __global__ void im2col(const float* x, float* columns, int n, int c, int h, int w, int r, int s,
                                   int p, int q, int padding, int stride, int dilation)
 {

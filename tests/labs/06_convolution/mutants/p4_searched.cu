@@ -1,6 +1,6 @@
 // problem: implicit
 // loses: implicit-plain, implicit-any, implicit-gemm
-// reason: sources: one thread does too much of the work(.|\n)*at most 500 instructions
+// reason: sources: one thread does too much of the work(.|\n)*at most 1,000 instructions
 struct Sizes {
     int h, w, c, r, s, p, q, padding, stride, dilation;
 };

@@ -19,14 +19,14 @@ extern "C" __global__ void depthwise(const float* x, const float* filters, float
     if (row >= h || column >= w)
         return;
     const float* filter = filters + blockIdx.z % channels * 9;
-    float sum = 0;
     for (int lane = 0; lane < 32; lane++) {
         if ((threadIdx.y * TILE + threadIdx.x) % 32 != lane)
             continue;
         __syncwarp(1u << lane);
-    for (int i = 0; i < 3; i++)
-        for (int j = 0; j < 3; j++)
-            sum += tile[threadIdx.y + i][threadIdx.x + j] * filter[3 * i + j];
+        float sum = 0;
+        for (int i = 0; i < 3; i++)
+            for (int j = 0; j < 3; j++)
+                sum += tile[threadIdx.y + i][threadIdx.x + j] * filter[3 * i + j];
+        y[(blockIdx.z * h + row) * w + column] = sum;
     }
-    y[(blockIdx.z * h + row) * w + column] = sum;
 }
