@@ -1,10 +1,12 @@
-// Batch normalisation (Ioffe and Szegedy, 2015, arXiv 1502.03167) of each channel: y = γ · (x − mean) / √(variance + ε) + β.
+// Batch normalisation of each channel (Ioffe and Szegedy, 2015, arXiv 1502.03167):
+//
+//     y = γ · (x − mean) / √(variance + ε) + β
 //
 // batch_norm_sums    Training: sums over images and pixels of d and d², d = x − x₀ and x₀ the channel's first element.
 //                    The variance does not change when a number is taken off all elements, and near the mean the
 //                    difference of the two sums loses no digits: E[x²] − E[x]² is wrong where the mean is large.
 // batch_norm_finish  Adds the blocks' sums, always in the same order; mean, variance, and γ / √(variance + ε).
-// batch_norm_apply   y = (x − mean) · scale + β, scale = γ / √(variance + ε), then ReLU if wanted. Inference is only this.
+// batch_norm_apply   y = (x − mean) · scale + β, scale = γ / √(variance + ε), then ReLU if wanted. Inference is this.
 //
 // Expected: the time of reading x once for the sums, and of reading it and writing y once for the result. After a
 // convolution, inference needs neither: the factors go into the filters and the bias (`fold` in batch_norm.py).

@@ -1,11 +1,11 @@
-// Dropout: each element is 0 with probability p, and x / (1 − p) else (Srivastava et al., 2014, in its "inverted" form).
-// Whether element i stays is a function of seed, offset and i, computed where it is needed: Philox 4 × 32 with ten rounds
-// (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), a cipher that turns a counter of 128 bits into
-// four random words. So no state is kept in memory and no mask is stored: the backward pass computes the mask again,
+// Dropout: each element is 0 with probability p, and x / (1 − p) else (Srivastava et al., 2014, in "inverted" form).
+// Whether element i stays is a function of seed, offset and i, computed where it is needed: Philox 4 × 32 with ten
+// rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), which makes four random words of a
+// counter of 128 bits. So no state is kept in memory and no mask is stored: the backward pass computes the mask again,
 // and the same seed gives the same mask on every device.
 //
 // Element i takes word i % 4 of counter (i / 4, offset) under key `seed`; it stays where the word is below `threshold`.
-// Expected: the time of reading x and writing y. Ten rounds are 20 multiplications of 32 × 32 to 64 bits for 4 elements.
+// Expected: the time of reading x and writing y. Ten rounds are 20 products of 32 by 32 bits for four elements.
 #include "vectors.cuh"
 
 constexpr int BLOCK = 256;  // threads per block

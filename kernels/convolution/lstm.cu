@@ -3,8 +3,8 @@
 //     i, f, g, o = σ, σ, tanh, σ of  x·Wᵀ + b + h·Rᵀ + b'     rows of W and R: all of i, then of f, g, o
 //     c = f · c + i · g        h = o · tanh(c)
 //
-// A step's product is small: 64 × 512 by 512 × 2048 are 134 MFLOP, a fraction of a microsecond for the tensor cores, and
-// it reads 2 MB of R. What takes the time is what is between the products.
+// A step's product is small: 64 × 512 by 512 × 2048 are 134 MFLOP, a fraction of a microsecond for the tensor cores,
+// and it reads 2 MB of R. What takes the time is what is between the products.
 //
 // lstm_cell        What follows the product, in one kernel: adding, four gates, c and h. As kernels of their own these
 //                  are a dozen launches, each of which writes and reads again what this one keeps in registers.
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(BLOCK)
     store<VEC>(h + i, result);
 }
 
-// -- all steps in one launch -------------------------------------------------------------------------------------------
+// -- all steps in one launch -----------------------------------------------------------------------------------------
 
 // sum += a · b for 16 × 16 by 16 × 8.
 __device__ __forceinline__ void multiply_add(
@@ -85,9 +85,9 @@ __device__ __forceinline__ void wait(const unsigned *arrived, unsigned count) {
 // A block has UNITS hidden units, so 4 · UNITS rows of R. Its WARPS share the depth of the product, CHUNKS times 32
 // each; hidden is 32 · WARPS · CHUNKS. n is at most 8 · TILES.
 //
-// The product is R · hᵀ. In mma's fragments a lane holds pairs of neighbours along the depth, 8 apart. As any order of the
-// depth will do that is the same for both factors, a lane takes 8 neighbours instead, for two instructions, and these
-// come from R and h with one load of 16 bytes, without shared memory.
+// The product is R · hᵀ. In mma's fragments a lane holds pairs of neighbours along the depth, 8 apart. As any order of
+// the depth will do that is the same for both factors, a lane takes 8 neighbours instead, for two instructions, and
+// these come from R and h with one load of 16 bytes, without shared memory.
 //
 // of_x: x·Wᵀ of all steps, steps × n × 4 · hidden. arrived: 0 before. The warps' sums go through dynamic shared memory,
 // WARPS × 4 · UNITS × LINE floats; LINE is an odd multiple of 8, which spreads four rows over all banks.

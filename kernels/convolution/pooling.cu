@@ -10,8 +10,8 @@
 // average   y = the sum / R · S, or / the elements of the window that are inside the image.
 // backward  A thread collects, for an element of dx, from the windows that hold it: no atomics, always the same sums.
 //
-// VEC: neighbouring channels of a thread, 16 bytes, in NHWC. WINDOW: the window's height and width where the compiler is
-// to know them, so that it loads all elements before the first is needed; 0 for any.
+// VEC: neighbouring channels of a thread, 16 bytes, in NHWC. WINDOW: the window's height and width where the compiler
+// is to know them, so that it loads all elements before the first is needed; 0 for any.
 #include <math_constants.h>
 
 #include "places.cuh"

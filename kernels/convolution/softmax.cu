@@ -4,8 +4,8 @@
 // softmax_warp    A warp has a row of up to 1024 elements and keeps it in registers: one read, one write. Maximum and
 //                 sum go from lane to lane by shuffles, with no barrier.
 // softmax_block   A block has a longer row. Each thread goes through its part once, with the largest element so far and
-//                 the sum relative to it, which is rescaled when a larger one comes (Milakov and Gimelshein, 2018, arXiv
-//                 1805.02867). The row is read a second time to write y; by then it is in the L2 cache.
+//                 the sum relative to it, which is rescaled when a larger one comes (Milakov and Gimelshein, 2018,
+//                 arXiv 1805.02867). The row is read a second time to write y; by then it is in the L2 cache.
 // backward        dx[i] = y[i] · (dy[i] − Σ dy[j] · y[j])
 // Expected: the time of reading x and writing y once; an exponential for each element is far below what the special
 // function units do in that time (16 per clock and multiprocessor, and 4 bytes in FP16).
