@@ -119,16 +119,18 @@ def _lstm(dtype: str) -> Launch:
 
 
 def _launches() -> list[Launch]:
+    """What float32 in NCHW shares with float16 in NHWC is there once."""
     found = []
+    for what, conv in DEPTHWISE.items():
+        found += _depthwise(what, conv, "float16")
+    found += _depthwise("whole tiles", DEPTHWISE["whole tiles"], "float32")
+    for dtype, (what, windows) in zip(LAYOUTS, POOLED.items(), strict=True):
+        found += _pooling(what, *windows, dtype)
+    for columns in (1000, 1030):
+        found += _softmax(columns, "float16")
     for dtype in LAYOUTS:
-        for what, conv in DEPTHWISE.items():
-            found += _depthwise(what, conv, dtype)
-        for what, windows in POOLED.items():
-            found += _pooling(what, *windows, dtype)
-        for columns in (10, 1000, 1030):
-            found += _softmax(columns, dtype)
-        found += [*_norms(dtype), _lstm(dtype)]
-    return found
+        found += _norms(dtype)
+    return [*found, _lstm("float16")]
 
 
 LAUNCHES = _launches()
