@@ -258,6 +258,61 @@ def test_larger_tiles_of_the_backward_passes(chosen):
     check("mma_nhwc", dw, of(x, dy, conv, "NHWC"), of(np.abs(x), np.abs(dy), conv, "NHWC"), 56)
 
 
+# -- what is not a number ---------------------------------------------------------------------------------------------
+
+ANY = pytest.mark.parametrize(
+    ("name", "layout", "dtype"),
+    [(name, "NCHW", np.float32) for name in ("direct", "im2col", "implicit_gemm")] + [("mma_nhwc", "NHWC", np.float16)],
+)
+
+
+def spoilt(shape, dtype):
+    """Numbers from 1 to 2, so that sums of infinities are no NaN, and an infinity in the middle."""
+    array = generator().uniform(1, 2, shape).astype(dtype)
+    array.flat[array.size // 2] = np.inf
+    return array
+
+
+@ANY
+@pytest.mark.parametrize("conv", [CASES["two groups"], CASES["odd channels and filters"]], ids=str)
+def test_an_infinity_stays_in_the_windows_that_hold_it(name, layout, dtype, conv):
+    """Tiles reach beyond the depth, and there nothing may be multiplied by zero that is not a zero itself."""
+    x, w = spoilt(conv.x_shape(layout), dtype), np.ones(conv.w_shape(layout), dtype)
+    found, exact = run(conv, name, x, w, layout=layout), reference.forward(x, w, conv, layout)
+    assert 0 < np.isinf(exact).sum() < exact.size
+    np.testing.assert_array_equal(np.isinf(found), np.isinf(exact))
+    assert not np.isnan(found).any()
+
+
+@BACKWARD
+@pytest.mark.parametrize("conv", [CASES["two groups"], CASES["odd channels and filters"]], ids=str)
+def test_an_infinity_in_the_gradient(name, layout, dtype, conv):
+    dy, ones = spoilt(conv.y_shape(layout), dtype), np.ones(conv.w_shape(layout), dtype)
+    x, given = np.ones(conv.x_shape(layout), dtype), parameters(conv, layout) | {"step": name}
+    x, ones, on_device = cp.asarray(x), cp.asarray(ones), cp.asarray(dy)
+    for found, exact in (
+        (convolve.backward_data(on_device, ones, x.shape, **given), reference.backward_data),
+        (convolve.backward_filter(x, on_device, ones.shape, **given), reference.backward_filter),
+    ):
+        other = ones if exact is reference.backward_data else x
+        pair = (dy, cp.asnumpy(other)) if exact is reference.backward_data else (cp.asnumpy(other), dy)
+        with np.errstate(invalid="ignore"):
+            expected = exact(*pair, conv, layout)
+        np.testing.assert_array_equal(np.isinf(cp.asnumpy(found)), np.isinf(expected))
+        assert 0 < np.isinf(expected).sum() < expected.size
+
+
+def test_relu_keeps_what_is_not_a_number():
+    """As in frameworks: a NaN that becomes 0 would hide an error."""
+    conv = Convolution(1, 8, 2, 2, 8, 1, 1)
+    for name, layout, dtype in [(name, "NCHW", np.float32) for name in FP32] + [("mma_nhwc", "NHWC", np.float16)]:
+        if name == "winograd":
+            continue
+        x, w = np.full(conv.x_shape(layout), np.nan, dtype), np.ones(conv.w_shape(layout), dtype)
+        found = cp.asnumpy(convolve.forward(cp.asarray(x), cp.asarray(w), relu=True, step=name, layout=layout))
+        assert np.isnan(found).all(), name
+
+
 # -- workspace --------------------------------------------------------------------------------------------------------
 
 
