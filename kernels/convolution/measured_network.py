@@ -1,9 +1,10 @@
 """ResNet-50's layers timed one by one by cuDNN (fully connected: cuBLAS): which kind takes how much of the time.
 
 Every layer finds its data in memory, not in the L2; launches are queued ahead, so the host's time stays out. A network
-that runs as a whole differs in both. Convolutions run by their fastest plan. `float32`: NCHW, sums of float32 products;
-`tf32`: the same with plans that round factors to TF32; `mixed`: NHWC, float16 with sums in float32, weights updated in
-float32.
+that runs as a whole differs in both. Convolutions run by their fastest plan. cuDNN's kernels for batch norm's inference
+and ReLU move half of the bytes per second that an H100's memory could, or less (2026-11-22); with better ones the share
+of convolution would be larger. `float32`: NCHW, sums of float32 products; `tf32`: the same with plans that round
+factors to TF32; `mixed`: NHWC, float16 with sums in float32, weights updated in float32.
 """
 
 from __future__ import annotations
@@ -207,15 +208,23 @@ def _configuration(
         "images_per_second": batch / total,
         "convolution_share": convolution / total,
         "convolution_seconds": by_pass,
-        "layers": rows,
+        "layers": rows if batch == BATCH else by_kind(rows),
     }
+
+
+def by_kind(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The layers of each kind in one row, their time in sum."""
+    seconds: dict[str, float] = {}
+    for row in rows:
+        seconds[row["kind"]] = seconds.get(row["kind"], 0.0) + row["seconds"] * row["count"]
+    return [{"layer": f"all of {kind}", "kind": kind, "seconds": total, "count": 1} for kind, total in seconds.items()]
 
 
 def configurations() -> dict[str, Any]:
     """Training at batch 32 and inference at 1 and 32, in each precision.
 
     `configurations`: each with its `layers`, a list of {layer, kind, seconds, count}: seconds of one layer, of all its
-    passes.
+    passes; at batch 1 a row for each kind.
     """
     found = []
     for precision in PRECISIONS:

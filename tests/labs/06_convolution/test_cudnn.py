@@ -187,7 +187,8 @@ def test_recorded_shares_follow_from_the_recorded_times(recorded):
             )
             assert found["seconds"] == pytest.approx(total, rel=2e-3)  # four digits are recorded of each
             assert found["convolution_share"] == pytest.approx(convolutions / total, rel=2e-3)
-            assert sum(layer["count"] for layer in found["layers"] if layer["kind"] == "convolution") == 53
+            count = sum(layer["count"] for layer in found["layers"] if layer["kind"] == "convolution")
+            assert count == (53 if found["batch"] > 1 else 1)  # at batch 1 a row for each kind
 
 
 def test_recorded_ratios_follow_from_the_recorded_times(recorded):
