@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from kernels.convolution import cudnn_calls, cudnn_graph, cudnn_library, network, operands, reference
+from kernels.convolution import cudnn_calls, cudnn_graph, cudnn_library, measured_network, network, operands, reference
 from kernels.convolution import recordings as lab_recordings
 from kernels.convolution.benchmark import BENCHMARK
 from kernels.convolution.geometry import PASSES, Convolution
@@ -154,6 +154,18 @@ def test_folding_leaves_the_activations_after_sums():
     }
     # 49 activations, 16 of them after sums: the others follow a convolution.
     assert sum(layer.count for layer in folded if layer.relu) == 49 - 16
+
+
+def test_by_kind_keeps_the_time():
+    rows = [
+        {"layer": "a", "kind": "ReLU", "seconds": 2.0, "count": 3},
+        {"layer": "b", "kind": "pooling", "seconds": 5.0, "count": 1},
+        {"layer": "c", "kind": "ReLU", "seconds": 0.5, "count": 4},
+    ]
+    assert [(row["kind"], row["seconds"], row["count"]) for row in measured_network.by_kind(rows)] == [
+        ("ReLU", 8.0, 1),
+        ("pooling", 5.0, 1),
+    ]
 
 
 def test_the_benchmark_shows_only_what_is_measured():
