@@ -1,4 +1,4 @@
-// The gradient of the filters on Hopper: filters × pixels by pixels × taps, by wgmma, with the pixels split over blocks.
+// The gradient of the filters on Hopper: filters × pixels by pixels × taps, by wgmma, the pixels split over blocks.
 // Changed from step 5: the sums run over pixels, and in NHWC both operands lie pixel after pixel. wgmma takes them so
 // ("M-major", "N-major"): nothing is transposed. TMA brings dy as boxes of 64 pixels × 64 filters, and x, in im2col
 // mode, as boxes of 64 pixels × 64 channels of a tap. Boxes of several taps lie side by side in a tile and share dy's.
@@ -91,8 +91,8 @@ __device__ __forceinline__ void store_sums(const float (&sum)[ROWS][TAP_BOXES * 
     }
 }
 
-// Blocks: tiles of dw, then the same of the next split. `to_map`: dw, or, of several splits, float32 sums of each, whose
-// filters are rounded up to a multiple of 64.
+// Blocks: tiles of dw, then the same of the next split. `to_map`: dw, or each split's float32 sums, whose filters
+// are rounded up to a multiple of 64.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     conv_wgmma_backward_filter(const __grid_constant__ TensorMap dy_map, const __grid_constant__ TensorMap x_map,
                                const __grid_constant__ TensorMap to_map, const __grid_constant__ Sizes sizes,
