@@ -13,7 +13,7 @@ import numpy as np
 from kernels.convolution import direct, gemm_backward, gemm_steps, layer_launches, mma_backward, mma_step, winograd
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.sources import sizes
-from warplab.bench.compared_launches import Launch
+from warplab.bench.compared_launches import EFFICIENCY, Difference, Launch
 from warplab.bench.copy_differences import DURING_COPIES, NOT_COUNTED, PREDICATED, PREDICATED_LARGE, ZERO_FILL
 
 # Whole tiles; padding, tails and a stride; dilation and groups.
@@ -23,6 +23,12 @@ GROUPS = Convolution(2, 16, 7, 6, 20, 3, 2, (2, 1), (1, 1), (2, 1), groups=2)
 CASES = {"whole tiles": WHOLE, "tails and a stride": TAILS, "dilation and groups": GROUPS}
 WINOGRAD = {"whole tiles": WHOLE, "odd sizes": Convolution(1, 5, 9, 7, 10, 3, 3, (1, 1))}
 COPIES = (NOT_COUNTED, PREDICATED_LARGE, PREDICATED, ZERO_FILL, *DURING_COPIES)
+PREDICATES = Difference(
+    EFFICIENCY,
+    0.04,
+    "What depends on whether a tap lies in the image carries a predicate in machine code, where PTX branches around "
+    "it, and is not the same share of all instructions.",
+)
 RELU = np.int32(1)
 
 
@@ -45,7 +51,14 @@ def _forward(what: str, conv: Convolution) -> list[Launch]:
     to_columns, product = (functools.partial(_one, im2col.functions, i) for i in range(2))
     return [
         Launch(f"numba_direct, {what}", numba.function, numba.grid(conv), direct.BLOCK, (x, w, bias, y, *pairs, RELU)),
-        Launch(f"direct, {what}", written.function, written.grid(conv), direct.BLOCK, (x, w, bias, y, g, RELU)),
+        Launch(
+            f"direct, {what}",
+            written.function,
+            written.grid(conv),
+            direct.BLOCK,
+            (x, w, bias, y, g, RELU),
+            differences=(PREDICATES,),
+        ),
         Launch(f"im2col, {what}", to_columns, im2col.im2col_grid(conv), threads, (x, columns, g)),
         Launch(f"im2col_product, {what}", product, blocks, threads, (_random(columns.shape), w, bias, y, g, RELU)),
         Launch(f"implicit_gemm, {what}", implicit.function, blocks, threads, (x, w, bias, y, g, RELU)),
@@ -69,7 +82,7 @@ def _mma(what: str, conv: Convolution) -> list[Launch]:
             chosen.threads,
             arguments,
             chosen.shared_bytes,
-            differences=COPIES if vectors else (),
+            differences=COPIES if vectors else (PREDICATES,),
         )
         for chosen in ((mma_step.FLAT, mma_step.SMALL) if conv == WHOLE else (mma_step.SMALL,))
     ]
@@ -134,7 +147,7 @@ def _mma_backward(what: str, conv: Convolution) -> list[Launch]:
     chosen, g, count, splits = mma_step.SMALL, sizes(conv), math.prod(conv.w_shape()), 2
     length = math.ceil(conv.gemm[0] / splits / mma_step.DEPTH) * mma_step.DEPTH
     vectors = conv.c // conv.groups % 8 == conv.k // conv.groups % 8 == 0
-    differences = COPIES if vectors else ()
+    differences = COPIES if vectors else (PREDICATES,)
     return [
         Launch(
             f"mma_backward_data, {what}",
