@@ -7,7 +7,9 @@ of K channels, P × Q. "Convolution" is cross-correlation here, as in every deep
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 LAYOUTS = ("NCHW", "NHWC")  # of x and y; filters lie as KCRS or KRSC
@@ -135,6 +137,9 @@ def of_arrays(x: Any, w: Any, layout: str = "NCHW", **parameters: Any) -> Convol
             raise ValueError(f"{name} has shape {tuple(array.shape)}; it must have the four axes {axes}")
     pairs = {name: pair(value, name) for name, value in parameters.items() if name != "groups"}
     groups = parameters.get("groups", 1)
+    if not isinstance(groups, Integral):
+        raise ValueError(f"groups is {groups!r}; it must be a whole number, at least 1")
+    groups = int(groups)
     channels, height, width = (1, 2, 3) if layout == "NCHW" else (3, 1, 2)
     c, per_group = int(x.shape[channels]), int(w.shape[channels])
     if per_group * groups != c:
@@ -147,11 +152,12 @@ def of_arrays(x: Any, w: Any, layout: str = "NCHW", **parameters: Any) -> Convol
 
 def pair(value: Any, name: str) -> Pair:
     """(value, value) for a whole number, the value itself as a tuple for two; ValueError for anything else."""
-    if isinstance(value, int):
-        return value, value
-    if isinstance(value, tuple | list) and len(value) == 2:
-        return value[0], value[1]
-    raise ValueError(f"{name} is {value!r}; it must be a whole number or two")
+    both = value if isinstance(value, tuple | list) else (value, value)
+    try:
+        height, width = map(operator.index, both)  # NumPy's integers, too
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}; it must be a whole number or two") from None
+    return height, width
 
 
 def check_layout(layout: str) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from kernels.convolution import (
     depthwise,
     direct,
@@ -65,12 +67,12 @@ def fastest(conv: Convolution, layout: str, dtype: Any, of: str = "forward", add
     """The step that "auto" stands for: the last of a pass's table that can compute `conv` on this machine.
 
     `address`: the bitwise or of the arrays' addresses, which some steps want to be multiples of 16. ValueError if no
-    step can, with what the slowest says.
+    step can.
     """
-    refusals = []
     for known in reversed(STEPS[of].values()):
-        refusal = known.refuses(conv, layout, dtype)
-        if not refusal and address % known.alignment == 0 and not known.missing() and known.preferred(conv, dtype):
+        refused = known.refuses(conv, layout, dtype) or known.missing()
+        if not refused and address % known.alignment == 0 and known.preferred(conv, dtype):
             return known
-        refusals.append(refusal)
-    raise ValueError(f"no step computes {of} of this convolution: {refusals[-1]}")
+    formats = dict.fromkeys(pair for known in STEPS[of].values() for pair in known.formats)
+    takes = " or ".join(f"{known} in {order}" for order, known in formats)
+    raise ValueError(f"no step takes {np.dtype(dtype).name} in {layout}: convert the arrays to {takes}")

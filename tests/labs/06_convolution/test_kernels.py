@@ -381,6 +381,11 @@ def test_wrong_arguments_are_named():
         ((x, w), {"dilation": 3}, ValueError, "the dilated filter is 7 high and the padded image 5: no window fits"),
         ((x, w), {"stride": 0}, ValueError, r"stride is \(0, 0\); it must be two whole numbers, at least 1"),
         ((x, w), {"padding": -1}, ValueError, r"padding is \(-1, -1\)"),
+        ((x, w), {"padding": "same"}, ValueError, "padding is 'same'; it must be a whole number or two"),
+        ((x, w), {"stride": 1.5}, ValueError, "stride is 1.5; it must be a whole number or two"),
+        ((x, w), {"dilation": (1, 1, 1)}, ValueError, r"dilation is \(1, 1, 1\); it must be a whole number or two"),
+        ((x, w), {"groups": None}, ValueError, "groups is None; it must be a whole number, at least 1"),
+        ((x, w), {"groups": 0}, ValueError, "x has 4 channels and w 4 per group; 0 groups of 4 make 0"),
         ((x, w), {"stride": 2**30 + 1}, ValueError, r"the stride is .*; the kernels count up to 1,073,741,824"),
         ((x, w), {"padding": 2**30}, ValueError, "more than|the padded image is"),
         ((x, w), {"layout": "CHWN"}, ValueError, "there is no layout 'CHWN'; choose one of NCHW, NHWC"),
@@ -391,7 +396,7 @@ def test_wrong_arguments_are_named():
             ValueError,
             "mma_nhwc takes float16 in NHWC, and not float32 in NCHW: convert the arrays",
         ),
-        ((half_x, half_w), {}, ValueError, "no step computes forward of this convolution: .* not float16 in NCHW"),
+        ((half_x, half_w), {}, ValueError, "no step takes float16 in NCHW: convert the arrays to float32 in NCHW or f"),
         ((x, w, bias[:7]), {}, ValueError, r"bias has shape \(7,\); it must be \(8,\)"),
         ((x, w, bias.astype(np.float16)), {}, ValueError, "bias is float16; the kernel takes float32"),
         ((x, w), {"out": out[:1]}, ValueError, r"out has shape \(1, 8, 3, 4\); it must be \(2, 8, 3, 4\)"),
@@ -408,6 +413,16 @@ def test_wrong_arguments_are_named():
     memory = cp.zeros(1000, np.float32)
     with pytest.raises(ValueError, match="x and out overlap"):
         f(memory[:240].reshape(2, 4, 5, 6), w, out=memory[200:392].reshape(2, 8, 3, 4))
+
+
+def test_numpys_integers_are_whole_numbers():
+    conv = CASES["two groups"]
+    x, w = normal(conv.x_shape(), conv.w_shape())
+    given = {name: np.int64(value) for name, value in (("padding", 1), ("stride", 1), ("groups", 2))}
+    found = convolve.forward(cp.asarray(x), cp.asarray(w), dilation=(np.int32(1), 1), **given)
+    check(
+        "implicit_gemm", cp.asnumpy(found), reference.forward(x, w, conv), reference.forward(abs(x), abs(w), conv), 27
+    )
 
 
 def test_wrong_arguments_of_the_backward_passes_are_named():
