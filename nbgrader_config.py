@@ -55,6 +55,8 @@ c.GenerateFeedback.preprocessors = [
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 c.GenerateFeedback.exporter_class = "warplab.grading.course.feedback_page.InertPages"
+# nbgrader's own ends in a traceback at the first submission that did not come through the exchange.
+c.ExchangeFactory.release_feedback = "warplab.grading.course.release_feedback.ReleaseFeedback"
 
 
 def put_first(variable, folder):
