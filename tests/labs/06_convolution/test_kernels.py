@@ -11,8 +11,9 @@ from kernels.convolution.geometry import Convolution
 from kernels.convolution.mma_step import Tiles
 from kernels.convolution.sources import sizes
 from tests.support.random_inputs import generator
-from warplab import cp
+from warplab import cp, profile
 from warplab.hardware import backend
+from warplab.simulator.ptx import fragments
 
 FP32 = ("numba_direct", "direct", "im2col", "implicit_gemm", "winograd", "fft")
 GUARD = 64  # elements before and after a result
@@ -340,6 +341,45 @@ def test_what_workspaces_and_products_cost():
     assert layer.flops / 2 / winograd.multiplications(layer) == 2.25
     assert ladder.step("winograd").workspace_bytes(layer, np.float32) == 4 * x_bytes * 2 + 64 * layer.k * layer.c
     assert fft.lengths(Convolution(1, 1, 11, 13, 1, 3, 3, (1, 2))) == (14, 18)
+
+
+# -- counters ---------------------------------------------------------------------------------------------------------
+
+
+def counted(name, conv, layout="NCHW", dtype=np.float32):
+    """The profile's launches of a step on zeros."""
+    shapes = conv.x_shape(layout), conv.w_shape(layout), conv.y_shape(layout)
+    x, w, y = (cp.zeros(shape, dtype) for shape in shapes)
+    with profile() as p:
+        ladder.step(name).launch(x, w, y, conv)
+    return list(p)
+
+
+def test_what_im2col_writes_and_implicit_gemm_does_not():
+    y_bytes, columns = 4 * math.prod(WHOLE.y_shape()), 4 * WHOLE.depth * WHOLE.gemm[0]
+    im2col, product = (launch.counts.global_store_bytes for launch in counted("im2col", WHOLE))
+    (implicit,) = counted("implicit_gemm", WHOLE)
+    assert (im2col, product) == (columns, y_bytes)
+    assert implicit.counts.global_store_bytes == y_bytes
+
+
+def test_a_tile_reads_an_element_of_x_once_for_64_filters():
+    (direct,), (implicit,) = counted("direct", WHOLE), counted("implicit_gemm", WHOLE)
+    heights = [sum(0 <= p + r - 1 < 8 for r in range(3)) for p in range(8)]  # taps in the image, along one axis
+    inside = sum(heights) ** 2 * WHOLE.n * WHOLE.c  # elements of x that the windows hold
+    one_for_a_warp = direct.counts.global_load_requests // 2  # of w, all lanes read the same
+    assert direct.counts.flops_f32 == 2 * inside * WHOLE.k
+    assert direct.counts.global_load_bytes == 4 * (inside * WHOLE.k + one_for_a_warp)
+    assert implicit.counts.global_load_bytes == 4 * (inside * WHOLE.k // 64 + WHOLE.depth * WHOLE.k)
+
+
+def test_tensor_cores_do_the_products_without_bank_conflicts():
+    conv = replace(WHOLE, c=64)  # whole tiles along the depth, too
+    (launch,) = counted("mma_nhwc", conv, "NHWC", np.float16)
+    done = sum(number * fragments.flops(kind) for kind, number in launch.tensor_operations.items())
+    assert done == conv.flops
+    assert launch.counts.shared_load_conflicts == launch.counts.shared_store_conflicts == 0
+    assert launch.counts.global_store_sectors == math.prod(conv.y_shape()) * 2 / 32
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
