@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import sys
 from datetime import datetime
 
@@ -175,6 +176,28 @@ def test_the_summary_tells_points_failures_statuses_and_lateness():
     assert "due" not in text
     assert "ada: late by 1 h 23 min, penalty 0.5" in lines
     assert "nothing handed in: fay" in lines
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0.2, "1 s"),
+        (42.0, "42 s"),
+        (59.5, "1 min"),
+        (60.0, "1 min"),
+        (3599.0, "59 min"),
+        (5000.0, "1 h 23 min"),
+        (200_000.0, "2 d 7 h"),
+        (1_234_567.5, "14 d 6 h"),
+    ],
+)
+def test_who_is_late_is_never_late_by_nothing(tmp_path, seconds, told):
+    late, records = {"ada": standing("ada", 1, 0, late=seconds)}, {"ada": RECORDS["ada"]}
+    assert f"ada: late by {told}\n" in summary.text(TINY, tiny_source(), records, late, []) + "\n"
+    summary.write_csv(tmp_path / "class.csv", tiny_source(), records, late)
+    with open(tmp_path / "class.csv", newline="", encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    assert row["seconds_late"] == str(math.ceil(seconds))
 
 
 def test_the_commonest_failures_are_ten():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import textwrap
 from collections import Counter
 from collections.abc import Mapping
@@ -189,8 +190,8 @@ def write_csv(
                 row += [""] * 6
             else:
                 handed_in = standing.timestamp.strftime(HANDED_IN) if standing.timestamp else ""
-                numbers = (standing.points, standing.possible, standing.late_penalty, standing.seconds_late)
-                row += [*(f"{number:g}" for number in numbers), handed_in]
+                numbers = (standing.points, standing.possible, standing.late_penalty)
+                row += [*(f"{number:g}" for number in numbers), math.ceil(standing.seconds_late), handed_in]
                 row.append("yes" if standing.needs_manual_grade else "no")
             row += [record["sandbox"], in_table(record["reason"])]
             row += [f"{standing.scores[cell][0]:g}" if standing else "" for cell in cells]
@@ -207,7 +208,10 @@ def _count(number: int, what: str) -> str:
 
 
 def _duration(seconds: float) -> str:
-    minutes = int(seconds // 60)
+    whole = math.ceil(seconds)  # by how little anybody is late, it is not by nothing
+    if whole < 60:
+        return f"{whole} s"
+    minutes = whole // 60
     if minutes < 60:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
