@@ -23,9 +23,6 @@
 #ifndef BOXES
 #define BOXES 2
 #endif
-#ifndef BELOW
-#define BELOW 1
-#endif
 #ifndef BESIDE
 #define BESIDE 1
 #endif
@@ -52,10 +49,10 @@ constexpr int THREADS = 128 * CONSUMERS + 32;       // the last warp loads
 constexpr int X_BYTES = BM * LINE_BYTES, W_BYTES = BN * LINE_BYTES, STAGE_BYTES = X_BYTES + W_BYTES;
 constexpr int BOX_BYTES = 64 * LINE_BYTES;
 constexpr int PANELS = BN / 64;                     // of a tile of y: boxes of 64 filters side by side
-constexpr int CLUSTER = SPLIT * BESIDE * BELOW;     // blocks
-constexpr int X_SHARE = BM / BESIDE, W_SHARE = BN / BELOW;  // lines that a block loads for all that share them
+constexpr int CLUSTER = SPLIT * BESIDE;             // blocks
+constexpr int X_SHARE = BM / BESIDE;                // pixels that a block loads for all beside it
 static_assert(BM % (64 * CONSUMERS) == 0 && PANELS % SPLIT == 0, "equal shares");
-static_assert(X_SHARE % 8 == 0 && W_SHARE % (GRADIENT ? 64 : 8) == 0, "shares are whole periods of the swizzle");
+static_assert(X_SHARE % 8 == 0, "shares are whole periods of the swizzle");
 
 // A convolution with windows one pixel apart in y, of which y may have every second pixel only: a forward pass has one
 // part, a gradient of x one for each phase of the stride.
@@ -79,7 +76,7 @@ struct Tile {
 };
 
 __device__ __forceinline__ int tiles_high(const Part &part) {
-    return (part.pixels + BM * BELOW - 1) / (BM * BELOW);
+    return (part.pixels + BM - 1) / BM;
 }
 
 // Tile of a cluster number `tile`: those of one row of tiles come one after the other, so that their x is read from memory once.
@@ -94,29 +91,34 @@ __device__ __forceinline__ Tile tile_of(const Parts &parts, int tile, int tiles_
             part++;
         }
     }
-    return {part, row * BM * BELOW, column * BN * BESIDE};
+    return {part, row * BM, column * BN * BESIDE};
 }
 
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS, BLOCKS)
+#if SPLIT * BESIDE > 1
+#define IN_CLUSTERS __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define IN_CLUSTERS  // a launch in clusters of one block would take longer
+#endif
+
+extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
     conv_wgmma_im2col(const __grid_constant__ Parts parts, const float *__restrict__ bias) {
     extern __shared__ __align__(1024) unsigned char memory[];
     __shared__ unsigned long long full[STAGES], empty[STAGES];
     const unsigned stages = (shared_address(memory) + 1023) / 1024 * 1024;  // the swizzle repeats after 1024 bytes
     const unsigned full_at = shared_address(full), empty_at = shared_address(empty);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
-    // Place in the cluster: share of the depth, and which of the tiles side by side and below each other.
-    const int rank = CLUSTER > 1 ? blockIdx.x % CLUSTER : 0;
-    const int split = rank % SPLIT, beside = rank / SPLIT % BESIDE, below = rank / (SPLIT * BESIDE);
-    auto rank_of = [&](int of_split, int of_beside, int of_below) {
-        return of_split + SPLIT * (of_beside + BESIDE * of_below);
-    };
+    // Place in the cluster: share of the depth, and which of the tiles side by side.
+    const int rank = CLUSTER > 1 ? blockIdx.x % CLUSTER : 0, split = rank % SPLIT, beside = rank / SPLIT;
+    auto rank_of = [&](int of_split, int of_beside) { return of_split + SPLIT * of_beside; };
     const int first = blockIdx.x / CLUSTER, clusters = gridDim.x / CLUSTER;
     if (threadIdx.x == 0) {
         for (int stage = 0; stage < STAGES; stage++) {
             barrier_init(full_at + 8 * stage, 1);
-            barrier_init(empty_at + 8 * stage, CONSUMERS * 4 * (BESIDE + BELOW - 1));
+            barrier_init(empty_at + 8 * stage, CONSUMERS * 4 * BESIDE);
         }
         fence_barrier_init();
+    }
+    if (threadIdx.x == CONSUMERS * 128) {
         prefetch_map(parts.part[0].x);
         prefetch_map(parts.part[0].w);
         prefetch_map(parts.part[0].y);
@@ -140,7 +142,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             parity ^= 1;
         }
     };
-    // Steps of a tile: chunks of channels of tap after tap. A block of a cluster takes its share.
+    // Steps of a tile: the taps of chunk after chunk of channels. All taps of a chunk read about the same pixels, so that
+    // a part of x comes from memory while the one before is multiplied. A block of a cluster takes its share.
     auto steps_of = [&](const Part &part, int &begin, int &end) {
         const int steps = part.rows * part.columns * chunks;
         begin = SPLIT > 1 ? steps * split / SPLIT : 0;
@@ -148,12 +151,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     };
 
     if (warp == CONSUMERS * 4) {
-        unsigned short x_blocks = 0, w_blocks = 0;  // that get what this one loads
+        unsigned short x_blocks = 0;  // that get the pixels that this one loads
         for (int i = 0; i < BESIDE; i++) {
-            x_blocks |= 1 << rank_of(split, i, below);
-        }
-        for (int i = 0; i < BELOW; i++) {
-            w_blocks |= 1 << rank_of(split, beside, i);
+            x_blocks |= 1 << rank_of(split, i);
         }
         for (int tile = first; tile < tiles; tile += clusters) {
             if (lane == 0) {
@@ -161,11 +161,13 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 const Part &part = parts.part[at.part];
                 int begin, end;
                 steps_of(part, begin, end);
-                const int pixel = at.pixel + below * BM + beside * X_SHARE, filter = at.filter + beside * BN;
+                const int pixel = at.pixel + beside * X_SHARE, filter = at.filter + beside * BN;
                 const int n = pixel / part.image, in_image = pixel - n * part.image;
                 const int p = in_image / part.width, q = in_image - p * part.width;
                 const int row = part.top + p * part.down, column = part.left + q * part.right;
-                int chunk = begin % chunks, r = begin / chunks / part.columns, s = begin / chunks % part.columns;
+                const int taps = max(1, part.rows * part.columns), first_of_chunk = begin % taps;
+                int chunk = begin / taps, r = first_of_chunk / max(1, part.columns);
+                int s = first_of_chunk - r * part.columns;
                 for (int step = begin; step < end; step++) {
                     const unsigned to = stages + stage * STAGE_BYTES, barrier = full_at + 8 * stage;
                     const int tap = part.first_tap + r * part.next_row + s * part.next_column;
@@ -182,25 +184,21 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     } else {
                         load_pixels(x_to, part.x, chunk * BK, column, row, n, right, down, barrier);
                     }
-                    // The forward pass takes one box of W_SHARE filters; the gradient boxes of 64 channels each.
+                    if (GRADIENT) {
 #pragma unroll
-                    for (int i = 0; i < (GRADIENT ? W_SHARE / 64 : 1); i++) {
-                        const int line = below * W_SHARE + i * 64;
-                        const int across = GRADIENT ? filter + line : chunk * BK;
-                        const int down_w = GRADIENT ? chunk * BK : filter + line;
-                        const unsigned w_to = to + X_BYTES + line * LINE_BYTES;
-                        if (BELOW > 1) {
-                            load_box_for(w_blocks, w_to, part.w, across, tap, down_w, barrier);
-                        } else {
-                            load_box(w_to, part.w, across, tap, down_w, barrier);
+                        for (int panel = 0; panel < PANELS; panel++) {
+                            load_box(to + X_BYTES + panel * BOX_BYTES, part.w, filter + panel * 64, tap, chunk * BK,
+                                     barrier);
                         }
+                    } else {
+                        load_box(to + X_BYTES, part.w, chunk * BK, tap, filter, barrier);
                     }
                     advance();
-                    if (++chunk == chunks) {
-                        chunk = 0;
-                        if (++s == part.columns) {
-                            s = 0;
-                            r++;
+                    if (++s == part.columns) {
+                        s = 0;
+                        if (++r == part.rows) {
+                            r = 0;
+                            chunk++;
                         }
                     }
                 }
@@ -211,7 +209,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                 cluster_sync();
             }
         }
-        if (BESIDE * BELOW > 1) {
+        if (BESIDE > 1) {
             cluster_sync();
         }
         return;
@@ -223,31 +221,24 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     const unsigned long long first_w = GRADIENT ? mn_major(stages + X_BYTES, 0, BK) : k_major(stages + X_BYTES, 0, 0);
     constexpr int W_MAJOR = GRADIENT ? MN_MAJOR : K_MAJOR, W_DEPTH = GRADIENT ? LINE_BYTES : 2;
     const bool one = threadIdx.x % 128 == 0;
-    // Whoever has loaded into this stage may do so again: those beside and below, and this block itself.
+    // Whoever has loaded pixels into this stage may do so again: all blocks side by side.
     auto release = [&](int done) {
-        if (BESIDE * BELOW == 1) {
-            if (lane == 0) {
-                barrier_arrive(empty_at + 8 * done);
-            }
-        } else if (lane < BESIDE + BELOW - 1) {
-            const int other = lane - BESIDE;
-            const int to = lane < BESIDE ? rank_of(split, lane, below) : rank_of(split, beside, other + (other >= below));
-            barrier_arrive(empty_at + 8 * done, to);
+        if (BESIDE == 1 && lane == 0) {
+            barrier_arrive(empty_at + 8 * done);
+        } else if (BESIDE > 1 && lane < BESIDE) {
+            barrier_arrive(empty_at + 8 * done, rank_of(split, lane));
         }
     };
     int stored = 0;  // boxes so far
     for (int tile = first; tile < tiles; tile += clusters) {
         Tile at = tile_of(parts, tile, tiles_wide);
-        at.pixel += below * BM;
         at.filter += beside * BN;
         const Part &part = parts.part[at.part];
         int begin, end;
         steps_of(part, begin, end);
-        float biases[BN / 32];  // lane l has those of filters l, l + 32, ...
-#pragma unroll
-        for (int i = 0; i < BN / 32 && BIAS; i++) {
-            const int filter = at.filter + i * 32 + lane;
-            biases[i] = filter < parts.filters ? __ldg(bias + filter) : 0;
+        float warm = 0;
+        if (BIAS && at.filter + lane * 8 < parts.filters) {
+            warm = __ldg(bias + at.filter + lane * 8);  // brings the tile's part into the L1 cache until it is needed
         }
         float sum[ROWS][SUMS];
         if ((GRADIENT || SPLIT > 1) && begin == end) {  // a phase that no window meets, or fewer steps than blocks
@@ -286,6 +277,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             release(before);
         }
 
+        asm volatile("" ::"f"(warm));
+
         if (SPLIT > 1) {
             // Panel p belongs to block p % SPLIT: the others send it their sums, into the stages, which all have read.
             constexpr int OWN = PANELS / SPLIT;
@@ -302,7 +295,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
 #pragma unroll
                     for (int j = 0; j < 8; j++) {
                         const float *v = &sum[i][panel * 32 + j * 4];
-                        store_there(place(sender, panel, i) + j * 2048, rank_of(owner, beside, below),
+                        store_there(place(sender, panel, i) + j * 2048, rank_of(owner, beside),
                                     make_float4(v[0], v[1], v[2], v[3]));
                     }
                 }
@@ -331,6 +324,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
             }
         }
 
+        const float *first_bias = bias + at.filter + lane % 4 * 2;
+        const int room = parts.filters - at.filter - lane % 4 * 2;
         // Box after box of y, in BOXES buffers; one thread of the warpgroup asks TMA to write them.
 #pragma unroll
         for (int panel = 0; panel < PANELS; panel++) {
@@ -351,9 +346,9 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
                     for (int k = 0; k < 4; k++) {
                         const int column = panel * 64 + (j + k / 2) * 8, at_sum = column / 2 + k % 2 * 2;
                         float a = sum[i][at_sum], b = sum[i][at_sum + 1];
-                        if (BIAS) {
-                            a += __shfl_sync(0xffffffff, biases[column / 32], column % 32 + lane % 4 * 2);
-                            b += __shfl_sync(0xffffffff, biases[column / 32], column % 32 + lane % 4 * 2 + 1);
+                        if (BIAS && column < room) {
+                            const float2 v = __ldg(reinterpret_cast<const float2 *>(first_bias + column));
+                            a += v.x, b += v.y;
                         }
                         v[k] = __floats2half2_rn(RELU ? fmaxf(a, 0) : a, RELU ? fmaxf(b, 0) : b);
                     }
@@ -380,7 +375,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THR
     if (one) {
         stores_have_read<0>();
     }
-    if (BESIDE * BELOW > 1) {
+    if (BESIDE > 1) {
         cluster_sync();  // others may still arrive at this block's barriers
     }
 }

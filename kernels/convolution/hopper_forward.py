@@ -13,6 +13,7 @@ from warplab.bench import hopper
 
 FORMATS = (("NHWC", "float16"),)
 INSTEAD = "mma_nhwc"
+BIAS_ALIGNMENT = 8  # bytes; the kernel reads two of them at a time
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class WgmmaStep(ForwardStep):
         tiles: Tiles | None = None,
     ) -> None:
         """Queue the kernel, with the sizes that `hopper_tiles` says unless others are given."""
+        if bias is not None and hopper.address_of(bias) % BIAS_ALIGNMENT:
+            bias = bias.copy()
         tiles = tiles or hopper_tiles.chosen(conv, "forward")
         parts = hopper_kernel.forward_parts(x, w, y, conv, tiles)
         flat = hopper_kernel.is_flat(conv)

@@ -134,31 +134,40 @@ def refuses(conv: Convolution, of: str) -> str:
 
 def forward_parts(x: Any, w: Any, y: Any, conv: Convolution, tiles: Tiles) -> np.ndarray:
     """What the kernel takes for a forward pass, as an array of one element."""
+    return _forward_parts(*map(hopper.address_of, (x, w, y)), conv, tiles)
+
+
+@functools.lru_cache(maxsize=1024)  # a network calls with the same arrays again and again
+def _forward_parts(x: int, w: int, y: int, conv: Convolution, tiles: Tiles) -> np.ndarray:
     phase = forward_phase(conv)
-    address = hopper.address_of(x)
     if is_flat(conv):
-        of_x = Boxes(address, "float16", conv.n * conv.h * conv.w, conv.c, tiles.bm // tiles.beside, DEPTH)
+        of_x = Boxes(x, "float16", conv.n * conv.h * conv.w, conv.c, tiles.bm // tiles.beside, DEPTH)
     else:
-        of_x = pixels_of(address, (conv.n, conv.h, conv.w, conv.c), phase, tiles.bm // tiles.beside)
-    of_w = Boxes(hopper.address_of(w), "float16", conv.k, conv.c, tiles.bn // tiles.below, DEPTH, conv.r * conv.s)
-    of_y = Boxes(hopper.address_of(y), "float16", conv.n * conv.p * conv.q, conv.k, LINES, DEPTH)
+        of_x = pixels_of(x, (conv.n, conv.h, conv.w, conv.c), phase, tiles.bm // tiles.beside)
+    of_w = Boxes(w, "float16", conv.k, conv.c, tiles.bn, DEPTH, conv.r * conv.s)
+    of_y = Boxes(y, "float16", conv.n * conv.p * conv.q, conv.k, LINES, DEPTH)
     return _parts([_part(phase, conv, of_x, of_w, of_y)], 1, conv.c, conv.k)
 
 
-def gradient_parts(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Tiles) -> list[np.ndarray]:
+def gradient_parts(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Tiles) -> tuple[np.ndarray, ...]:
     """What the kernel takes for each launch of a gradient of x."""
-    of_w = Boxes(hopper.address_of(w), "float16", conv.k, conv.c, DEPTH, DEPTH, conv.r * conv.s)
+    return _gradient_parts(*map(hopper.address_of, (dy, w, dx)), conv, tiles)
+
+
+@functools.lru_cache(maxsize=1024)
+def _gradient_parts(dy: int, w: int, dx: int, conv: Convolution, tiles: Tiles) -> tuple[np.ndarray, ...]:
+    of_w = Boxes(w, "float16", conv.k, conv.c, DEPTH, DEPTH, conv.r * conv.s)
     row, lines = conv.w * conv.c * HALF, tiles.bm // tiles.beside
     found = []
     for phase in gradient_phases(conv):
         if is_flat(conv):
-            of_dy = Boxes(hopper.address_of(dy), "float16", conv.n * conv.p * conv.q, conv.k, lines, DEPTH)
+            of_dy = Boxes(dy, "float16", conv.n * conv.p * conv.q, conv.k, lines, DEPTH)
         else:
-            of_dy = pixels_of(hopper.address_of(dy), (conv.n, conv.p, conv.q, conv.k), phase, lines)
+            of_dy = pixels_of(dy, (conv.n, conv.p, conv.q, conv.k), phase, lines)
         positions = phase.height.count, phase.width.count
         strides = conv.h * row, conv.stride[0] * row, conv.stride[1] * conv.c * HALF
         of_dx = Pixels(
-            hopper.address_of(dx) + phase.down * row + phase.right * conv.c * HALF,
+            dx + phase.down * row + phase.right * conv.c * HALF,
             "float16",
             (conv.n, *positions, conv.c),
             strides,
@@ -171,7 +180,7 @@ def gradient_parts(dy: Any, w: Any, dx: Any, conv: Convolution, tiles: Tiles) ->
     most = PARTS[-1]
     groups = [found[start : start + most] for start in range(0, len(found), most)]
     sizes = [next(size for size in PARTS if size >= len(group)) for group in groups]
-    return [_parts(group, size, conv.k, conv.c) for group, size in zip(groups, sizes, strict=True)]
+    return tuple(_parts(group, size, conv.k, conv.c) for group, size in zip(groups, sizes, strict=True))
 
 
 def is_flat(conv: Convolution) -> bool:
@@ -275,4 +284,5 @@ def _parts(found: list[np.ndarray], size: int, channels: int, filters: int) -> n
     for name in ("image", "width"):  # divided by
         each[name] = np.maximum(each[name], 1)
     parts["channels"], parts["filters"] = channels, filters
+    parts.flags.writeable = False
     return parts

@@ -27,9 +27,8 @@ class Tiles:
 
     `bm`, `bn`: pixels and channels of the result that a block computes at a time; `consumers`: warpgroups that do;
     `stages`: pairs of operands' tiles in shared memory; `blocks`: on a multiprocessor at a time; `split`: blocks that
-    share the depth of a tile; `boxes`: of results in shared memory, for each consumer; `below`, `beside`: tiles one
-    below the other whose blocks share filters, and side by side, whose blocks share pixels. A cluster has split ×
-    below × beside blocks.
+    share the depth of a tile; `boxes`: of results in shared memory, for each consumer; `beside`: tiles side by
+    side whose blocks share pixels. A cluster has split × beside blocks.
     """
 
     bm: int
@@ -39,7 +38,6 @@ class Tiles:
     blocks: int
     split: int = 1
     boxes: int = 2
-    below: int = 1
     beside: int = 1
 
     def __post_init__(self) -> None:
@@ -55,7 +53,7 @@ class Tiles:
             (self.bn // 64 % self.split == 0, "split must divide bn / 64"),
             (self.split == 1 or partial <= self.stages * self.stage_bytes, "the sums of a split must fit the stages"),
             (self.cluster <= 8, "a cluster has 8 blocks at most"),
-            (self.bm // self.beside % 8 == 0 and self.bn // self.below % 64 == 0, "shares must be whole boxes"),
+            (self.bm % (8 * self.beside) == 0, "bm must be a multiple of 8 for each block beside"),
             (self.stages >= 2, "stages must be at least 2"),
             (
                 self.blocks * (self.shared_bytes + STATIC_BYTES + 1024) <= SHARED_BYTES,
@@ -69,7 +67,7 @@ class Tiles:
     @property
     def cluster(self) -> int:
         """Blocks of a cluster."""
-        return self.split * self.below * self.beside
+        return self.split * self.beside
 
     @property
     def threads(self) -> int:
@@ -89,12 +87,12 @@ class Tiles:
     @property
     def options(self) -> tuple[str, ...]:
         """Options for the compiler."""
-        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "BOXES", "BELOW", "BESIDE"
+        names = "BM", "BN", "CONSUMERS", "STAGES", "BLOCKS", "SPLIT", "BOXES", "BESIDE"
         return tuple(f"-D{name}={value}" for name, value in zip(names, astuple(self), strict=True))
 
     def tiles(self, pixels: int, channels: int) -> int:
         """Tiles of clusters that cover a result."""
-        return math.ceil(pixels / (self.bm * self.below)) * math.ceil(channels / (self.bn * self.beside))
+        return math.ceil(pixels / self.bm) * math.ceil(channels / (self.bn * self.beside))
 
 
 @functools.cache
@@ -141,45 +139,21 @@ def gemm(conv: Convolution, of: str) -> tuple[int, int, int]:
 
 
 CANDIDATES = (
-    Tiles(64, 64, 1, 4, 3, 1, 1),
-    Tiles(64, 64, 1, 4, 3, 1, 1, 1, 2),
-    Tiles(128, 64, 2, 2, 3, 1, 1),
+    Tiles(64, 64, 1, 4, 3, boxes=1),
     Tiles(128, 64, 2, 3, 2),
     Tiles(128, 64, 2, 4, 1),
     Tiles(192, 64, 3, 4, 1),
     Tiles(256, 64, 2, 4, 1),
     Tiles(256, 64, 4, 4, 1),
     Tiles(64, 128, 1, 4, 2),
-    Tiles(64, 128, 1, 4, 2, 1, 2, 2),
-    Tiles(64, 128, 1, 4, 2, 1, 2, 1, 2),
-    Tiles(64, 128, 1, 4, 2, 1, 2, 1, 4),
-    Tiles(64, 128, 1, 4, 2, 1, 2, 2, 2),
-    Tiles(128, 128, 2, 3, 2, 1, 1),
-    Tiles(128, 128, 2, 3, 2, 1, 1, 2),
-    Tiles(128, 128, 2, 3, 2, 1, 1, 1, 2),
+    Tiles(64, 128, 1, 4, 2, beside=4),
+    Tiles(128, 128, 2, 3, 2, boxes=1),
     Tiles(128, 128, 2, 5, 1),
-    Tiles(128, 128, 2, 5, 1, 1, 2, 2),
-    Tiles(128, 128, 2, 5, 1, 1, 2, 1, 2),
-    Tiles(128, 128, 2, 5, 1, 1, 2, 2, 2),
-    Tiles(128, 128, 2, 6, 1, 1, 1),
-    Tiles(128, 128, 2, 6, 1, 1, 1, 1, 2),
+    Tiles(128, 128, 2, 5, 1, beside=2),
+    Tiles(128, 128, 2, 6, 1, boxes=1),
     Tiles(192, 128, 3, 4, 1),
-    Tiles(192, 128, 3, 4, 1, 1, 2, 2),
-    Tiles(192, 128, 3, 4, 1, 1, 2, 1, 2),
-    Tiles(256, 128, 2, 4, 1),
-    Tiles(256, 128, 2, 4, 1, 1, 2, 2),
-    Tiles(256, 128, 2, 4, 1, 1, 2, 1, 2),
-    Tiles(64, 256, 1, 4, 1),
-    Tiles(64, 256, 1, 4, 1, 1, 2, 2),
     Tiles(128, 256, 2, 4, 1),
-    Tiles(128, 256, 2, 4, 1, 1, 2, 2),
-    Tiles(128, 256, 2, 4, 1, 1, 2, 1, 2),
-    Tiles(128, 128, 2, 5, 1, 2),
-    Tiles(128, 128, 2, 5, 1, 2, 2, 2),
-    Tiles(128, 128, 2, 5, 1, 2, 2, 1, 2),
-    Tiles(128, 128, 2, 5, 1, 2, 2, 2, 2),
-    Tiles(192, 128, 3, 4, 1, 2),
-    Tiles(192, 128, 3, 4, 1, 2, 2, 1, 2),
-    Tiles(128, 256, 2, 4, 1, 4),
-    Tiles(128, 256, 2, 4, 1, 4, 2, 2),
+    Tiles(128, 128, 2, 5, 1, split=2),
+    Tiles(128, 128, 2, 5, 1, split=2, beside=2),
+    Tiles(128, 128, 2, 5, 1, split=2, beside=4),
 )

@@ -106,8 +106,7 @@ def test_machine_code_for_hopper_is_as_it_must_be(tiles):
     text, name = hopper_kernel.FILE.read_text(encoding="utf-8"), hopper_kernel.FILE.name
     for flags in ({"BIAS": 1, "RELU": 1}, {"GRADIENT": 1, "parts": 4}):
         log, _ = nvrtc.assemble_cuda(text, name, "90a", options(tiles, **flags))
-        # With 256 sums in flight some addresses go to local memory, once for a tile.
-        assert int(re.search(r"(\d+) bytes spill stores", log).group(1)) <= (160 if tiles.split == 4 else 0)
+        assert "0 bytes spill stores" in log
         # ptxas warns (C75xx) when it must wait for each wgmma.
         assert not re.search(r"warning|C75\d\d|Potential Performance", log), log
         registers = int(re.search(r"Used (\d+) registers", log).group(1))
@@ -129,8 +128,7 @@ def test_the_instructions_of_hopper_are_there():
     assert "4d.global.shared::cta.im2col_no_offs" in gradient
     assert "multicast" not in forward
     assert "global.im2col" not in ptx(Tiles(128, 256, 2, 4, 1), FLAT=1)
-    shared = ptx(Tiles(128, 128, 2, 5, 1, 1, 2, 2, 2))
-    assert "3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster" in shared
+    shared = ptx(Tiles(128, 128, 2, 5, 1, beside=2))
     assert "im2col.mbarrier::complete_tx::bytes.multicast::cluster" in shared
     assert "st.shared::cluster.v4.f32" in ptx(Tiles(128, 128, 2, 5, 1, 2))
 
@@ -220,8 +218,8 @@ def test_windows_that_tma_cannot_walk_are_refused(changed, rule):
         ((64, 192, 1, 4, 1), "bn must be 64, 128 or 256"),
         ((128, 256, 1, 2, 1), "64 × 256 sums at most"),
         ((128, 128, 2, 5, 1, 4), "split must divide bn / 64"),
-        ((64, 128, 1, 4, 1, 1, 2, 4), "shares must be whole boxes"),
-        ((64, 256, 1, 4, 1, 4, 2, 1, 4), "a cluster has 8 blocks at most"),
+        ((64, 128, 1, 4, 1, 1, 2, 3), "bm must be a multiple of 8 for each block"),
+        ((64, 256, 1, 4, 1, 4, 2, 4), "a cluster has 8 blocks at most"),
         ((64, 64, 1, 1, 1), "stages must be at least 2"),
         ((128, 128, 2, 3, 2), "2 blocks need 264192 bytes of shared memory"),
         ((64, 64, 1, 0, 1), "all sizes must be at least 1"),
