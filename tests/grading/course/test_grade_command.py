@@ -304,6 +304,26 @@ def test_hidden_regions(source, without):
     assert without_hidden_tests(source) == without
 
 
+def test_a_page_lists_tests_by_their_names(course):
+    notebook = answered(course, RIGHT)
+    cells = cells_by_id(notebook)
+    cells["test-one"].source = "# 1 point: two <b>twice</b>.\nassert double(2) == 4"
+    cells["test-two"].source = f"### BEGIN HIDDEN TESTS\n# {CANARY}\n### END HIDDEN TESTS\nassert double(2) == 4"
+    notebook.cells.append(tiny_cell("essay", "# mine", 1, grade=True, solution=True))
+    (course / "page.ipynb").write_text(nbformat.writes(notebook))
+    page = feedback.Page("ada", TINY, course / "page.ipynb", course / "page.html", standing("ada", 1, 0))
+    page.standing.scores["essay"] = (0.0, 1.0)
+    page.standing.comments.update(double=None, essay=None)
+    given = (str(course), page.student, page.assignment, str(page.notebook), page.shown())
+    toc = BeautifulSoup(feedback_page.render(*given), features="html.parser").find(id="toc")
+    assert [" ".join(item.text.split()) for item in toc.find_all("li")] == [
+        "test-one: two <b>twice</b> (Score: 1.0 / 1.0)",
+        "test-two (Score: 0.0 / 2.0)",
+        "Coding free-response: essay (Score: 0.0 / 1.0)",
+    ]
+    assert [link["href"] for link in toc.find_all("a")] == ["#test-one", "#test-two", "#essay"]
+
+
 @pytest.mark.parametrize("answer", [RIGHT, "from IPython.display import Image"])
 def test_pages_are_nbgraders_own(course, monkeypatch, answer):
     """The way around nbconvert's second parsing gives the same page; one with images takes the whole way."""

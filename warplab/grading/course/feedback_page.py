@@ -25,6 +25,7 @@ from nbgrader.utils import is_grade, is_solution
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
+from warplab.exercises.score import cell_id
 from warplab.grading.course.gradebook import Held
 from warplab.grading.course.nbgrader_course import Course
 from warplab.grading.judge import inert
@@ -100,8 +101,9 @@ class InertPages(HTMLExporter):
                     output.metadata = {}
                 if "text/html" in output.get("data", {}):
                     output.data["text/html"] = inert.inert_html("".join(output.data["text/html"]))
+        names = {str(cell_id(cell)): _name(cell) for cell in nb.cells if is_grade(cell)}
         page, resources = self._page(nb, resources, **options)
-        return _with_policy(page), resources
+        return _with_policy(_with_names(page, names)), resources
 
     def _page(self, nb: NotebookNode, resources: Any, **options: Any) -> tuple[Any, dict[str, Any]]:
         if _may_have_images(nb):
@@ -126,6 +128,28 @@ def _with_policy(page: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<meta name="referrer" content="no-referrer">'
     )
     return head.replace("<head>", f"<head>\n{policy}", 1) + end + rest
+
+
+def _name(cell: NotebookNode) -> str:
+    """Return what the page calls a graded cell: its id, and what the first comment of a test says it tests."""
+    name = str(cell_id(cell))
+    if is_solution(cell):
+        return name
+    first = without_hidden_tests(cell.source).lstrip().partition("\n")[0]
+    told = re.fullmatch(r"#\s*(?:[\d.]+ points?:\s*)?(\w.*?)\.?\s*", first)
+    return f"{name}: {told[1]}" if told else name
+
+
+def _with_names(page: str, names: dict[str, str]) -> str:
+    """Return a page whose list of scores names the graded cells. nbgrader's calls each of them "Test cell"."""
+
+    def named(link: re.Match) -> str:
+        name = html.escape(names.get(html.unescape(link["id"]), ""))
+        what = "" if link["what"] == "Test cell" else link["what"]
+        return f"{link['start']}{': '.join(filter(None, [what, name]))}</a>" if name else link[0]
+
+    kinds = "Test cell|Coding free-response|Written response|Task"
+    return re.sub(rf"""(?P<start><a href="#(?P<id>[^"]*)">)(?P<what>{kinds})</a>""", named, page)
 
 
 def _may_have_images(notebook: NotebookNode) -> bool:
