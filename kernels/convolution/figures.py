@@ -6,7 +6,7 @@ Every function returns a matplotlib Figure that is closed for pyplot, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -86,27 +86,27 @@ def draw_plans(m: Measurement, limit_bytes: int | None = None, table: Mapping[st
     return closed(figure)
 
 
-def draw_limits(m: Measurement, tables: Iterable[Mapping[str, Any]], keep: Any = None) -> Figure:
-    """Speed of the fastest plan within a workspace limit, against the limit: 1 is the fastest plan of all.
+def draw_gains(m: Measurement, groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+    """What workspace buys, layer by layer: speed of the fastest plan without it, where 1 is the fastest plan of all.
 
-    `tables`: of `m.value`; a line each. `keep`: a function of rows that leaves some out, such as
-    `plan_table.full_precision`.
+    `groups`: name -> tables of `measured_plans`, one for each layer, in one order. Beside a bar: what workspace the
+    fastest plan takes. Less than a kilobyte counts as none.
     """
+    layers = [table["layer"] for table in next(iter(groups.values()))]
     with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 3.2), dpi=DPI)
-        for table, colour in zip(tables, (BLUE, ORANGE, GREEN, PINK, AMBER, SKY), strict=False):
-            steps = plan_table.frontier(keep(table["rows"]) if keep else table["rows"])
-            best = steps[-1]["seconds"]
-            x = [max(NO_WORKSPACE, row["workspace_bytes"]) for row in steps]
-            y = [best / row["seconds"] for row in steps]
-            ax.step([*x, 1e10], [*y, y[-1]], where="post", color=colour, label=table["layer"])
-            ax.plot(x, y, "o", color=colour, ms=3.5)
-        ax.set(xscale="log", ylim=(0, 1.06), xlim=(NO_WORKSPACE / 2, 4e9), xlabel="limit of the workspace")
-        ticks = [NO_WORKSPACE, *(10.0**e for e in range(3, 10, 2))]
-        ax.set_xticks(ticks, ["none", *(_bytes(tick) for tick in ticks[1:])])
-        ax.minorticks_off()
-        ax.set_ylabel("speed, fastest plan = 1")
-        ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+        figure, ax = plt.subplots(figsize=(7.8, 0.2 * len(layers) * len(groups) + 1.3), dpi=DPI)
+        for group, ((name, tables), colour) in enumerate(zip(groups.items(), (BLUE, SKY, ORANGE), strict=False)):
+            for place, table in enumerate(tables):
+                best, without = plan_table.choose(table["rows"]), plan_table.choose(table["rows"], NEGLIGIBLE)
+                speed, y = best["seconds"] / without["seconds"], place + 0.27 * (group - (len(groups) - 1) / 2)
+                ax.barh(y, speed, color=colour, height=0.25, label=name if place == 0 else None)
+                size = _bytes(best["workspace_bytes"]) if best["workspace_bytes"] > NEGLIGIBLE else "none"
+                ax.text(speed + 0.01, y, size, va="center", fontsize=6.5)
+        ax.set_yticks(range(len(layers)), layers, fontsize=7.5)
+        ax.set(ylim=(len(layers) - 0.4, -0.6), xlim=(0, 1.12), xlabel="speed without workspace, fastest plan = 1")
+        ax.legend(
+            frameon=False, loc="upper left", bbox_to_anchor=(1, 1), title="beside bars: workspace\nof the fastest"
+        )
         finish(figure, ax, m.label)
     return closed(figure)
 
@@ -193,9 +193,12 @@ def draw_algorithms(m: Measurement, layer: int = 0) -> Figure:
     return closed(figure)
 
 
-def draw_lstm(m: Measurement) -> Figure:
-    """Time per step of an LSTM layer, forward, from `measured_rnn`: by algorithm and arithmetic, a panel per size."""
-    cases = m.value["cases"]
+def draw_lstm(m: Measurement, *places: int) -> Figure:
+    """Time per step of an LSTM layer, forward, from `measured_rnn`: by algorithm and arithmetic, a panel per size.
+
+    `places`: of the cases in `m.value`; none stands for all.
+    """
+    cases = [m.value["cases"][place] for place in places] or m.value["cases"]
     with plt.rc_context(FONT):
         most = max(len(case["rows"]) for case in cases)
         figure, axes = plt.subplots(

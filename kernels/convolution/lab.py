@@ -10,7 +10,12 @@ LAB = Lab(
     status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=64,
-    pictures=9,
-    shown={"conv-layouts": "The bytes that a warp's load along the depth asks for and gets, in NCHW and in NHWC"},
+    code_cells=65,
+    pictures=13,
+    shown={
+        "conv-layouts": "The bytes that a warp's load along the depth asks for and gets, in NCHW and in NHWC",
+        "conv-plans-drawn": "Time against workspace of cuDNN's plans for one layer, and those that a limit chooses",
+        "conv-gains": "What workspace buys, layer by layer, in float32, TF32 and float16",
+        "conv-network": "ResNet-50's training as treemaps of its layers' time, in float32 and in mixed precision",
+    },
 )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kernels.convolution.cudnn_calls import CALLS
 from kernels.convolution.plan_table import OK, Row
-from warplab.text.tables import Column, Table
+from warplab.text.tables import Column, Table, markdown
 
 
 def plans(rows: Iterable[Row]) -> Table:
@@ -22,6 +23,12 @@ def plans(rows: Iterable[Row]) -> Table:
     columns = [Column(name) for name in ("plan", "engine", "proposed", "ms", "workspace, MB", "error")]
     columns += [Column("numerical notes", "left"), Column("status", "left")]
     return Table(columns, [_plan(row) for row in sorted(best.values(), key=_order)])
+
+
+def calls() -> str:
+    """The calls of the sources' example and what each has become, in Markdown."""
+    rows = ((_code(call.then), _code(call.today), call.why) for call in CALLS)
+    return markdown(("2017", "today", "what changed"), rows).replace(" --- ", " :--- ")
 
 
 def algorithms(rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -45,6 +52,10 @@ def _plan(row: Row) -> list[str]:
     numbers = str(row["id"]), str(row["engine"]), row["proposed"] or "–", _ms(row), _megabytes(row), _error(row)
     notes = row["numerical"].lower().replace(" ", ", ").replace("_", " ")
     return [*numbers, notes, row["status"].partition(":")[0]]
+
+
+def _code(text: str) -> str:
+    return text if text == "–" else f"`{text}`"
 
 
 def _ms(row: Row) -> str:

@@ -4,6 +4,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from kernels.convolution import figures, tables, vgg16
+from kernels.convolution.cudnn_calls import CALLS
 from warplab.bench.recordings import Measurement
 
 
@@ -50,6 +51,12 @@ def test_the_table_of_the_sources_search_is_fastest_first():
     assert rows[1] == ["GEMM", "3.0000", "5", "1e-07", "ok"]
 
 
+def test_every_call_of_the_sources_has_a_row():
+    lines = tables.calls().splitlines()
+    assert lines[1] == "| :--- | :--- | :--- |"
+    assert [line.split(" | ")[0] for line in lines[2:]] == [f"| `{call.then}`" for call in CALLS]
+
+
 def test_vgg16_is_the_one_of_the_paper():
     layers = vgg16.layers(1)
     convolutions = [layer.convolution for layer in layers if layer.convolution]
@@ -77,4 +84,4 @@ def test_the_picture_of_plans_marks_what_a_limit_chooses():
     ring = next(line for line in figure.axes[0].lines if str(line.get_label()).startswith("fastest within"))
     assert list(ring.get_xydata()[0]) == [1000, 3e-5]
     assert "recorded on Some GPU, 2001-02-03" in figure.axes[0].get_title(loc="left")
-    assert isinstance(figures.draw_limits(LABEL, [table]), Figure)
+    assert isinstance(figures.draw_gains(LABEL, {"one": [table], "another": [table]}), Figure)
