@@ -110,7 +110,7 @@ def make_stock(folder: Path) -> None:
     """Remove the course's preprocessors from nbgrader's configuration."""
     config = folder / "nbgrader_config.py"
     config.write_text(
-        re.sub(r"c\.(Autograde|GenerateFeedback)\.\w+ = \[.*?\]\n", "", config.read_text(), flags=re.DOTALL)
+        re.sub(r"c\.(Autograde|GenerateFeedback)\.\w+ = (\[.*?\]|\".*?\")\n", "", config.read_text(), flags=re.DOTALL)
     )
 
 

@@ -131,3 +131,42 @@ def test_local_memory_points_to_registers():
     out[threadIdx.x] = 2 * own[n - 32 + (n - 32) * (int)a[0]];"""
     error = failure_on_one_warp(body, limits={"local_load_requests": 0})
     assert "for which a thread has no register left" in error.look_at
+
+
+ATOMICS = """int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicExch(c + i, atomicAdd(const_cast<float*>(a) + i, 0.0f) * b[i]);"""
+
+
+def test_atomics_do_not_get_around_limits_on_loads_and_stores():
+    kernel = cuda_kernel(ATOMICS)
+    few = {"global_load_requests": lambda n: n / 32 + 1}
+    launch = {"sizes": [256], "launches": [(8, 32)]}
+    checks.kernel(kernel, PRODUCT, **launch)
+    error = failure(kernel, PRODUCT, limits=few, **launch)
+    assert error.problem == "f: Atomic operations load and store as well, and do not count as loads or stores."
+    assert (error.kind, error.got) == ("limit", "16")
+    assert "atomicExch(c + i" in error.look_at
+    for limits in ({"global_store_bytes": 10**6}, {"sectors_per_load_request": 4}, {"shared_load_conflicts": 0}):
+        assert failure(kernel, PRODUCT, limits=limits, **launch).missed.startswith("atomics where")
+    checks.kernel(kernel, PRODUCT, limits=few | {"atomics": 16}, **launch)
+    checks.kernel(kernel, PRODUCT, limits={"branches": 100}, **launch)
+
+
+BULK = """__shared__ __align__(16) float s[4];
+    int i = blockIdx.x * 4;
+    for (int k = 0; k < 4; ++k) s[k] = a[i + k] * b[i + k];
+    unsigned here = static_cast<unsigned>(__cvta_generic_to_shared(s));
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;" :: "l"(c + i), "r"(here) : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");"""
+
+
+def test_bulk_copies_are_seen():
+    kernel = cuda_kernel(BULK)
+    launch = {"sizes": [64], "launches": [(16, 1)]}
+    checks.kernel(kernel, PRODUCT, limits={"branches": 100}, **launch)  # it has written something
+    error = failure(kernel, PRODUCT, limits={"global_store_bytes": 0}, **launch)
+    assert error.problem == "f: Bulk copies load and store as well, and do not count as loads or stores."
+    assert error.got == "16"
+    checks.kernel(kernel, PRODUCT, limits={"global_store_bytes": 0, "bulk_copies": 16}, **launch)

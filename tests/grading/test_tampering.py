@@ -8,6 +8,7 @@ import os
 import pytest
 
 from tests.support.grading_harness import CANARY, Cells
+from warplab.grading.judge import outputs
 from warplab.grading.sandbox.limits import SubmissionLimits
 
 # -- what a student may patch ----------------------------------------------------------------------------------------
@@ -319,7 +320,80 @@ def test_inputs_of_hidden_tests_stay_where_they_are(zygotes):
     assert "7013" not in graded.everything()
     assert graded.points == {"first": 2, "second": 0, "third": 0, "fourth": 2}
     assert graded.text(4).startswith("[Not shown: this comes after hidden tests")
-    assert [graded.notebook.cells[number].outputs[0].ename for number in (6, 7)] == ["KeyError", "Error"]
+    assert [graded.text(number) for number in (5, 6, 7, 8, 9)] == [graded.text(4)] * 5
     assert "A test fails: the result is wrong.\n  line 1: assert g(3) == 3, g(4)" in graded.failed["second"]
     assert "input g(x=3.0)" in graded.failed["third"]
     assert "7013" in graded.verdicts["second"].detail
+
+
+KERNEL = """@cuda.jit
+def add(x, y):
+    i = cuda.grid(1)
+    if i < y.size and {}:
+        y[i] = x[i] + 1
+"""
+ADD = 'checks.kernel(add, checks.elementwise(lambda x: x + 1, ("x",), "y"), sizes=({},), launches=[checks.cover(32)])'
+SMALL, LARGE = KERNEL.format("y.size < 50"), KERNEL.format("y.size > 50")
+
+
+def test_both_tests_of_an_answer_judge_the_same_kernel(zygotes):
+    graded = (
+        Cells()
+        .answer("add", SMALL, "def add(x, y):\n    pass")
+        .test("small", ADD.format(40))
+        .student(LARGE)
+        .test("large", ADD.format(60))
+        .test("small again", ADD.format(30))
+        .run(zygotes)
+    )
+    assert graded.failed.keys() == {"large"}
+    assert graded.execute.notes == [
+        "add was defined again after a test had taken it; all tests of one answer judge the same kernel."
+    ]
+
+
+def test_what_is_defined_again_has_no_other_types(zygotes):
+    """The process could compile only what the name stands for now."""
+    doubles = ADD.replace('"y")', '"y", dtype=np.float64)')
+    graded = (
+        Cells().student(SMALL).test("one", ADD.format(40)).student(LARGE).test("two", doubles.format(60)).run(zygotes)
+    )
+    assert "was defined again after a test had taken it" in graded.failed["two"]
+
+
+def test_an_experiment_without_another_definition_is_none(zygotes):
+    experiment = "add[1, 32](np.zeros(4, np.float32), np.zeros(4, np.float32))\nother = add"
+    whole = KERNEL.format("True")
+    graded = (
+        Cells().student(whole).test("one", ADD.format(40)).student(experiment).test("two", ADD.format(60)).run(zygotes)
+    )
+    assert graded.failed == {}
+    assert graded.execute.notes == []
+
+
+def test_another_answer_cell_defines_its_names_again(zygotes):
+    given = "def add(x, y):\n    pass"
+    cells = Cells().answer("first", SMALL, given).test("small", ADD.format(40))
+    graded = cells.answer("second", LARGE, given).test("large", ADD.format(60)).run(zygotes)
+    assert graded.failed == {}
+    assert graded.execute.notes == []
+
+
+def test_after_hidden_inputs_every_cell_looks_the_same(zygotes):
+    """Whatever it does: print, fail in some way, end the process, or run after that."""
+    double = "seen = []\n\ndef double(x):\n    seen.append(x)\n    return 2 * x"
+    cells = (
+        Cells()
+        .student("print('before')")
+        .student(double)
+        .hidden("double", "assert double(1) == 2", "assert double(5) == 10")
+    )
+    later = ("1", "print(seen)", "raise KeyError(seen)", "x = 1", "import os; os._exit(seen[-1])", "print(1)", "2")
+    for text in later:
+        cells.student(text)
+    graded = cells.run(zygotes)
+    assert graded.ended.status == "student_crash"
+    assert graded.text(1) == "before\n"
+    shown = graded.notebook.cells[-len(later) :]
+    assert {json.dumps(cell.outputs) for cell in shown} == {json.dumps(outputs.withheld())}
+    assert [cell.execution_count for cell in shown] == list(range(5, 5 + len(later)))

@@ -45,6 +45,16 @@ KERNEL copies(const float* x, float* y, int n) {
     asm volatile("cp.async.wait_all;");
     y[i] = s[i];
 }
+KERNEL bulk(float* y) {
+    __shared__ __align__(16) float s[4];
+    s[threadIdx.x] = 1;
+    __syncthreads();
+    unsigned at = __cvta_generic_to_shared(s);
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;" :: "l"(y), "r"(at) : "memory");
+    asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
+}
 KERNEL mbarriers() {
     __shared__ unsigned long long bar;
     unsigned at = __cvta_generic_to_shared(&bar);
@@ -156,6 +166,7 @@ def test_each_event_happens():
     x = np.ones(256, np.float32)
     run("accesses", 1, 32, (x,), **see)
     run("copies", 1, 32, (x, x.copy(), np.int32(20)), **see)
+    run("bulk", 1, 4, (x.copy(),), **see)
     run("mbarriers", 1, 32, (), **see)
     run("product", 1, 32, (x.astype(np.float16), x.astype(np.float16), x, np.int32(1)), **see)
 

@@ -3,7 +3,7 @@
 Each file of tests/grading/attacks/GROUP is a submission. Its header says what it tries and what must come of it:
 
     # tries: one sentence
-    # expects: STATUS and points of the four tests
+    # expects: STATUS and points of the five tests; those of the last are 0 if it has only four
     # word: a regex found in the reason or the notes (default: anything)
     # stock: points of the first three tests under stock nbgrader; "none" if it has no score, "got" if the attack gets
     #        what it is after, "shown" if its outputs contain hidden arguments. Without this line it is not run there.
@@ -60,8 +60,8 @@ from warplab.paths import COURSE
 
 FOLDER = COURSE / "tests" / "grading" / "attacks"
 NAME = "91_target"
-TESTS = ("test-1-array", "test-2-values", "test-3-answer", "test-4-kernel")
-POINTS = (1.0, 2.0, 1.0, 1.0)
+TESTS = ("test-1-array", "test-2-values", "test-3-answer", "test-4-kernel", "test-5-kernel")
+POINTS = (1.0, 2.0, 1.0, 1.0, 1.0)
 TIGHT = SubmissionLimits(memory_bytes=1 << 30, traffic_bytes=64 << 20, processes=24)
 WRONG = {"double": "def double(x):\n    return x", "answer": "answer = 0", "scale": "scale = None"}
 RIGHT = {
@@ -85,6 +85,8 @@ class Expected:
         if status is None:
             status, *words = words
         numbers = tuple(float(word) for word in words if re.fullmatch(r"[\d.]+", word))
+        if len(numbers) == len(TESTS) - 1:
+            numbers = (*numbers, 0.0)
         return cls(status, numbers or None, frozenset(words) & {"got", "shown"})
 
 
@@ -216,6 +218,12 @@ class Target:
                     f'checks.kernel(scale, {scaled}, language="Numba", sizes=(1, 33), launches=[checks.cover(32)])',
                     f"checks.kernel(scale, {scaled}, sizes=(65,), launches=[checks.cover(64)])  # {canary}",
                 ),
+                test(
+                    TESTS[4],
+                    POINTS[4],
+                    f"checks.kernel(scale, {scaled}, sizes=(200,), launches=[checks.cover(32)])",
+                    f"checks.kernel(scale, {scaled}, sizes=checks.drawn(2, 66, 999), launches=[checks.cover(64)])",
+                ),
             ]
         kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
         return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
@@ -253,7 +261,7 @@ class Target:
         self.hand_in("honest-friend", {})
 
     def honest(self) -> dict[str, tuple[float, ...]]:
-        count = len(self.given) + 1
+        count = 3 if self.without_kernel else len(TESTS)
         wrong = (0.0,) * count
         return {"honest-right": POINTS[:count], "honest-wrong": wrong, "honest-friend": wrong}
 
@@ -269,6 +277,11 @@ class Target:
             return ""
         cells = nbformat.read(path, as_version=4).cells
         return "\n".join(_texts(cell.get("outputs", [])) for cell in cells if tests or not is_grade(cell))
+
+    def told_by_errors(self, student: str) -> bytes:
+        """Return what the cells of `edits.add_cells_that_fail` tell."""
+        path = self.root / "grading" / "autograded" / student / NAME / f"{NAME}.ipynb"
+        return edits.hidden_argument_in_errors(nbformat.read(path, as_version=4)) if path.exists() else b""
 
     def shown(self, student: str) -> bytes:
         """Return every byte that the student gets back."""
@@ -378,7 +391,7 @@ def seen(target: Target, attack: Attack, record: dict[str, Any]) -> Expected:
     flags = set()
     if re.search(r"^GOT", target.outputs(attack.student), re.MULTILINE):
         flags.add("got")
-    if target.argument.encode() in target.shown(attack.student):
+    if target.argument.encode() in target.shown(attack.student) + target.told_by_errors(attack.student):
         flags.add("shown")
     return Expected(record["status"], target.scores()[attack.student], frozenset(flags))
 

@@ -26,7 +26,7 @@ class Cells:
     """A notebook in the making."""
 
     def __init__(self) -> None:
-        self.notebook, self.tests, self.setup = new_notebook(), {}, {}
+        self.notebook, self.tests, self.setup, self.answers = new_notebook(), {}, {}, {}
         self.locked("setup", SETUP)
 
     def locked(self, name: str, source: str) -> Cells:
@@ -35,6 +35,11 @@ class Cells:
 
     def student(self, source: str) -> Cells:
         return self._add(source, None)
+
+    def answer(self, name: str, source: str, given: str) -> Cells:
+        """Add an answer cell. `given`: its text in the release."""
+        self.answers[name] = given
+        return self._add(source, {"grade_id": name, "grade": False, "solution": True, "locked": False})
 
     def test(self, name: str, source: str, points: float = 2) -> Cells:
         self.tests[name] = source
@@ -51,7 +56,7 @@ class Cells:
     def run(self, zygotes: Zygotes, limits: SubmissionLimits = WIDE, seconds: int = int(HANG), **options) -> Graded:
         """Grade the notebook. `seconds`: for cells whose text contains "# endless"; others have all the time."""
         settings = {"seed": b"secret", "assignment": "a"} | options
-        execute = TrustedExecute(tests=self.tests, setup=self.setup, limits=limits, **settings)
+        execute = TrustedExecute(tests=self.tests, setup=self.setup, answers=self.answers, limits=limits, **settings)
         execute.timeout_func = lambda cell: seconds if "# endless" in cell.source else int(HANG)
         with SandboxedKernelManager(zygotes, {"data.txt": b"the student's"}, limits) as manager:
             execute.preprocess(self.notebook, {"metadata": {"path": "."}}, km=manager)

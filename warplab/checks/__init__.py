@@ -4,14 +4,15 @@
 A check prints one line and returns None, or raises `CheckFailed`, whose message says what was expected, what came,
 for which input, and where to look.
 
-A new check is a module with one function, named here. The check of a kernel has several: `cases` makes its inputs,
-`kernels` takes them in order, `kernel_run` and `launch_failures` launch, `outputs` looks at the arrays,
-`counter_limits` at the counters and `thread_work` at what the busiest thread did; `illegal_access`, `explain_outputs`
-and `explain_fragments` find the likely cause.
+A new check is a module with one function, named here. The check of a kernel has several: `cases` makes its inputs and
+`drawn_sizes` their sizes, `kernels` takes them in order, `kernel_run` and `launch_failures` launch, `outputs` looks at
+the arrays, `counter_limits` at the counters and `thread_work` at what the busiest thread did; `illegal_access`,
+`explain_outputs` and `explain_fragments` find the likely cause.
 """
 
 from warplab.checks.arrays import array
 from warplab.checks.cases import DEFAULT_SIZES, Case, cover, cover_tiles, distinct, elementwise, summable
+from warplab.checks.drawn_sizes import drawn
 from warplab.checks.errors import CheckFailed
 from warplab.checks.functions import examples, function
 from warplab.checks.kernels import kernel
@@ -25,6 +26,7 @@ __all__ = [
     "cover",
     "cover_tiles",
     "distinct",
+    "drawn",
     "elementwise",
     "examples",
     "function",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -20,6 +21,12 @@ _SUMS = frozenset(field.name for field in fields(Counts))  # counters to which e
 _MOST_LINES = 4
 _LONGEST_PATH = 2_000_000  # instructions; a few seconds
 _ORDINARY = "what computes the sums: the ordinary cores?"
+
+# What loads and stores as well, and is counted apart, as on the hardware.
+_PAST_THE_COUNTERS = {
+    "atomics": "Atomic operations load and store as well",
+    "bulk_copies": "Bulk copies load and store as well",
+}
 
 # What stands behind a counter to which lines of the source add without asking for it.
 _SPILLS = (
@@ -64,6 +71,10 @@ class Limits:
             _check_products(run, profile, {name: _of(run, limit) for name, limit in self.products.items()})
         for counter, limit in self.most.items():
             _check_most(run, profile, counter, _of(run, limit))
+        if any(re.match("(global|shared)_(load|store)_|sectors_per_", counter) for counter in self.most):
+            for counter in _PAST_THE_COUNTERS:
+                if counter not in self.most and counter not in self.least:
+                    _check_none(run, profile, counter)
         for counter, limit in self.least.items():
             _check_least(run, profile, counter, _of(run, limit))
 
@@ -109,6 +120,21 @@ def _check_most(run: KernelRun, profile: LaunchProfile, counter: str, most: floa
         look_at=_over_limit(profile, counter, got, most) if _known(got) else "",
         kind="limit",
         missed=problem,
+    )
+
+
+def _check_none(run: KernelRun, profile: LaunchProfile, counter: str) -> None:
+    """Refuse what gets around the limits on loads and stores."""
+    got = getattr(profile.counts, counter)
+    if not got:
+        return
+    raise run.failed(
+        f"{run.name}: {_PAST_THE_COUNTERS[counter]}, and do not count as loads or stores.",
+        expected=f"no {_words(counter)}, since this test limits loads or stores",
+        got=_number(got),
+        look_at=_over_limit(profile, counter, got, 0),
+        kind="limit",
+        missed=f"{_words(counter)} where loads or stores are limited",
     )
 
 

@@ -46,7 +46,9 @@ def kernel(
     `sizes`: these sizes, or a function of a random generator that draws them.
     `launches`: (blocks, threads per block), each an integer or up to three of them; or functions of n that return it.
     `limits`: maps a counter of `Counts`, or a derived property such as "sectors_per_load_request", to the most that a
-    launch may reach: a number or a function of n. `least`: the same for the least that it must reach.
+    launch may reach: a number or a function of n. `least`: the same for the least that it must reach. With a limit on
+    loads or stores, atomics and bulk copies, which also load and store, are allowed only if "atomics" and
+    "bulk_copies" have limits, too.
     `products`: maps a key of `LaunchProfile.tensor_operations`, such as "m16n16k16.f32.f16", to the exact number of
     these matrix products that a launch makes on tensor cores. It may make no others.
     `per_thread`: maps a kind of work (`thread_work.KINDS`, such as "instructions" or "bytes_written") to the most that
@@ -134,7 +136,8 @@ def _check(run: KernelRun, limits: Limits, launched: Launched | CheckFailed | No
             return outputs.check(run, buffers)
         except CheckFailed:  # the counters help to tell why
             profile, buffers, work = launch(run, counters=True)
-    if not profile.counts.global_store_bytes and not profile.counts.atomics:
+    counts = profile.counts
+    if not (counts.global_store_bytes or counts.atomics or counts.bulk_copies):
         raise run.failed(
             f"{run.name} wrote nothing. Either it is not written yet, or its result is never stored.",
             expected=f"values in {', '.join(run.case.expected)}",

@@ -98,6 +98,9 @@ class Observer:
     def copy_done(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values) -> None:
         """A copy is about to write its target, for which a thread has waited."""
 
+    def bulk_copy(self, site: Site, copies: int) -> None:
+        """The group executes cp.async.bulk: so many of its lanes copy at least one byte. `site`: what reads."""
+
     # -- synchronisation -------------------------------------------------------------------------------------------
 
     def barrier(self, lanes: Lanes) -> None:

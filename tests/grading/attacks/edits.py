@@ -119,6 +119,38 @@ def hand_in_deep_folders(notebook: NotebookNode, folder: Path) -> None:
     os.close(here)
 
 
+def rebind_between_tests(notebook: NotebookNode, folder: Path) -> None:
+    text = """@cuda.jit
+def scale(x, y):
+    i = cuda.grid(1)
+    if i < y.size and y.size > 65:
+        y[i] = 3 * x[i]
+"""
+    ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
+    notebook.cells.insert(ids.index("test-5-kernel"), new_code_cell(text))
+
+
+def add_cells_that_fail(notebook: NotebookNode, folder: Path) -> None:
+    """One cell for each bit of a hidden argument, which fails in one of two ways, or does not fail at all."""
+    for number in range(8 * len("hidden_argument_000000000")):
+        byte, bit = divmod(number, 8)
+        text = (
+            f"told = bytes(''.join(seen), 'utf-8')\n"
+            f"if told[{byte}] >> {bit} & 1:\n    raise {('KeyError', 'ValueError')[number % 2]}\n"
+        )
+        notebook.cells.append(new_code_cell(text))
+
+
+def hidden_argument_in_errors(notebook: NotebookNode) -> bytes:
+    """Return what the cells of `add_cells_that_fail` tell by which of them failed."""
+    bits = [
+        any(output.output_type == "error" for output in cell.outputs)
+        for cell in notebook.cells
+        if cell.cell_type == "code" and cell.source.startswith("told = bytes(")
+    ]
+    return bytes(sum(bits[start + bit] << bit for bit in range(8)) for start in range(0, len(bits) - 7, 8))
+
+
 # -- scripts in what instructors and students open ---------------------------------------------------------------
 
 ON_ERROR = f'<img src="none" onerror="{SCRIPT}">'

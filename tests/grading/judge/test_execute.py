@@ -76,7 +76,7 @@ def test_mutants_are_rejected_for_their_reasons(zygotes):
     table = sample_mutants()
     for mutant in table:
         cells.student(f"for name in {names}:\n    globals().pop(name, None)")
-        cells.student(mutant.cell)
+        cells.answer(f"answer {mutant.path.stem}", mutant.cell, by_id[mutant.problem].source)
         for test in tests[mutant.problem]:
             cells.test(f"{mutant.path.stem} {test}", by_id[test].source)
     graded = cells.run(zygotes)

@@ -187,7 +187,7 @@ def _timestamp(folder: Path, notes: list[str]) -> datetime | None:
 
 
 def beside(files: Mapping[str, bytes], ours: Iterable[str]) -> dict[str, bytes]:
-    """Return the files that can lie beside `ours`: none has the name of a folder of ours, or lies in one of our files."""
+    """Return the files that can lie beside `ours`: none named like a folder of ours, or in a folder like our file."""
     taken = set(ours)
     folders = {path[:end] for path in taken for end, character in enumerate(path) if character == "/"}
     return {

@@ -69,7 +69,8 @@ class TrustedExecute(Execute):
     """The preprocessor described above. Nothing that a student's code does makes it fail.
 
     After `preprocess`: `verdicts` by id of the test cell, `ended` (None if the process lived until the end), `kernels`
-    (PTX of each kernel that a test ran, by name and argument types), `child_seconds` (wall clock).
+    (PTX of each kernel that a test ran, by name and argument types), `cell_timed_out`, `notes` (for student and
+    instructor), `child_seconds` (wall clock).
     """
 
     tests = Dict(
@@ -80,6 +81,7 @@ class TrustedExecute(Execute):
     setup = Dict(
         {}, help="Text of each locked code cell without points, by id; it runs here and in the student's kernel."
     )
+    answers = Dict({}, help="Given text of each answer cell, by id: what a test takes is that of its last answer cell.")
     seed = Bytes(b"", help=f"The course's secret, from which inputs are drawn. Empty: {SEED_VARIABLE}.")
     assignment = Unicode("", help="Name of the assignment, on which the inputs depend.")
     submission = Unicode("", help="Hash of the submission, on which the inputs depend. Empty: hash of its cells.")
@@ -90,13 +92,15 @@ class TrustedExecute(Execute):
     # nbclient would keep the state of a student's widgets, which is neither graded nor bounded.
     store_widget_state = False
     raise_on_iopub_timeout = False
+    code_cells_executed: int
 
     def preprocess(self, nb: NotebookNode, resources: Any = None, km: Any = None) -> tuple[NotebookNode, Any]:
         """Run all code cells of `nb` and put their outputs into it. Raises what goes wrong in the grader itself."""
         self.verdicts: dict[str, Verdict] = {}
         self.ended: EarlyEnd | None = None
+        self.cell_timed_out = False
         self.child_seconds = 0.0
-        tests, setup = self._trusted(resources)
+        tests, setup, self._given = self._trusted(resources)
         self._tests = {name: TrustedCell(name, source) for name, source in tests.items()}
         self._setup = {name: TrustedCell(name, source) for name, source in setup.items()}
         self._secret = self.seed or os.environ.get(SEED_VARIABLE, "").encode() or secrets.token_bytes(32)
@@ -110,6 +114,7 @@ class TrustedExecute(Execute):
         self._knows = False
         self._unheard = False  # did a function print in the current test, before that?
         self._broken: list[BrokenCell] = []
+        self._redefined: set[str] = set()
         self._counted = 0  # the number of the kernel's last cell
         self._deadline: float | None = None
         self._interrupted = self._timed_out = False
@@ -133,10 +138,17 @@ class TrustedExecute(Execute):
     def kernels(self) -> dict[str, str]:
         return self._notebook.kernels
 
-    def _trusted(self, resources: Any) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the text of test cells and of locked cells without points, by id."""
+    @property
+    def notes(self) -> list[str]:
+        return [
+            f"{name} was defined again after a test had taken it; all tests of one answer judge the same kernel."
+            for name in sorted(self._redefined)
+        ]
+
+    def _trusted(self, resources: Any) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+        """Return the text of test cells, of locked cells without points, and the given text of answers, by id."""
         if self.tests is not None:
-            return dict(self.tests), dict(self.setup)
+            return dict(self.tests), dict(self.setup), dict(self.answers)
         about = (resources or {}).get("nbgrader")
         if not about:
             raise ValueError("TrustedExecute needs `tests`, or nbgrader's resources, which name its gradebook")
@@ -152,6 +164,7 @@ class TrustedExecute(Execute):
         return (
             {name: source for name, source in cells.items() if name in graded},
             {name: source for name, source in cells.items() if name not in graded},
+            {cell.name: cell.source for cell in notebook.source_cells if cell.name in solutions},
         )
 
     # -- cells -------------------------------------------------------------------------------------------------
@@ -167,6 +180,8 @@ class TrustedExecute(Execute):
             self._in_kernel(cell, index)
         elif cell.cell_type == "code" and cell.source.strip():
             self._in_kernel(cell, index)
+            if name in self._given:
+                self._notebook.release(self._given[name])
         elif cell.cell_type in ("markdown", "raw"):
             self._make_inert(cell)
         return cell, resources
@@ -206,6 +221,8 @@ class TrustedExecute(Execute):
         self._unheard = False
         try:
             names = self._notebook.fetch(self._runner.missing(trusted))
+            if not self._knows:
+                self._redefined |= self._notebook.redefined
             with self._in_folder():
                 # Later than the client, which gives up waiting for an answer first.
                 outcome = self._runner.run(trusted, names, seconds + GIVE_UP_SECONDS)
@@ -255,6 +272,21 @@ class TrustedExecute(Execute):
     start_new_kernel = run_sync(async_start_new_kernel)
 
     def _in_kernel(self, cell: NotebookNode, index: int) -> None:
+        """Run a cell in the student's process.
+
+        Once that knows inputs of hidden tests, every cell looks the same afterwards, whether it failed, printed or
+        never ran: which of many cells fail, and how, would tell the inputs as well as words.
+        """
+        number = 1 + int(self.code_cells_executed)
+        self._execute_there(cell, index)
+        if self._knows:
+            self.code_cells_executed = cell.execution_count = number
+            cell.outputs = outputs.withheld()
+        for output in cell.outputs:
+            if output.output_type == "error":
+                self._broken.append(BrokenCell(cell.execution_count, cell.source, output.ename, output.evalue))
+
+    def _execute_there(self, cell: NotebookNode, index: int) -> None:
         cell.outputs, cell.execution_count = [], None
         if self.ended is None and self._seconds_left() <= 0:
             self._end("timeout", "wall")
@@ -282,11 +314,6 @@ class TrustedExecute(Execute):
         kept = [outputs.cleaned(output, self.code_cells_executed, self.reading) for output in cell.outputs]
         cell.outputs = outputs.coalesced([output for output in kept if output is not None])
         self._note_what_is_left_out(cell)
-        if self._knows:
-            cell.outputs = outputs.withheld(cell.outputs)
-        for output in cell.outputs:
-            if output.output_type == "error":
-                self._broken.append(BrokenCell(cell.execution_count, cell.source, output.ename, output.evalue))
 
     def _count_on(self) -> None:
         """Number the kernel's next cell as the page does, test cells included, since messages name cells by it.
@@ -313,7 +340,7 @@ class TrustedExecute(Execute):
         return left if whole is None else min(whole, left)
 
     async def _async_handle_timeout(self, timeout: int, cell: NotebookNode | None = None) -> Any:
-        self._timed_out = True
+        self._timed_out = self.cell_timed_out = True
         return await super()._async_handle_timeout(timeout, cell)
 
     def process_message(self, msg: dict[str, Any], cell: NotebookNode, cell_index: int) -> NotebookNode | None:

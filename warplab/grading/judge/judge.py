@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from nbgrader.utils import is_grade, is_locked
+from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets.config import Config
 
 from warplab.exercises.score import cell_id
@@ -94,6 +94,7 @@ class Judge:
         assembled = assembly.assemble(job.key.assignment, master, job.files, reading)
         notebook = assembled.notebook
         tests, setup = trusted_cells(master)
+        answers = {str(cell_id(cell)): cell.source for cell in master.cells if is_solution(cell)}
         with (
             tempfile.TemporaryDirectory(prefix="warplab-judge-") as folder,
             SandboxedKernelManager(self._zygotes, {**job.files, **job.given}, job.limits) as manager,
@@ -103,6 +104,7 @@ class Judge:
                 config=Config({"Execute": {"timeout": job.cell_seconds, "kernel_name": "python3"}}),
                 tests=tests,
                 setup=setup,
+                answers=answers,
                 seed=job.seed.encode(),
                 assignment=job.key.assignment,
                 submission=job.key.submission,
@@ -111,12 +113,12 @@ class Judge:
                 reading=reading,
             )
             execute.preprocess(notebook, {"metadata": {"path": "."}}, km=manager)
-        status, reason = _ending(execute, notebook, job)
+        status, reason = _ending(execute, job)
         failed = {name: verdict for name, verdict in execute.verdicts.items() if verdict.kind}
         details = {name: verdict.detail for name, verdict in failed.items()}
         kinds = {name: verdict.kind for name, verdict in failed.items()}
         fields = outcome(status, reason, notebook, details, kinds)
-        return {**fields, "notes": assembled.notes, "kernels": execute.kernels}
+        return {**fields, "notes": [*assembled.notes, *execute.notes], "kernels": execute.kernels}
 
 
 def trusted_cells(master: NotebookNode) -> tuple[dict[str, str], dict[str, str]]:
@@ -135,13 +137,11 @@ def _write_files(folder: Path, files: dict[str, bytes]) -> None:
         (folder / path).write_bytes(content)
 
 
-def _ending(execute: TrustedExecute, notebook: NotebookNode, job: Job) -> tuple[str, str]:
+def _ending(execute: TrustedExecute, job: Job) -> tuple[str, str]:
     """Return status and reason of a notebook that was executed."""
     if execute.ended is not None:
         return execute.ended.status, execute.ended.reason
-    theirs = [cell for cell in notebook.cells if cell.cell_type == "code" and not is_locked(cell)]
-    names = {output.get("ename") for cell in theirs for output in cell.outputs}
-    if "CellTimeoutError" in names:
+    if execute.cell_timed_out:
         return "timeout", f"A cell did not end within {job.cell_seconds} s: an endless loop?"
     return "graded", ""
 

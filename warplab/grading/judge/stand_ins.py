@@ -11,6 +11,7 @@ import builtins
 import importlib
 import json
 import keyword
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -40,11 +41,16 @@ Ask = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
 class Notebook:
     """The student's process as test cells see it. `ask` sends wishes to its agent.
 
-    `kernels`: the PTX of each kernel that a test ran, by name and argument types.
+    The first test that takes a kernel decides which one the name stands for, until the next answer cell: otherwise a
+    cell between two tests could give each test a kernel that meets that test alone.
+    `kernels`: the PTX of each kernel that a test ran, by name and argument types. `redefined`: names of kernels that
+    the process defined again between two tests.
     """
 
     def __init__(self, ask: Ask) -> None:
         self.ask = ask
+        self.redefined: set[str] = set()
+        self._taken: dict[str, RemoteKernel] = {}
         self.kernels: dict[str, str] = {}
         self._programs: dict[tuple, simulator.Program] = {}
         self._types: dict[str, list] = {}  # argument types of Numba kernels that tests have asked for so far
@@ -55,9 +61,21 @@ class Notebook:
         found = {}
         for name, answer in zip(names, self.ask(wishes) if wishes else [], strict=True):
             value = self._stand_in(name, answer)
+            if name in self._taken:
+                if not self._taken[name].is_still(value):
+                    self.redefined.add(name)
+                value = self._taken[name]
+            elif isinstance(value, RemoteKernel):
+                self._taken[name] = value
             if value is not MISSING:
                 found[name] = value
         return found
+
+    def release(self, answer: str) -> None:
+        """Let the names in an answer cell's given text stand for what they are now: that cell has just run."""
+        words = set(re.findall(r"\w+", answer))
+        self._taken = {name: kernel for name, kernel in self._taken.items() if name not in words}
+        self.redefined -= words
 
     def _stand_in(self, name: str, answer: dict[str, Any]) -> Any:
         kind = answer["kind"]
@@ -117,6 +135,8 @@ class _Artefact:
         self.notebook, self._variable = notebook, name
         self.name = _short(answer.get("name"), name)
         self.blank = answer.get("blank") is True
+        self.described = {key: value for key, value in answer.items() if key != "compiled"}
+        self.programs: dict[str, Any] = {}  # what the process compiled, by types
 
     def assembler(self, args: tuple) -> Assemble:
         return _no_assembler
@@ -135,10 +155,10 @@ class CudaArtefact(_Artefact):
         super().__init__(notebook, name, answer)
         self.code = answer["code"] if type(answer.get("code")) is str else ""
         self._signature = _signature(answer.get("signature"))
-        self._compiled = answer.get("compiled")
+        self.programs[""] = answer.get("compiled")
 
     def bind(self, args: tuple, arrays: Any) -> BoundKernel:
-        compiled: Any = self._compiled
+        compiled: Any = self.programs[""]
         entry = self.notebook.entry(self.name, compiled)
         self.notebook.kernels[self._variable] = compiled["ptx"]
         params = cuda_arguments.pack_arguments(self.name, entry, self._signature, args, arrays.address)
@@ -159,22 +179,27 @@ class NumbaArtefact(_Artefact):
                 tuple(numba_types.decode(kind) for kind in _list(signature))
                 for signature in _list(answer["signatures"])
             ]
-        self._compiled: dict[str, Any] = {}
         for pair in _list(answer.get("compiled", [])):
             if type(pair) is list and len(pair) == 2:
-                self._compiled[json.dumps(pair[0])] = pair[1]
+                self.programs[json.dumps(pair[0])] = pair[1]
 
     def bind(self, args: tuple, arrays: Any) -> BoundKernel:
         signature = numba_arguments.signature_of(self.name, self.parameters, self.signatures, args)
         kinds = [numba_types.encode(kind) for kind in signature]
         key = json.dumps(kinds)
-        if key not in self._compiled:
+        if key not in self.programs:
+            if self._variable in self.notebook.redefined:
+                raise CheckFailed(
+                    f"{self.name} was defined again after a test had taken it, and cannot be compiled for this one.",
+                    look_at=f"cells of your own that define {self._variable}: keep one definition, in the answer cell",
+                    kind="compile",
+                )
             self.notebook.wanted(self._variable, kinds)
             (answer,) = self.notebook.ask([{"op": "compile", "name": self._variable, "types": kinds}])
-            self._compiled[key] = answer
-        entry = self.notebook.entry(self.name, self._compiled[key])
+            self.programs[key] = answer
+        entry = self.notebook.entry(self.name, self.programs[key])
         types = ", ".join(map(numba_arguments.short_type, signature))
-        self.notebook.kernels[f"{self._variable}({types})"] = self._compiled[key]["ptx"]
+        self.notebook.kernels[f"{self._variable}({types})"] = self.programs[key]["ptx"]
         params = numba_arguments.pack_arguments(self.parameters, signature, args, arrays.address)
         return BoundKernel(entry, params, _no_assembler)
 
@@ -185,6 +210,14 @@ class RemoteKernel:
     def __init__(self, source: CudaArtefact | NumbaArtefact) -> None:
         self._warplab_source = source
         self.__name__ = source.name
+
+    def is_still(self, other: Any) -> bool:
+        """Return whether the process means the same kernel by what it said of the name just now."""
+        if not isinstance(other, RemoteKernel):
+            return False
+        mine, theirs = self._warplab_source, other._warplab_source
+        both = mine.programs.keys() & theirs.programs.keys()
+        return mine.described == theirs.described and all(mine.programs[key] == theirs.programs[key] for key in both)
 
     def __getitem__(self, configuration: Any) -> Callable[..., None]:
         if self._warplab_source.language != "Numba":

@@ -139,6 +139,12 @@ COUNTERS = (
         "wavefronts beyond those that the width of the copy needs",
     ),
     Counter(
+        "bulk_copies",
+        "bulk copies",
+        "",
+        "copies by cp.async.bulk, once per thread; neither their requests nor their bytes count as loads or stores",
+    ),
+    Counter(
         "global_atomic_requests",
         "global atomic requests",
         "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum + l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
@@ -222,6 +228,7 @@ class Counts:
     shared_copy_requests: int = 0
     shared_copy_wavefronts: int = 0
     shared_copy_conflicts: int = 0
+    bulk_copies: int = 0
     global_atomic_requests: int = 0
     global_atomic_sectors: int = 0
     shared_atomic_requests: int = 0

@@ -28,6 +28,7 @@ class Counting(Observer):
         self.divergent = [0] * blocks
         # By site and space: requests, distinct addresses, sectors, wavefronts, wavefronts without conflicts.
         self.accesses: dict[tuple[int, str], list[int]] = {}
+        self.bulk: dict[Where, int] = {}
         self.tensor: dict[tuple[Where, str, int], int] = {}
         self.touched: dict[Touched, np.ndarray] = {}
 
@@ -88,6 +89,9 @@ class Counting(Observer):
         row[0] += group.warps
         row[3] += wavefronts
         row[4] += needed
+
+    def bulk_copy(self, site: Site, copies: int) -> None:
+        self.bulk[site.where] = self.bulk.get(site.where, 0) + copies
 
     def matrix_product(self, product: Product) -> None:
         key = product.where, product.name, product.machine
@@ -161,6 +165,8 @@ class Counting(Observer):
             for what, amount in amounts.items():
                 name = f"{space}_{site.counter}_{what}"
                 setattr(counts, name, getattr(counts, name) + amount)
+        for where, copies in self.bulk.items():
+            line(where).bulk_copies += copies
         for (where, name, machine), amount in self.tensor.items():
             line(where).tensor_operations += machine * amount
             products = profile.line_tensor_operations.setdefault((where.file, where.line), {})

@@ -168,6 +168,8 @@ class AsynchronousCopies:
         first = np.repeat(np.cumsum(pieces) - pieces, pieces)
         offset = (_BULK_BYTES * (np.arange(owner.shape[0]) - first)).astype(np.uint64)
         copier = every[owner]
+        for notify in chunk.observers.bulk_copy:
+            notify(source, int(np.count_nonzero(size)))
         if owner.size:
             origin, target = (Addresses(np.broadcast_to(x.base, every.shape)[owner] + offset) for x in (origin, target))
             values = self._fetch(source, origin, copier)
