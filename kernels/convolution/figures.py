@@ -236,7 +236,8 @@ def _treemap(ax: Axes, rows: Sequence[Mapping[str, Any]], kinds: Mapping[str, st
         for box, (_, layer) in zip(squarified([seconds for seconds, _ in entries], whole), entries, strict=True):
             colour = kinds.get(kind, OTHERS)
             ax.add_patch(Rectangle((box.x, box.y), box.width, box.height, fc=colour, ec="white", lw=0.7))
-            if kind == "convolution" and box.width > 0.17 and box.height > 0.09:
+            under_title = box.y + box.height > whole.y + whole.height - 0.01 and box.x < whole.x + 0.4
+            if kind == "convolution" and box.width > 0.17 and box.height > (0.24 if under_title else 0.09):
                 name = layer.split(",")[0].replace(" ", "\n", 1)
                 place = box.x + box.width / 2, box.y + box.height / 2
                 ax.text(*place, name, ha="center", va="center", fontsize=5.5, color="white", linespacing=1)
