@@ -1,5 +1,16 @@
-// 5. Hopper's own way: TMA walks the image itself (im2col mode), wgmma multiplies from shared memory.
-// FILTERS_LIE: K_MAJOR, or MN_MAJOR to take the filters of the forward pass as they are for the gradient of x.
+// 5. Hopper's own way: TMA walks the images itself, wgmma multiplies from shared memory, blocks stay.
+// Changed: one thread asks TMA for a column of up to 256 pixels × 64 channels, by the first pixel of the column and the
+// tap: TMA's im2col mode knows image, padding and stride, goes from row to row and from image to image, and puts zeros
+// where a window is in the padding. No thread computes an index of x any more. w comes as boxes of filters × 64 channels
+// of a tap. As in lab 05's step 6 a warp loads as far ahead as there are stages, one to four warpgroups multiply, blocks
+// take tile after tile, and results leave through shared memory by TMA; bias and ReLU are taken on their way there.
+// What is new are the sizes of tiles, chosen for each layer: 131 tiles of 192 × 128 fill 132 multiprocessors for
+// conv3_x where 196 of 128 × 128 take two turns. Few pixels and a deep sum (conv5_x) are split: two blocks of a cluster
+// take half of the depth each, and one sends its sums to the other's shared memory; blocks side by side, which need the
+// same pixels, load a share each for all (multicast).
+// The same kernel computes the gradient of x (GRADIENT): dy takes the place of x, and wgmma takes the filters as they
+// lie, with channels side by side ("N-major"). A stride makes a convolution of each phase of dx (Part), with some of
+// the taps; TMA stores the pixels of a phase two apart.
 #include <warplab/hopper.cuh>
 
 #ifndef BM
@@ -42,7 +53,8 @@
 #define RELU 0
 #endif
 
-constexpr int BK = 64;                              // channels of a stage
+constexpr int BK = 64;                              // channels of a stage, a chunk
+constexpr int GROUP = 2;                            // chunks: 256 bytes, which come from memory together
 constexpr int ROWS = BM / CONSUMERS / 64;           // wgmma side by side in a warpgroup, 64 pixels each
 constexpr int SUMS = BN / 2;                        // of a thread for each of them
 constexpr int THREADS = 128 * CONSUMERS + 32;       // the last warp loads
@@ -142,8 +154,9 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             parity ^= 1;
         }
     };
-    // Steps of a tile: the taps of chunk after chunk of channels. All taps of a chunk read about the same pixels, so that
-    // a part of x comes from memory while the one before is multiplied. A block of a cluster takes its share.
+    // Steps of a tile: for each GROUP of chunks of channels all taps, and for each tap these chunks. All taps read about
+    // the same pixels, so that one part of x comes from memory while the one before is multiplied. A block of a cluster
+    // takes its share.
     auto steps_of = [&](const Part &part, int &begin, int &end) {
         const int steps = part.rows * part.columns * chunks;
         begin = SPLIT > 1 ? steps * split / SPLIT : 0;
@@ -165,9 +178,11 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                 const int n = pixel / part.image, in_image = pixel - n * part.image;
                 const int p = in_image / part.width, q = in_image - p * part.width;
                 const int row = part.top + p * part.down, column = part.left + q * part.right;
-                const int taps = max(1, part.rows * part.columns), first_of_chunk = begin % taps;
-                int chunk = begin / taps, r = first_of_chunk / max(1, part.columns);
-                int s = first_of_chunk - r * part.columns;
+                const int taps = max(1, part.rows * part.columns);
+                int first_chunk = begin / (taps * GROUP) * GROUP, last_chunk = min(first_chunk + GROUP, chunks);
+                const int of_group = begin - taps * first_chunk, tap_of_group = of_group / (last_chunk - first_chunk);
+                int chunk = first_chunk + of_group % (last_chunk - first_chunk);
+                int r = tap_of_group / max(1, part.columns), s = tap_of_group - r * part.columns;
                 for (int step = begin; step < end; step++) {
                     const unsigned to = stages + stage * STAGE_BYTES, barrier = full_at + 8 * stage;
                     const int tap = part.first_tap + r * part.next_row + s * part.next_column;
@@ -194,12 +209,16 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                         load_box(to + X_BYTES, part.w, chunk * BK, tap, filter, barrier);
                     }
                     advance();
-                    if (++s == part.columns) {
-                        s = 0;
-                        if (++r == part.rows) {
-                            r = 0;
-                            chunk++;
+                    if (++chunk == last_chunk) {
+                        if (++s == part.columns) {
+                            s = 0;
+                            if (++r == part.rows) {
+                                r = 0;
+                                first_chunk = last_chunk;
+                                last_chunk = min(first_chunk + GROUP, chunks);
+                            }
                         }
+                        chunk = first_chunk;
                     }
                 }
             }
@@ -236,9 +255,11 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
         const Part &part = parts.part[at.part];
         int begin, end;
         steps_of(part, begin, end);
-        float warm = 0;
-        if (BIAS && at.filter + lane * 8 < parts.filters) {
-            warm = __ldg(bias + at.filter + lane * 8);  // brings the tile's part into the L1 cache until it is needed
+        float2 biases[PANELS];  // lane l has those of columns 2 l and 2 l + 1 of each panel
+#pragma unroll
+        for (int i = 0; i < PANELS && BIAS; i++) {
+            const int filter = at.filter + i * 64 + lane * 2;
+            biases[i] = filter < parts.filters ? __ldg(reinterpret_cast<const float2 *>(bias + filter)) : float2{};
         }
         float sum[ROWS][SUMS];
         if ((GRADIENT || SPLIT > 1) && begin == end) {  // a phase that no window meets, or fewer steps than blocks
@@ -276,8 +297,6 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
         if (begin < end) {
             release(before);
         }
-
-        asm volatile("" ::"f"(warm));
 
         if (SPLIT > 1) {
             // Panel p belongs to block p % SPLIT: the others send it their sums, into the stages, which all have read.
@@ -324,8 +343,6 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             }
         }
 
-        const float *first_bias = bias + at.filter + lane % 4 * 2;
-        const int room = parts.filters - at.filter - lane % 4 * 2;
         // Box after box of y, in BOXES buffers; one thread of the warpgroup asks TMA to write them.
 #pragma unroll
         for (int panel = 0; panel < PANELS; panel++) {
@@ -343,14 +360,18 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                 for (int j = 0; j < 8; j += 2) {
                     half2 v[4];
 #pragma unroll
-                    for (int k = 0; k < 4; k++) {
-                        const int column = panel * 64 + (j + k / 2) * 8, at_sum = column / 2 + k % 2 * 2;
-                        float a = sum[i][at_sum], b = sum[i][at_sum + 1];
-                        if (BIAS && column < room) {
-                            const float2 v = __ldg(reinterpret_cast<const float2 *>(first_bias + column));
-                            a += v.x, b += v.y;
+                    for (int k = 0; k < 2; k++) {
+                        const float *s = &sum[i][panel * 32 + (j + k) * 4];
+                        float2 added = {0, 0};
+                        if (BIAS) {
+                            added.x = __shfl_sync(0xffffffff, biases[panel].x, (j + k) * 4 + lane % 4);
+                            added.y = __shfl_sync(0xffffffff, biases[panel].y, (j + k) * 4 + lane % 4);
                         }
-                        v[k] = __floats2half2_rn(RELU ? fmaxf(a, 0) : a, RELU ? fmaxf(b, 0) : b);
+#pragma unroll
+                        for (int h = 0; h < 2; h++) {
+                            const float a = BIAS ? s[2 * h] + added.x : s[2 * h], b = BIAS ? s[2 * h + 1] + added.y : s[2 * h + 1];
+                            v[2 * k + h] = __floats2half2_rn(RELU ? fmaxf(a, 0) : a, RELU ? fmaxf(b, 0) : b);
+                        }
                     }
                     keep_16x16(box, warp % 4 * 16, j * 8, v[0], v[1], v[2], v[3]);
                 }

@@ -61,6 +61,7 @@ CASES = {
     "padding 2, dilation 2": (Convolution(1, 8, 7, 7, 8, 3, 3, padding=(2, 2), dilation=(2, 2)), SMALL),
     "uneven": (Convolution(1, 8, 9, 10, 8, 2, 3, padding=(0, 2), stride=(3, 1), dilation=(1, 3)), SMALL),
     "padding beyond the filter": (Convolution(1, 8, 3, 3, 8, 2, 2, padding=(3, 2), stride=(2, 1)), SMALL),
+    "several groups of chunks": (Convolution(1, 136, 5, 5, 136, 2, 1), SMALL),
     "two warpgroups": (Convolution(1, 72, 9, 9, 136, 1, 1), TWO_GROUPS),
 }
 
