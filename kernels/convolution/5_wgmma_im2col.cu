@@ -91,7 +91,8 @@ __device__ __forceinline__ int tiles_high(const Part &part) {
     return (part.pixels + BM - 1) / BM;
 }
 
-// Tile of a cluster number `tile`: those of one row of tiles come one after the other, so that their x is read from memory once.
+// Tile of a cluster number `tile`: those of one row of tiles come one after the other, so that their x is read from
+// memory once.
 __device__ __forceinline__ Tile tile_of(const Parts &parts, int tile, int tiles_wide) {
     int part = 0, row = tile / tiles_wide;
     const int column = tile - row * tiles_wide;
@@ -369,7 +370,8 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                         }
 #pragma unroll
                         for (int h = 0; h < 2; h++) {
-                            const float a = BIAS ? s[2 * h] + added.x : s[2 * h], b = BIAS ? s[2 * h + 1] + added.y : s[2 * h + 1];
+                            const float a = BIAS ? s[2 * h] + added.x : s[2 * h];
+                            const float b = BIAS ? s[2 * h + 1] + added.y : s[2 * h + 1];
                             v[2 * k + h] = __floats2half2_rn(RELU ? fmaxf(a, 0) : a, RELU ? fmaxf(b, 0) : b);
                         }
                     }
