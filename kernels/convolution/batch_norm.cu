@@ -5,8 +5,8 @@
 // batch_norm_sums    Training: sums over images and pixels of d and d², d = x − x₀ and x₀ the channel's first element.
 //                    The variance does not change when a number is taken off all elements, and near the mean the
 //                    difference of the two sums loses no digits: E[x²] − E[x]² is wrong where the mean is large.
-// batch_norm_finish  Adds the blocks' sums, always in the same order; mean, variance, and γ / √(variance + ε).
-// batch_norm_apply   y = (x − mean) · scale + β, scale = γ / √(variance + ε), then ReLU if wanted. Inference is this.
+// batch_norm_finish  Adds the blocks' sums, always in the same order; then mean and variance.
+// batch_norm_apply   The formula, then ReLU if wanted. Inference is this alone.
 //
 // Expected: the time of reading x once for the sums, and of reading it and writing y once for the result. After a
 // convolution, inference needs neither: the factors go into the filters and the bias (`fold` in batch_norm.py).
@@ -60,33 +60,38 @@ __global__ void __launch_bounds__(BLOCK) batch_norm_sums(const T *x, float *part
             }
         }
     }
-    // [COPIES][CHANNELS] in NHWC; all of one channel in NCHW.
-    constexpr int EACH = NHWC ? VEC : 1;
-    __shared__ float sums[2][BLOCK * EACH];
-#pragma unroll
-    for (int v = 0; v < EACH; v++) {
-        sums[0][threadIdx.x * EACH + v] = sum[v];
-        sums[1][threadIdx.x * EACH + v] = squares[v];
-    }
-    __syncthreads();
+    __shared__ __align__(16) float sums[2][BLOCK * (NHWC ? VEC : 1)];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    for (int i = warp; i < 2 * CHANNELS; i += BLOCK / 32) {  // a warp for each sum
-        const float *const of = sums[i / CHANNELS];
-        const int channel = i % CHANNELS;
-        float total = 0;
-        for (int k = lane; k < BLOCK * EACH / CHANNELS; k += 32) total += of[k * CHANNELS + channel];
-        for (int step = 16; step > 0; step /= 2) total += __shfl_down_sync(ALL, total, step);
-        if (lane == 0 && first_channel + channel < g.c) {
-            partial[(size_t(i / CHANNELS) * blocks + block) * g.c + first_channel + channel] = total;
+    if constexpr (NHWC) {  // [COPIES][CHANNELS]
+        constexpr int PART = VEC < 4 ? VEC : 4;
+#pragma unroll
+        for (int v = 0; v < VEC; v += PART) {
+            store<PART>(&sums[0][threadIdx.x * VEC + v], sum + v);
+            store<PART>(&sums[1][threadIdx.x * VEC + v], squares + v);
         }
+        __syncthreads();
+        const int which = threadIdx.x / CHANNELS, channel = threadIdx.x % CHANNELS;
+        if (which > 1 || first_channel + channel >= g.c) return;
+        float total = 0;
+#pragma unroll
+        for (int k = 0; k < COPIES; k++) total += sums[which][k * CHANNELS + channel];
+        partial[(size_t(which) * blocks + block) * g.c + first_channel + channel] = total;
+    } else {  // all of one channel
+        sums[0][threadIdx.x] = sum[0], sums[1][threadIdx.x] = squares[0];
+        __syncthreads();
+        if (warp > 1) return;
+        float total = 0;
+#pragma unroll
+        for (int k = lane; k < BLOCK; k += 32) total += sums[warp][k];
+        for (int step = 16; step > 0; step /= 2) total += __shfl_down_sync(ALL, total, step);
+        if (lane == 0) partial[(size_t(warp) * blocks + block) * g.c + first_channel] = total;
     }
 }
 
 // 32 × 32 threads for 32 channels.
 template <typename T, bool NHWC>
 __global__ void __launch_bounds__(1024)
-    batch_norm_finish(const T *x, const float *partial, const float *gamma, float *mean,
-                      float *variance, float *scale, Extent g, int blocks, float epsilon) {
+    batch_norm_finish(const T *x, const float *partial, float *mean, float *variance, Extent g, int blocks) {
     __shared__ float shared[2][32][33];
     int channel = blockIdx.x * 32 + threadIdx.x;
 #pragma unroll
@@ -111,7 +116,6 @@ __global__ void __launch_bounds__(1024)
     const float offset = sum / count, spread = fmaxf(squares / count - offset * offset, 0.0f);
     mean[channel] = start + offset;
     variance[channel] = spread;
-    scale[channel] = gamma[channel] / sqrtf(spread + epsilon);
 }
 
 // PIXELS of a thread one after the other, in NHWC.
@@ -119,7 +123,8 @@ constexpr int PIXELS = 4;
 
 template <typename T, bool NHWC, int VEC>
 __global__ void __launch_bounds__(BLOCK)
-    batch_norm_apply(const T *x, const float *mean, const float *scale, const float *beta, T *y, Extent g, int relu) {
+    batch_norm_apply(const T *x, const float *mean, const float *variance, const float *gamma, const float *beta, T *y,
+                     Extent g, float epsilon, int relu) {
     float less[VEC], factor[VEC], add[VEC], value[VEC];
     auto apply = [&](size_t place) {
         unpack(value, load<VEC>(x + place));
@@ -137,7 +142,8 @@ __global__ void __launch_bounds__(BLOCK)
         if (channel >= g.c) return;
 #pragma unroll
         for (int v = 0; v < VEC; v++) {
-            less[v] = mean[channel + v], factor[v] = scale[channel + v], add[v] = beta[channel + v];
+            less[v] = mean[channel + v], add[v] = beta[channel + v];
+            factor[v] = gamma[channel + v] * rsqrtf(variance[channel + v] + epsilon);
         }
         const size_t count = size_t(g.n) * g.pixels;
         const size_t first = size_t(blockIdx.x / chunks) * COPIES * PIXELS + threadIdx.x / LANES;
@@ -150,7 +156,8 @@ __global__ void __launch_bounds__(BLOCK)
         const size_t i = (size_t(blockIdx.x) * BLOCK + threadIdx.x) * VEC;
         if (i >= size_t(g.n) * g.c * g.pixels) return;
         const int channel = i / g.pixels % g.c;
-        less[0] = mean[channel], factor[0] = scale[channel], add[0] = beta[channel];
+        less[0] = mean[channel], add[0] = beta[channel];
+        factor[0] = gamma[channel] * rsqrtf(variance[channel] + epsilon);
         apply(i);
     }
 }

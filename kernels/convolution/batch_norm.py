@@ -70,8 +70,7 @@ def inference(
     for name, array in (("gamma", gamma), ("beta", beta), ("mean", mean), ("variance", variance)):
         check_array(name, array, (int(extent["c"]),))
     out = result(out, tuple(x.shape), dtype, x=x)
-    scale = gamma / cp.sqrt(variance + np.float32(epsilon))
-    queued_apply((x, mean, scale, beta, out), extent, layout, relu).launch()
+    queued_apply((x, mean, variance, gamma, beta, out), extent, layout, epsilon, relu).launch()
     return out
 
 
@@ -96,12 +95,11 @@ def training(
         check_array(name, array, (int(extent["c"]),))
     out = result(out, tuple(x.shape), dtype, x=x)
     blocks, c = _blocks(x, extent, layout), int(extent["c"])
-    mean, variance, scale = (cp.empty(c, np.float32) for _ in range(3))
+    mean, variance = (cp.empty(c, np.float32) for _ in range(2))
     partial = cp.empty((2, blocks, c), np.float32)
     queued_sums(x, partial, extent, layout, blocks).launch()
-    arrays = x, partial, gamma, mean, variance, scale
-    queued_finish(arrays, extent, layout, blocks, epsilon).launch()
-    queued_apply((x, mean, scale, beta, out), extent, layout, relu).launch()
+    queued_finish((x, partial, mean, variance), extent, layout, blocks).launch()
+    queued_apply((x, mean, variance, gamma, beta, out), extent, layout, epsilon, relu).launch()
     return out, mean, variance
 
 
@@ -138,15 +136,15 @@ def queued_sums(x: Any, partial: Any, extent: Any, layout: str, blocks: int) -> 
     return Queued(FILE, entry, grid, BLOCK, (x, partial, extent, np.int32(blocks)))
 
 
-def queued_finish(arrays: tuple, extent: Any, layout: str, blocks: int, epsilon: float) -> Queued:
-    """The launch of batch_norm_finish; `arrays`: x, partial, gamma, mean, variance, scale."""
+def queued_finish(arrays: tuple, extent: Any, layout: str, blocks: int) -> Queued:
+    """The launch of batch_norm_finish; `arrays`: x, partial, mean, variance."""
     entry = instance("batch_norm_finish", arrays[0].dtype, layout == "NHWC")
     grid = math.ceil(int(extent["c"]) / 32)
-    return Queued(FILE, entry, grid, (32, 32), (*arrays, extent, np.int32(blocks), np.float32(epsilon)))
+    return Queued(FILE, entry, grid, (32, 32), (*arrays, extent, np.int32(blocks)))
 
 
-def queued_apply(arrays: tuple, extent: Any, layout: str, relu: bool) -> Queued:
-    """The launch of batch_norm_apply; `arrays`: x, mean, scale, beta, y."""
+def queued_apply(arrays: tuple, extent: Any, layout: str, epsilon: float, relu: bool) -> Queued:
+    """The launch of batch_norm_apply; `arrays`: x, mean, variance, gamma, beta, y."""
     x, *_, y = arrays
     vec = _vector(extent, layout, x, y)
     if layout == "NHWC":
@@ -155,4 +153,4 @@ def queued_apply(arrays: tuple, extent: Any, layout: str, relu: bool) -> Queued:
     else:
         grid = math.ceil(x.size / vec / BLOCK)
     entry = instance("batch_norm_apply", x.dtype, layout == "NHWC", vec)
-    return Queued(FILE, entry, grid, BLOCK, (*arrays, extent, np.int32(relu)))
+    return Queued(FILE, entry, grid, BLOCK, (*arrays, extent, np.float32(epsilon), np.int32(relu)))

@@ -218,7 +218,7 @@ __global__ void __launch_bounds__(BLOCK)
     }
 }
 
-// Sums over a thread's tiles, then over the block's threads of a channel: partial[blocks of a chunk][c · R · S].
+// Sums over a thread's tiles, then over the block's threads of a channel: partial[blocks of a chunk][R · S][c].
 // A thread keeps the rows of dy that the next rows of x still need. The grid is `blocks` for each chunk of channels; in
 // NCHW a chunk is one channel, and a block takes its tiles in turn.
 template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE>
@@ -273,28 +273,31 @@ __global__ void __launch_bounds__(BLOCK)
             }
         }
     }
-    constexpr int SUMS = LANES * VEC * TAPS;  // of a block
-    __shared__ float shared[COPIES][SUMS];
+    // [tap][channel] for each copy, so that neighbouring threads store and load neighbouring vectors.
+    constexpr int OF_TAP = LANES * VEC, SUMS = TAPS * OF_TAP, PART = VEC < 4 ? VEC : 4;
+    __shared__ __align__(16) float shared[COPIES][SUMS];
 #pragma unroll
     for (int tap = 0; tap < TAPS; tap++) {
 #pragma unroll
-        for (int v = 0; v < VEC; v++) shared[copy][(lane * VEC + v) * TAPS + tap] = sum[tap][v];
+        for (int v = 0; v < VEC; v += PART) store<PART>(&shared[copy][tap * OF_TAP + lane * VEC + v], &sum[tap][v]);
     }
     __syncthreads();
-    const int count = min(SUMS, (g.c - first_channel) * TAPS);
-    for (int i = copy * LANES + lane; i < count; i += BLOCK) {
+    for (int i = copy * LANES + lane; i < SUMS; i += BLOCK) {
+        const int of = first_channel + i % OF_TAP;
+        if (of >= g.c) continue;
         float total = 0;
 #pragma unroll
         for (int k = 0; k < COPIES; k++) total += shared[k][i];
-        partial[(size_t(block) * g.c + first_channel) * TAPS + i] = total;
+        partial[(size_t(block) * TAPS + i / OF_TAP) * g.c + of] = total;
     }
 }
 
-// dw[i] = Σ partial[block][i]. 32 × 32 threads for 32 elements; the same order of additions in every run.
+// dw[channel][tap] = Σ partial[block][tap][channel]. 32 × 32 threads for 32 elements; the same order of additions in
+// every run.
 template <typename T> __global__ void __launch_bounds__(1024) depthwise_add_partial(
-    const float *partial, T *dw, int count, int blocks) {
+    const float *partial, T *dw, int channels, int taps, int blocks) {
     __shared__ float shared[32][33];
-    const int i = blockIdx.x * 32 + threadIdx.x;
+    const int i = blockIdx.x * 32 + threadIdx.x, count = channels * taps;
     float sum = 0;
     if (i < count) {
         for (int block = threadIdx.y; block < blocks; block += 32) sum += partial[size_t(block) * count + i];
@@ -304,7 +307,7 @@ template <typename T> __global__ void __launch_bounds__(1024) depthwise_add_part
     sum = shared[threadIdx.x][threadIdx.y];
     for (int step = 16; step > 0; step /= 2) sum += __shfl_down_sync(0xffffffff, sum, step);
     const int mine = blockIdx.x * 32 + threadIdx.y;
-    if (threadIdx.x == 0 && mine < count) dw[mine] = T(sum);
+    if (threadIdx.x == 0 && mine < count) dw[mine % channels * taps + mine / channels] = T(sum);
 }
 
 // -- any filter, stride and dilation: one element of the result for each thread ---------------------------------------

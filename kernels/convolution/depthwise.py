@@ -140,10 +140,16 @@ def queued_filter(conv: Convolution, x: Any, dy: Any, dw: Any, chosen: Tile | No
     if chosen is None:
         return [Queued(FILE, entry, count, (BLOCK, 1), (x, dy, dw, size))]
     chunks, blocks = partial_blocks(conv, dtype, chosen)
-    add = instance("depthwise_add_partial", dtype)
+    add, extent = instance("depthwise_add_partial", dtype), map(np.int32, (conv.c, conv.r * conv.s, blocks))
     return [
         Queued(FILE, entry, chunks * blocks, _block(dtype, chosen), (x, dy, workspace, size, np.int32(blocks))),
-        Queued(FILE, add, math.ceil(count / 32), (32, 32), (workspace, dw, np.int32(count), np.int32(blocks))),
+        Queued(
+            FILE,
+            add,
+            math.ceil(count / 32),
+            (32, 32),
+            (workspace, dw, *extent),
+        ),
     ]
 
 

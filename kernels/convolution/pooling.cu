@@ -10,8 +10,8 @@
 // average   y = the sum / R · S, or / the elements of the window that are inside the image.
 // backward  A thread collects, for an element of dx, from the windows that hold it: no atomics, always the same sums.
 //
-// VEC: neighbouring channels of a thread, 16 bytes, in NHWC. WINDOW: the window's height and width where the compiler
-// is to know them, so that it loads all elements before the first is needed; 0 for any.
+// VEC: neighbouring channels of a thread, 16 bytes, in NHWC. WINDOW, STRIDE: of both axes where the compiler is to know
+// them, so that it loads all elements before the first is needed, and does not divide; 0 for any.
 #include <math_constants.h>
 
 #include "places.cuh"
@@ -26,9 +26,11 @@ template <> struct Bytes<8> { using type = uint2; };
 template <> struct Bytes<4> { using type = unsigned; };
 template <> struct Bytes<1> { using type = unsigned char; };
 
-// A window's height or width.
-template <int WINDOW> __device__ __forceinline__ int size(int known_at_run_time) {
-    return WINDOW ? WINDOW : known_at_run_time;
+// The windows' sizes, of which the compiler knows some.
+template <int WINDOW, int STRIDE> __device__ __forceinline__ Sizes known(Sizes g) {
+    if (WINDOW) g.r = g.s = WINDOW;
+    if (STRIDE) g.stride_h = g.stride_w = STRIDE;
+    return g;
 }
 
 // The thread's element of a result of `rows` × `columns` pixels; false past the end.
@@ -38,8 +40,9 @@ template <bool NHWC, int VEC> __device__ __forceinline__ bool mine(unsigned &i, 
 }
 
 // `index` may be null.
-template <typename T, bool NHWC, int VEC, int WINDOW>
-__global__ void __launch_bounds__(BLOCK) pooling_max(const T *x, T *y, unsigned char *index, Sizes g) {
+template <typename T, bool NHWC, int VEC, int WINDOW, int STRIDE>
+__global__ void __launch_bounds__(BLOCK) pooling_max(const T *x, T *y, unsigned char *index, Sizes given) {
+    const Sizes g = known<WINDOW, STRIDE>(given);
     unsigned i;
     if (!mine<NHWC, VEC>(i, g, g.p, g.q)) return;
     const Element<NHWC, VEC> at(i, g.c, g.p, g.q);
@@ -52,9 +55,9 @@ __global__ void __launch_bounds__(BLOCK) pooling_max(const T *x, T *y, unsigned 
     for (int v = 0; v < VEC; v++) best[v] = -CUDART_INF_F, which[v] = 0;
     bool found = false;
 #pragma unroll
-    for (int r = 0; r < size<WINDOW>(g.r); r++) {
+    for (int r = 0; r < g.r; r++) {
 #pragma unroll
-        for (int s = 0; s < size<WINDOW>(g.s); s++) {
+        for (int s = 0; s < g.s; s++) {
             const int row = top + r, column = left + s;
             if (unsigned(row) >= unsigned(g.h) || unsigned(column) >= unsigned(g.w)) continue;
             float value[VEC];
@@ -63,7 +66,7 @@ __global__ void __launch_bounds__(BLOCK) pooling_max(const T *x, T *y, unsigned 
             for (int v = 0; v < VEC; v++) {
                 // The first of a window is taken though it be −∞; NaN is, too, and is kept.
                 if (!found || value[v] > best[v] || value[v] != value[v]) {
-                    best[v] = value[v], which[v] = r * size<WINDOW>(g.s) + s;
+                    best[v] = value[v], which[v] = r * g.s + s;
                 }
             }
             found = true;
@@ -81,19 +84,21 @@ __global__ void __launch_bounds__(BLOCK) pooling_max(const T *x, T *y, unsigned 
     }
 }
 
-// The windows that hold an element are numbers `first` to `last` along an axis.
+// The windows that hold an element are numbers `last`, `last` − 1, ... down to `first` along an axis: `most` at most.
 struct Range {
-    int first, last;
+    int first, last, most;
     __device__ Range(int element, int pad, int stride, int window, int count) {
         const int before = element + pad - window + 1;  // the first window that reaches it begins here, or later
         first = before > 0 ? (before + stride - 1) / stride : 0;
         last = min((element + pad) / stride, count - 1);
+        most = (window + stride - 1) / stride;
     }
 };
 
-template <typename T, bool NHWC, int VEC>
+template <typename T, bool NHWC, int VEC, int WINDOW, int STRIDE>
 __global__ void __launch_bounds__(BLOCK)
-    pooling_max_backward(const T *dy, const unsigned char *index, T *dx, Sizes g) {
+    pooling_max_backward(const T *dy, const unsigned char *index, T *dx, Sizes given) {
+    const Sizes g = known<WINDOW, STRIDE>(given);
     unsigned i;
     if (!mine<NHWC, VEC>(i, g, g.h, g.w)) return;
     const Element<NHWC, VEC> at(i, g.c, g.h, g.w);
@@ -101,8 +106,13 @@ __global__ void __launch_bounds__(BLOCK)
     const size_t first = of_y.first(at.image, at.channel, g.p, g.q);
     const Range down(at.row, g.pad_h, g.stride_h, g.r, g.p), across(at.column, g.pad_w, g.stride_w, g.s, g.q);
     float sum[VEC] = {};
-    for (int p = down.first; p <= down.last; p++) {
-        for (int q = across.first; q <= across.last; q++) {
+#pragma unroll
+    for (int k = 0; k < down.most; k++) {
+        const int p = down.last - k;
+#pragma unroll
+        for (int m = 0; m < across.most; m++) {
+            const int q = across.last - m;
+            if (p < down.first || q < across.first) continue;
             const size_t place = first + ptrdiff_t(p) * of_y.row + ptrdiff_t(q) * of_y.column;
             const int here = (at.row + g.pad_h - p * g.stride_h) * g.s + at.column + g.pad_w - q * g.stride_w;
             union {
@@ -127,8 +137,9 @@ __device__ __forceinline__ float share(const Sizes &g, int p, int q, int all) {
     return 1.0f / (rows * columns);
 }
 
-template <typename T, bool NHWC, int VEC, int WINDOW>
-__global__ void __launch_bounds__(BLOCK) pooling_average(const T *x, T *y, Sizes g, int all) {
+template <typename T, bool NHWC, int VEC, int WINDOW, int STRIDE>
+__global__ void __launch_bounds__(BLOCK) pooling_average(const T *x, T *y, Sizes given, int all) {
+    const Sizes g = known<WINDOW, STRIDE>(given);
     unsigned i;
     if (!mine<NHWC, VEC>(i, g, g.p, g.q)) return;
     const Element<NHWC, VEC> at(i, g.c, g.p, g.q);
@@ -137,9 +148,9 @@ __global__ void __launch_bounds__(BLOCK) pooling_average(const T *x, T *y, Sizes
     const int top = at.row * g.stride_h - g.pad_h, left = at.column * g.stride_w - g.pad_w;
     float sum[VEC] = {};
 #pragma unroll
-    for (int r = 0; r < size<WINDOW>(g.r); r++) {
+    for (int r = 0; r < g.r; r++) {
 #pragma unroll
-        for (int s = 0; s < size<WINDOW>(g.s); s++) {
+        for (int s = 0; s < g.s; s++) {
             const int row = top + r, column = left + s;
             if (unsigned(row) >= unsigned(g.h) || unsigned(column) >= unsigned(g.w)) continue;
             float value[VEC];
@@ -154,8 +165,9 @@ __global__ void __launch_bounds__(BLOCK) pooling_average(const T *x, T *y, Sizes
     store<VEC>(y + size_t(i) * VEC, sum);
 }
 
-template <typename T, bool NHWC, int VEC>
-__global__ void __launch_bounds__(BLOCK) pooling_average_backward(const T *dy, T *dx, Sizes g, int all) {
+template <typename T, bool NHWC, int VEC, int WINDOW, int STRIDE>
+__global__ void __launch_bounds__(BLOCK) pooling_average_backward(const T *dy, T *dx, Sizes given, int all) {
+    const Sizes g = known<WINDOW, STRIDE>(given);
     unsigned i;
     if (!mine<NHWC, VEC>(i, g, g.h, g.w)) return;
     const Element<NHWC, VEC> at(i, g.c, g.h, g.w);
@@ -163,8 +175,13 @@ __global__ void __launch_bounds__(BLOCK) pooling_average_backward(const T *dy, T
     const T *from = dy + of_y.first(at.image, at.channel, g.p, g.q);
     const Range down(at.row, g.pad_h, g.stride_h, g.r, g.p), across(at.column, g.pad_w, g.stride_w, g.s, g.q);
     float sum[VEC] = {};
-    for (int p = down.first; p <= down.last; p++) {
-        for (int q = across.first; q <= across.last; q++) {
+#pragma unroll
+    for (int k = 0; k < down.most; k++) {
+        const int p = down.last - k;
+#pragma unroll
+        for (int m = 0; m < across.most; m++) {
+            const int q = across.last - m;
+            if (p < down.first || q < across.first) continue;
             const float factor = share(g, p, q, all);
             float value[VEC];
             unpack(value, load<VEC>(from + ptrdiff_t(p) * of_y.row + ptrdiff_t(q) * of_y.column));

@@ -19,7 +19,7 @@ from kernels.convolution.sources import sizes
 FILE = "pooling.cu"
 BLOCK = 256  # threads, as in the kernels
 MOST_WINDOW = 255  # elements of a window of `maximum`, whose index is a byte
-COMPILED = (2, 3)  # heights of square windows that the forward kernels are compiled for
+WINDOWS, STRIDES = (2, 3, 7), (1, 2)  # of both axes, that kernels are compiled for
 
 
 def windows(
@@ -74,7 +74,7 @@ def maximum(
             most = f"{MOST_WINDOW} is the most"
             raise ValueError(f"a window of {conv.r} × {conv.s} has more places than a byte holds; {most}")
         index = result(index, shape, np.uint8, "index", x=x, out=out)
-    queued("pooling_max", conv, layout, dtype, (x, out, index), compiled=True).launch()
+    queued("pooling_max", conv, layout, dtype, (x, out, index)).launch()
     return out
 
 
@@ -120,7 +120,7 @@ def average(
     dtype = check_inputs(x=x)
     conv = windows(x.shape, window, stride, padding, layout)
     out = result(out, conv.y_shape(layout), dtype, x=x)
-    queued("pooling_average", conv, layout, dtype, (x, out), np.int32(count_padding), compiled=True).launch()
+    queued("pooling_average", conv, layout, dtype, (x, out), np.int32(count_padding)).launch()
     return out
 
 
@@ -144,13 +144,14 @@ def average_backward(
     return out
 
 
-def queued(
-    kernel: str, conv: Convolution, layout: str, dtype: Any, arrays: tuple, *more: Any, compiled: bool = False
-) -> Queued:
-    """The launch of a kernel. `arrays`: as it takes them; `compiled`: some instances know their window."""
+def queued(kernel: str, conv: Convolution, layout: str, dtype: Any, arrays: tuple, *more: Any) -> Queued:
+    """The launch of a kernel. `arrays`, and `more`: as it takes them before and after the sizes."""
     nhwc = layout == "NHWC"
     vec = vector(dtype, conv.c, *arrays) if nhwc else 1
-    window = (conv.r if conv.r == conv.s and conv.r in COMPILED else 0,) if compiled else ()
+    window = conv.r if conv.r == conv.s and conv.r in WINDOWS else 0
+    stride = conv.stride[0] if conv.stride[0] == conv.stride[1] and conv.stride[0] in STRIDES else 0
     shape = conv.x_shape() if kernel.endswith("backward") else conv.y_shape()
     grid = math.ceil(math.prod(shape) / vec / BLOCK)
-    return Queued(FILE, instance(kernel, dtype, nhwc, vec, *window), grid, BLOCK, (*arrays, sizes(conv)[0], *more))
+    return Queued(
+        FILE, instance(kernel, dtype, nhwc, vec, window, stride), grid, BLOCK, (*arrays, sizes(conv)[0], *more)
+    )

@@ -3,9 +3,10 @@
 //
 // softmax_warp    A warp has a row of up to 1024 elements and keeps it in registers: one read, one write. Maximum and
 //                 sum go from lane to lane by shuffles, with no barrier.
-// softmax_block   A block has a longer row. Each thread goes through its part once, with the largest element so far and
-//                 the sum relative to it, which is rescaled when a larger one comes (Milakov and Gimelshein, 2018,
-//                 arXiv 1805.02867). The row is read a second time to write y; by then it is in the L2 cache.
+// softmax_block   A block of 1024 threads has a longer row, up to 65,536 elements in FP16, in registers, too.
+// softmax_any     A block has a row of any length. Each thread goes through its part once, with the largest element so
+//                 far and the sum relative to it, which is rescaled when a larger one comes (Milakov and Gimelshein,
+//                 2018, arXiv 1805.02867). The row is read a second time to write y, from the L2 cache as a rule.
 // backward        dx[i] = y[i] · (dy[i] − Σ dy[j] · y[j])
 // Expected: the time of reading x and writing y once; an exponential for each element is far below what the special
 // function units do in that time (16 per clock and multiprocessor, and 4 bytes in FP16).
@@ -14,7 +15,8 @@
 #include "vectors.cuh"
 
 constexpr int ROWS = 4;     // of a block of softmax_warp, a warp each
-constexpr int BLOCK = 256;  // threads of softmax_block
+constexpr int WIDE = 1024;  // threads of softmax_block
+constexpr int BLOCK = 256;  // threads of softmax_any and softmax_backward_block
 constexpr unsigned ALL = 0xffffffff;
 
 __device__ __forceinline__ float warp_max(float value) {
@@ -87,8 +89,57 @@ __global__ void __launch_bounds__(32 * ROWS) softmax_warp(const T *x, T *y, int 
     }
 }
 
+// The largest element, or the sum, of a block's values, in all threads. Called once for each `parts`.
+template <bool LARGEST> __device__ __forceinline__ float of_block(float value, float (&parts)[32]) {
+    value = LARGEST ? warp_max(value) : warp_sum(value);
+    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+    __syncthreads();
+    value = parts[threadIdx.x % 32];
+    return LARGEST ? warp_max(value) : warp_sum(value);
+}
+
+// VEC · EACH elements of a row for each thread, as they are in memory: half the registers in FP16.
+template <typename T, int VEC, int EACH>
+__global__ void __launch_bounds__(WIDE) softmax_block(const T *x, T *y, int columns) {
+    const T *from = x + size_t(blockIdx.x) * columns;
+    T *to = y + size_t(blockIdx.x) * columns;
+    __shared__ float parts[2][32];
+    typename Packed<T, VEC>::type packed[EACH];
+    float value[VEC], largest = -CUDART_INF_F, sum = 0;
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int i = (k * WIDE + threadIdx.x) * VEC;
+        if (i < columns) packed[k] = load<VEC>(from + i);
+    }
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        if ((k * WIDE + threadIdx.x) * VEC >= columns) continue;
+        unpack(value, packed[k]);
+#pragma unroll
+        for (int v = 0; v < VEC; v++) largest = fmaxf(largest, value[v]);
+    }
+    largest = of_block<true>(largest, parts[0]);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        if ((k * WIDE + threadIdx.x) * VEC >= columns) continue;
+        unpack(value, packed[k]);
+#pragma unroll
+        for (int v = 0; v < VEC; v++) sum += expf(value[v] - largest);
+    }
+    const float factor = 1.0f / of_block<false>(sum, parts[1]);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const int i = (k * WIDE + threadIdx.x) * VEC;
+        if (i >= columns) continue;
+        unpack(value, packed[k]);
+#pragma unroll
+        for (int v = 0; v < VEC; v++) value[v] = expf(value[v] - largest) * factor;
+        store<VEC>(to + i, value);
+    }
+}
+
 template <typename T, int VEC>
-__global__ void __launch_bounds__(BLOCK) softmax_block(const T *x, T *y, int columns) {
+__global__ void __launch_bounds__(BLOCK) softmax_any(const T *x, T *y, int columns) {
     const T *from = x + size_t(blockIdx.x) * columns;
     T *to = y + size_t(blockIdx.x) * columns;
     Sum mine;

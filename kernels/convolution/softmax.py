@@ -12,8 +12,10 @@ from kernels.convolution.results import check_inputs, instance, result, vector
 
 FILE = "softmax.cu"
 ROWS = 4  # of a block of the warp's kernels
-BLOCK = 256  # threads of the block's kernels
-MOST_IN_REGISTERS = 1024  # columns that a warp takes
+BLOCK = 256  # threads of the kernels for a row of any length
+WIDE = 1024  # threads of a block that keeps a row in registers
+OF_WARP = 1024  # columns that a warp keeps in registers
+OF_THREAD = 8  # vectors of a row that a thread of such a block keeps
 
 
 def softmax(x: Any, *, out: Any = None) -> Any:
@@ -49,14 +51,23 @@ def _check_axes(name: str, array: Any) -> None:
 
 def per_lane(columns: int, vec: int) -> int:
     """Vectors of a row for each lane of a warp: the least power of two that is enough."""
-    return 2 ** max(0, math.ceil(math.log2(math.ceil(columns / (32 * vec)))))
+    return _power_of_two(math.ceil(columns / (32 * vec)))
+
+
+def _power_of_two(least: int) -> int:
+    return 2 ** math.ceil(math.log2(least))
 
 
 def queued(kernel: str, dtype: Any, arrays: tuple) -> Queued:
     """The launch of "softmax" or "softmax_backward" on arrays that are not empty."""
     columns = arrays[0].shape[-1]
     rows, vec = arrays[0].size // columns, vector(dtype, columns, *arrays)
-    if columns > MOST_IN_REGISTERS:
-        return Queued(FILE, instance(f"{kernel}_block", dtype, vec), rows, BLOCK, (*arrays, np.int32(columns)))
-    entry = instance(f"{kernel}_warp", dtype, vec, per_lane(columns, vec))
-    return Queued(FILE, entry, math.ceil(rows / ROWS), 32 * ROWS, (*arrays, np.int32(rows), np.int32(columns)))
+    if columns <= OF_WARP:
+        entry = instance(f"{kernel}_warp", dtype, vec, per_lane(columns, vec))
+        numbers = np.int32(rows), np.int32(columns)
+        return Queued(FILE, entry, math.ceil(rows / ROWS), 32 * ROWS, (*arrays, *numbers))
+    entry, block = f"{kernel}_block" if kernel == "softmax_backward" else "softmax_any", BLOCK
+    sizes: tuple[int, ...] = (vec,)
+    if kernel == "softmax" and columns <= WIDE * vec * OF_THREAD:
+        entry, block, sizes = "softmax_block", WIDE, (vec, _power_of_two(math.ceil(columns / (WIDE * vec))))
+    return Queued(FILE, instance(entry, dtype, *sizes), rows, block, (*arrays, np.int32(columns)))

@@ -9,6 +9,7 @@ template <> struct Packed<half, 4> { using type = uint2; };
 template <> struct Packed<half, 2> { using type = unsigned; };
 template <> struct Packed<half, 1> { using type = unsigned short; };
 template <> struct Packed<float, 4> { using type = float4; };
+template <> struct Packed<float, 2> { using type = float2; };
 template <> struct Packed<float, 1> { using type = float; };
 
 __device__ __forceinline__ void unpack(float *to, unsigned pair) {
@@ -21,6 +22,7 @@ __device__ __forceinline__ void unpack(float *to, uint4 v) {
 }
 __device__ __forceinline__ void unpack(float *to, unsigned short v) { *to = __half2float(__ushort_as_half(v)); }
 __device__ __forceinline__ void unpack(float *to, float4 v) { to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w; }
+__device__ __forceinline__ void unpack(float *to, float2 v) { to[0] = v.x, to[1] = v.y; }
 __device__ __forceinline__ void unpack(float *to, float v) { *to = v; }
 
 __device__ __forceinline__ void pack(unsigned &to, const float *from) {
@@ -36,6 +38,7 @@ __device__ __forceinline__ void pack(unsigned short &to, const float *from) {
 __device__ __forceinline__ void pack(float4 &to, const float *from) {
     to = make_float4(from[0], from[1], from[2], from[3]);
 }
+__device__ __forceinline__ void pack(float2 &to, const float *from) { to = make_float2(from[0], from[1]); }
 __device__ __forceinline__ void pack(float &to, const float *from) { to = *from; }
 
 template <int VEC, typename T> __device__ __forceinline__ auto load(const T *from) {
