@@ -1,4 +1,4 @@
-"""Lab 07's benchmark: the skeleton's kernels beside a copy."""
+"""Lab 07's benchmark: bias + GELU beside a copy and CuPy; XLA through JAX; DLPack through PyTorch."""
 
 from __future__ import annotations
 
@@ -11,15 +11,34 @@ from warplab.bench.benchmark import Benchmark, Table
 
 
 def _text(value: dict[str, Any]) -> str:
-    rows = [(row["kernel"], row["seconds"] * 1e6, row["gbps"], row["correct"]) for row in value["rows"]]
-    return f"{value['n']:,} float32 times a number\n" + timing.table(("kernel", "µs", "GB/s", "right"), rows)
+    rows = [
+        (f"{row['way']}, {row['name']}", row["seconds"] * 1e6, row["gbps"], row["correct"]) for row in value["kernels"]
+    ]
+    heading = f"bias + GELU, {value['rows']} × {value['columns']} float32"
+    heading += f", JAX {value['jax']}" if "jax" in value else ""
+    return f"{heading}\n" + timing.table(("kernel", "µs", "GB/s", "right"), rows)
 
 
 def _summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {"gbps": {row["kernel"]: row["gbps"] for row in value["rows"]}}
+    return {"gbps": {f"{row['way']}, {row['name']}": row["gbps"] for row in value["kernels"]}}
 
 
-BENCHMARK = Benchmark(recordings, MEASUREMENTS, {"kernel_table": Table(_text, _summary)}, __doc__)
+def _dlpack_text(value: dict[str, Any]) -> str:
+    rows = [(row["name"], row["seconds"] * 1e6, row["correct"]) for row in value["ways"]]
+    heading = f"a kernel on tensors of PyTorch {value['torch']}, {value['rows']} × {value['columns']} float32"
+    return f"{heading}\n" + timing.table(("handed over by", "µs", "right"), rows)
+
+
+def _dlpack_summary(value: dict[str, Any]) -> dict[str, Any]:
+    return {"seconds": {row["name"]: row["seconds"] for row in value["ways"]}}
+
+
+TABLES = {
+    "kernel_table": Table(_text, _summary),
+    "xla_through_jax": Table(_text, _summary),
+    "dlpack_through_pytorch": Table(_dlpack_text, _dlpack_summary),
+}
+BENCHMARK = Benchmark(recordings, MEASUREMENTS, TABLES, __doc__)
 
 if __name__ == "__main__":
     raise SystemExit(BENCHMARK.main())
