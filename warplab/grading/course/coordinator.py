@@ -19,10 +19,10 @@ from typing import Any
 
 import nbformat
 from nbformat.notebooknode import NotebookNode
-from sqlalchemy.exc import OperationalError
 
+from warplab.grading.course import machine
 from warplab.grading.course.gradebook import Book, write_autograded
-from warplab.grading.course.ledger import OF_THE_MACHINE, Ledger, write_synced
+from warplab.grading.course.ledger import Ledger, write_synced
 from warplab.grading.course.nbgrader_course import Assignment, Course, CourseError
 from warplab.grading.course.submissions import Submission, beside, problem_with_name, read
 from warplab.grading.course.workers import Executor, NoJudge
@@ -126,10 +126,10 @@ class Grading:
         """
         try:
             yield
-        except (CourseError, NoJudge, OperationalError):
+        except (CourseError, NoJudge):
             raise
         except Exception as error:
-            if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+            if machine.at_fault(error):
                 raise
             told = str(error).strip().splitlines() or [""]
             reason = f"{type(error).__name__}: {told[0]}"[:MAX_TEXT]

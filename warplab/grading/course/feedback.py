@@ -15,9 +15,9 @@ from typing import Any
 
 from nbgrader.utils import find_all_files
 
-from warplab.grading.course import feedback_page
+from warplab.grading.course import feedback_page, machine
 from warplab.grading.course.gradebook import Standing
-from warplab.grading.course.ledger import OF_THE_MACHINE, Ledger, write_synced
+from warplab.grading.course.ledger import Ledger, write_synced
 from warplab.grading.course.nbgrader_course import Assignment, Course
 from warplab.grading.sandbox.limited import Limited, TooCostly
 
@@ -78,7 +78,7 @@ def write_pages(
             try:
                 _write(course, page, made.result())
             except (RuntimeError, OSError) as error:
-                if isinstance(error, OSError) and error.errno in OF_THE_MACHINE:
+                if machine.at_fault(error):
                     raise
                 yield page.student, f"{type(error).__name__}: {error}"
                 continue

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from warplab.grading.course import feedback, summary
+from warplab.grading.course import feedback, machine, summary
 from warplab.grading.course.coordinator import Grading
 from warplab.grading.course.gradebook import Book
 from warplab.grading.course.ledger import Ledger, LedgerError
@@ -30,13 +30,15 @@ def main(argv: list[str] | None = None) -> int:
     folder = arguments.course or (Path.cwd() if (Path.cwd() / CONFIG).is_file() else COURSE)
     try:
         return _grade(arguments, Course(folder))
-    except (CourseError, LedgerError, NoJudge, SandboxError, OSError) as error:
+    except (CourseError, LedgerError, NoJudge, SandboxError) as error:
         _say(f"error: {error}")
-    except SQLAlchemyError as error:
-        _say(f"error: the gradebook cannot be used ({str(error).splitlines()[0]}); close other programs that use it")
     except KeyboardInterrupt:
         print("\nInterrupted. Results so far are kept; run the same command again to continue.", file=sys.stderr)
         return 130
+    except Exception as error:
+        if not (machine.at_fault(error) or isinstance(error, OSError | SQLAlchemyError)):
+            raise
+        _say(f"error: {machine.told(error, folder / 'grading')}")
     return 2
 
 

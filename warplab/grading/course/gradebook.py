@@ -37,6 +37,7 @@ from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import SAWarning
 from sqlalchemy.orm import selectinload
+from tornado.log import app_log
 
 from warplab.grading.course.ledger import write_synced
 from warplab.grading.course.nbgrader_course import Assignment, Course, CourseError
@@ -93,9 +94,11 @@ class Book:
                 return
         except MissingEntry:
             pass
-        self.gradebook.update_or_create_assignment(self.name)
         try:
-            SaveCells(config=self.course.config).preprocess(copy.deepcopy(self.assignment.master), self._resources("."))
+            with _quietly():
+                self.gradebook.update_or_create_assignment(self.name)
+                master, resources = copy.deepcopy(self.assignment.master), self._resources(".")
+                SaveCells(config=self.course.config).preprocess(master, resources)
         except RuntimeError as error:
             raise CourseError(
                 f"{error}: the cells of {self.name}'s source have changed since the first submissions were graded; "
@@ -126,7 +129,7 @@ class Book:
         `graded`: whether it was executed. If not, none of its cells waits for manual grading.
         """
         resources = self._resources(student)
-        with _quiet_session(), self._whole():
+        with _quietly(), self._whole():
             self.gradebook.update_or_create_student(student)
             when = {} if timestamp is None else {"timestamp": timestamp}
             submission = self.gradebook.update_or_create_submission(self.name, student, **when)
@@ -155,7 +158,9 @@ class Book:
             raise
 
     def _assign_late_penalty(self, student: str) -> None:
-        AssignLatePenalties(config=self.course.config).preprocess(nbformat.v4.new_notebook(), self._resources(student))
+        with _quietly():
+            assign = AssignLatePenalties(config=self.course.config)
+            assign.preprocess(nbformat.v4.new_notebook(), self._resources(student))
         self.gradebook.db.expire_all()
 
     def update_lateness(self, timestamps: Mapping[str, datetime | None]) -> None:
@@ -337,8 +342,12 @@ def _cells_in(notebook: Any) -> dict[str, tuple]:
 
 
 @contextmanager
-def _quiet_session() -> Iterator[None]:
-    """Silence a harmless warning by SQLAlchemy about nbgrader's add_submission."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SAWarning)
-        yield
+def _quietly() -> Iterator[None]:
+    """Silence a harmless warning by SQLAlchemy, and the tracebacks that nbgrader prints of errors it also raises."""
+    before, app_log.disabled = app_log.disabled, True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SAWarning)  # about add_submission
+            yield
+    finally:
+        app_log.disabled = before

@@ -14,7 +14,6 @@ damaged page could cost many records instead of one, and its WAL mode does not w
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -26,9 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from warplab.grading.judge.jobs import Key
-
-# What a full or failing disk, or too few open files, look like: no submission is the cause.
-OF_THE_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 class LedgerError(Exception):
@@ -63,9 +59,13 @@ class Ledger:
                 f"another grading of this course is running ({holder}), and only one may write the gradebook; "
                 "wait for it or end it, its results are kept"
             ) from None
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
-        self._file = self._open()
+        try:
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
+            self._file = self._open()
+        except BaseException:
+            os.close(self._lock)
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import glob
 import os
 import re
+from pathlib import Path
 
 from nbgrader.exchange.default import ExchangeReleaseFeedback
 
-from warplab.grading.course.ledger import OF_THE_MACHINE
+from warplab.grading.course import machine
 from warplab.grading.course.submissions import TIMESTAMP
 
 SECRET = "submission_secret.txt"  # nbgrader writes it when a student submits
@@ -35,8 +36,8 @@ class ReleaseFeedback(ExchangeReleaseFeedback):
             try:
                 super().copy_files()
             except OSError as error:
-                if error.errno in OF_THE_MACHINE:
-                    self.fail(f"Feedback could not be written to {self.dest_path} ({error}); run the command again")
+                if machine.at_fault(error):
+                    self.fail(f"Not all feedback was released: {machine.told(error, Path(self.dest_path))}")
                 self.log.error("No feedback released for %s (%s)", student, error)
         if left_out:
             pages = "\n".join(page for folder in left_out for page in glob.glob(f"{glob.escape(folder)}/*.html"))
