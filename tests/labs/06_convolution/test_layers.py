@@ -351,9 +351,9 @@ def test_training(dtype, layout, mean):
         first = exact[0, :, 0, 0] if layout == "NCHW" else exact[0, 0, 0]
         deviations = np.sqrt(variances)
         roundings = 2.0**-20 * (1 + ((first - means) / np.maximum(deviations, 1e-30)) ** 2)
-        mean, variance = map(cp.asnumpy, statistics)
-        assert (abs(mean - means) <= roundings * (deviations + abs(means))).all()
-        assert (abs(variance - variances) <= 2 * roundings * variances).all()
+        own_means, own_variances = map(cp.asnumpy, statistics)
+        assert (abs(own_means - means) <= roundings * (deviations + abs(means))).all()
+        assert (abs(own_variances - variances) <= 2 * roundings * variances).all()
         # `factor` is large where the variance is nothing, and the mean has a rounding of its own.
         center = along(means, layout)
         size = (abs(exact - center) + abs(center) + along(deviations, layout)) * abs(factor)
