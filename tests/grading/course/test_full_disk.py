@@ -1,4 +1,4 @@
-"""A disk that fills up at any moment: one line that says so, nothing lost, no submission blamed, and the next run works.
+"""A disk that fills up at any moment: one line that says so, no result lost, nobody blamed, and the next run works.
 
 SQLite itself refuses to grow here, as on a full disk, and each of the grader's own writes fails in turn.
 """
@@ -82,7 +82,7 @@ def test_the_gradebook_fills_the_disk(course, capsys):
     finally:
         sqlalchemy.event.remove(Engine, "connect", limited)
     assert pages + 3 < allowed[0] < pages + 40
-    assert scores(course) == dict.fromkeys(everybody, [0.0, 0.0])
+    assert scores(course) == {student: [0.0, 0.0] for student in everybody}
 
 
 def test_every_write_fails_once(course, capsys, monkeypatch):
@@ -106,5 +106,5 @@ def test_every_write_fails_once(course, capsys, monkeypatch):
         assert code == 2, number
         says_that_the_disk_is_full(capsys, course)
     assert 10 < number < 99
-    assert scores(course) == dict.fromkeys(CLASS, [0.0, 0.0])
+    assert scores(course) == {student: [0.0, 0.0] for student in CLASS}
     assert not [record for record in records(course / "grading" / "ledger") if record.get("status") == "infra_error"]

@@ -25,7 +25,8 @@ class ReleaseFeedback(ExchangeReleaseFeedback):
     def copy_files(self) -> None:
         excluded = set(filter(None, (self.coursedir.student_id_exclude or "").split(",")))
         left_out = []
-        for folder in sorted(glob.glob(self.src_path)):
+        folders: str = self.src_path
+        for folder in sorted(glob.glob(folders)):
             student = self._student(folder)
             if student in excluded or not glob.glob(os.path.join(glob.escape(folder), "*.html")):
                 continue
