@@ -1,16 +1,26 @@
 // 5. Hopper's own way: TMA walks the images itself, wgmma multiplies from shared memory, blocks stay.
-// Changed: one thread asks TMA for a column of up to 256 pixels × 64 channels, by the first pixel of the column and the
-// tap: TMA's im2col mode knows image, padding and stride, goes from row to row and from image to image, and puts zeros
-// where a window is in the padding. No thread computes an index of x any more. w comes as boxes of filters × 64 channels
-// of a tap. As in lab 05's step 6 a warp loads as far ahead as there are stages, one to four warpgroups multiply, blocks
+// Changed: one thread asks TMA for a column of up to 256 pixels × 64 channels, by the column's first pixel and the tap.
+// TMA's im2col mode knows padding and stride, goes on from row to row and from image to image, and puts zeros where a
+// window is in the padding: no thread computes an index of x any more. w comes as boxes of filters × 64 channels of a
+// tap. As in lab 05's step 6, a warp loads as far ahead as there are stages, one to four warpgroups multiply, blocks
 // take tile after tile, and results leave through shared memory by TMA; bias and ReLU are taken on their way there.
-// What is new are the sizes of tiles, chosen for each layer: 131 tiles of 192 × 128 fill 132 multiprocessors for
-// conv3_x where 196 of 128 × 128 take two turns. Few pixels and a deep sum (conv5_x) are split: two blocks of a cluster
-// take half of the depth each, and one sends its sums to the other's shared memory; blocks side by side, which need the
-// same pixels, load a share each for all (multicast).
+// What is new are sizes of tiles for each layer (hopper_tiles.py): 131 tiles of 192 × 128 fill 132 multiprocessors for
+// conv3_x where 196 of 128 × 128 take two turns. Few pixels and a deep sum (conv5_x 3×3) are split: two blocks of a
+// cluster take half of the depth each, and each sends half of its sums to the other's shared memory. Blocks side by
+// side need the same pixels: each loads a share for all (multicast).
 // The same kernel computes the gradient of x (GRADIENT): dy takes the place of x, and wgmma takes the filters as they
-// lie, with channels side by side ("N-major"). A stride makes a convolution of each phase of dx (Part), with some of
-// the taps; TMA stores the pixels of a phase two apart.
+// lie, channels side by side ("N-major"). A stride makes a convolution of each phase of dx (Part), with some of the
+// taps; TMA stores the pixels of a phase with gaps between them.
+// Expected: an empty launch takes 3.4 µs. To that 1×1 adds the time of memory: 64 MB of conv2_x at 3 TB/s, 21 µs. 3×3
+// adds that of shared memory: for 192 × 128 × 64 wgmma reads 72 KiB and TMA writes 40 KiB, 900 clocks where the
+// products take 768; 18 such steps of conv3_x are 9 µs, with the first stage and the results 12.
+// Reached: 25.9 and 18.0 µs (H100 80GB HBM3, 2026-11-22). In conv3_x each tap's pixels come from the L2 cache anew, 97
+// MB in all, and the 12 µs or so that this takes are 8 TB/s. Sharing filters by multicast, too, gained nothing; marking
+// x and y as used once in the L2 cache gained 3 to 5 % for some layers and lost up to 7 % for others.
+// BM, BN: pixels and filters of a tile. CONSUMERS: warpgroups that multiply. STAGES: pairs of tiles in shared memory.
+// BLOCKS: on a multiprocessor at a time. SPLIT: blocks that share a tile's depth. BOXES: for results, of a warpgroup.
+// BESIDE: blocks side by side that share pixels. PARTS: of a launch. FLAT: x is a matrix, pixels × channels. C and K
+// are multiples of 8.
 #include <warplab/hopper.cuh>
 
 #ifndef BM
@@ -155,9 +165,9 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
             parity ^= 1;
         }
     };
-    // Steps of a tile: for each GROUP of chunks of channels all taps, and for each tap these chunks. All taps read about
-    // the same pixels, so that one part of x comes from memory while the one before is multiplied. A block of a cluster
-    // takes its share.
+    // Steps of a tile: for each GROUP of chunks of channels all taps, and for each tap these chunks. All taps read
+    // about the same pixels, so that one part of x comes from memory while the one before is multiplied. A block of a
+    // cluster takes its share.
     auto steps_of = [&](const Part &part, int &begin, int &end) {
         const int steps = part.rows * part.columns * chunks;
         begin = SPLIT > 1 ? steps * split / SPLIT : 0;
