@@ -22,11 +22,12 @@ SECRET = "submission_secret.txt"  # nbgrader writes it when a student submits
 class ReleaseFeedback(ExchangeReleaseFeedback):
     """nbgrader's own, page by page: those that cannot be released are named in one warning."""
 
+    src_path: str
+
     def copy_files(self) -> None:
         excluded = set(filter(None, (self.coursedir.student_id_exclude or "").split(",")))
         left_out = []
-        folders: str = self.src_path
-        for folder in sorted(glob.glob(folders)):
+        for folder in sorted(glob.glob(self.src_path)):
             student = self._student(folder)
             if student in excluded or not glob.glob(os.path.join(glob.escape(folder), "*.html")):
                 continue
