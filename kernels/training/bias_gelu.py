@@ -1,4 +1,4 @@
-"""The kernels of bias + GELU by name, and `forward` and `backward`, which check the arrays, choose the grid and launch."""
+"""The kernels of bias + GELU by name; `forward` and `backward` check the arrays, choose the grid and launch."""
 
 from __future__ import annotations
 

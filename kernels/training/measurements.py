@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from kernels.training import bias_gelu, reference
+from kernels.training import bias_gelu, hlo, reference
 from warplab.bench import random_inputs, timing
 from warplab.bench.timing import Candidate
 
@@ -101,8 +100,8 @@ def xla_through_jax(rows: int = ROWS, columns: int = COLUMNS) -> dict[str, Any]:
             seconds = timing.time_host(_batch(jax, call, arguments), runs=JAX_ROUNDS).seconds / JAX_BATCH
             nbytes = x.nbytes * {"forward": 2, "backward": 3}[way]
             row = {"way": way, "name": name, "seconds": seconds, "gbps": nbytes / seconds / 1e9, "correct": right}
-            found.append(row | ({"kernels": launches_in(text)} if name == "XLA" else {}))
-        found[-1]["entry"] = entry_of(text)
+            found.append(row | ({"kernels": hlo.launched(text)} if name == "XLA" else {}))
+        found[-1]["entry"] = hlo.entry(text)
     return {"rows": rows, "columns": columns, "jax": jax.__version__, "device": str(x.device), "kernels": found}
 
 
@@ -157,18 +156,6 @@ def _batch(jax: Any, call: Callable[..., Any], arguments: tuple) -> Callable[[],
         jax.block_until_ready(call(*arguments))
 
     return run
-
-
-def entry_of(hlo: str) -> list[str]:
-    """The instructions of a module's entry computation, without metadata and configuration."""
-    lines = hlo[hlo.index("ENTRY ") :].splitlines()
-    body = [line.strip() for line in lines[1 : lines.index("}")]]
-    return [re.sub(r", (metadata|backend_config)=.*", "", line) for line in body if line]
-
-
-def launches_in(hlo: str) -> int:
-    """How many instructions of the entry computation launch something: fusions, calls, copies."""
-    return sum(bool(re.search(r" (fusion|custom-call|copy|reduce|call)\(", line)) for line in entry_of(hlo))
 
 
 def _forward_one_by_one(cupy: Any, x: Any, bias: Any) -> Any:

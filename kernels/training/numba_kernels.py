@@ -1,4 +1,4 @@
-"""y = gelu(x + bias), forward and backward, in Numba. The layout of blocks is that of bias_gelu.cu, which explains it."""
+"""y = gelu(x + bias), forward and backward, in Numba. Blocks are laid out as in bias_gelu.cu, which explains it."""
 
 import math
 
