@@ -8,7 +8,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from kernels.convolution import autotune, hopper_kernel, hopper_tiles, ladder, reference, resnet50
+from kernels.convolution import autotune, hopper_kernel, hopper_tiles, ladder, recordings, reference, resnet50
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.hopper_backward_data import BACKWARD_DATA
 from kernels.convolution.hopper_forward import FORWARD
@@ -281,6 +281,31 @@ def test_a_long_stride_is_refused_forward_only():
 def test_it_says_what_the_simulator_lacks():
     assert "only Hopper GPUs have (wgmma, TMA)" in STEP.missing()
     assert "only Hopper GPUs have (wgmma, TMA)" in GRADIENT.missing()
+
+
+class TestRecorded:
+    """What the header of the kernel says it reaches."""
+
+    def test_the_header_gives_the_recorded_ratios(self):
+        values = recordings.values()
+        lines = [line.strip() for line in hopper_kernel.FILE.read_text(encoding="utf-8").splitlines()]
+        text = " ".join(line[2:].strip() for line in lines if line.startswith("//"))
+        forward, fused, gradient = (values[key] for key in ("forward", "fused", "backward_data"))
+        microseconds = {row["layer"]: row["seconds"] * 1e6 for row in forward["rows"]}
+        first, second = microseconds["conv2_x 1×1, 64 → 256, 56²"], microseconds["conv3_x 3×3, 128 → 128, 28²"]
+        ratios = [f"{key[kind]:.2f}" for key in (forward, fused, gradient) for kind in ("geometric_mean", "least")]
+        assert f"Reached: {first:.1f} and {second:.1f} µs." in text
+        assert f"{ratios[0]} of the speed of cuDNN's fastest plans, the geometric mean, and {ratios[1]} at" in text
+        assert f"with bias and ReLU {ratios[2]} and {ratios[3]}, in {fused['cost_of_fusion']:.3f} of the time" in text
+        assert f"the gradient of x {ratios[4]} and {ratios[5]} (" in text
+
+    def test_the_goals_are_reached(self):
+        values = recordings.values()
+        for key, mean, least in (("forward", 0.90, 0.60), ("fused", 0.90, 0.60), ("backward_data", 0.70, 0.60)):
+            assert values[key]["geometric_mean"] >= mean
+            assert values[key]["least"] >= least
+            assert all(row["correct"] for row in values[key]["rows"])
+            assert {row["step"] for row in values[key]["rows"]} <= {STEP.name, GRADIENT.name}
 
 
 ON_GPU = {
