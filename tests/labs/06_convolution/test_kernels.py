@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernels.convolution import convolve, fft, ladder, mma_step, reference, resnet50, winograd
+from kernels.convolution import convolve, fft, ladder, mma_step, recordings, reference, resnet50, winograd
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.mma_step import Tiles
-from kernels.convolution.sources import sizes
+from kernels.convolution.sources import FOLDER, sizes
 from tests.support.random_inputs import generator
 from warplab import cp, profile
 from warplab.hardware import backend
@@ -492,3 +492,65 @@ def test_sizes_are_those_that_kernels_read():
         *conv.dilation,
     ]
     assert (found["group_c"][0], found["group_k"][0]) == (3, 5)
+
+
+# -- headers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    """The recorded algorithms: "conv2_x" and "conv4_x" -> those of their 3 × 3 by (algorithm, dtype)."""
+    value = recordings.values().get("algorithms") if recordings.path.exists() else None
+    if value is None:
+        pytest.skip("nobody has recorded the algorithms")
+    layers = {layer["layer"]: layer["rows"] for layer in value["layers"] if "3×3" in layer["layer"]}
+    return {name.partition(" ")[0]: {(r["algorithm"], r["dtype"]): r for r in rows} for name, rows in layers.items()}
+
+
+def header(name):
+    text = (FOLDER / name).read_text(encoding="utf-8").partition("#include")[0]
+    return " ".join(line.removeprefix("//").strip() for line in text.splitlines())
+
+
+def test_the_headers_give_the_recorded_times(recorded):
+    flops = {
+        layer.name.partition(" ")[0]: layer.convolution.flops for layer in resnet50.layers() if "3×3" in layer.name
+    }
+    for file, key, rate in (
+        ("1_direct.cu", ("direct", "float32"), "{:.1f} and {:.1f} TFLOP/s"),
+        ("2_im2col.cu", ("im2col", "float32"), "{:.0f} and {:.0f} TFLOP/s"),
+        ("3_implicit_gemm.cu", ("implicit_gemm", "float32"), "{:.0f} and {:.0f} TFLOP/s"),
+        ("4_mma_nhwc.cu", ("mma_nhwc", "float16"), "{:.0f} and {:.0f} TFLOP/s"),
+        ("winograd.cu", ("winograd", "float32"), ""),
+    ):
+        seconds = {layer: recorded[layer][key]["seconds"] for layer in ("conv2_x", "conv4_x")}
+        text = header(file)
+        for taken in seconds.values():
+            assert f"{taken * 1e6:.0f} µs for " in text, (file, taken)
+        assert rate.format(*(flops[layer] / taken / 1e12 for layer, taken in seconds.items())) in text, file
+
+
+def test_the_headers_give_the_recorded_comparisons(recorded):
+    two, four = recorded["conv2_x"], recorded["conv4_x"]
+
+    def each(text, function):
+        return text.format(function(two), function(four))
+
+    def ratio(one, other):
+        return lambda rows: rows[one]["seconds"] / rows[other]["seconds"]
+
+    step3, mma, by_winograd = ("implicit_gemm", "float32"), ("mma_nhwc", "float16"), ("winograd", "float32")
+    half, single = ("tensor cores", "float16"), ("multiply-adds", "float32")  # cuDNN's
+    numba = each("{:.0f} and {:.0f} µs", lambda rows: rows["numba_direct", "float32"]["seconds"] * 1e6)
+    assert numba in header("1_direct.cu")
+    assert f"{two['im2col', 'float32']['workspace_bytes'] / 1e6:.0f} MB" in header("2_im2col.cu")
+    text = each("took {:.0f} and {:.0f} µs", lambda rows: rows[single]["seconds"] * 1e6)
+    assert text in header("3_implicit_gemm.cu")
+    assert each("{:.2f} and {:.2f} of cuDNN's fastest plan", ratio(half, mma)) in header("4_mma_nhwc.cu")
+    text = header("winograd.cu")
+    assert f"{two[by_winograd]['workspace_bytes'] / 1e6:.0f} MB" in text
+    assert each("{:.2f} and {:.2f} of step 3's time", ratio(by_winograd, step3)) in text
+    for key in (by_winograd, step3):
+        assert (
+            each("{:.1e} and {:.1e}", lambda rows, key=key: rows[key]["relative_error"]).replace("e-07", "e-7") in text
+        )
