@@ -35,6 +35,7 @@ c.Execute.extra_arguments = ["--IPKernelApp.log_level=ERROR"]
 # nbgrader's own commands; for a class, `python -m warplab grade` is faster. As names, imported when they are used.
 c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.ClearOutput",
+    "warplab.grading.course.autograde.RestoreNames",
     "nbgrader.preprocessors.DeduplicateIds",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "warplab.grading.course.autograde.OverwriteTests",

@@ -93,6 +93,26 @@ def test_every_exercise_of_this_course_is_found_without_an_option(tmp_path, caps
         assert (result["exercise"], result["points"]) == (topic, 0)
 
 
+def test_a_notebook_that_lost_the_names_of_its_cells_is_found(tmp_path, capsys, monkeypatch):
+    """As Colab and VS Code have saved them: the cells that run, and their order, are the same."""
+    ran = []
+    monkeypatch.setattr(score, "run", lambda notebook, folder, timeout: ran.append(notebook) or "Nothing ran.")
+    notebook = sample_source()
+    cells_by_id(notebook)["multiply"].source = answer("p1_no_guard")
+    check(write(tmp_path, notebook), capsys)
+    for cell in notebook.cells:
+        cell.metadata = nbformat.from_dict({"id": "a1b2"})
+        del cell["id"]
+    notebook.nbformat_minor = 0
+    assert check_command.main([write(tmp_path, notebook, "download.ipynb"), *HERE]) == 1
+    said = capsys.readouterr()
+    assert SAMPLE in said.out
+    assert "warning: The notebook has lost the names that nbgrader gives to cells" in said.err
+    assert "Not written yet" not in said.out
+    first, second = ([(score.cell_id(cell), cell.source) for cell in each.cells] for each in ran)
+    assert first == second
+
+
 def test_a_notebook_that_kills_its_process_keeps_what_came_before(tmp_path, capsys):
     notebook = sample_source()
     cells_by_id(notebook)["multiply-any-grid"].source = "import os\n\nos._exit(1)"
@@ -172,5 +192,6 @@ def test_notebook_of_another_course(tmp_path, capsys):
     for cell in notebook.cells:
         if score.cell_id(cell):
             cell.metadata.nbgrader.grade_id = f"other-{cell.id}"
+        cell.source, cell.id = f"# another {cell.id}", f"other-{cell.id}"
     assert check_command.main([write(tmp_path, notebook), *HERE]) == 2
     assert f"is not an exercise of this course. Give the notebook of one ({SAMPLE})" in capsys.readouterr().err

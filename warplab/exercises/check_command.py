@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import sys
 import textwrap
@@ -14,6 +15,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution
 
 from warplab.exercises import release, score
+from warplab.exercises.recognise import recognise
 from warplab.paths import COURSE
 
 
@@ -22,12 +24,16 @@ class BadInput(Exception):
 
 
 class Exercise(NamedTuple):
-    """What is checked: the learner's notebook and the course's release of the same exercise."""
+    """What is checked: the learner's notebook and the course's release of the same exercise.
+
+    `notes`: what to tell about cells that had lost their names.
+    """
 
     topic: str
     path: Path
     submitted: NotebookNode
     release: NotebookNode
+    notes: tuple[str, ...] = ()
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,6 +63,8 @@ def main(argv: list[str] | None = None) -> int:
             "Get a fresh copy of the exercise and put your answers into it: a class is graded with the original cells.",
             file=sys.stderr,
         )
+    for note in exercise.notes:
+        print(f"warning: {note}", file=sys.stderr)
     print(f"Running {exercise.path} ...", file=sys.stderr, flush=True)
     notebook = score.assemble(exercise.submitted, exercise.release)
     ended = score.run(notebook, exercise.path.parent, arguments.timeout)
@@ -79,21 +87,28 @@ def find(path: Path, course: Path = COURSE) -> Exercise:
         reason = (str(error) or type(error).__name__).splitlines()[0][:120]
         raise BadInput(f"{notebook} is not a Jupyter notebook ({reason}). Get a fresh copy of it.") from error
     graded = {score.cell_id(cell) for cell in submitted.cells if is_grade(cell) or is_solution(cell)}
-    if not graded:
-        raise BadInput(
-            f"{notebook} has no graded cells. Give the notebook of an exercise, such as exercises/01_vector_multiply."
-        )
     releases = {topic: release.release_notebook(topic, course) for topic in release.topics(course)}
 
     def shared(topic: str) -> int:
         return len(graded & {score.cell_id(cell) for cell in releases[topic].cells})
 
+    def found(topic: str) -> int:
+        """How many cells have names, or are recognised if none has one."""
+        return shared(topic) or len(recognise(copy.deepcopy(submitted), releases[topic]).names)
+
     # Cells decide, since downloads get renamed; the file's name settles a tie.
-    topic = max(releases, key=lambda topic: (shared(topic), topic == notebook.stem), default=None)
-    if topic is None or not shared(topic):
-        known = ", ".join(releases) or "it has none"
-        raise BadInput(f"{notebook} is not an exercise of this course. Give the notebook of one ({known}).")
-    return Exercise(topic, notebook, submitted, releases[topic])
+    known = {topic: found(topic) for topic in releases if not any(map(shared, releases)) or shared(topic)}
+    topic = max(known, key=lambda topic: (known[topic], topic == notebook.stem), default=None)
+    if topic is not None and known[topic]:
+        recognised = recognise(submitted, releases[topic])
+        return Exercise(topic, notebook, submitted, releases[topic], tuple(recognised.notes()))
+    if not graded:
+        raise BadInput(
+            f"{notebook} has no graded cells. Give the notebook of an exercise, such as exercises/01_vector_multiply. "
+            "If it is one, another program dropped nbgrader's metadata: put your answers into a fresh copy of it."
+        )
+    names = ", ".join(releases) or "it has none"
+    raise BadInput(f"{notebook} is not an exercise of this course. Give the notebook of one ({names}).")
 
 
 def _notebook_in(path: Path) -> Path:

@@ -58,6 +58,7 @@ class Expected(NamedTuple):
 EXPECTED = {
     "another": Expected(NONE, "student_crash", "notebook of another"),
     "blank": Expected(NONE),
+    "cell-renamed": Expected(BOTH, word="'double' has another name, 'mine'"),
     "copied-right": Expected(BOTH, word="2 times"),
     "deleted": Expected(BOTH, word="put back"),
     "edited-right": Expected(BOTH, word="edited"),
@@ -69,6 +70,7 @@ EXPECTED = {
     "missing": Expected(NONE, "student_crash", "is missing"),
     "moved": Expected(BOTH, word="moved"),
     "nested": Expected(NONE, "student_crash", "not a Jupyter notebook"),
+    "nameless": Expected(BOTH, word="lost the names that nbgrader gives to cells"),
     "no-answer": Expected(NONE, word="answer cell 'double' is missing"),
     "raises": Expected(BOTH),
     "renamed": Expected(BOTH, word="homework.ipynb has its cells"),
@@ -105,6 +107,16 @@ def all_kinds(root: Path) -> Path:
     def remove_answer(notebook):
         notebook.cells.remove(cells_by_id(notebook)["double"])
 
+    def rename(notebook):
+        cells_by_id(notebook)["double"].metadata.nbgrader.grade_id = "mine"
+
+    def save_elsewhere(notebook):
+        """As Colab and VS Code have done."""
+        for cell in notebook.cells:
+            cell.metadata = {}
+            cell.pop("id")
+        notebook.nbformat_minor = 0
+
     def raise_later(notebook):
         notebook.cells.append(nbformat.v4.new_code_cell("1 / 0"))
 
@@ -121,6 +133,8 @@ def all_kinds(root: Path) -> Path:
     submit("moved", edit=move)
     submit("no-answer", edit=remove_answer)
     submit("raises", edit=raise_later)
+    submit("cell-renamed", edit=rename)
+    submit("nameless", edit=save_elsewhere)
     folder = submit("renamed")
     folder.joinpath(f"{TINY}.ipynb").rename(folder / "homework.ipynb")
     folder = submit("missing")

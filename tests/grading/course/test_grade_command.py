@@ -11,14 +11,14 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from nbgrader.converters import Autograde
-from nbgrader.preprocessors import OverwriteCells
+from nbgrader.preprocessors import DeduplicateIds, OverwriteCells
 from traitlets.utils.importstring import import_item
 
 from tests.support.class_harness import CANARY, RIGHT, TINY, answered, hand_in, tiny_cell, tiny_course, tiny_source
 from tests.support.exercise_harness import cells_by_id
 from warplab.__main__ import main
 from warplab.grading.course import feedback, feedback_page, grade_command, summary
-from warplab.grading.course.autograde import OverwriteTests
+from warplab.grading.course.autograde import OverwriteTests, RestoreNames
 from warplab.grading.course.gradebook import Book, Standing
 from warplab.grading.course.ledger import Ledger, records
 from warplab.grading.course.nbgrader_course import Course
@@ -287,8 +287,27 @@ def test_nbgrader_warns_of_edited_tests_and_not_of_those_whose_hidden_part_is_pu
         assert CANARY in cells_by_id(notebook)[name].source
     names = opened.config.Autograde.sanitize_preprocessors
     swapped = f"{OverwriteTests.__module__}.OverwriteTests"
-    ours = [OverwriteTests if name == swapped else import_item(name) for name in names]
+    restoring = f"{RestoreNames.__module__}.RestoreNames"
+    ours = [OverwriteTests if name == swapped else import_item(name) for name in names if name != restoring]
     assert [OverwriteCells if item is OverwriteTests else item for item in ours] == Autograde().sanitize_preprocessors
+
+
+def test_nbgrader_is_given_the_names_that_cells_have_lost(course, caplog):
+    opened = Course(course)
+    notebook = answered(course, RIGHT)
+    for cell in notebook.cells:
+        cell.metadata = nbformat.from_dict({})
+        del cell["id"]
+    names = [import_item(name) for name in opened.config.Autograde.sanitize_preprocessors]
+    assert names.index(RestoreNames) < min(names.index(other) for other in (DeduplicateIds, OverwriteTests))
+    resources = {"nbgrader": {"notebook": TINY, "assignment": TINY, "db_url": opened.db_url}}
+    restored, _ = RestoreNames(config=opened.config)(notebook, resources)
+    assert {name: cell.source for name, cell in cells_by_id(restored).items()} == {
+        name: cell.source for name, cell in cells_by_id(answered(course, RIGHT)).items()
+    }
+    assert "lost the names that nbgrader gives to cells" in caplog.text
+    resources["nbgrader"]["assignment"] = "not of this course"
+    assert RestoreNames(config=opened.config)(tiny_source(), resources)[0] == tiny_source()
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from typing import Any
 
 from nbformat.notebooknode import NotebookNode
 from nbgrader.api import MissingEntry
-from nbgrader.preprocessors import OverwriteCells
+from nbgrader.preprocessors import NbGraderPreprocessor, OverwriteCells
 
 from warplab.exercises.score import cell_id
+from warplab.grading.course.nbgrader_course import Course, CourseError
 from warplab.grading.course.submissions import read
-from warplab.grading.judge import inert
+from warplab.grading.judge import assembly, inert
 from warplab.grading.judge.execute import TrustedExecute
 from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
@@ -40,6 +41,18 @@ class SandboxedExecute(TrustedExecute):
             self.log.warning(zygotes.sandbox.describe())
         with SandboxedKernelManager(zygotes, files, self.limits) as manager:
             return super().preprocess(nb, resources, manager)
+
+
+class RestoreNames(NbGraderPreprocessor):
+    """Gives cells the names that they had lost, as `python -m warplab grade` does. nbgrader's log tells which."""
+
+    def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
+        with contextlib.suppress(CourseError):  # nbgrader says what is wrong with it
+            course = Course(Path(self.config.CourseDirectory.root))
+            found = assembly.recognised(nb, course.assignment(resources["nbgrader"]["assignment"]).master)
+            for note in found.notes():
+                self.log.warning(note)
+        return nb, resources
 
 
 class OverwriteTests(OverwriteCells):

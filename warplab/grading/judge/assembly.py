@@ -6,6 +6,7 @@ may write.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 
 from warplab.exercises import score
+from warplab.exercises.recognise import Recognised, recognise
 from warplab.exercises.score import cell_id
 from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.judge.untrusted import Reading, Unusable
@@ -34,12 +36,13 @@ def assemble(name: str, master: NotebookNode, files: Mapping[str, bytes], readin
     `master`: the instructor's notebook with hidden tests. `exercises.score.assemble` tells what comes from whom.
     `reading`: of this submission.
     """
-    submitted, notes = _notebook(name, master, files, reading or Reading())
+    found, notes = _notebook(name, master, files, reading or Reading())
+    submitted = found.notebook
     notebook = score.assemble(submitted, master)
     for index, cell in enumerate(notebook.cells):
         if cell_id(cell) is None:
             cell.id = f"own-{index}"  # ids must differ, and a student's may not
-    return Assembled(notebook, notes + _changes(submitted, master))
+    return Assembled(notebook, notes + found.notes() + _changes(submitted, master))
 
 
 def refused(master: NotebookNode, reason: str) -> NotebookNode:
@@ -55,34 +58,48 @@ def refused(master: NotebookNode, reason: str) -> NotebookNode:
 
 def _notebook(
     name: str, master: NotebookNode, files: Mapping[str, bytes], reading: Reading
-) -> tuple[NotebookNode, list[str]]:
+) -> tuple[Recognised, list[str]]:
     """Find the assignment's notebook among the files: by its name, else the only one that has its cells."""
     wanted = f"{name}.ipynb"
-    ids = {cell_id(cell) for cell in master.cells} - {None}
     if wanted in files:
-        submitted = parse(files[wanted], reading)
-        if not ids & {cell_id(cell) for cell in submitted.cells}:
-            raise Unusable(f"{wanted} has no cell of this assignment: is it the notebook of another one?")
-        return submitted, []
+        found = _of_this_assignment(files[wanted], master, reading)
+        if found is None:
+            raise Unusable(
+                f"{wanted} has no cell of this assignment: is it the notebook of another one? If not, the program that "
+                "saved it dropped nbgrader's metadata; copy the answers into a fresh copy of the exercise."
+            )
+        return found, []
     others = {}
     for path, content in files.items():
         if path.endswith(".ipynb"):
-            try:
-                submitted = parse(content, reading)
-            except Unusable:
-                continue
-            if ids & {cell_id(cell) for cell in submitted.cells}:
-                others[path] = submitted
+            with contextlib.suppress(Unusable):
+                found = _of_this_assignment(content, master, reading)
+                if found is not None:
+                    others[path] = found
     if len(others) == 1:
-        ((path, submitted),) = others.items()
-        return submitted, [f"{wanted} is missing; {path} has its cells and was graded."]
+        ((path, found),) = others.items()
+        return found, [f"{wanted} is missing; {path} has its cells and was graded."]
     if others:
         raise Unusable(f"{wanted} is missing, and several notebooks have its cells: {', '.join(sorted(others))}.")
     raise Unusable(f"{wanted} is missing from the submission.")
 
 
+def _of_this_assignment(content: bytes, master: NotebookNode, reading: Reading) -> Recognised | None:
+    """Return a notebook with the names of its cells, also if it lost them; None if it is none of this assignment."""
+    found = recognised(parse(content, reading), master)
+    return None if found.nameless and not found.names else found
+
+
+def recognised(submitted: NotebookNode, master: NotebookNode) -> Recognised:
+    """Give the cells of a notebook the names that they had lost. `master`: the instructor's, with hidden tests."""
+    release = copy.deepcopy(master)
+    for cell in release.cells:
+        cell.source = without_hidden_tests(cell.source)
+    return recognise(submitted, release)
+
+
 def parse(content: bytes, reading: Reading) -> NotebookNode:
-    """Rebuild a notebook from its bytes, keeping only the text of its cells and the ids that nbgrader gave them.
+    """Rebuild a notebook from its bytes, keeping only the text of its cells, their ids, and those that nbgrader gave.
 
     Outputs, kernel and all other metadata are dropped. Raises `Unusable`.
     """
@@ -94,6 +111,8 @@ def parse(content: bytes, reading: Reading) -> NotebookNode:
     cells = []
     for found in reading.notebook(content):
         cell = make[found["cell_type"]](source=found["source"])
+        if "id" in found:
+            cell.id = found["id"]
         if "grade_id" in found:
             cell.metadata["nbgrader"] = {"grade_id": found["grade_id"], "solution": found["solution"]}
         if "attachments" in found:

@@ -26,6 +26,7 @@ SECONDS = 20.0  # of processor time for one submission; an exercise's notebook n
 CALL_SECONDS = 10.0
 MEMORY = 1 << 30  # bytes
 MAX_CELLS = 2000
+MAX_ID = 64  # characters, as in nbformat's schema
 MAX_TEXT = 2**20  # characters, all cells together
 MAX_ATTACHMENTS = 8 * 2**20  # characters of base64, all cells together
 LEFT_OUT = "[HTML is left out: it takes too long to read]"
@@ -53,7 +54,7 @@ class Reading:
         self._left = SECONDS
 
     def notebook(self, content: bytes) -> list[dict[str, Any]]:
-        """Return the cells of a notebook: cell_type, source, and if there are any grade_id, solution, attachments.
+        """Return the cells of a notebook: cell_type, source, and if there are any id, grade_id, solution, attachments.
 
         Outputs, kernel and all other metadata are dropped. Raises `Unusable`.
         """
@@ -119,6 +120,8 @@ def _cell(raw: Mapping, room: list[int]) -> dict[str, Any]:
         raise ValueError(raw["cell_type"])
     source = raw["source"]
     cell = {"cell_type": raw["cell_type"], "source": clean_text(source if isinstance(source, str) else "".join(source))}
+    if isinstance(raw.get("id"), str):
+        cell["id"] = clean_text(raw["id"])[:MAX_ID]
     nbgrader = raw.get("metadata", {}).get("nbgrader", {})
     if isinstance(nbgrader, Mapping):
         name = nbgrader.get("grade_id")

@@ -1,0 +1,194 @@
+"""Notebooks that lost the names of their cells: whatever was done to them, the same answers are graded."""
+
+from __future__ import annotations
+
+import copy
+import os
+import random
+
+import nbformat
+import pytest
+from nbformat.notebooknode import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from tests.support.class_harness import tiny_cell
+from tests.support.exercise_harness import cells_by_id, is_solution, mutants, source_notebook
+from tests.support.sample import sample_mutants, sample_release, sample_source
+from warplab.exercises import release, score
+from warplab.exercises.recognise import recognise
+from warplab.exercises.score import cell_id
+
+TOPICS = release.topics()
+
+
+def stripped(notebook: NotebookNode, ids: bool = True) -> NotebookNode:
+    """Return a notebook as Colab and VS Code have saved it. `ids`: also without the ids of its cells."""
+    notebook = copy.deepcopy(notebook)
+    notebook.metadata = {}
+    for cell in notebook.cells:
+        cell.metadata = nbformat.from_dict({})
+        cell.source = cell.source.replace("\n", "\r\n") + "  \n"
+        if ids:
+            cell.pop("id", None)
+    return notebook
+
+
+def texts(notebook: NotebookNode, given: NotebookNode) -> list[tuple[str | None, str]]:
+    """Return what is graded: the cells of the assembled notebook, in order."""
+    cells = score.assemble(notebook, given).cells
+    return [(cell_id(cell), "\n".join(line.rstrip() for line in cell.source.splitlines()).strip()) for cell in cells]
+
+
+def answered(given: NotebookNode, answers: dict[str, str]) -> NotebookNode:
+    notebook = copy.deepcopy(given)
+    for name, text in answers.items():
+        cells_by_id(notebook)[name].source = text
+    return notebook
+
+
+def solutions(source: NotebookNode) -> dict[str, str]:
+    return {cell_id(cell): cell.source for cell in source.cells if is_solution(cell)}
+
+
+@pytest.mark.parametrize("ids", [True, False])
+@pytest.mark.parametrize("topic", TOPICS)
+def test_solutions_and_blanks_are_recognised_in_every_exercise(topic, ids):
+    given = release.release_notebook(topic)
+    names = [cell_id(cell) for cell in given.cells if cell_id(cell)]
+    for notebook in (given, answered(given, solutions(source_notebook(topic)))):
+        found = recognise(stripped(notebook, ids), given)
+        assert found.nameless
+        assert found.by_text == names
+        assert texts(found.notebook, given) == texts(notebook, given)
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_wrong_answers_are_recognised_in_every_exercise(topic):
+    """Each of them in place of an answer, most others blank."""
+    given = release.release_notebook(topic)
+    for mutant in mutants(topic):
+        notebook = answered(given, {mutant.problem: mutant.cell})
+        found = recognise(stripped(notebook), given)
+        assert texts(found.notebook, given) == texts(notebook, given), mutant.path.name
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_no_exercise_is_taken_for_another(topic):
+    given = release.release_notebook(topic)
+    others = {other: release.release_notebook(other) for other in TOPICS if other != topic}
+    for other, notebook in others.items():
+        assert "setup" in cells_by_id(notebook)
+        if cells_by_id(notebook).keys() & cells_by_id(given).keys() <= {"setup"}:  # skeletons of labs are all alike
+            for each in (stripped(notebook), notebook):  # the second has a cell of this name
+                found = recognise(each, given)
+                assert (found.nameless, found.by_text, found.by_place) == (True, [], []), other
+
+
+def test_what_was_done_to_a_notebook_beside_losing_names_changes_nothing():
+    """Random notebooks: answers right, wrong or blank; cells of the student's own; names left, lost, or others."""
+    seed = int(os.environ.get("WARPLAB_SEED", "20261122"))
+    print("WARPLAB_SEED", seed)
+    rng = random.Random(seed)
+    given, right, wrong = sample_release(), solutions(sample_source()), {}
+    for mutant in sample_mutants():
+        wrong.setdefault(mutant.problem, []).append(mutant.cell)
+    for _ in range(300):
+        notebook = copy.deepcopy(given)
+        for name, cell in cells_by_id(notebook).items():
+            if is_solution(cell):
+                cell.source = rng.choice([right[name], cell.source, rng.choice(wrong[name])])
+        for _ in range(rng.randrange(4)):
+            own = rng.choice([new_markdown_cell("my notes"), new_code_cell(f"print({rng.random()})")])
+            behind = rng.randrange(len(notebook.cells) + 1)
+            # Beside an answer, a cell of one's own may be the answer as well.
+            if not any(is_solution(cell) for cell in notebook.cells[max(0, behind - 1) : behind + 1]):
+                notebook.cells.insert(behind, own)
+        lost = stripped(notebook, rng.random() < 0.5)
+        if rng.random() < 0.5:  # only some cells have lost their names, or have others
+            for cell, whole in zip(lost.cells, notebook.cells, strict=True):
+                if rng.random() < 0.5:
+                    cell.metadata = copy.deepcopy(whole.metadata)
+                elif cell_id(whole) and rng.random() < 0.5:
+                    cell.metadata["nbgrader"] = nbformat.from_dict({"grade_id": f"mine-{rng.random()}"})
+        found = recognise(lost, given)
+        assert texts(found.notebook, given) == texts(notebook, given)
+
+
+def exercise() -> NotebookNode:
+    cells = [
+        new_markdown_cell("# Title"),
+        tiny_cell("setup", "import numpy as np", locked=True),
+        new_markdown_cell("## 1. Double"),
+        tiny_cell("double", "def double(x):\n    ", solution=True),
+        tiny_cell("test-double", "assert double(2) == 4", 1, grade=True, locked=True),
+        new_markdown_cell("## 2. Triple"),
+        tiny_cell("triple", "def triple(x):\n    ", solution=True),
+        tiny_cell("test-triple", "assert triple(2) == 6", 1, grade=True, locked=True),
+    ]
+    return new_notebook(cells=cells)
+
+
+def test_an_answer_that_keeps_no_line_is_recognised_by_its_place():
+    notebook = stripped(exercise())
+    notebook.cells[3].source = "double = lambda x: 2 * x"
+    found = recognise(notebook, exercise())
+    assert found.by_place == ["double"]
+    assert found.by_text == ["setup", "test-double", "triple", "test-triple"]
+
+
+def test_an_answer_in_a_new_cell_is_recognised_and_one_that_is_gone_is_not():
+    notebook = exercise()
+    notebook.cells[3] = new_code_cell("def double(x):\n    return 2 * x")
+    del notebook.cells[6]
+    found = recognise(notebook, exercise())
+    assert (found.by_text, found.by_place, found.nameless) == (["double"], [], False)
+    assert "triple" not in cells_by_id(found.notebook)
+
+
+def test_a_name_that_was_changed_is_told():
+    notebook = exercise()
+    notebook.cells[3].metadata.nbgrader.grade_id = "mine"
+    found = recognise(notebook, exercise())
+    assert found.renamed == {"double": "mine"}
+    assert cells_by_id(found.notebook)["double"].metadata.nbgrader.solution
+
+
+def test_answers_out_of_order_are_recognised():
+    notebook = stripped(exercise())
+    notebook.cells[3].source = "def double(x):\n    return 2 * x"
+    notebook.cells.append(notebook.cells.pop(3))
+    found = recognise(notebook, exercise())
+    assert cells_by_id(found.notebook)["double"].source.startswith("def double")
+
+
+def test_cells_with_names_keep_them():
+    """Whatever their text: nobody can take a test's place by its text."""
+    notebook = exercise()
+    notebook.cells[4].source, notebook.cells[3].source = notebook.cells[3].source, notebook.cells[4].source
+    before = copy.deepcopy(notebook)
+    found = recognise(notebook, exercise())
+    assert (found.by_text, found.by_place, found.renamed) == ([], [], {})
+    assert found.notebook == before
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [],
+        [new_code_cell("")] * 3,
+        [new_code_cell("import numpy as np")],
+        [new_code_cell("assert double(2) == 4")],
+        [new_markdown_cell("def double(x):")],
+    ],
+)
+def test_too_little_is_nothing(cells):
+    found = recognise(new_notebook(cells=copy.deepcopy(cells)), exercise())
+    assert (found.nameless, found.by_text, found.by_place) == (True, [], [])
+
+
+def test_it_takes_as_many_cells_as_a_notebook_may_have():
+    """Each of them could be any answer."""
+    notebook = stripped(exercise())
+    everything = "\n".join(cell.source for cell in exercise().cells)
+    notebook.cells = [*notebook.cells, *(new_code_cell(everything) for _ in range(2000))]
+    assert recognise(notebook, exercise()).by_text == ["setup", "double", "test-double", "triple", "test-triple"]
