@@ -77,15 +77,18 @@ TAIL = """
 
 - A function must be told what it is called with, so a student's process knows the inputs of hidden tests that call its
   functions. It cannot show them: from the first such call on, its outputs and the messages of its failures are
-  withheld. What remains visible is whether a test passes and which kind of failure it has: a few bits per test, which
-  the submission can choose. Inputs drawn by `checks.function` differ between submissions; those written into a test
-  do not.
+  withheld, and every later cell looks the same, whatever it does. What remains visible is whether a test passes, which
+  kind of failure it has, and how the notebook ended: a few bits per test, which the submission can choose. Inputs drawn
+  by `checks.function` differ between submissions; those written into a test do not.
 - A kernel is its PTX. Writing PTX by hand, or letting another language produce it, counts as writing a kernel. That it
   came from Numba or CUDA C++ is the student's word.
 - Handing in someone else's answer gets the points. `python -m warplab similar` shows similar kernels.
 - A submission that notices that it is graded may behave differently. It gains nothing.
 - Attacks on Linux itself, on the processor (timing, caches) or on bubblewrap: all submissions share one Linux kernel.
 - A student can waste a judge's time, up to the limits, once per submission.
+- Memory that several processes take between two looks, a tenth of a second apart, and memory that belongs to no
+  process: pipes and objects of the kernel, and without bubblewrap shared memory and buffers of sockets. A control group
+  counts all of it ([instructors.md](instructors.md) tells how to give the grader one).
 - The formgrader shows notebooks in the instructor's browser. Text, outputs and files of the graded copies are inert;
   what is in `grading/submitted/` is as the student handed it in.
 - Without bubblewrap: everything that the column "limits" shows in bold, and whatever else the user who grades may read.

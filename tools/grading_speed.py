@@ -61,10 +61,10 @@ class Peak:
             with contextlib.suppress(psutil.Error):
                 for judge in process.children():
                     parts = [judge, *judge.children(recursive=True)]
-                    self.bytes = max(self.bytes, sum(_own_bytes(part) for part in parts))
+                    self.bytes = max(self.bytes, sum(own_bytes(part) for part in parts))
 
 
-def _own_bytes(process: psutil.Process) -> int:
+def own_bytes(process: psutil.Process) -> int:
     """Return the proportional set size, in which a page that several processes share counts once in all."""
     with contextlib.suppress(psutil.Error, OSError):
         return process.memory_full_info().pss

@@ -56,6 +56,7 @@ EVERYWHERE = chosen(
     "notebook/links",
     "notebook/no_json",
     "notebook/own_points",
+    "page/markdown",
 )
 # Stock nbgrader gives each of them points, shows them what they seek, or fails. tools/attacks_page.py tries more.
 TAMPERING = chosen(
@@ -71,7 +72,7 @@ TAMPERING = chosen(
 
 def test_the_attacks_are_all_there():
     groups = {attack.name.partition("/")[0] for attack in ATTACKS}
-    assert groups == {"tamper", "read", "forge", "process", "kernel", "notebook"}
+    assert groups == {"tamper", "read", "forge", "process", "kernel", "notebook", "page"}
     assert len(ATTACKS) >= 50
     # Attacks of the group "process" take what only a sandbox protects.
     assert {attack.name.partition("/")[0] for attack in EVERYWHERE} == groups - {"process"}
@@ -89,7 +90,9 @@ def test_no_attack_gains_a_point_or_costs_another_one(tmp_path):
         assert listener.heard == []
     until(lambda: not left_behind(), "the end of every process of an attack")
     assert_as_expected(target, ATTACKS, records)
-    assert {record["sandbox"] for record in records.values()} == {"bubblewrap"}
+    ran_in = {student: record["sandbox"] for student, record in records.items()}
+    assert ran_in.pop("notebook-folder-as-notebook") == ""  # refused before any judge
+    assert set(ran_in.values()) == {"bubblewrap"}
     for student in records:
         shown = target.shown(student)
         assert b"Score:" in shown, student

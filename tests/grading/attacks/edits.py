@@ -7,6 +7,7 @@ import copy
 import os
 from pathlib import Path
 
+import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_raw_cell
 
@@ -117,6 +118,17 @@ def hand_in_deep_folders(notebook: NotebookNode, folder: Path) -> None:
         here = inner
     os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=here))
     os.close(here)
+
+
+def write_endless_markdown(notebook: NotebookNode, folder: Path) -> None:
+    notebook.cells.append(new_markdown_cell("\\begin{a}" * 110_000))
+
+
+def hand_in_vast_metadata(notebook: NotebookNode, folder: Path) -> bytes:
+    text = nbformat.writes(notebook).encode()
+    start = text.index(b'"metadata": {', text.index(b'"cells"')) + len(b'"metadata": {')
+    filling = b'{"":{"":{}}},' * 2_450_000
+    return text[:start] + b'"a": [' + filling + b"0], " + text[start:]
 
 
 def rebind_between_tests(notebook: NotebookNode, folder: Path) -> None:

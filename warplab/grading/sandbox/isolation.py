@@ -128,7 +128,9 @@ class Bubblewrap(Sandbox):
         for name, value in self.environment().items():
             arguments += ["--setenv", name, value]
         arguments += self._mounts()
-        arguments += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--remount-ro", "/"]
+        # /dev/full reads as /dev/zero does, but cannot be mapped, as memory that belongs to no process.
+        arguments += ["--proc", "/proc", "--dev", "/dev", "--dev-bind", "/dev/full", "/dev/zero"]
+        arguments += ["--remount-ro", "/dev", "--remount-ro", "/"]
         shared = disk_bytes // 4
         for size, folder in ((shared, "/dev/shm"), (disk_bytes - shared, "/tmp")):
             arguments += ["--perms", "1777", "--size", str(size), "--tmpfs", folder]

@@ -152,12 +152,16 @@ _REFUSED = {
     "migrate_pages": (256, 238), "move_pages": (279, 239),
 }  # fmt: skip
 _SOCKET, _CLONE, _CLONE3, _KEYCTL = (41, 198), (56, 220), (435, 435), (250, 219)
+_MMAP, _SETSOCKOPT = (9, 222), (54, 208)
+_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
+# Of SOL_SOCKET: SO_SNDBUF, SO_RCVBUF and the two that may pass the system's limit.
+_BUFFER_OPTIONS = (7, 8, 32, 33)
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # index into the pairs above, AUDIT_ARCH_*
 _MACHINE = _MACHINES.get(platform.machine())
 _X32_BIT = 0x40000000
 
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
-_NUMBER, _ARCH, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
+_NUMBER, _ARCH, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data; arguments have 8 bytes
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 
 # AF_VSOCK, for example, reaches a virtual machine's host from any network namespace.
@@ -171,6 +175,8 @@ def can_filter() -> bool:
 def filter_system_calls() -> None:
     """Refuse the calls above, new namespaces, and sockets of other families, for this process and its descendants.
 
+    Also shared memory without a file, which stays when no process has it in its own memory any more, and larger buffers
+    of sockets: neither counts as the memory of any process.
     Call `no_new_privileges` first. Only where `can_filter`.
     """
     assert _MACHINE is not None
@@ -192,6 +198,13 @@ def filter_system_calls() -> None:
     steps += [unless_equal(_CLONE3[place], 1), error(errno.ENOSYS)]
     steps += [unless_equal(_CLONE[place], 3), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_JUMP_ANY_BIT, 0, 1, _CLONE_NEW_ANY)]
     steps += [error(errno.EPERM), (_LOAD, 0, 0, _NUMBER)]
+    flags, level, option = (_FIRST_ARGUMENT + 8 * number for number in (3, 1, 2))
+    steps += [unless_equal(_MMAP[place], 4), (_LOAD, 0, 0, flags), (_JUMP_ANY_BIT, 0, 2, _MAP_SHARED)]
+    steps += [(_JUMP_ANY_BIT, 0, 1, _MAP_ANONYMOUS), error(errno.EPERM), (_LOAD, 0, 0, _NUMBER)]
+    steps += [unless_equal(_SETSOCKOPT[place], len(_BUFFER_OPTIONS) + 5), (_LOAD, 0, 0, level)]
+    steps += [(_JUMP_EQUAL, 0, len(_BUFFER_OPTIONS) + 3, socket.SOL_SOCKET), (_LOAD, 0, 0, option)]
+    steps += [(_JUMP_EQUAL, len(_BUFFER_OPTIONS) - at, 0, name) for at, name in enumerate(_BUFFER_OPTIONS)]
+    steps += [(_JUMP_EQUAL, 1, 1, 0), error(errno.EPERM), (_LOAD, 0, 0, _NUMBER)]
     steps += [unless_equal(_SOCKET[place], len(_FAMILIES) + 2), (_LOAD, 0, 0, _FIRST_ARGUMENT)]
     steps += [(_JUMP_EQUAL, len(_FAMILIES) - at, 0, int(family)) for at, family in enumerate(_FAMILIES)]
     steps += [error(errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]

@@ -203,7 +203,7 @@ def _file_size(limits: SubmissionLimits) -> tuple[bool, str]:
 
 def _memory(limits: SubmissionLimits) -> tuple[bool, str]:
     try:
-        mmap.mmap(-1, limits.memory_bytes + 1).close()
+        mmap.mmap(-1, limits.memory_bytes + 1, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
     except OSError as error:
         return True, str(error.strerror)
     return False, f"mapped {limits.memory_bytes + 1} bytes"
@@ -264,4 +264,13 @@ def _calls() -> tuple[bool, str]:
     with contextlib.suppress(OSError):
         os.close(os.memfd_create("probe"))
         allowed.append("memfd_create")
+    with contextlib.suppress(OSError):
+        mmap.mmap(-1, 4096).close()
+        allowed.append("shared memory without a file")
+    with contextlib.suppress(OSError), open("/dev/zero", "r+b") as zero:
+        mmap.mmap(zero.fileno(), 4096).close()
+        allowed.append("shared memory of /dev/zero")
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as channel:
+        channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        allowed.append("larger buffers of sockets")
     return not allowed, f"allowed {', '.join(allowed)}" if allowed else "namespaces and memory outside limits refused"

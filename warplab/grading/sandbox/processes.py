@@ -10,6 +10,8 @@ from pathlib import Path
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _JIFFY = os.sysconf("SC_CLK_TCK")
+SOCKET_BYTES = 2 * 212_992  # Linux' default sizes of a socket's two buffers
+STREAM_BYTES = 10 << 20  # to which those of TCP may grow
 
 
 def processes() -> dict[int, list[str]]:
@@ -49,6 +51,22 @@ def usage(init: int, enough: int) -> tuple[list[int], float, int]:
     if resident > enough:
         resident = sum(_proportional_bytes(pid, int(known[pid][21]) * _PAGE) for pid in tree)
     return tree, sum(times) / _JIFFY, resident
+
+
+def socket_bytes(pid: int) -> int:
+    """Return the most memory that the sockets of a process's network namespace can hold, 0 if it has ended.
+
+    Linux counts these buffers as no process's memory. Buffers of TCP grow by themselves, others only on request.
+    """
+    sockets, streams = 0, 0
+    with contextlib.suppress(OSError):
+        for name in ("sockstat", "sockstat6"):
+            for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines():
+                kind, _, fields = line.partition(": ")
+                numbers = dict(zip(fields.split()[::2], map(int, fields.split()[1::2]), strict=False))
+                sockets += numbers.get("used", 0) if kind == "sockets" else 0
+                streams += numbers.get("inuse", 0) if kind in ("TCP", "TCP6") else 0
+    return SOCKET_BYTES * sockets + STREAM_BYTES * streams
 
 
 def resident_bytes(pid: int) -> int:

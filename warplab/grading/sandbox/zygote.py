@@ -37,10 +37,11 @@ from pathlib import Path
 from warplab.grading.sandbox import linux
 from warplab.grading.sandbox.child import INTERRUPT, Place, launch, try_namespaces
 from warplab.grading.sandbox.limits import SubmissionLimits
-from warplab.grading.sandbox.processes import descendants, processes, usage
+from warplab.grading.sandbox.processes import descendants, processes, socket_bytes, usage
 
 TICK = 0.1  # seconds between two looks at a submission's processor time and memory; more where looking is slow
 _LOOKING_SHARE = 0.05  # of the time, at most
+_HASTE = 0.01  # seconds between two looks at a submission that has half of its memory
 _CROWD = 8  # a submission with more processes gives way to other submissions
 _START_SECONDS = 60.0
 _PROGRAMS = {
@@ -79,7 +80,7 @@ class RunningSubmission:
         self.ended: dict | None = None
         self._report, self._forked, self._init = report, forked, 0
         self._started, self._rest = time.monotonic(), b""
-        self._cpu, self._peak = 0.0, 0
+        self._cpu, self._peak, self._memory = 0.0, 0, 0
         self._reniced: set[int] = set()
 
     def wait_until_up(self) -> str | None:
@@ -117,6 +118,11 @@ class RunningSubmission:
     def fileno(self) -> int:
         return self._report
 
+    @property
+    def is_large(self) -> bool:
+        """Return whether it may reach its limit of memory soon."""
+        return self._memory > self.limits.memory_bytes // 2
+
     def look(self) -> None:
         """Note whether it has ended by itself, and end it if it is over a limit."""
         if self.ended is not None:
@@ -132,6 +138,9 @@ class RunningSubmission:
             self._bury("exit")
             return
         tree, seconds, memory = usage(self._init, self.limits.memory_bytes)
+        if self.place.isolation != "limits":  # its network namespace is its own
+            memory += socket_bytes(self._init)
+        self._memory = memory
         self._give_way(tree)
         self._cpu, self._peak = max(self._cpu, seconds), max(self._peak, memory)
         if memory > self.limits.memory_bytes:
@@ -223,7 +232,8 @@ class Zygote:
             if running is not None:
                 looked = time.monotonic()
                 running.look()
-                pause = max(TICK, (time.monotonic() - looked) / _LOOKING_SHARE)
+                took = time.monotonic() - looked
+                pause = max(_HASTE, took) if running.is_large else max(TICK, took / _LOOKING_SHARE)
             if self._channel.fileno() in ready:
                 try:
                     message, descriptors = receive(self._channel)

@@ -21,8 +21,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from warplab.grading.sandbox import memory_group
 from warplab.grading.sandbox.isolation import Sandbox, find
 from warplab.grading.sandbox.limits import SubmissionLimits
+from warplab.grading.sandbox.memory_group import MemoryGroup
 from warplab.grading.sandbox.users import pooled_user
 from warplab.grading.sandbox.zygote import receive, send
 
@@ -97,6 +99,8 @@ class ZygoteClient:
         self.used = 0
         self._limits = SubmissionLimits()
         self._broken = False
+        self._group: MemoryGroup | None = None
+        self._kills = 0  # by Linux, before the submission that runs
         self._lock = threading.Lock()
         self._stack = contextlib.ExitStack()
         try:
@@ -106,6 +110,15 @@ class ZygoteClient:
             raise
 
     def _start_process(self) -> None:
+        if (parent := memory_group.given()) is not None:
+            try:
+                self._group = MemoryGroup(parent)
+            except OSError as error:
+                raise SandboxError(
+                    f"{memory_group.SWITCH} names {parent}, in which no group with a limit of memory can be made "
+                    f"({error}); name a delegated cgroup, or unset {memory_group.SWITCH}"
+                ) from error
+            self._stack.callback(self._group.close)
         user = self._stack.enter_context(pooled_user())
         scratch = Path(
             self._stack.enter_context(tempfile.TemporaryDirectory(prefix="warplab-", ignore_cleanup_errors=True))
@@ -115,8 +128,10 @@ class ZygoteClient:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._channel = self._stack.enter_context(ours)
         with theirs:
+            command = self.sandbox.command(theirs.fileno(), scratch, user, self._disk_bytes)
+            command += ["--warmth", self._warmth]
             self._process = subprocess.Popen(
-                [*self.sandbox.command(theirs.fileno(), scratch, user, self._disk_bytes), "--warmth", self._warmth],
+                command if self._group is None else self._group.command(command),
                 pass_fds=[theirs.fileno()],
                 env=self.sandbox.environment(),
                 stdin=subprocess.DEVNULL,
@@ -170,6 +185,9 @@ class ZygoteClient:
                 raise ValueError(f"a submission's file must have a relative path without '..', got {name!r}")
         self._limits = limits
         self.used += 1
+        if self._group is not None:
+            self._group.allow(limits.memory_bytes)
+            self._kills = self._group.kills()
         head = json.dumps({**(header or {}), "files": [[name, len(data)] for name, data in files.items()]}).encode()
         with tempfile.TemporaryFile() as payload:
             payload.write(len(head).to_bytes(8, "big") + head)
@@ -214,7 +232,12 @@ class ZygoteClient:
             if self.sandbox.isolation != "nested" and self.used:
                 return Ended("exit", _KILLED)  # the submission could reach the zygote, and killed it
             return Ended("lost", _TEXTS["lost"])
-        return Ended.of(answer["ended"], self._limits) if "ended" in answer else None
+        if "ended" not in answer:
+            return None
+        ended = answer["ended"]
+        if ended["reason"] == "exit" and self._group is not None and self._group.kills() > self._kills:
+            ended["reason"] = "memory"
+        return Ended.of(ended, self._limits)
 
     def _ask(self, message: dict, descriptors: Sequence[int] = ()) -> dict:
         with self._lock:
