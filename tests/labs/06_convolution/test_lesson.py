@@ -1,9 +1,13 @@
-"""What lab 06's lesson shows beside pictures: tables of plans, VGG-16, shares of a network's time."""
+"""What lab 06's lesson shows beside pictures: tables of plans, VGG-16, shares of a network's time; and what it says of
+the recordings.
+"""
+
+import math
 
 import pytest
 from matplotlib.figure import Figure
 
-from kernels.convolution import figures, tables, vgg16
+from kernels.convolution import figures, plan_table, recordings, resnet50, tables, vgg16
 from kernels.convolution.cudnn_calls import CALLS
 from warplab.bench.recordings import Measurement
 
@@ -85,3 +89,61 @@ def test_the_picture_of_plans_marks_what_a_limit_chooses():
     assert list(ring.get_xydata()[0]) == [1000, 3e-5]
     assert "recorded on Some GPU, 2001-02-03" in figure.axes[0].get_title(loc="left")
     assert isinstance(figures.draw_gains(LABEL, {"one": [table], "another": [table]}), Figure)
+
+
+# What the text says of the recordings; one that is recorded anew may need other words.
+
+
+def test_the_workspace_gives_away_winograds_tiles():
+    table, conv = recordings.recorded("whole_table").value, resnet50.layers()[2].convolution
+    found = {row["workspace_bytes"] for row in table["rows"] if "WINOGRAD" in row["numerical"]}
+    transformed = 36 * (math.prod(conv.x_shape()) + math.prod(conv.y_shape())) // 16 + 36 * conv.k * conv.c
+    assert found == {4 * transformed} == {116_195_328}
+
+
+def test_plans_on_tensor_cores_ask_for_copies_of_x_and_y():
+    table, conv = recordings.recorded("whole_table").value, resnet50.layers()[2].convolution
+    copies = math.prod(conv.x_shape()) + math.prod(conv.y_shape())
+    best = plan_table.choose(table["rows"])
+    assert best["numerical"] == "TENSOR_CORE DOWN_CONVERT_INPUTS"
+    assert best["workspace_bytes"] == pytest.approx(2 * copies, rel=0.01)
+    exact = plan_table.choose(plan_table.full_precision(table["rows"]), 0)
+    assert min(row["relative_error"] for row in on_tensor_cores(table)) / exact["relative_error"] > 600
+    assert max(row["relative_error"] for row in on_tensor_cores(table)) / exact["relative_error"] < 800
+    assert (round(1e3 * exact["seconds"], 2), round(1e3 * best["seconds"], 2)) == (0.24, 0.08)
+
+
+def on_tensor_cores(table):
+    return [row for row in plan_table.able(table["rows"]) if "TENSOR_CORE" in row["numerical"]]
+
+
+def test_workspace_buys_what_the_text_says():
+    tables = [table for table in recordings.recorded("plan_tables").value["tables"] if table["pass"] == "forward"]
+    full = [plan_table.full_precision(table["rows"]) for table in tables if table["dtype"] == "float32"]
+    half = [table["rows"] for table in tables if table["dtype"] == "float16"]
+    assert [round(gain(rows), 1) for rows in full] == [1, 1.6, 1, 1, 1, 2.5]
+    assert [gain(rows) > 1.01 for rows in half] == [True, False, False, False, False, False]
+
+
+def gain(rows):
+    return plan_table.choose(rows, 1000)["seconds"] / plan_table.choose(rows)["seconds"]
+
+
+def test_the_shares_of_convolutions_are_those_of_the_text():
+    found = recordings.recorded("network").value["configurations"]
+    training = {row["precision"]: row for row in found if row["mode"] == "training"}
+    assert round(training["float32"]["convolution_share"], 2) == 0.69
+    assert round(training["mixed"]["convolution_share"], 2) in (0.33, 0.34)
+    seconds = [sum(training[name]["convolution_seconds"].values()) for name in ("float32", "mixed")]
+    assert seconds[0] / seconds[1] == pytest.approx(8, abs=0.5)
+
+
+def test_the_ratios_are_those_of_the_text():
+    forward = recordings.recorded("forward").value
+    assert (round(forward["geometric_mean"], 2), round(forward["least"], 2)) == (1.05, 0.92)
+    worst = min(forward["rows"], key=lambda row: row["ratio"])
+    assert worst["layer"] == "conv4_x 1×1, 1024 → 256, 14²"
+    algorithms = recordings.recorded("algorithms").value["layers"][0]["rows"]
+    seconds = {row["algorithm"]: row["seconds"] for row in algorithms if row["by"] == "lab"}
+    assert seconds["direct"] / seconds["implicit_gemm"] == pytest.approx(15, abs=0.5)
+    assert seconds["implicit_gemm"] / seconds["wgmma_im2col"] == pytest.approx(10, abs=0.5)
