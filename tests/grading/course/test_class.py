@@ -335,7 +335,12 @@ def test_a_cluster_loses_a_worker_then_its_scheduler(tmp_path):
             output, _ = process.communicate(timeout=HANG)
         assert process.returncode == 2, output
         said = [line for line in output.splitlines() if not re.match(rf"{TINY}: |\d+/\d+ graded", line)]
-        assert said == [f"error: the scheduler at {address} was lost; restart it and run the same command again"]
+        lost, error = said
+        assert re.fullmatch(
+            r"Worker tcp://127\.0\.0\.1:\d+ was lost; what it was grading goes to another one: .+", lost
+        )
+        assert set(lost.rpartition(": ")[2].split(", ")) <= EXPECTED.keys()
+        assert error == f"error: the scheduler at {address} was lost; restart it and run the same command again"
         found = results(course)
         assert sum(record["sandbox"] != "" for record in found.values()) >= 8
     wait_until_all_end(judges)

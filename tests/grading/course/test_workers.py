@@ -149,6 +149,7 @@ class Cluster:
 
     def __init__(self, monkeypatch, **statuses: list[str]) -> None:
         self.statuses, self.waiting, self.loop = statuses, [], None
+        self.handlers, self.names = {}, ["worker"]
         monkeypatch.setattr(distributed, "Client", lambda *arguments, **options: self)
         monkeypatch.setattr(distributed, "as_completed", lambda loop: self)
 
@@ -162,7 +163,15 @@ class Cluster:
         pass
 
     def nthreads(self) -> dict[str, int]:
-        return {"worker": 1}
+        return dict.fromkeys(self.names, 1)
+
+    def subscribe_topic(self, topic: str, handler) -> None:
+        self.handlers[topic] = handler
+
+    def event(self, action: str, worker: str, *processing: str) -> None:
+        """Tell what the scheduler tells of its workers."""
+        message = {"action": action, "worker": worker, "processing-tasks": set(processing), "expected": False}
+        self.handlers["all"]((0.0, message))
 
     def submit(self, function, message: dict, *arguments, **options) -> Future:
         return Future(message["key"], self.statuses[message["key"][1]])
@@ -196,6 +205,25 @@ def test_a_result_that_is_lost_with_its_worker_is_waited_for_again(monkeypatch):
     Cluster(monkeypatch, ada=["lost", "pending", "finished"], bob=["finished"])
     found = DaskWorkers("tcp://somewhere:1").run([job("ada"), job("bob")])
     assert [result.key.student for result in found] == ["bob", "ada"]
+
+
+def test_workers_that_come_and_go_are_told(monkeypatch):
+    cluster = Cluster(monkeypatch, ada=["finished"], bob=["finished"])
+    cluster.names, said = ["tcp://one:1", "tcp://two:2"], []
+    found = DaskWorkers("tcp://somewhere:1", say=said.append).run([job("ada"), job("bob")])
+    next(found)
+    cluster.event("remove-worker", "tcp://one:1", "bob", "a task of somebody else")
+    cluster.event("worker-status-change", "tcp://two:2")
+    cluster.handlers["all"]((0.0, "a client's own event"))
+    cluster.event("remove-worker", "tcp://two:2")
+    cluster.event("add-worker", "tcp://three:3")
+    cluster.event("add-worker", "tcp://four:4")
+    assert [result.key.student for result in found] == ["bob"]
+    assert said == [
+        "Worker tcp://one:1 was lost; what it was grading goes to another one: bob",
+        "Worker tcp://two:2 was lost, and none is left: start a dask worker for tcp://somewhere:1, which goes on then",
+        "Worker tcp://three:3 has joined",
+    ]
 
 
 @pytest.mark.parametrize("statuses", [["cancelled"], ["finished", "unreachable"]])

@@ -125,7 +125,7 @@ def _grade(arguments: argparse.Namespace, course: Course) -> int:
 def _executor(arguments: argparse.Namespace, waiting: int) -> Executor:
     """Return who grades, and print what keeps submissions from doing harm. Raises `CourseError` if it is too little."""
     if arguments.scheduler:
-        return DaskWorkers(arguments.scheduler)
+        return DaskWorkers(arguments.scheduler, say=_say)
     sandbox = find()
     leaks = [finding for finding in preflight(sandbox) if not finding.holds] if sandbox.kind == "bubblewrap" else []
     told = "\n".join([sandbox.describe(), *map(str, leaks)])
@@ -183,4 +183,5 @@ class Progress:
 
 
 def _say(text: str) -> None:
-    print(on_terminal(text), file=sys.stderr, flush=True)
+    start = "\r" if sys.stderr.isatty() else ""  # over the line of `Progress`
+    print(f"{start}{on_terminal(text):<{70 if start else 0}}", file=sys.stderr, flush=True)

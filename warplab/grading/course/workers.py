@@ -14,14 +14,14 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from typing import Any, Protocol
 
 import nbformat
 
 from warplab.grading.judge.assembly import refused
-from warplab.grading.judge.jobs import Job, Result, outcome
+from warplab.grading.judge.jobs import Job, Key, Result, outcome
 from warplab.grading.sandbox.piped_process import PipedProcess, PipeFailure
 from warplab.grading.sandbox.processes import kill_tree, resident_bytes
 from warplab.paths import COURSE
@@ -187,11 +187,13 @@ class DaskWorkers:
     """The workers of a `dask.distributed` cluster, with one judge per thread.
 
     Their machines need the same version of this course, bubblewrap, and no files of the class. If a worker is lost,
-    another one takes its job.
+    another one takes its job. `say` is told of workers that are lost and that replace them.
     """
 
-    def __init__(self, address: str, wait_seconds: float = 60.0) -> None:
-        self.address, self.wait_seconds = address, wait_seconds
+    def __init__(
+        self, address: str, wait_seconds: float = 60.0, say: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self.address, self.wait_seconds, self._say = address, wait_seconds, say
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Result]:
         try:
@@ -214,7 +216,8 @@ class DaskWorkers:
             except TimeoutError as error:
                 raise NoJudge(f"the scheduler at {self.address} has no workers; start dask workers for it") from error
             pending = as_completed(loop=client.loop)
-            keys = {}
+            keys: dict[Any, Key] = {}
+            client.subscribe_topic("all", _Attendance(self.address, client.nthreads(), keys, self._say))
 
             def submit() -> bool:
                 job = next(feed, None)
@@ -250,6 +253,35 @@ class DaskWorkers:
                 future.release()
                 submit()
                 yield result
+
+
+class _Attendance:
+    """Tells of workers that come and go; a scheduler's events are its input. `keys`: tasks that are not yet done."""
+
+    def __init__(
+        self, address: str, present: Iterable[str], keys: Mapping[Any, Key], say: Callable[[str], None]
+    ) -> None:
+        self._address, self._present, self._keys, self._say = address, set(present), keys, say
+
+    def __call__(self, event: tuple[float, Any]) -> None:
+        _, message = event
+        if not isinstance(message, dict) or message.get("action") not in ("add-worker", "remove-worker"):
+            return
+        worker = message["worker"]
+        if message["action"] == "add-worker":
+            if not self._present:
+                self._say(f"Worker {worker} has joined")
+            self._present.add(worker)
+            return
+        self._present.discard(worker)
+        had = sorted(key.student for task, key in list(self._keys.items()) if task in message["processing-tasks"])
+        told = f"Worker {worker} was lost"
+        if not self._present:
+            self._say(f"{told}, and none is left: start a dask worker for {self._address}, which goes on then")
+        elif had:
+            self._say(f"{told}; what it was grading goes to another one: {', '.join(had)}")
+        else:
+            self._say(f"{told}; it was not grading")
 
 
 _idle: list[JudgeProcess] = []  # in this process of a worker
