@@ -1,4 +1,4 @@
-"""What the checks of the lesson need: functions that return a tensor, as functions that return a number."""
+"""What the checks of the lesson need: functions of tensors, as functions that return a number."""
 
 from __future__ import annotations
 
@@ -8,14 +8,43 @@ from typing import Any
 
 import numpy as np
 
+from warplab.launch.kernel_source import is_empty
+
 
 def as_number(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function`, under its own name, with a tensor of one element turned into a float; all else is passed on."""
 
-    @functools.wraps(function)
     def call(*given: Any, **named: Any) -> Any:
         found = function(*given, **named)
         is_tensor = hasattr(found, "numpy") and np.size(found.numpy()) == 1
         return float(np.reshape(found.numpy(), ())) if is_tensor else found
 
-    return call
+    return _as_written(function, call)
+
+
+def slope_through(function: Callable[[Any], tuple], loss: Callable[[Any], Any]) -> Callable[[float], Any]:
+    """x -> the slope at x of loss(y), y being the value of `function` and its gradient the one that `function` gives.
+
+    `function` is what `tf.custom_gradient` takes: x -> (value, function from dy to dx). The result has its name, and
+    returns None where `function` returns nothing, or no gradient.
+    """
+    from kernels.training.framework import tf
+
+    def call(x: float) -> Any:
+        if function(tf.constant(x)) is None:
+            return None
+        there = tf.constant(x)
+        with tf.GradientTape() as tape:
+            tape.watch(there)
+            value = loss(tf.custom_gradient(function)(there))
+        slope = tape.gradient(value, there)
+        return None if slope is None else float(slope)
+
+    return _as_written(function, call)
+
+
+def _as_written(function: Callable[..., Any], call: Callable[..., Any]) -> Callable[..., Any]:
+    """`call` with the name of `function`; checks also ask whether that was written at all."""
+    named: Any = functools.wraps(function)(call)
+    named._warplab_blank = is_empty(function)
+    return named

@@ -18,7 +18,7 @@ from warplab.bench.recordings import Measurement
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, GREY)
-FP16_SMALLEST, FP16_NORMAL, FP16_LARGEST = 2.0**-24, 2.0**-14, 65504.0
+FP16_NORMAL = 2.0**-14  # the smallest; below it FP16 has fewer digits, and ends at 2^-24
 
 
 def _box(ax: Any, x: float, y: float, text: str, colour: str, width: float = 1.5, height: float = 0.62) -> None:
@@ -133,18 +133,21 @@ def draw_gradients(gradients: np.ndarray, scales: Sequence[float]) -> Figure:
     sizes = np.abs(np.asarray(gradients, dtype=np.float64).ravel())
     sizes = sizes[sizes > 0]
     with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 2.8), dpi=DPI)
-        bins = np.arange(-44, 18)
+        figure, ax = plt.subplots(figsize=(8.5, 2.9), dpi=DPI)
+        bins = np.arange(-36, 10)
         for scale, colour in zip(scales, COLOURS, strict=False):
             lost = np.mean((sizes * scale).astype(np.float16) == 0)
-            label = f"× 2^{int(np.log2(scale))}: {lost:.1%} become 0"
+            coarse = np.mean(sizes * scale < FP16_NORMAL) - lost
+            label = f"× $2^{{{int(np.log2(scale))}}}$: {lost:.1%} become 0, {coarse:.1%} lose digits"
             ax.hist(np.log2(sizes * scale), bins=bins, color=colour, alpha=0.65, label=label)
-        for power, text in ((-24, "smallest\nFP16"), (-14, "smallest\nnormal"), (16, "largest\nFP16")):
+        for power, text in ((-24, "smallest FP16"), (-14, "smallest normal FP16"), (16, "largest FP16")):
             ax.axvline(power, color=GREY, ls="--", lw=1)
-            ax.annotate(text, (power, 0.97), xycoords=("data", "axes fraction"), va="top", ha="right", color=GREY)
-        ax.set(xlabel="magnitude, as a power of 2", ylabel="values")
-        ax.legend(frameon=False, loc="upper left")
-        finish(figure, ax, "gradients of the hidden layer, and what FP16 can hold")
+            ax.annotate(
+                text, (power - 0.3, 0.5), xycoords=("data", "axes fraction"), va="center", ha="right", rotation=90
+            )
+        ax.set(xlabel="magnitude, as a power of 2", ylabel="values", xlim=(-36, 18))
+        ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.6, 0.98), ncols=2)
+        finish(figure, ax, "gradients in FP16", pad=10)
     return closed(figure)
 
 
@@ -178,7 +181,7 @@ def _colour(by_jax: bool, name: str) -> str:
 
 
 def draw_training(trained: Mapping[str, Any]) -> Figure:
-    """Loss by step and accuracy by epoch of some `digits.Trained`, by label; later ones dashed, as they may coincide."""
+    """Loss by step and accuracy by epoch of some `digits.Trained`, by label; all but the first are dashed."""
     with plt.rc_context(FONT):
         figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 2.8), dpi=DPI)
         for k, (label, run) in enumerate(trained.items()):
@@ -200,15 +203,15 @@ def draw_cycle(exaflop: float, cards: Sequence[tuple[str, float]], days: Sequenc
     """
     shares = np.linspace(0.05, 1, 60)
     with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.5, 3), dpi=DPI)
+        figure, ax = plt.subplots(figsize=(8.5, 3), dpi=DPI)
         for (name, peak), colour in zip(cards, COLOURS, strict=False):
             ax.plot(
-                100 * shares, exaflop * 1e6 / (peak * shares) / 86_400, color=colour, label=f"{name}, {peak:g} TFLOPS"
+                100 * shares, exaflop * 1e6 / (peak * shares) / 86_400, color=colour, label=f"{name}: {peak:g} TFLOPS"
             )
         for claim in days:
             ax.axhline(claim, color=GREY, ls="--", lw=1)
             ax.annotate(f"{claim:g} days", (99, claim), va="bottom", ha="right", color=GREY)
         ax.set(yscale="log", xlabel="share of the peak, %", ylabel="days of one card")
-        ax.legend(frameon=False, ncols=2)
+        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, ax, f"{exaflop:g} exaFLOP on one card, by data sheet")
     return closed(figure)

@@ -10,7 +10,11 @@ LAB = Lab(
     status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=6,
-    pictures=1,
-    shown={"training-accesses": "The elements that the threads of a skeleton's kernel load and store"},
+    code_cells=60,
+    pictures=9,
+    shown={
+        "training-runs-drawn": "Loss and dead units over the steps: at a rate of 1e-3 every hidden unit dies",
+        "training-gradients-drawn": "Gradients of the hidden layer on the range of FP16, plain and scaled",
+        "training-train": "Loss and accuracy on the digits, with TensorFlow's gelu and with the lesson's kernels",
+    },
 )

@@ -5,6 +5,9 @@ works inside `tf.function`, on any backend. `bias_gelu_on_gpu` hands over the de
 copy; it works eagerly or inside `tf.py_function`, and only on a GPU. The second is untested: where the course's GPU
 figures come from there is no TensorFlow. The same hand-over was measured with PyTorch
 (`measurements.dlpack_through_pytorch`).
+
+Do not give these functions to a `tf.function` as an argument: it takes the decorator of `tf.custom_gradient` off, and
+calls what is below. Name them inside it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,117 @@
+"""Lab 07's experiments with TensorFlow: one file, so that one process imports it."""
+
+import numpy as np
+import pytest
+
+from kernels.training import digits, reference, regression
+from kernels.training.as_number import as_number, slope_through
+from kernels.training.framework import DEVICES, tf
+from kernels.training.tensorflow_op import bias_gelu_on_gpu, bias_gelu_op
+from tests.support.random_inputs import generator
+
+
+def gelu(x, bias):
+    return tf.nn.gelu(x + bias, approximate=True)
+
+
+def normal(*shape):
+    return tf.constant(generator().standard_normal(shape, dtype=np.float32))
+
+
+def test_there_are_two_devices():
+    assert [device.name[-5:] for device in tf.config.list_logical_devices("CPU")] == list(DEVICES)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 33), (65, 40)])
+def test_the_operation_is_numpys(shape):
+    x, bias = normal(*shape), normal(shape[1])
+    expected = reference.gelu(x.numpy().astype(float) + bias.numpy())
+    np.testing.assert_allclose(bias_gelu_op(x, bias), expected, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_its_gradients_are_tensorflows(traced):
+    x, bias, weight = normal(37, 12), normal(12), normal(37, 12)
+
+    def gradients(operation):
+        with tf.GradientTape() as tape:
+            tape.watch((x, bias))
+            loss = tf.reduce_sum(weight * operation(x, bias))
+        return tape.gradient(loss, (x, bias))
+
+    def by_kernels():
+        return gradients(bias_gelu_op)
+
+    found = (tf.function(by_kernels) if traced else by_kernels)()
+    for one, other in zip(found, gradients(gelu), strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=2e-5)
+
+
+def test_its_gradients_are_those_of_small_steps():
+    by_kernel, by_steps = tf.test.compute_gradient(bias_gelu_op, [normal(3, 4), normal(4)], delta=1e-2)
+    for one, other in zip(by_kernel, by_steps, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-3)
+
+
+def test_device_memory_is_asked_for():
+    with pytest.raises(ValueError, match=r"x is on .*CPU.*; create it under tf.device\('GPU:0'\), or use bias_gelu_op"):
+        bias_gelu_on_gpu(normal(2, 2), normal(2))
+
+
+def test_a_network_trained_with_the_kernels_is_the_one_without():
+    data = digits.load()
+    own, kernels = (digits.train(activation, data, epochs=3) for activation in (gelu, bias_gelu_op))
+    np.testing.assert_allclose(kernels.losses, own.losses, atol=1e-5)
+    assert kernels.losses[-1] < kernels.losses[0] / 3
+    assert kernels.accuracies[-1] > 0.8
+    for one, other in zip(own.parameters, kernels.parameters, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_too_large_a_rate_kills_every_unit(seed):
+    inputs, x = regression.data()
+    large, small = (regression.train(rate, inputs, x, steps=100, seed=seed) for rate in (1e-3, 1e-5))
+    assert large.dead[-1] == 1
+    assert large.loss[-1] == pytest.approx(x.var(), rel=1e-3)  # the best that a constant can do
+    assert large.gradient[-1] < 1e-6 * large.gradient[0]
+    assert small.dead[-1] < 0.2
+    assert small.loss[-1] < 0.5 * small.loss[0]
+
+
+def test_a_sum_with_a_rate_is_a_mean_with_that_rate_times_the_samples():
+    inputs, x = regression.data()
+    one = regression.train(1e-5, inputs, x, steps=20)
+    other = regression.train(1e-5 * len(x), inputs, x, reduce=tf.reduce_mean, steps=20)
+    np.testing.assert_allclose(one.loss, other.loss, rtol=1e-3)
+
+
+def test_regression_names_what_does_not_fit():
+    inputs, x = regression.data(samples=8)
+    with pytest.raises(ValueError, match="there are 8 inputs and 7 targets; each input needs one"):
+        regression.train(1e-3, inputs, x[:7])
+
+
+def test_as_number():
+    def twice(x):
+        return tf.constant([2.0 * x])
+
+    def blank(x):
+        """Nothing yet."""
+
+    assert as_number(twice)(3.0) == 6.0
+    assert isinstance(as_number(twice)(3.0), float)
+    assert as_number(twice).__name__ == "twice"
+    assert as_number(blank)(1.0) is None
+    assert as_number(blank)._warplab_blank
+    assert not as_number(twice)._warplab_blank
+
+
+def test_slope_through():
+    def cubed(x):
+        return x**3, lambda dy: 10 * dy  # a gradient of its own, not the derivative
+
+    assert slope_through(cubed, lambda y: 3 * y)(2.0) == 30
+    assert slope_through(lambda x: (x, lambda dy: None), lambda y: y)(2.0) is None
+    assert slope_through(lambda x: None, lambda y: y)(2.0) is None
