@@ -8,8 +8,11 @@ import random
 
 import nbformat
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.utils import is_locked
 
 from tests.support.class_harness import tiny_cell
 from tests.support.exercise_harness import cells_by_id, is_solution, mutants, source_notebook
@@ -112,6 +115,36 @@ def test_what_was_done_to_a_notebook_beside_losing_names_changes_nothing():
                     cell.metadata["nbgrader"] = nbformat.from_dict({"grade_id": f"mine-{rng.random()}"})
         found = recognise(lost, given)
         assert texts(found.notebook, given) == texts(notebook, given)
+
+
+SAMPLE_TEXTS = [cell.source for cell in sample_source().cells]
+PIECES = sorted({line for text in SAMPLE_TEXTS for line in text.split("\n")})
+SAMPLE = sample_release()
+NAMES = [cell_id(cell) for cell in SAMPLE.cells if cell_id(cell)]
+ODD_CELLS = st.builds(
+    lambda make, text, name: make(text, metadata={"nbgrader": {"grade_id": name}} if name else {}),
+    st.sampled_from([new_code_cell, new_markdown_cell]),
+    st.sampled_from(SAMPLE_TEXTS) | st.lists(st.sampled_from(PIECES), max_size=6).map("\n".join) | st.text(max_size=9),
+    st.none() | st.sampled_from([*NAMES, "mine"]),
+)
+
+
+@settings(max_examples=int(os.environ.get("WARPLAB_EXAMPLES", "300")), suppress_health_check=list(HealthCheck))
+@given(st.lists(ODD_CELLS, max_size=40))
+def test_no_notebook_gets_more_in_than_its_answers(cells):
+    """However odd: the instructor's cells are what they were, each cell of a student's is there once, in one place."""
+    given = SAMPLE
+    before = [(cell.cell_type, cell.source) for cell in cells]
+    found = recognise(new_notebook(cells=cells), given)
+    assert [(cell.cell_type, cell.source) for cell in found.notebook.cells] == before
+    assert len(set(found.names)) == len(found.names)
+    assembled = score.assemble(found.notebook, given)
+    locked = [(cell_id(cell), cell.source) for cell in given.cells if is_locked(cell)]
+    assert [(cell_id(cell), cell.source) for cell in assembled.cells if is_locked(cell)] == locked
+    names = [cell_id(cell) for cell in assembled.cells if cell_id(cell)]
+    assert names == [name for name in NAMES if name in names]
+    for note in found.notes():
+        note.encode()
 
 
 def exercise() -> NotebookNode:

@@ -101,14 +101,14 @@ class _Search:
         self._named = set(last.values())
         weights = self._weights()
         self.places = _in_order(weights, len(self._given), len(self._cells))
-        self._exact = sum(weights[pair] >= _TEXT for pair in self.places.items())
+        self._sure = sum(weights[pair] >= _TEXT or self._share(*pair) >= _MOST for pair in self.places.items())
         self.by_place: set[int] = set()
         self._moved(weights)
         self._between()
 
     def enough(self) -> bool:
         """Return whether a notebook without names has enough of the release's text to be one of this exercise."""
-        return self._exact >= max(2, _ENOUGH * len(self._given))
+        return self._sure >= max(2, _ENOUGH * len(self._given))
 
     def _weights(self) -> dict[tuple[int, int], float]:
         found = {}

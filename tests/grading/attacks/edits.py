@@ -34,6 +34,16 @@ def relabel_tests(notebook: NotebookNode, folder: Path) -> None:
         cell.metadata.nbgrader |= {"solution": True, "locked": False, "points": 1000, "checksum": "0"}
 
 
+def drop_names(notebook: NotebookNode, folder: Path) -> None:
+    """As if another program had saved it: cells are recognised by their text, of which tests and setup keep most."""
+    for cell in notebook.cells:
+        if cell.metadata.nbgrader.locked:
+            cell.source += "\n1000.0" if cell.metadata.nbgrader.grade else "\nassert_allclose = checks.kernel = print"
+        cell.metadata = {}
+        cell.id = f"a{len(cell.source)}"
+    notebook.cells += [new_code_cell(cell.source) for cell in notebook.cells]
+
+
 def reverse(notebook: NotebookNode, folder: Path) -> None:
     notebook.cells.reverse()
 
