@@ -1,11 +1,54 @@
-"""The skeleton's kernel in Numba. Replace it by the lab's own."""
+"""SiLU, forward and backward, storing and recomputing, in Numba; silu.cu explains the two pairs."""
+
+import math
+
+import numpy as np
 
 from warplab import cuda
 
+ONE = np.float32(1)
+
+
+@cuda.jit(device=True)
+def sigmoid(x):
+    """1 / (1 + exp(-x)) in float32."""
+    return ONE / (ONE + math.exp(-x))
+
+
+@cuda.jit(device=True)
+def slope(x, s):
+    """The derivative of x * sigmoid(x), given s = sigmoid(x)."""
+    return s * (ONE + x * (ONE - s))
+
 
 @cuda.jit
-def scale(x, factor, out):
-    """out[i] = factor * x[i]."""
+def silu(x, y):
+    """y = x * sigmoid(x)."""
     i = cuda.grid(1)
-    if i < out.size:
-        out[i] = factor * x[i]
+    if i < x.size:
+        y[i] = x[i] * sigmoid(x[i])
+
+
+@cuda.jit
+def silu_backward(dy, x, dx):
+    """dx = dy * silu'(x), with sigmoid(x) computed again."""
+    i = cuda.grid(1)
+    if i < x.size:
+        dx[i] = dy[i] * slope(x[i], sigmoid(x[i]))
+
+
+@cuda.jit
+def silu_storing(x, y, s):
+    """s = sigmoid(x), kept for the backward pass; y = x * s."""
+    i = cuda.grid(1)
+    if i < x.size:
+        s[i] = sigmoid(x[i])
+        y[i] = x[i] * s[i]
+
+
+@cuda.jit
+def silu_storing_backward(dy, x, s, dx):
+    """dx = dy * silu'(x), with sigmoid(x) read from s."""
+    i = cuda.grid(1)
+    if i < x.size:
+        dx[i] = dy[i] * slope(x[i], s[i])
