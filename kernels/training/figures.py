@@ -140,12 +140,11 @@ def draw_gradients(gradients: np.ndarray, scales: Sequence[float]) -> Figure:
             coarse = np.mean(sizes * scale < FP16_NORMAL) - lost
             label = f"× $2^{{{int(np.log2(scale))}}}$: {lost:.1%} become 0, {coarse:.1%} lose digits"
             ax.hist(np.log2(sizes * scale), bins=bins, color=colour, alpha=0.65, label=label)
-        for power, text in ((-24, "smallest FP16"), (-14, "smallest normal FP16"), (16, "largest FP16")):
+        for power, text in ((-24, "smallest\nFP16"), (-14, "smallest\nnormal"), (16, "largest\nFP16")):
             ax.axvline(power, color=GREY, ls="--", lw=1)
-            ax.annotate(
-                text, (power - 0.3, 0.5), xycoords=("data", "axes fraction"), va="center", ha="right", rotation=90
-            )
+            ax.annotate(text, (power - 0.3, 0.97), xycoords=("data", "axes fraction"), va="top", ha="right")
         ax.set(xlabel="magnitude, as a power of 2", ylabel="values", xlim=(-36, 18))
+        ax.set_ylim(top=1.35 * ax.get_ylim()[1])
         ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.6, 0.98), ncols=2)
         finish(figure, ax, "gradients in FP16", pad=10)
     return closed(figure)
@@ -210,7 +209,7 @@ def draw_cycle(exaflop: float, cards: Sequence[tuple[str, float]], days: Sequenc
             )
         for claim in days:
             ax.axhline(claim, color=GREY, ls="--", lw=1)
-            ax.annotate(f"{claim:g} days", (99, claim), va="bottom", ha="right", color=GREY)
+            ax.annotate(f"{claim:g} days", (5, claim), va="top", ha="left", color=GREY)
         ax.set(yscale="log", xlabel="share of the peak, %", ylabel="days of one card")
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, ax, f"{exaflop:g} exaFLOP on one card, by data sheet")
