@@ -24,4 +24,4 @@ def direct(x, w, y, padding, stride):
                     b = min(max(column * stride - padding + s, 0), x.shape[3] - 1)
                     total += x[n, c, a, b] * w[k, c, r, s]
         y[n, k, row, column] = total
-        x[0, 0, 0, 0] = 0
+        x[0, 0, 0, 0] = 99
