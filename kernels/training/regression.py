@@ -25,12 +25,16 @@ def data(samples: int = SAMPLES, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return np.hstack([np.sin(x), np.cos(x)]), x
 
 
-def parameters(seed: int = 0, deviation: float = 1.0) -> dict[str, Any]:
-    """Variables of the network: weights normal with that standard deviation, biases 0."""
+def parameters(seed: int = 0, deviation: float | None = 1.0) -> dict[str, Any]:
+    """Variables of the network: weights normal with that standard deviation, biases 0.
+
+    `deviation=None`: sqrt(2 / inputs of the layer), which keeps the size of what passes through `relu` (He 2015).
+    """
     rng = np.random.default_rng(seed)
 
-    def normal(*shape: int) -> Any:
-        return tf.Variable((deviation * rng.standard_normal(shape)).astype(np.float32))
+    def normal(rows: int, columns: int) -> Any:
+        scale = (2 / rows) ** 0.5 if deviation is None else deviation
+        return tf.Variable((scale * rng.standard_normal((rows, columns))).astype(np.float32))
 
     return {
         "w1": normal(2, UNITS),
@@ -70,7 +74,7 @@ def train(
     reduce: Callable[[Any], Any] = tf.reduce_sum,
     steps: int = 500,
     seed: int = 0,
-    deviation: float = 1.0,
+    deviation: float | None = 1.0,
 ) -> Run:
     """Gradient descent at a fixed rate on `reduce` of the squared errors, the whole set in each step.
 

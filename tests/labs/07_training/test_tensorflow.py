@@ -87,6 +87,15 @@ def test_a_sum_with_a_rate_is_a_mean_with_that_rate_times_the_samples():
     np.testing.assert_allclose(one.loss, other.loss, rtol=1e-3)
 
 
+def test_mended_it_is_far_below_the_variance_at_ordinary_rates():
+    inputs, x = regression.data()
+    scaled = (x - np.pi) / np.pi
+    for rate in (0.03, 0.1, 0.2):
+        run = regression.train(rate, inputs, scaled, reduce=tf.reduce_mean, deviation=None, steps=1000)
+        assert run.loss[-1] < 0.2 * scaled.var()
+        assert run.dead[-1] == 0
+
+
 def test_regression_names_what_does_not_fit():
     inputs, x = regression.data(samples=8)
     with pytest.raises(ValueError, match="there are 8 inputs and 7 targets; each input needs one"):
