@@ -10,6 +10,7 @@
 // backward        dx[i] = y[i] · (dy[i] − Σ dy[j] · y[j])
 // Expected: the time of reading x and writing y once; an exponential for each element is far below what the special
 // function units do in that time (16 per clock and multiprocessor, and 4 bytes in FP16).
+// Reached: softmax_warp, 32768 rows of 1000 in FP16: 49.1 µs, a copy 47.6. NVIDIA H100 80GB HBM3, 2026-11-22.
 #include <math_constants.h>
 
 #include "vectors.cuh"

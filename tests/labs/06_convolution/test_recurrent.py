@@ -1,9 +1,11 @@
 """Layers of LSTM cells on the active backend: each method against float64, arguments, what a step loads."""
 
+import json
+
 import numpy as np
 import pytest
 
-from kernels.convolution import recurrent
+from kernels.convolution import recordings, recurrent
 from kernels.convolution.sources import SOURCES
 from tests.support.random_inputs import generator
 from warplab import cp, profile
@@ -136,6 +138,30 @@ def test_instances_fit_the_gpu():
             assert shape.shared_bytes <= 227 * 1024
     for hidden in (128, 256, 512, 768, 1024):
         assert not recurrent.persistent_refusal(64, hidden, np.float16)
+
+
+def test_the_header_says_what_was_recorded():
+    """µs per step of each case, rounded as written there."""
+    cases = json.loads(recordings.path.read_text())["lstm"]["value"]["cases"]
+    header = " ".join(SOURCES.text(recurrent.FILE).partition("#include")[0].replace("//", "").split())
+    assert "batch " + ", ".join(f"{case['batch']} of {case['hidden']}" for case in cases) in header.replace(
+        " units", ""
+    )
+    for name, by, algorithm in (
+        ("lstm_cell and cuBLAS", "lab", "fused"),
+        ("lstm_persistent", "lab", "persistent"),
+        ("standard algorithm", "cuDNN", "STANDARD"),
+        ("of its persistent ones", "cuDNN", "PERSIST"),
+    ):
+        rates = [
+            min(
+                row["seconds"] * 1e6 / case["steps"]
+                for row in case["rows"]
+                if row["dtype"] == "float16" and row["by"] == by and row["algorithm"].startswith(algorithm)
+            )
+            for case in cases
+        ]
+        assert f"{name} {', '.join(f'{rate:.1f}' for rate in rates)}" in header
 
 
 # -- what the simulator sees -------------------------------------------------------------------------------------------
