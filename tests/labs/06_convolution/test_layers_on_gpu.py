@@ -1,5 +1,5 @@
-"""Depthwise convolution, pooling, softmax, LRN, dropout, batch norm and LSTM on a GPU: as in the simulator, and right at
-sizes of real layers.
+"""Depthwise convolution, pooling, softmax, LRN, dropout, batch norm and LSTM on a GPU: as in the simulator, and right
+at sizes of real layers.
 """
 
 import math
