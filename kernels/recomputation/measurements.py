@@ -145,7 +145,7 @@ def pytorch_resnet(depth: int = 101, batches: tuple[int, ...] = (16, 64)) -> dic
 
 
 def pytorch_largest_batch(depth: int = 101, limit_bytes: int = 4 * GIB) -> dict[str, Any]:
-    """The largest batch of ResNet-101, in steps of 4, whose training step fits into `limit_bytes`: tried, not computed."""
+    """The largest batch of ResNet-101, in steps of 4, whose step fits into `limit_bytes`: tried, not computed."""
     torch = on_pytorch.torch_on_gpu()
     modules = on_pytorch.resnet(torch, depth)
     on_pytorch.parameters(modules)

@@ -1,4 +1,6 @@
-"""Recomputation through JAX on a GPU: what XLA's plan of a step needs. Needs JAX with CUDA; the course installs neither."""
+"""Recomputation through JAX on a GPU: what XLA's plan of a step needs. Needs JAX with CUDA, which the course does not
+install.
+"""
 
 from __future__ import annotations
 

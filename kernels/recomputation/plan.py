@@ -19,6 +19,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 Plan = tuple[int, ...]
 
@@ -84,6 +85,37 @@ def best(inputs: Sequence[float], inside: Sequence[float]) -> Plan:
         starts.append(i)
         i = following[i]
     return tuple(starts)
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """When the output of `layer` is in memory, in layers run so far, forward and backward. `again`: it was made again."""
+
+    layer: int
+    begin: float
+    end: float
+    again: bool
+
+
+def lifetimes(plan: Plan, layers: int) -> list[Lifetime]:
+    """All activations of a step through equal layers, each of which keeps its output; the chain's input is left out.
+
+    The output that ends a segment is made twice: it is the next one's input, and what its own layer keeps.
+    """
+    *again, last = segments(plan, layers)
+    forward = {i: i + 1 for i in range(layers)}  # the time at which layer i has run
+    found, now = [], layers
+    ends = {}
+    for segment, recomputed in [(last, False), *((segment, True) for segment in reversed(again))]:
+        born = forward
+        if recomputed:
+            born = {i: now + k for k, i in enumerate(segment, 1)}
+            now += len(segment)
+        for i in reversed(segment):
+            now += 1
+            found.append(Lifetime(i, born[i], now, recomputed))
+        ends[segment.start - 1] = now  # its input has done its duty
+    return found + [Lifetime(i, forward[i], ends[i], False) for i in ends if i >= 0]
 
 
 def every_plan(layers: int) -> Iterator[Plan]:

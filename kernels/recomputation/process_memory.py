@@ -2,9 +2,9 @@
 
     python -m kernels.recomputation.process_memory LAYERS SEGMENT_LENGTH
 
-prints a line of JSON: `before_bytes`, resident before the step, and `peak_bytes`, the most since then (VmRSS and VmHWM of
-/proc/self/status; the kernel forgets its peak when 5 is written to /proc/self/clear_refs). Where that is not allowed,
-the peak of the whole life of the process stands in, and `reset` is false.
+prints a line of JSON: `before_bytes`, resident before the step, and `peak_bytes`, the most since then (VmRSS and VmHWM
+of /proc/self/status; the kernel forgets its peak when 5 is written to /proc/self/clear_refs). Where that is not
+allowed, the peak of the whole life of the process stands in, and `reset` is false.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ FLOAT = 4  # bytes
 
 @dataclass(frozen=True)
 class Block:
-    """One bottleneck, or the stem. `input_elements`, `inside_elements`: per image; `inside` counts the block's result."""
+    """One bottleneck, or the stem. `input_elements`, `inside_elements` (its result among them): per image."""
 
     name: str
     input_elements: int

@@ -1,0 +1,215 @@
+"""Pictures of lab 08: of a plan, of steps that TensorFlow ran and `tape` tracked, and of what was recorded on a GPU.
+
+Those of recordings carry the recording's label. Every function returns a matplotlib Figure that is closed for pyplot,
+so that a notebook shows it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from kernels.recomputation import plan as plans
+from kernels.recomputation.resnet import FLOAT, Block
+from warplab.bench.recordings import Measurement
+from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, closed, finish
+
+MIB, GIB = 2**20, 2**30
+COLOURS = (GREY, BLUE, ORANGE, GREEN, PINK)
+WAY_COLOURS = {"kept": GREY, "√n": BLUE, "best": ORANGE, "every block": GREEN}
+
+
+def draw_plans(layers: int, **chosen: plans.Plan) -> Figure:
+    """Which layer's output is in memory when, by plan: a bar from its birth to its last use, one panel per plan.
+
+    Time is counted in layers run, forward or backward; outputs of layers that ran again are orange.
+    """
+    with plt.rc_context(FONT):
+        figure, axes = plt.subplots(1, len(chosen), figsize=(4.4 * len(chosen), 2.9), dpi=DPI, sharey=True)
+        for ax, (label, plan) in zip(axes, chosen.items(), strict=True):
+            bars = plans.lifetimes(plan, layers)
+            for bar in bars:
+                colour = ORANGE if bar.again else BLUE
+                ax.barh(bar.layer, bar.end - bar.begin, 0.8, bar.begin, color=colour)
+            ticks = range(int(max(bar.end for bar in bars)))
+            most = max(sum(bar.begin <= tick < bar.end for bar in bars) for tick in ticks)
+            ax.set(xlabel="layers run, forward and backward", ylim=(layers - 0.4, -0.6))
+            ax.set_yticks(range(0, layers, max(1, layers // 8)))
+            finish(figure, ax, f"{label}: at most {most} at once")
+        axes[0].set_ylabel("output of layer")
+        figure.tight_layout()
+    return closed(figure)
+
+
+def draw_steps(**steps: Any) -> Figure:
+    """Live MiB over the operations of steps that were tracked (`segments.Step`), by label."""
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8, 2.9), dpi=DPI)
+        for (label, step), colour in zip(steps.items(), COLOURS, strict=False):
+            live = [event.live / MIB for event in step.tracker.events if event.operation]
+            ax.plot(live, color=colour, label=f"{label}: peak {step.peak_mib:.0f} MiB")
+        ax.set(xlabel="operations run", ylabel="live MiB", ylim=(0, None))
+        ax.legend(frameon=False, loc="upper right")
+        finish(figure, ax, "what a step holds, tracked in this process")
+    return closed(figure)
+
+
+def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
+    """Stacked bars: bytes of weights, gradients, optimiser, activations, by label."""
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8, 0.6 + 0.55 * len(parts)), dpi=DPI)
+        names = list(next(iter(parts.values())))
+        left = dict.fromkeys(parts, 0.0)
+        for name, colour in zip(names, (BLUE, GREEN, PINK, ORANGE), strict=False):
+            sizes = [part[name] / MIB for part in parts.values()]
+            ax.barh(list(parts), sizes, left=list(left.values()), color=colour, label=name)
+            left = {label: left[label] + size for label, size in zip(parts, sizes, strict=True)}
+        ax.invert_yaxis()
+        ax.set(xlabel="MiB")
+        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        finish(figure, ax, title)
+    return closed(figure)
+
+
+def draw_lengths(rows: Sequence[Mapping[str, Any]]) -> Figure:
+    """Peak and layer evaluations over the length of segments. Rows: `length`, `peak_mib`, `evaluations`."""
+    lengths = [row["length"] for row in rows]
+    with plt.rc_context(FONT):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(8.2, 2.7), dpi=DPI)
+        left.plot(lengths, [row["peak_mib"] for row in rows], "o-", color=BLUE)
+        left.set(ylabel="peak, MiB", ylim=(0, None))
+        right.plot(lengths, [row["evaluations"] for row in rows], "o-", color=ORANGE)
+        right.set(ylabel="layers run forward", ylim=(0, None))
+        for ax, title in ((left, "memory"), (right, "work")):
+            _log(ax, lengths)
+            ax.set_xlabel("layers per segment")
+            finish(figure, ax, title)
+    return closed(figure)
+
+
+def draw_depths(depths: Sequence[int], title: str = "tracked in this process", **peaks: Sequence[float]) -> Figure:
+    """Peak MiB over the number of layers, by label, on axes of powers; dashed: n and √n through the last points."""
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(6.5, 3.1), dpi=DPI)
+        for k, (label, peak) in enumerate(peaks.items()):
+            ax.plot(depths, peak, "o-", color=COLOURS[k], label=label)
+        first, *_, last = peaks.values()
+        for label, values, power in (("∝ n", first, 1), ("∝ √n", last, 0.5)):
+            ax.plot(depths, [values[-1] * (n / depths[-1]) ** power for n in depths], "--", color=PALE, lw=1)
+            ax.annotate(label, (depths[0], values[-1] * (depths[0] / depths[-1]) ** power), color=GREY)
+        _log(ax, depths)
+        ax.set(xlabel="layers", ylabel="peak, MiB", yscale="log")
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.legend(frameon=False)
+        finish(figure, ax, title)
+    return closed(figure)
+
+
+def draw_gpu_depths(m: Measurement) -> Figure:
+    """Peak and time of a step over depth, from `measurements.pytorch_depth`."""
+    with plt.rc_context(FONT):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3), dpi=DPI)
+        base = {row["layers"]: row["seconds"] for row in m.value["rows"] if row["way"] == "kept"}
+        for way in ("kept", "√n", "best"):
+            rows = [row for row in m.value["rows"] if row["way"] == way]
+            depths = [row["layers"] for row in rows]
+            left.plot(depths, [row["peak_bytes"] / MIB for row in rows], "o-", color=WAY_COLOURS[way], label=way)
+            if way != "kept":
+                ratios = [row["seconds"] / base[row["layers"]] for row in rows]
+                right.plot(depths, ratios, "o-", color=WAY_COLOURS[way], label=way)
+        right.axhline(4 / 3, color=GREY, ls="--", lw=1)
+        right.annotate("4/3: one more forward pass", (depths[0], 4 / 3), va="bottom", color=GREY)
+        left.set(yscale="log", ylabel="peak, MiB")
+        left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        right.set(ylabel="time, everything kept = 1", ylim=(0.9, None))
+        for ax, title in ((left, f"PyTorch, {m.label}"), (right, "")):
+            _log(ax, depths)
+            ax.set_xlabel("layers")
+            ax.legend(frameon=False)
+            finish(figure, ax, title)
+    return closed(figure)
+
+
+def draw_gpu_timeline(m: Measurement) -> Figure:
+    """What PyTorch's allocator held after each layer of a step, from `measurements.pytorch_timeline`."""
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8, 2.8), dpi=DPI)
+        for way, held in m.value["held"].items():
+            ax.plot([size / MIB for size in held], color=WAY_COLOURS[way], label=way)
+        ax.set(xlabel="layers run, forward and backward", ylabel="held beyond weights, MiB", ylim=(0, None))
+        ax.legend(frameon=False)
+        finish(figure, ax, f"{m.value['layers']} layers in PyTorch, {m.label}")
+    return closed(figure)
+
+
+def draw_blocks(found: Sequence[Block], **chosen: plans.Plan) -> Figure:
+    """MiB that each block of a network keeps per image in float32; below, where the segments of plans begin."""
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8.5, 3), dpi=DPI)
+        sizes = [FLOAT * block.inside_elements / MIB for block in found]
+        ax.bar(range(len(found)), sizes, color=BLUE, width=0.85)
+        for k, (label, plan) in enumerate(chosen.items(), 1):
+            y = -0.09 * k * max(sizes)
+            colour = COLOURS[k + 1]
+            for segment in plans.segments(plan, len(found)):
+                ax.plot([segment.start - 0.4, segment.stop - 0.6], [y, y], color=colour, lw=4, solid_capstyle="butt")
+            ax.annotate(label, (len(found), y), va="center", color=colour)
+        ax.set_xticks(range(len(found)), [block.name for block in found], rotation=90, fontsize=7)
+        ax.set(xlabel="block (stage.number)", ylabel="MiB per image", xlim=(-1, len(found) + 2))
+        ax.xaxis.set_minor_locator(NullLocator())
+        finish(figure, ax, "what each block keeps, and the segments of plans")
+    return closed(figure)
+
+
+def draw_resnet(m: Measurement, precision: str = "float32") -> Figure:
+    """Peak bytes and time of a step of ResNet, by plan, from `measurements.pytorch_resnet`; its largest batch."""
+    rows = [row for row in m.value["rows"] if row["precision"] == precision]
+    batch = max(row["batch"] for row in rows)
+    rows = [row for row in rows if row["batch"] == batch]
+    base = next(row["seconds"] for row in rows if row["way"] == "kept")
+    with plt.rc_context(FONT):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 2.5), dpi=DPI, sharey=True)
+        names, colours = [row["way"] for row in rows], [WAY_COLOURS[row["way"]] for row in rows]
+        left.bar_label(left.barh(names, [row["peak_bytes"] / GIB for row in rows], color=colours), fmt="%.1f")
+        right.bar_label(right.barh(names, [row["seconds"] / base for row in rows], color=colours), fmt="%.2f")
+        left.invert_yaxis()
+        left.set_xlabel("peak, GiB")
+        right.set_xlabel("time, everything kept = 1")
+        finish(figure, left, f"ResNet-{m.value['depth']}, {batch} images, {precision}")
+        finish(figure, right, m.label)
+    return closed(figure)
+
+
+def draw_kernels(m: Measurement) -> Figure:
+    """Time of forward and backward pass of SiLU, storing and recomputing, by variant, from `kernel_table`."""
+    seconds = {(row["entry"], row["name"]): row["seconds"] for row in m.value["rows"]}
+    variants = list(dict.fromkeys(name for entry, name in seconds if entry != "copy"))
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8, 2.6), dpi=DPI)
+        labels = [f"{way}, {variant}" for variant in variants for way in ("storing", "recomputing")]
+        parts = [
+            [
+                1e6 * seconds[entry, variant]
+                for variant in variants
+                for entry in (f"silu_storing{suffix}", f"silu{suffix}")
+            ]
+            for suffix in ("", "_backward")
+        ]
+        ax.barh(labels, parts[0], color=AMBER, label="forward")
+        ax.barh(labels, parts[1], left=parts[0], color=BLUE, label="backward")
+        ax.invert_yaxis()
+        ax.set(xlabel="µs")
+        ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        finish(figure, ax, f"SiLU of {m.value['n']:,} float32, {m.label}")
+    return closed(figure)
+
+
+def _log(ax: Any, values: Sequence[int]) -> None:
+    """A logarithmic x axis with a tick at each value."""
+    ax.set_xscale("log")
+    ax.set_xticks(values, [str(value) for value in values])
+    ax.xaxis.set_minor_locator(NullLocator())
