@@ -1,8 +1,18 @@
-"""The arithmetic and the readings that lesson 07 rests on: the data centre's, and those of HLO."""
+"""What lesson 07 rests on: the data centre's arithmetic, readings of HLO, and recorded numbers that texts quote."""
 
+import re
+
+import nbformat
 import pytest
 
-from kernels.training import data_centre, hlo
+from kernels.training import data_centre, hlo, recordings
+from warplab.paths import COURSE
+
+LESSON = COURSE / "notebooks" / "07_training.ipynb"
+VALUES = recordings.values()
+ORIGIN = recordings.recorded("kernel_table").origin
+KERNELS = {(row["way"], row["name"]): row["gbps"] for row in VALUES["kernel_table"]["kernels"]}
+XLA = {(row["way"], row["name"]): row for row in VALUES["xla_through_jax"]["kernels"]}
 
 MODULE = """HloModule a_inference_f_91__.2, is_scheduled=true, entry_computation_layout={(f32[4]{0})->(f32[4]{0})}
 
@@ -69,3 +79,62 @@ def test_whole_cards():
 def test_the_calculator_names_what_is_wrong(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def rates():
+    forward = XLA["forward", "XLA"]["gbps"], KERNELS["forward", "cuda_float4"], KERNELS["forward", "copy"]
+    one_by_one = XLA["forward", "op by op"]["gbps"], KERNELS["forward", "cupy, op by op"]
+    return (
+        f"In the recording ({ORIGIN})",
+        "one fused pass reaches {:.0f} GB/s by XLA and {:.0f} by hand, beside {:.0f} for a copy".format(*forward),
+        "Operation by operation it is {:.0f} in JAX and {:.0f} in CuPy".format(*one_by_one),
+        f"JAX's gradients at {XLA['backward', 'op by op']['gbps']:.0f} GB/s",
+    )
+
+
+def gradients():
+    row = XLA["backward", "XLA"]
+    assert row["kernels"] == 2
+    assert sum(" fusion(" in line for line in row["entry"]) == 2
+    assert any("f32[64,4096]" in line and "f32[8192,4096]" in line and " fusion(" in line for line in row["entry"])
+    return (f"at {KERNELS['backward', 'cuda_float4']:.0f} GB/s against {row['gbps']:.0f}", "64 partial sums")
+
+
+def handed_over():
+    value = VALUES["dlpack_through_pytorch"]
+    seconds = {way["name"]: way["seconds"] for way in value["ways"]}
+    assert value["same_address"]
+    nbytes = 2 * 4 * value["rows"] * value["columns"]
+    own = nbytes / KERNELS["forward", "cuda_float4"] / 1e3
+    return (
+        f"In the recording ({recordings.recorded('dlpack_through_pytorch').origin})",
+        f"{seconds['DLPack'] * 1e6:.0f} µs by DLPack and {seconds['NumPy'] * 1e6:.0f} µs by way of NumPy",
+        f"{value['rows']} × {value['columns']} numbers",
+        f"the kernel itself needs {own:.0f} µs",
+    )
+
+
+QUOTED = {
+    "training-rates-after": rates,
+    "training-xla-backward-after": gradients,
+    "training-dlpack-after": handed_over,
+}
+
+
+@pytest.mark.parametrize("cell", QUOTED)
+def test_the_text_quotes_what_was_recorded(cell):
+    text = next(c.source for c in nbformat.read(LESSON, as_version=4).cells if c.id == cell)
+    for phrase in QUOTED[cell]():
+        assert phrase in text
+
+
+def test_headers_say_what_was_recorded():
+    folder = recordings.path.parent
+    source = (folder / "bias_gelu.cu").read_text() + (folder / "numba_kernels.py").read_text()
+    said = re.findall(r"Reached: (\d+) GB/s, (0\.\d\d) of the copy", source)
+    recorded = [
+        (f"{KERNELS[way, name]:.0f}", f"{KERNELS[way, name] / KERNELS[way, 'copy']:.2f}")
+        for name in ("cuda", "cuda_float4", "numba")
+        for way in ("forward", "backward")
+    ]
+    assert said == recorded

@@ -1,12 +1,15 @@
-"""Lab 07's experiments with TensorFlow: one file, so that one process imports it."""
+"""Lab 07's experiments with TensorFlow.
+
+TensorFlow is imported here while tests are collected, before any test can run it: its devices are set up only once in a
+process, which other labs' tests share.
+"""
 
 import numpy as np
 import pytest
 
-from kernels.training import digits, reference, regression
+from kernels.training import digits, framework, reference, regression, tensorflow_op
 from kernels.training.as_number import as_number, slope_through
-from kernels.training.framework import DEVICES, tf
-from kernels.training.tensorflow_op import bias_gelu_on_gpu, bias_gelu_op
+from kernels.training.framework import tf
 from tests.support.random_inputs import generator
 
 
@@ -19,14 +22,14 @@ def normal(*shape):
 
 
 def test_there_are_two_devices():
-    assert [device.name[-5:] for device in tf.config.list_logical_devices("CPU")] == list(DEVICES)
+    assert [device.name[-5:] for device in tf.config.list_logical_devices("CPU")] == list(framework.DEVICES)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (5, 33), (65, 40)])
 def test_the_operation_is_numpys(shape):
     x, bias = normal(*shape), normal(shape[1])
     expected = reference.gelu(x.numpy().astype(float) + bias.numpy())
-    np.testing.assert_allclose(bias_gelu_op(x, bias), expected, rtol=2e-5, atol=2e-6)
+    np.testing.assert_allclose(tensorflow_op.bias_gelu_op(x, bias), expected, rtol=2e-5, atol=2e-6)
 
 
 @pytest.mark.parametrize("traced", [False, True])
@@ -40,7 +43,7 @@ def test_its_gradients_are_tensorflows(traced):
         return tape.gradient(loss, (x, bias))
 
     def by_kernels():
-        return gradients(bias_gelu_op)
+        return gradients(tensorflow_op.bias_gelu_op)
 
     found = (tf.function(by_kernels) if traced else by_kernels)()
     for one, other in zip(found, gradients(gelu), strict=True):
@@ -49,19 +52,19 @@ def test_its_gradients_are_tensorflows(traced):
 
 
 def test_its_gradients_are_those_of_small_steps():
-    by_kernel, by_steps = tf.test.compute_gradient(bias_gelu_op, [normal(3, 4), normal(4)], delta=1e-2)
+    by_kernel, by_steps = tf.test.compute_gradient(tensorflow_op.bias_gelu_op, [normal(3, 4), normal(4)], delta=1e-2)
     for one, other in zip(by_kernel, by_steps, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-3)
 
 
 def test_device_memory_is_asked_for():
     with pytest.raises(ValueError, match=r"x is on .*CPU.*; create it under tf.device\('GPU:0'\), or use bias_gelu_op"):
-        bias_gelu_on_gpu(normal(2, 2), normal(2))
+        tensorflow_op.bias_gelu_on_gpu(normal(2, 2), normal(2))
 
 
 def test_a_network_trained_with_the_kernels_is_the_one_without():
     data = digits.load()
-    own, kernels = (digits.train(activation, data, epochs=3) for activation in (gelu, bias_gelu_op))
+    own, kernels = (digits.train(activation, data, epochs=3) for activation in (gelu, tensorflow_op.bias_gelu_op))
     np.testing.assert_allclose(kernels.losses, own.losses, atol=1e-5)
     assert kernels.losses[-1] < kernels.losses[0] / 3
     assert kernels.accuracies[-1] > 0.8
