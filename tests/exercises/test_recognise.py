@@ -18,7 +18,7 @@ from tests.support.class_harness import tiny_cell
 from tests.support.exercise_harness import cells_by_id, is_solution, mutants, source_notebook
 from tests.support.sample import sample_mutants, sample_release, sample_source
 from warplab.exercises import release, score
-from warplab.exercises.recognise import recognise
+from warplab.exercises.recognise import Recognised, recognise, restore
 from warplab.exercises.score import cell_id
 
 TOPICS = release.topics()
@@ -34,6 +34,13 @@ def stripped(notebook: NotebookNode, ids: bool = True) -> NotebookNode:
         if ids:
             cell.pop("id", None)
     return notebook
+
+
+def named(notebook: NotebookNode, given: NotebookNode) -> tuple[NotebookNode, Recognised]:
+    """Return a notebook with its names back, and what was found."""
+    found = recognise(notebook, given)
+    restore(notebook, given, found)
+    return notebook, found
 
 
 def texts(notebook: NotebookNode, given: NotebookNode) -> list[tuple[str | None, str]]:
@@ -59,10 +66,10 @@ def test_solutions_and_blanks_are_recognised_in_every_exercise(topic, ids):
     given = release.release_notebook(topic)
     names = [cell_id(cell) for cell in given.cells if cell_id(cell)]
     for notebook in (given, answered(given, solutions(source_notebook(topic)))):
-        found = recognise(stripped(notebook, ids), given)
+        back, found = named(stripped(notebook, ids), given)
         assert found.nameless
         assert found.by_text == names
-        assert texts(found.notebook, given) == texts(notebook, given)
+        assert texts(back, given) == texts(notebook, given)
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -71,8 +78,8 @@ def test_wrong_answers_are_recognised_in_every_exercise(topic):
     given = release.release_notebook(topic)
     for mutant in mutants(topic):
         notebook = answered(given, {mutant.problem: mutant.cell})
-        found = recognise(stripped(notebook), given)
-        assert texts(found.notebook, given) == texts(notebook, given), mutant.path.name
+        back, _ = named(stripped(notebook), given)
+        assert texts(back, given) == texts(notebook, given), mutant.path.name
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -113,8 +120,8 @@ def test_what_was_done_to_a_notebook_beside_losing_names_changes_nothing():
                     cell.metadata = copy.deepcopy(whole.metadata)
                 elif cell_id(whole) and rng.random() < 0.5:
                     cell.metadata["nbgrader"] = nbformat.from_dict({"grade_id": f"mine-{rng.random()}"})
-        found = recognise(lost, given)
-        assert texts(found.notebook, given) == texts(notebook, given)
+        back, _ = named(lost, given)
+        assert texts(back, given) == texts(notebook, given)
 
 
 SAMPLE_TEXTS = [cell.source for cell in sample_source().cells]
@@ -135,10 +142,10 @@ def test_no_notebook_gets_more_in_than_its_answers(cells):
     """However odd: the instructor's cells are what they were, each cell of a student's is there once, in one place."""
     given = SAMPLE
     before = [(cell.cell_type, cell.source) for cell in cells]
-    found = recognise(new_notebook(cells=cells), given)
-    assert [(cell.cell_type, cell.source) for cell in found.notebook.cells] == before
-    assert len(set(found.names)) == len(found.names)
-    assembled = score.assemble(found.notebook, given)
+    back, found = named(new_notebook(cells=cells), given)
+    assert [(cell.cell_type, cell.source) for cell in back.cells] == before
+    assert len(set(found.places.values())) == len(found.places)
+    assembled = score.assemble(back, given)
     locked = [(cell_id(cell), cell.source) for cell in given.cells if is_locked(cell)]
     assert [(cell_id(cell), cell.source) for cell in assembled.cells if is_locked(cell)] == locked
     names = [cell_id(cell) for cell in assembled.cells if cell_id(cell)]
@@ -164,7 +171,7 @@ def exercise() -> NotebookNode:
 def test_an_answer_that_keeps_no_line_is_recognised_by_its_place():
     notebook = stripped(exercise())
     notebook.cells[3].source = "double = lambda x: 2 * x"
-    found = recognise(notebook, exercise())
+    notebook, found = named(notebook, exercise())
     assert found.by_place == ["double"]
     assert found.by_text == ["setup", "test-double", "triple", "test-triple"]
 
@@ -173,25 +180,25 @@ def test_an_answer_in_a_new_cell_is_recognised_and_one_that_is_gone_is_not():
     notebook = exercise()
     notebook.cells[3] = new_code_cell("def double(x):\n    return 2 * x")
     del notebook.cells[6]
-    found = recognise(notebook, exercise())
+    notebook, found = named(notebook, exercise())
     assert (found.by_text, found.by_place, found.nameless) == (["double"], [], False)
-    assert "triple" not in cells_by_id(found.notebook)
+    assert "triple" not in cells_by_id(notebook)
 
 
 def test_a_name_that_was_changed_is_told():
     notebook = exercise()
     notebook.cells[3].metadata.nbgrader.grade_id = "mine"
-    found = recognise(notebook, exercise())
+    notebook, found = named(notebook, exercise())
     assert found.renamed == {"double": "mine"}
-    assert cells_by_id(found.notebook)["double"].metadata.nbgrader.solution
+    assert cells_by_id(notebook)["double"].metadata.nbgrader.solution
 
 
 def test_answers_out_of_order_are_recognised():
     notebook = stripped(exercise())
     notebook.cells[3].source = "def double(x):\n    return 2 * x"
     notebook.cells.append(notebook.cells.pop(3))
-    found = recognise(notebook, exercise())
-    assert cells_by_id(found.notebook)["double"].source.startswith("def double")
+    notebook, _ = named(notebook, exercise())
+    assert cells_by_id(notebook)["double"].source.startswith("def double")
 
 
 def test_cells_with_names_keep_them():
@@ -199,9 +206,9 @@ def test_cells_with_names_keep_them():
     notebook = exercise()
     notebook.cells[4].source, notebook.cells[3].source = notebook.cells[3].source, notebook.cells[4].source
     before = copy.deepcopy(notebook)
-    found = recognise(notebook, exercise())
+    notebook, found = named(notebook, exercise())
     assert (found.by_text, found.by_place, found.renamed) == ([], [], {})
-    assert found.notebook == before
+    assert notebook == before
 
 
 @pytest.mark.parametrize(

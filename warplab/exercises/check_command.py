@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import sys
 import textwrap
@@ -15,7 +14,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution
 
 from warplab.exercises import release, score
-from warplab.exercises.recognise import recognise
+from warplab.exercises.recognise import recognise, restore
 from warplab.paths import COURSE
 
 
@@ -94,13 +93,14 @@ def find(path: Path, course: Path = COURSE) -> Exercise:
 
     def found(topic: str) -> int:
         """How many cells have names, or are recognised if none has one."""
-        return shared(topic) or len(recognise(copy.deepcopy(submitted), releases[topic]).names)
+        return shared(topic) or len(recognise(submitted, releases[topic]).places)
 
     # Cells decide, since downloads get renamed; the file's name settles a tie.
     known = {topic: found(topic) for topic in releases if not any(map(shared, releases)) or shared(topic)}
     topic = max(known, key=lambda topic: (known[topic], topic == notebook.stem), default=None)
     if topic is not None and known[topic]:
         recognised = recognise(submitted, releases[topic])
+        restore(submitted, releases[topic], recognised)
         return Exercise(topic, notebook, submitted, releases[topic], tuple(recognised.notes()))
     if not graded:
         raise BadInput(

@@ -25,32 +25,31 @@ _ENOUGH = 0.25  # of the exercise's cells make a notebook without names one of t
 
 @dataclass
 class Recognised:
-    """A notebook whose cells have their names back.
+    """What was recognised in a notebook: plain data, apart from it.
 
-    `by_text`, `by_place`: names of cells that had lost them, in the exercise's order. `renamed`: name -> what it was.
-    `nameless`: no answer and no test had a name of this exercise.
+    `places`: name -> index of the cell that had lost it, in the exercise's order. `by_place`: the names for which only
+    the place speaks. `renamed`: name -> what it was. `nameless`: no answer and no test had a name of this exercise.
     """
 
-    notebook: NotebookNode
-    by_text: list[str] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
     by_place: list[str] = field(default_factory=list)
     renamed: dict[str, str] = field(default_factory=dict)
     nameless: bool = False
 
     @property
-    def names(self) -> list[str]:
-        """Return the names of all cells that had lost theirs."""
-        return self.by_text + self.by_place
+    def by_text(self) -> list[str]:
+        """Return the names that are known by the text."""
+        return [name for name in self.places if name not in self.by_place]
 
     def notes(self) -> list[str]:
         """Return what to tell about it, in sentences."""
         placed = [
             f"Cell {name!r} was recognised by its place: look whether it is the answer." for name in self.by_place
         ]
-        if self.nameless and self.names:
+        if self.nameless and self.places:
             told = (
                 "The notebook has lost the names that nbgrader gives to cells, as Colab and VS Code may save it; they "
-                f"were recognised by their text and order ({len(self.names)} cells)."
+                f"were recognised by their text and order ({len(self.places)} cells)."
             )
             return [told, *placed]
         notes = []
@@ -60,17 +59,24 @@ class Recognised:
         return notes + placed
 
 
-def recognise(submitted: NotebookNode, release: NotebookNode) -> Recognised:
-    """Return `submitted` with names for the cells that are recognised as those that `release` has and it lacks.
+def restore(submitted: NotebookNode, release: NotebookNode, found: Recognised) -> None:
+    """Give the cells that were recognised their names, in `submitted` itself."""
+    given = {cell_id(cell): cell for cell in release.cells}
+    for name, index in found.places.items():
+        submitted.cells[index].metadata["nbgrader"] = dict(given[name].metadata["nbgrader"])
 
-    It is the same notebook, changed, if there are any; a cell that has a name of the exercise keeps it. In a notebook
-    without names that has too little of the release's text, none is recognised.
+
+def recognise(submitted: NotebookNode, release: NotebookNode) -> Recognised:
+    """Find the cells of `release` that `submitted` has without their names.
+
+    A cell that has a name of the exercise keeps it. In a notebook without names that has too little of the release's
+    text, none is recognised. It may take seconds for what an attacker makes.
     """
     missing = {name for cell in release.cells if (name := cell_id(cell))}
     # Not the others: many an exercise begins with a locked cell "setup".
     telling = {cell_id(cell) for cell in release.cells if is_grade(cell) or is_solution(cell) or is_task(cell)}
     last = {cell_id(cell): index for index, cell in enumerate(submitted.cells) if cell_id(cell) in missing}
-    found = Recognised(submitted, nameless=not last.keys() & telling)
+    found = Recognised(nameless=not last.keys() & telling)
     missing -= last.keys()
     if not missing:
         return found
@@ -80,11 +86,11 @@ def recognise(submitted: NotebookNode, release: NotebookNode) -> Recognised:
     for index, given in enumerate(release.cells):
         name = cell_id(given)
         if name in missing and index in search.places:
-            cell = submitted.cells[search.places[index]]
-            if before := cell_id(cell):
+            found.places[name] = search.places[index]
+            if before := cell_id(submitted.cells[search.places[index]]):
                 found.renamed[name] = before
-            (found.by_place if index in search.by_place else found.by_text).append(name)
-            cell.metadata["nbgrader"] = dict(given.metadata["nbgrader"])
+            if index in search.by_place:
+                found.by_place.append(name)
     return found
 
 

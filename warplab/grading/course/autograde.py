@@ -11,12 +11,14 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.api import MissingEntry
 from nbgrader.preprocessors import NbGraderPreprocessor, OverwriteCells
 
+from warplab.exercises.recognise import restore
 from warplab.exercises.score import cell_id
 from warplab.grading.course.nbgrader_course import Course, CourseError
 from warplab.grading.course.submissions import read
-from warplab.grading.judge import assembly, inert
+from warplab.grading.judge import inert
 from warplab.grading.judge.execute import TrustedExecute
 from warplab.grading.judge.hidden_tests import without_hidden_tests
+from warplab.grading.judge.untrusted import Reading, Unusable
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
 
 
@@ -49,7 +51,13 @@ class RestoreNames(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         with contextlib.suppress(CourseError):  # nbgrader says what is wrong with it
             course = Course(Path(self.config.CourseDirectory.root))
-            found = assembly.recognised(nb, course.assignment(resources["nbgrader"]["assignment"]).master)
+            master = course.assignment(resources["nbgrader"]["assignment"]).master
+            try:
+                found = Reading().names(nb, master)
+            except Unusable as error:
+                self.log.warning(str(error))
+                return nb, resources
+            restore(nb, master, found)
             for note in found.notes():
                 self.log.warning(note)
         return nb, resources

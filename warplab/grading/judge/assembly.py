@@ -16,7 +16,7 @@ from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution, is_task
 
 from warplab.exercises import score
-from warplab.exercises.recognise import Recognised, recognise
+from warplab.exercises.recognise import restore
 from warplab.exercises.score import cell_id
 from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.judge.untrusted import Reading, Unusable
@@ -36,13 +36,12 @@ def assemble(name: str, master: NotebookNode, files: Mapping[str, bytes], readin
     `master`: the instructor's notebook with hidden tests. `exercises.score.assemble` tells what comes from whom.
     `reading`: of this submission.
     """
-    found, notes = _notebook(name, master, files, reading or Reading())
-    submitted = found.notebook
+    submitted, notes = _notebook(name, master, files, reading or Reading())
     notebook = score.assemble(submitted, master)
     for index, cell in enumerate(notebook.cells):
         if cell_id(cell) is None:
             cell.id = f"own-{index}"  # ids must differ, and a student's may not
-    return Assembled(notebook, notes + found.notes() + _changes(submitted, master))
+    return Assembled(notebook, notes + _changes(submitted, master))
 
 
 def refused(master: NotebookNode, reason: str) -> NotebookNode:
@@ -58,7 +57,7 @@ def refused(master: NotebookNode, reason: str) -> NotebookNode:
 
 def _notebook(
     name: str, master: NotebookNode, files: Mapping[str, bytes], reading: Reading
-) -> tuple[Recognised, list[str]]:
+) -> tuple[NotebookNode, list[str]]:
     """Find the assignment's notebook among the files: by its name, else the only one that has its cells."""
     wanted = f"{name}.ipynb"
     if wanted in files:
@@ -68,7 +67,7 @@ def _notebook(
                 f"{wanted} has no cell of this assignment: is it the notebook of another one? If not, the program that "
                 "saved it dropped nbgrader's metadata; copy the answers into a fresh copy of the exercise."
             )
-        return found, []
+        return found
     others = {}
     for path, content in files.items():
         if path.endswith(".ipynb"):
@@ -77,25 +76,23 @@ def _notebook(
                 if found is not None:
                     others[path] = found
     if len(others) == 1:
-        ((path, found),) = others.items()
-        return found, [f"{wanted} is missing; {path} has its cells and was graded."]
+        ((path, (submitted, notes)),) = others.items()
+        return submitted, [f"{wanted} is missing; {path} has its cells and was graded.", *notes]
     if others:
         raise Unusable(f"{wanted} is missing, and several notebooks have its cells: {', '.join(sorted(others))}.")
     raise Unusable(f"{wanted} is missing from the submission.")
 
 
-def _of_this_assignment(content: bytes, master: NotebookNode, reading: Reading) -> Recognised | None:
-    """Return a notebook with the names of its cells, also if it lost them; None if it is none of this assignment."""
-    found = recognised(parse(content, reading), master)
-    return None if found.nameless and not found.names else found
-
-
-def recognised(submitted: NotebookNode, master: NotebookNode) -> Recognised:
-    """Give the cells of a notebook the names that they had lost. `master`: the instructor's, with hidden tests."""
-    release = copy.deepcopy(master)
-    for cell in release.cells:
-        cell.source = without_hidden_tests(cell.source)
-    return recognise(submitted, release)
+def _of_this_assignment(
+    content: bytes, master: NotebookNode, reading: Reading
+) -> tuple[NotebookNode, list[str]] | None:
+    """Return a notebook and notes on cells that lost their names, which it has again; None if it is of another one."""
+    submitted = parse(content, reading)
+    found = reading.names(submitted, master)
+    if found.nameless and not found.places:
+        return None
+    restore(submitted, master, found)
+    return submitted, found.notes()
 
 
 def parse(content: bytes, reading: Reading) -> NotebookNode:

@@ -2,6 +2,7 @@
 
     reading = Reading()                         # per submission
     reading.notebook(content)                   # its cells; raises Unusable
+    reading.names(notebook, master)             # of cells that lost theirs; raises Unusable
     reading.html(text), reading.markdown(text, attachments)    # inert; never fail
 
 The functions run in one process per judge (`sandbox.limited`), which is replaced when hostile input has ended it.
@@ -10,15 +11,20 @@ The functions run in one process per judge (`sandbox.limited`), which is replace
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
 import json
 from collections.abc import Mapping
 from typing import Any
 
 import nbformat
+from nbformat.notebooknode import NotebookNode
 
+from warplab.exercises.recognise import Recognised, recognise
+from warplab.exercises.score import cell_id
 from warplab.grading.exchange.artefacts import clean_text
 from warplab.grading.judge import inert
+from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.judge.inert import inert_html, inert_markdown, literally  # noqa: F401  # called by name
 from warplab.grading.sandbox.limited import Limited, TooCostly
 
@@ -67,6 +73,18 @@ class Reading:
             return found
         raise Unusable(found["reason"], found["status"])
 
+    def names(self, submitted: NotebookNode, master: NotebookNode) -> Recognised:
+        """Return which cells of the instructor's notebook `submitted` has without their names. Raises `Unusable`."""
+        names = {name for cell in master.cells if (name := cell_id(cell))}
+        if names <= {cell_id(cell) for cell in submitted.cells}:
+            return Recognised()
+        given = [_brief(cell, without_hidden_tests(cell.source)) for cell in master.cells]
+        try:
+            found = self._call("recognised", [_brief(cell, cell.source) for cell in submitted.cells], given)
+        except TooCostly as error:
+            raise Unusable(f"Its cells have lost their names and cannot be recognised ({error}).", "limit") from error
+        return Recognised(**found)
+
     def html(self, text: str) -> str:
         """Return inert HTML."""
         try:
@@ -113,6 +131,20 @@ def cells_of(content: str) -> list[dict[str, Any]] | dict[str, str]:
     if sum(len(cell["source"]) for cell in cells) > MAX_TEXT:
         return {"reason": f"The cells of the notebook hold more than {MAX_TEXT:,} characters.", "status": "limit"}
     return cells
+
+
+def recognised(submitted: list[dict[str, Any]], release: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the fields of what `recognise` finds, for two lists of cells as `_brief` makes them."""
+    notebooks = [nbformat.from_dict({"cells": cells}) for cells in (submitted, release)]
+    return dataclasses.asdict(recognise(*notebooks))
+
+
+def _brief(cell: NotebookNode, source: str) -> dict[str, Any]:
+    """Return the parts of a cell by which it is recognised."""
+    brief = {"cell_type": cell.cell_type, "source": source, "metadata": {}}
+    if cell_id(cell):
+        brief["metadata"] = {"nbgrader": dict(cell.metadata["nbgrader"])}
+    return brief | ({"id": cell["id"]} if "id" in cell else {})
 
 
 def _cell(raw: Mapping, room: list[int]) -> dict[str, Any]:
