@@ -15,10 +15,10 @@
 // While they are on their way, the first AHEAD rows of x are, too. In NCHW (VEC 1), neighbouring threads have
 // neighbouring columns, and a warp mostly has one channel.
 // Expected: the time of reading x and writing y once, as a copy of so many bytes takes it.
-// Reached, 3 × 3 layers of MobileNet at batch 32, FP16, geometric means: forward 1.02 of such a copy's speed (0.92 to
-// 1.10) and 1.15 of the library's (1.00 to 1.26), backward_data 1.04 and 1.77, backward_filter 0.71 and 1.06 (0.97 to
-// 1.25). The library: the faster of PyTorch 2.11 and up to five plans of cuDNN 9.19, for backward_filter PyTorch alone.
-// NVIDIA H100 80GB HBM3, 2026-11-22.
+// Reached, 3 × 3 layers of MobileNet at batch 32, FP16, of the speed of cuDNN 9.19's fastest plan, geometric mean and
+// least: forward 1.17 and 1.01, backward_data 1.76 and 1.34, backward_filter 1.10 and 1.00; FP32 forward 1.68 and 1.42
+// (forward in FP16 all layers, the others three of them). In the run that chose the tiles, of the speed of a copy of as
+// many bytes: 1.02 and 0.92, 1.04 and 0.91, 0.71 and 0.65. NVIDIA H100 80GB HBM3, 2026-11-22.
 // With AHEAD at 0 forward took some 1.2 times as long: every block waited for its filters before it asked for x.
 // Tried and left out: other tiles, of 2 to 8 channels and 1 × 2 to 7 × 7 elements (depthwise.py has the fastest).
 #include "places.cuh"

@@ -1,13 +1,15 @@
 """Depthwise convolution on the active backend: the three passes against float64, tiles, refusals, counters."""
 
 import itertools
+import json
 import math
 
 import numpy as np
 import pytest
 
-from kernels.convolution import convolve, depthwise, mobilenet, reference
+from kernels.convolution import convolve, depthwise, mobilenet, recordings, reference
 from kernels.convolution.geometry import Convolution
+from kernels.convolution.sources import SOURCES
 from tests.support.random_inputs import generator
 from warplab import cp, profile
 from warplab.hardware import backend
@@ -195,6 +197,14 @@ def test_mobilenets_layers():
     for layer, following in itertools.pairwise(layers):
         assert following.convolution.h == layer.convolution.p
     assert str(layers[1].convolution).startswith("32 × 64 × 112², 3 × 3, 64 filters, padding 1, stride 2")
+
+
+def test_the_header_says_what_was_recorded():
+    passes = json.loads(recordings.path.read_text())["depthwise"]["value"]
+    header = " ".join(SOURCES.text(depthwise.FILE).partition("#include")[0].replace("//", "").split())
+    for name, found in passes.items():
+        what = "FP32 forward" if name == "forward_float32" else name
+        assert f"{what} {found['geometric_mean']:.2f} and {found['least']:.2f}" in header
 
 
 # -- counters ----------------------------------------------------------------------------------------------------------
