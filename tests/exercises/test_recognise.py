@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import os
 import random
 
@@ -22,6 +23,7 @@ from warplab.exercises.recognise import Recognised, recognise, restore
 from warplab.exercises.score import cell_id
 
 TOPICS = release.topics()
+released = functools.cache(release.release_notebook)
 
 
 def stripped(notebook: NotebookNode, ids: bool = True) -> NotebookNode:
@@ -63,7 +65,7 @@ def solutions(source: NotebookNode) -> dict[str, str]:
 @pytest.mark.parametrize("ids", [True, False])
 @pytest.mark.parametrize("topic", TOPICS)
 def test_solutions_and_blanks_are_recognised_in_every_exercise(topic, ids):
-    given = release.release_notebook(topic)
+    given = released(topic)
     names = [cell_id(cell) for cell in given.cells if cell_id(cell)]
     for notebook in (given, answered(given, solutions(source_notebook(topic)))):
         back, found = named(stripped(notebook, ids), given)
@@ -75,7 +77,7 @@ def test_solutions_and_blanks_are_recognised_in_every_exercise(topic, ids):
 @pytest.mark.parametrize("topic", TOPICS)
 def test_wrong_answers_are_recognised_in_every_exercise(topic):
     """Each of them in place of an answer, most others blank."""
-    given = release.release_notebook(topic)
+    given = released(topic)
     for mutant in mutants(topic):
         notebook = answered(given, {mutant.problem: mutant.cell})
         back, _ = named(stripped(notebook), given)
@@ -84,8 +86,8 @@ def test_wrong_answers_are_recognised_in_every_exercise(topic):
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_no_exercise_is_taken_for_another(topic):
-    given = release.release_notebook(topic)
-    others = {other: release.release_notebook(other) for other in TOPICS if other != topic}
+    given = released(topic)
+    others = {other: released(other) for other in TOPICS if other != topic}
     for other, notebook in others.items():
         assert "setup" in cells_by_id(notebook)
         if cells_by_id(notebook).keys() & cells_by_id(given).keys() <= {"setup"}:  # skeletons of labs are all alike
