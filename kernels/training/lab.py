@@ -10,7 +10,7 @@ LAB = Lab(
     status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=63,
+    code_cells=64,
     pictures=10,
     shown={
         "training-runs-drawn": "Loss and dead units over the steps: at a rate of 1e-3 every hidden unit dies",
