@@ -10,7 +10,7 @@ LAB = Lab(
     status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=66,
+    code_cells=65,
     pictures=15,
     shown={
         "conv-layouts": "The bytes that a warp's load along the depth asks for and gets, in NCHW and in NHWC",
