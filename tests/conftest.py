@@ -42,6 +42,7 @@ SLOW = (
     "labs/*/test_hopper.py",
     "labs/*/test_lesson.py",
     "labs/*/test_records.py",
+    "labs/*/test_tensorflow.py",
     "simulator/numerics/*",
     "simulator/ptx/test_hostile_ptx.py",
     "simulator/run/test_atomics.py",

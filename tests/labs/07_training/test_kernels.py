@@ -53,9 +53,9 @@ def test_backward_is_numpys(name, shape):
     (dx, read_dx), (dbias, read_dbias) = guarded(shape), guarded(shape[1:])
     bias_gelu.backward(*map(cp.asarray, (x, bias, dy)), dx, dbias, name)
     expected_dx, expected_dbias = reference.backward(x.astype(float), bias.astype(float), dy.astype(float))
-    np.testing.assert_allclose(read_dx(), expected_dx, rtol=5e-5, atol=5e-6)
+    np.testing.assert_allclose(read_dx(), expected_dx, rtol=5e-5, atol=2e-5)
     # Each of the `rows` terms may be off by rounding.
-    np.testing.assert_allclose(read_dbias(), expected_dbias, rtol=1e-4, atol=1e-5 * shape[0] ** 0.5)
+    np.testing.assert_allclose(read_dbias(), expected_dbias, rtol=1e-4, atol=5e-5 * shape[0] ** 0.5)
 
 
 def test_the_slope_is_the_derivative():

@@ -38,7 +38,7 @@ def test_forward_is_the_simulators(name, shape):
     simulated(bias_gelu.FORWARD[name], x, bias, y)
     on_gpu = bias_gelu.forward(cp.asarray(x), cp.asarray(bias), cp.full(shape, cp.nan, cp.float32), name)
     # tanh ends in approximate instructions, whose last bits are the hardware's own.
-    np.testing.assert_allclose(cp.asnumpy(on_gpu), y, rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(cp.asnumpy(on_gpu), y, rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("name", bias_gelu.BACKWARD)
@@ -49,8 +49,8 @@ def test_backward_is_the_simulators(name, shape):
     simulated(bias_gelu.BACKWARD[name], x, bias, dy, dx, dbias)
     there = cp.full(shape, cp.nan, cp.float32), cp.full(shape[1], cp.nan, cp.float32)
     bias_gelu.backward(*map(cp.asarray, (x, bias, dy)), *there, name)
-    np.testing.assert_allclose(cp.asnumpy(there[0]), dx, rtol=5e-6, atol=5e-6)
-    np.testing.assert_allclose(cp.asnumpy(there[1]), dbias, rtol=1e-5, atol=1e-5 * shape[0] ** 0.5)
+    np.testing.assert_allclose(cp.asnumpy(there[0]), dx, rtol=5e-6, atol=2e-5)
+    np.testing.assert_allclose(cp.asnumpy(there[1]), dbias, rtol=1e-5, atol=5e-5 * shape[0] ** 0.5)
 
 
 def test_the_measured_ones_are_right_and_fusing_pays():
