@@ -137,7 +137,7 @@ def of_arrays(x: Any, w: Any, layout: str = "NCHW", **parameters: Any) -> Convol
             raise ValueError(f"{name} has shape {tuple(array.shape)}; it must have the four axes {axes}")
     pairs = {name: pair(value, name) for name, value in parameters.items() if name != "groups"}
     groups = parameters.get("groups", 1)
-    if not isinstance(groups, Integral):
+    if not isinstance(groups, Integral) or groups < 1:
         raise ValueError(f"groups is {groups!r}; it must be a whole number, at least 1")
     groups = int(groups)
     channels, height, width = (1, 2, 3) if layout == "NCHW" else (3, 1, 2)
