@@ -42,8 +42,10 @@ def silu_storing(x, y, s):
     """s = sigmoid(x), kept for the backward pass; y = x * s."""
     i = cuda.grid(1)
     if i < x.size:
-        s[i] = sigmoid(x[i])
-        y[i] = x[i] * s[i]
+        v = x[i]  # once: after a store to s the compiler would have to load it again
+        sigma = sigmoid(v)
+        s[i] = sigma
+        y[i] = v * sigma
 
 
 @cuda.jit

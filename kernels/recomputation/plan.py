@@ -89,7 +89,7 @@ def best(inputs: Sequence[float], inside: Sequence[float]) -> Plan:
 
 @dataclass(frozen=True)
 class Lifetime:
-    """When the output of `layer` is in memory, in layers run so far, forward and backward. `again`: it was made again."""
+    """When the output of `layer` is in memory, in layers run, forward and backward. `again`: it was made again."""
 
     layer: int
     begin: float

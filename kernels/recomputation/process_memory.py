@@ -59,10 +59,10 @@ def main(layers: int, length: int) -> None:
     from kernels.recomputation import segments
 
     small, given = segments.chain(2), segments.chain(layers, batch=BATCH)
-    segments.seconds(small, plans.even(2, 1), runs=1)  # TensorFlow starts its threads
+    segments.cpu_seconds(small, plans.even(2, 1), runs=1)  # TensorFlow starts its threads
     reset = _reset_peak()
     before = status("VmRSS")
-    segments.seconds(given, plans.even(layers, length), runs=1)
+    segments.cpu_seconds(given, plans.even(layers, length), runs=1)
     found = {"layers": layers, "length": length, "activation_bytes": given.activation_bytes, "before_bytes": before}
     print(json.dumps(found | {"peak_bytes": status("VmHWM"), "reset": reset}))
 

@@ -7,9 +7,11 @@ keeps one activation more. Weights are small beside it, so that what is measured
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from kernels.recomputation import plan as plans
 from kernels.recomputation.framework import tf
@@ -35,12 +37,11 @@ class Chain:
 
 @dataclass(frozen=True)
 class Step:
-    """A step that was run. `gradients`: one per weight. `tracker`: what lived when. `seconds`: of this CPU or GPU."""
+    """A step that was run. `gradients`: one per weight. `tracker`: what lived when."""
 
     loss: float
     gradients: list[Any]
     tracker: Tracker
-    seconds: float
 
     @property
     def peak_mib(self) -> float:
@@ -107,25 +108,28 @@ def step(
     given: Chain, plan: plans.Plan = (0,), by: Callable[[Callable[..., Any]], Callable[..., Any]] = recompute
 ) -> Step:
     """Forward and backward pass, tracked. The loss is the mean of the squared outputs."""
-    start = time.perf_counter()
     with Tracker() as tracker:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(forward(given, plan, by) ** 2)
         gradients = tape.gradient(loss, given.weights)
-    value = float(loss)  # waits for a GPU
-    return Step(value, gradients, tracker, time.perf_counter() - start)
+    return Step(float(loss), gradients, tracker)
 
 
-def seconds(given: Chain, plan: plans.Plan, runs: int = 5) -> float:
-    """Median time of a step that nobody tracks."""
+def cpu_seconds(given: Chain, plan: plans.Plan, runs: int = 5) -> float:
+    """Least processor time, of all threads together, of a step that nobody tracks; of the host's work on a GPU."""
     samples = []
     for _ in range(runs):
-        start = time.perf_counter()
+        start = time.process_time()
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(forward(given, plan) ** 2)
         float(tf.reduce_sum(tape.gradient(loss, given.weights)[0]))
-        samples.append(time.perf_counter() - start)
-    return sorted(samples)[runs // 2]
+        samples.append(time.process_time() - start)
+    return min(samples)
+
+
+def nbytes(tensors: Iterable[Any]) -> int:
+    """Bytes of tensors or variables, TensorFlow's or Keras's."""
+    return sum(np.asarray(tensor).nbytes for tensor in tensors)
 
 
 def largest_difference(ours: Sequence[Any], theirs: Sequence[Any]) -> float:

@@ -1,18 +1,148 @@
 """Right and wrong answers to the tasks of lesson 08 ("Your turn"), by the id of the answer cell."""
 
-from tests.support.lesson_answers import Answers
+from textwrap import dedent
+
+from tests.support.lesson_answers import Answers, one_line
 
 
-def halve(body: str) -> str:
-    return f"@cuda.jit\ndef halve(x, out):\n    i = cuda.grid(1)\n    {body}"
+def kept(result: str) -> str:
+    return one_line("kept_mib(layers, batch, width)", result)
 
+
+def recompute(run: str, inner: str = "f(*arguments)", gradient: str = "again, arguments, dy") -> str:
+    return dedent(
+        f"""\
+        def recompute(f):
+            @tf.custom_gradient
+            def g(*arguments):
+                def backward(dy):
+                    with tf.GradientTape() as tape:
+                        tape.watch(arguments)
+                        again = {inner}
+                    return tape.gradient({gradient})
+                return {run}, backward
+            return g"""
+    )
+
+
+def peak(single: str, several: str) -> str:
+    return dedent(
+        f"""\
+        def peak(layers, length):
+            k = -(-layers // length)
+            last = layers - (k - 1) * length
+            return {single} if k == 1 else {several}"""
+    )
+
+
+def deepest(result: str) -> str:
+    return one_line("deepest(room)", result)
+
+
+def least(step: str, result: str = "input_bytes + best", total: str = "total += size") -> str:
+    return dedent(
+        f"""\
+        def least_from(input_bytes, inside, least):
+            total, best = 0, math.inf
+            for size, rest in zip(inside, least):
+                {total}
+                best = min(best, {step})
+            return {result}"""
+    )
+
+
+def batch(result: str) -> str:
+    return one_line("largest_batch(limit, fixed, per_image)", result)
+
+
+def mean(result: str) -> str:
+    return one_line("whole_mean(means, sizes)", result)
+
+
+def silu(gradient: str = "s * (np.float32(1) + x[i] * (np.float32(1) - s))", guard: str = "if i < x.size:") -> str:
+    return dedent(
+        f"""\
+        @cuda.jit
+        def silu_backward(dy, x, dx):
+            i = cuda.grid(1)
+            {guard}
+                s = np.float32(1) / (np.float32(1) + math.exp(-x[i]))
+                dx[i] = dy[i] * {gradient}"""
+    )
+
+
+SERIAL = dedent(
+    """\
+    @cuda.jit
+    def silu_backward(dy, x, dx):
+        if cuda.grid(1) == 0:
+            for i in range(x.size):
+                s = np.float32(1) / (np.float32(1) + math.exp(-x[i]))
+                dx[i] = dy[i] * s * (np.float32(1) + x[i] * (np.float32(1) - s))"""
+)
+UNSEEN = "f(*map(tf.stop_gradient, arguments))"
 
 ANSWERS = {
-    "your-turn-halve": Answers(
-        halve("if i < out.size: out[i] = x[i] / 2"),
+    "your-turn-kept": Answers(
+        kept("layers * batch * width * 4 / 2**20"),
         {
-            halve("out[i] = x[i] / 2"): "the guard",
-            halve("if i < out.size: out[i] = x[i] * 2"): "the expression that computes",
+            kept("layers * batch * width / 2**20"): "kept_mib returns the wrong value",
+            kept("2 * layers * batch * width * 4 / 2**20"): "kept_mib returns the wrong value",
+        },
+    ),
+    "your-turn-recompute": Answers(
+        recompute(UNSEEN),
+        {
+            recompute("f(*arguments)"): "who else records what happens inside f",
+            recompute(UNSEEN, gradient="again, arguments"): "whether dy is in it",
+            recompute(UNSEEN, inner=UNSEEN): "the gradient of layer 0 is None",
+            recompute("f(tf.stop_gradient(arguments[0]), *arguments[1:])"): "after the forward pass too much is alive",
+            "def recompute(f):\n    return f": "too few layers run",
+        },
+    ),
+    "your-turn-peak": Answers(
+        peak("layers", "max(k - 1 + last, k - 2 + length)"),
+        {
+            peak("layers", "k - 1 + length"): "peak returns the wrong value",
+            peak("layers", "k - 1 + last"): "peak returns the wrong value",
+        },
+    ),
+    "your-turn-deepest": Answers(
+        deepest("room * (room + 1) // 2"),
+        {
+            deepest("room**2 // 2"): "deepest returns the wrong value",
+            deepest("room * (room - 1) // 2"): "deepest(room=1)",
+        },
+    ),
+    "your-turn-least": Answers(
+        least("max(total, rest)"),
+        {
+            least("total + rest"): "least_from returns the wrong value",
+            least("max(total, rest)", "best"): "least_from returns the wrong value",
+            least("max(total, rest)", total="total = size"): "least_from returns the wrong value",
+        },
+    ),
+    "your-turn-batch": Answers(
+        batch("max(0, (limit - fixed) // per_image)"),
+        {
+            batch("(limit - fixed) // per_image"): "limit=100, fixed=300",
+            batch("limit // per_image"): "largest_batch returns the wrong value",
+            batch("round((limit - fixed) / per_image)"): "limit=100, fixed=300",
+        },
+    ),
+    "your-turn-accumulate": Answers(
+        mean("sum(m * s for m, s in zip(means, sizes)) / sum(sizes)"),
+        {
+            mean("sum(means) / len(means)"): "whole_mean returns the wrong value",
+            mean("sum(m * s for m, s in zip(means, sizes)) / len(sizes)"): "whole_mean returns the wrong value",
+        },
+    ),
+    "your-turn-silu": Answers(
+        silu(),
+        {
+            silu("s"): "dx is wrong",
+            silu(guard="if True:"): "the guard",
+            SERIAL: "writes too many bytes",
         },
     ),
 }

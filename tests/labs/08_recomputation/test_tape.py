@@ -1,0 +1,142 @@
+"""Live bytes and recomputation in TensorFlow, against counts by hand and against the operating system.
+
+Everything that imports TensorFlow is in this file, so that one process of the tests loads it.
+"""
+
+import numpy as np
+import pytest
+
+from kernels.recomputation import plan as plans
+from kernels.recomputation import process_memory, segments, trial
+from kernels.recomputation.framework import tf
+from kernels.recomputation.tape import Tracker
+from warplab.checks import CheckFailed
+
+MIB = 2**20
+# Where the loss, the mean of y², turns into gradients: y², its gradient and what they are made of.
+LOSS = 5
+
+
+@pytest.fixture(scope="module")
+def chain():
+    return segments.chain(16)
+
+
+@pytest.fixture(scope="module")
+def kept(chain):
+    return segments.step(chain)
+
+
+def test_one_product_by_hand():
+    a, w = tf.ones((1024, 256)), tf.Variable(tf.ones((256, 512)))
+    with Tracker() as tracker, tf.GradientTape() as tape:
+        y = a @ w
+        assert tracker.live == 2 * MIB  # y; reading w makes no copy
+        z = tf.reshape(y, (512, 1024))
+        assert tracker.live == 2 * MIB  # the same memory
+        del y
+        assert tracker.live == 2 * MIB  # z holds it
+    assert tracker.peak == 2 * MIB
+    del z, tape
+    assert tracker.live == 0
+
+
+def test_what_the_tape_saves_lives_until_it_is_used():
+    x, w = tf.ones((1024, 256)), tf.Variable(tf.eye(256))
+    with Tracker() as tracker:
+        with tf.GradientTape() as tape:
+            y = tf.tanh(tf.tanh(x @ w) @ w)
+        assert tracker.live == 2 * MIB  # two results of tanh; the products are gone
+        gradient = tape.gradient(y, w)
+        del y
+        assert tracker.live == segments.nbytes([gradient])
+
+
+def test_small_tensors_and_graphs_are_left_out():
+    with Tracker() as tracker:
+        small = tf.ones(8) + 1
+        traced = tf.function(lambda x: tf.tanh(x) + 1)(tf.ones(4096))
+    assert tracker.peak <= 2 * 4096 * 4  # what went in and what came out
+    del small, traced
+
+
+def test_other_precisions_count_their_bytes():
+    for dtype in (tf.float16, tf.bfloat16, tf.float64, tf.int8):
+        x = tf.ones((512, 512), dtype)
+        with Tracker() as tracker:
+            y = x + x
+        assert tracker.live == 512 * 512 * dtype.size, dtype
+        del y
+
+
+@pytest.mark.parametrize("plan", [(0,), plans.even(16, 4), plans.even(16, 1), (0, 5, 9, 12, 14), (0, 15)])
+def test_the_peak_of_a_step_is_the_models(chain, kept, plan):
+    step = segments.step(chain, plan)
+    model = plans.peak(plan, [0] + [1] * 15, [1] * 16)
+    gradients = segments.nbytes(step.gradients) / MIB
+    assert model + LOSS <= step.peak_mib <= model + LOSS + gradients
+    assert step.evaluations == plans.evaluations(plan, 16)
+    assert step.loss == kept.loss
+    assert segments.largest_difference(step.gradients, kept.gradients) == 0
+
+
+def test_tensorflows_own_needs_the_same(chain, kept):
+    plan = plans.even(16, 4)
+    ours, theirs = (segments.step(chain, plan, by) for by in (segments.recompute, tf.recompute_grad))
+    assert theirs.peak_mib == ours.peak_mib
+    assert theirs.evaluations == ours.evaluations
+    assert segments.largest_difference(theirs.gradients, kept.gradients) == 0
+
+
+def test_gradients_are_those_of_finite_differences():
+    given = segments.chain(3, width=4, batch=8)
+    step = segments.step(given, plans.even(3, 1))
+    h, w = 1e-2, given.weights[1]
+    original = w.numpy()
+    for place in ((0, 0), (2, 3)):
+        losses = []
+        for sign in (1, -1):
+            changed = original.copy()
+            changed[place] += sign * h
+            w.assign(changed)
+            losses.append(segments.step(given).loss)
+        w.assign(original)
+        numeric = (losses[0] - losses[1]) / (2 * h)
+        np.testing.assert_allclose(step.gradients[1].numpy()[place], numeric, rtol=2e-2, atol=1e-4)
+
+
+def test_a_fresh_process_grows_by_what_the_tracker_counts(chain):
+    """The tracker's 16 layers in one process, and Linux's count of another, in activations."""
+    plan = plans.even(16, 4)
+    tracked = segments.step(chain, plan).tracker.peak / chain.activation_bytes
+    found = process_memory.measure(16, 4)
+    assert found["reset"], "Linux does not let this process reset its peak"
+    grown = (found["peak_bytes"] - found["before_bytes"]) / found["activation_bytes"]
+    assert tracked - 0.5 <= grown <= tracked + 1.5
+
+
+def test_a_process_that_fails_says_why():
+    with pytest.raises(RuntimeError, match="segments of at least one, not 4 and 0"):
+        process_memory.measure(4, 0)
+
+
+def test_right_recomputations_pass_the_trial(capsys):
+    for right in (segments.recompute, tf.recompute_grad):
+        trial.check_recompute(right)
+        assert "recompute: right for 3 chains." in capsys.readouterr().out
+
+
+def test_a_recompute_that_changes_the_result_fails_the_trial():
+    def off(f):
+        return lambda *arguments: segments.recompute(f)(*arguments) + 1e-3
+
+    with pytest.raises(CheckFailed, match="the loss changes"):
+        trial.check_recompute(off)
+
+
+def test_a_recompute_that_breaks_fails_the_trial():
+    def broken(f):
+        return lambda x: f(x)
+
+    with pytest.raises(CheckFailed, match="raises TypeError"):
+        trial.check_recompute(broken)
