@@ -185,9 +185,15 @@ def _lesson(lab: Lab) -> NotebookNode:
 
 def _verdict(lesson: NotebookNode) -> str:
     """What the cells under the heading "Verdict" print, without what was measured at the last run: lines that say so,
-    and those below them, up to what was recorded, the next claim or the end of the cell. "" without such a heading."""
-    first = next((k for k, cell in enumerate(lesson.cells) if cell.source.startswith("## Verdict")), len(lesson.cells))
-    outputs = [output for cell in lesson.cells[first:] for output in cell.get("outputs", [])]
+    and those below them, up to what was recorded, the next claim or the end of the cell. "" without such a heading.
+    Sections behind the verdict do not belong to it.
+    """
+    headings = [
+        k for k, cell in enumerate(lesson.cells) if cell.cell_type == "markdown" and re.match(r"##? ", cell.source)
+    ]
+    first = next((k for k in headings if lesson.cells[k].source.startswith("## Verdict")), len(lesson.cells))
+    end = next((k for k in headings if k > first), len(lesson.cells))
+    outputs = [output for cell in lesson.cells[first:end] for output in cell.get("outputs", [])]
     kept = []
     for output in outputs:
         live = False

@@ -137,9 +137,13 @@ def test_a_verdict_holds_what_was_recorded_and_nothing_of_the_last_run():
             ),
             cell("8 s, measured on A", "9 s"),
             cell("10, by arithmetic"),
+            nbformat.v4.new_markdown_cell("### Your turn"),
+            cell("11, by arithmetic"),
+            nbformat.v4.new_markdown_cell("## Going further"),
+            cell("behind the verdict"),
         ]
     )
     assert labs_page._verdict(lesson).splitlines() == [
         *("Claim: one", "3 s, recorded on B", "Claim: two", "recorded on B:", "6 s"),
-        *("Claim: three", "7, by arithmetic", "10, by arithmetic"),
+        *("Claim: three", "7, by arithmetic", "10, by arithmetic", "11, by arithmetic"),
     ]
