@@ -37,7 +37,7 @@ def draw_plans(layers: int, **chosen: plans.Plan) -> Figure:
                 ax.barh(bar.layer, bar.end - bar.begin, 0.8, bar.begin, color=colour)
             ticks = range(int(max(bar.end for bar in bars)))
             most = max(sum(bar.begin <= tick < bar.end for bar in bars) for tick in ticks)
-            ax.set(xlabel="layers run, forward and backward", ylim=(layers - 0.4, -0.6))
+            ax.set(xlabel="layers run, forward and backward", xlim=(0, None), ylim=(layers - 0.4, -0.6))
             ax.set_yticks(range(0, layers, max(1, layers // 8)))
             finish(figure, ax, f"{label}: at most {most} at once")
         axes[0].set_ylabel("output of layer")
@@ -92,15 +92,16 @@ def draw_lengths(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def draw_depths(depths: Sequence[int], title: str = "tracked in this process", **peaks: Sequence[float]) -> Figure:
-    """Peak MiB over the number of layers, by label, on axes of powers; dashed: n and √n through the last points."""
+    """Peak MiB over the number of layers, by label, on axes of powers; dotted: n and √n through the last points."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(6.5, 3.1), dpi=DPI)
         for k, (label, peak) in enumerate(peaks.items()):
             ax.plot(depths, peak, "o-", color=COLOURS[k], label=label)
         first, *_, last = peaks.values()
         for label, values, power in (("∝ n", first, 1), ("∝ √n", last, 0.5)):
-            ax.plot(depths, [values[-1] * (n / depths[-1]) ** power for n in depths], "--", color=PALE, lw=1)
-            ax.annotate(label, (depths[0], values[-1] * (depths[0] / depths[-1]) ** power), color=GREY)
+            line = [values[-1] * (n / depths[-1]) ** power for n in depths]
+            ax.plot(depths, line, ":", color=GREY, lw=1)
+            ax.annotate(label, (depths[1], line[1]), (4, -9), textcoords="offset points", color=GREY)
         _log(ax, depths)
         ax.set(xlabel="layers", ylabel="peak, MiB", yscale="log")
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
@@ -158,6 +159,7 @@ def draw_blocks(found: Sequence[Block], **chosen: plans.Plan) -> Figure:
             for segment in plans.segments(plan, len(found)):
                 ax.plot([segment.start - 0.4, segment.stop - 0.6], [y, y], color=colour, lw=4, solid_capstyle="butt")
             ax.annotate(label, (len(found), y), va="center", color=colour)
+        ax.set_yticks([tick for tick in ax.get_yticks() if 0 <= tick <= max(sizes)])
         ax.set_xticks(range(len(found)), [block.name for block in found], rotation=90, fontsize=7)
         ax.set(xlabel="block (stage.number)", ylabel="MiB per image", xlim=(-1, len(found) + 2))
         ax.xaxis.set_minor_locator(NullLocator())

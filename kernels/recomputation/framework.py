@@ -13,6 +13,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 import tensorflow as tf
+from tensorflow.python.framework import op_callbacks  # no public name; `tape` uses it
 
 THREADS = 2
 
@@ -33,4 +34,4 @@ def _prepare() -> None:
 
 _prepare()
 
-__all__ = ["tf"]
+__all__ = ["op_callbacks", "tf"]

@@ -7,10 +7,13 @@ LAB = Lab(
     "08_recomputation",
     "Training in less memory",
     "√n memory for one more forward pass",
-    status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=6,
-    pictures=1,
-    shown={"recomputation-accesses": "The elements that the threads of a skeleton's kernel load and store"},
+    code_cells=51,
+    pictures=13,
+    shown={
+        "recomputation-plans-drawn": "Which activations are in memory when: all 16 kept, and four segments of four",
+        "recomputation-recomputed-drawn": "Live bytes over a step of 64 layers: kept, and recomputed in segments of eight",
+        "recomputation-resnet-drawn": "What each block of ResNet-101 keeps, and where the segments of two plans begin",
+    },
 )

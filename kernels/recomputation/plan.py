@@ -64,7 +64,7 @@ def evaluations(plan: Plan, layers: int) -> int:
 
 
 def best(inputs: Sequence[float], inside: Sequence[float]) -> Plan:
-    """The plan with the least peak, by dynamic programming in O(layers²); of equal ones that with the fewest segments.
+    """The plan with the least peak, by dynamic programming in O(layers²).
 
     least[i] is the least peak of layers i to the end, counted without what was kept before i. The first segment ends
     at some k. Its input stays until the end, so least[i] = inputs[i] + min over k of max(inside of i to k, least[k]).

@@ -8,7 +8,8 @@
 
 In eager mode an operation's results are objects of Python, and what the tape saves for the backward pass it keeps by
 holding these. So a callback after each operation sees every result, and a finalizer sees it go. Tensors that share
-memory (reshapes, identities) count once, by address. Not counted: what existed before, the weights themselves (reading
+memory (reshapes, identities) count once, by address; on a GPU, whose addresses TensorFlow does not show, each counts
+for itself. Not counted: what existed before, the weights themselves (reading
 a variable hands over its own memory), and what a kernel needs while it runs. A graph's tensors are not seen: leave
 `tf.function` out of what is tracked.
 
@@ -22,10 +23,10 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from tensorflow.python.framework import op_callbacks
+from kernels.recomputation.framework import op_callbacks, tf
 
 READS = "ReadVariableOp"
+NO_NUMBERS = (tf.resource, tf.string, tf.variant)
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,15 @@ class Tracker:
         self.events.append(Event(operation, self.live))
 
     def _hold(self, tensor: Any) -> None:
-        try:
-            memory = np.asarray(memoryview(tensor))
-        except (TypeError, BufferError, ValueError, RuntimeError):
-            return  # a resource or a string: no numbers
-        if memory.nbytes < self._least:
+        if tensor.dtype in NO_NUMBERS:
             return
-        address = memory.__array_interface__["data"][0]
+        nbytes = tensor.shape.num_elements() * tensor.dtype.size
+        if nbytes < self._least:
+            return
+        address = _address(tensor)
         if address not in self._holders:
-            self._holders[address] = [memory.nbytes, 0]
-            self.live += memory.nbytes
+            self._holders[address] = [nbytes, 0]
+            self.live += nbytes
         self._holders[address][1] += 1
         weakref.finalize(tensor, self._gone, address)
 
@@ -88,3 +88,10 @@ class Tracker:
             del self._holders[address]
             self.live -= held[0]
             self.events.append(Event("", self.live))
+
+
+def _address(tensor: Any) -> int:
+    """Where the tensor's numbers are; for one on a GPU, a number that no other tensor has while it lives."""
+    if not tensor.device.endswith("CPU:0"):
+        return -id(tensor)
+    return tensor._numpy_internal().__array_interface__["data"][0]  # a view; tensor.numpy() would copy
