@@ -30,6 +30,7 @@ SLOW = (
     "dropin/numba_cuda/*",
     "exercises/test_check_command.py",
     "exercises/test_nbgrader.py",
+    "exercises/test_recognise.py",
     "grading/course/*",
     "grading/exchange/*",
     "grading/judge/test_execute.py",
