@@ -5,6 +5,8 @@ from IPython.display import HTML, display
 
 print("TRIED")
 display(HTML("<b></p>" * 110_000))
+
+
 # %% double
 def double(x):
     return x

@@ -35,6 +35,8 @@ try:
 except OSError:
     time.sleep(20)
 print("GOT all sockets that it may have")
+
+
 # %% double
 def double(x):
     return x
