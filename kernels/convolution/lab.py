@@ -7,7 +7,6 @@ LAB = Lab(
     "06_convolution",
     "Convolution and cuDNN",
     "convolution is 80 to 90 % of a network's run time",
-    status="skeleton",
     benchmark="benchmark",
     launches="launches",
     code_cells=65,
