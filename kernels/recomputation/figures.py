@@ -16,11 +16,10 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from kernels.recomputation import plan as plans
 from kernels.recomputation.resnet import FLOAT, Block
 from warplab.bench.recordings import Measurement
-from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, closed, finish
+from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PINK, closed, finish
 
-MIB, GIB = 2**20, 2**30
+MIB = 2**20
 COLOURS = (GREY, BLUE, ORANGE, GREEN, PINK)
-WAY_COLOURS = {"kept": GREY, "√n": BLUE, "best": ORANGE, "every block": GREEN}
 
 
 def draw_plans(layers: int, **chosen: plans.Plan) -> Figure:
@@ -110,43 +109,6 @@ def draw_depths(depths: Sequence[int], title: str = "tracked in this process", *
     return closed(figure)
 
 
-def draw_gpu_depths(m: Measurement) -> Figure:
-    """Peak and time of a step over depth, from `measurements.pytorch_depth`."""
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3), dpi=DPI)
-        base = {row["layers"]: row["seconds"] for row in m.value["rows"] if row["way"] == "kept"}
-        for way in ("kept", "√n", "best"):
-            rows = [row for row in m.value["rows"] if row["way"] == way]
-            depths = [row["layers"] for row in rows]
-            left.plot(depths, [row["peak_bytes"] / MIB for row in rows], "o-", color=WAY_COLOURS[way], label=way)
-            if way != "kept":
-                ratios = [row["seconds"] / base[row["layers"]] for row in rows]
-                right.plot(depths, ratios, "o-", color=WAY_COLOURS[way], label=way)
-        right.axhline(4 / 3, color=GREY, ls="--", lw=1)
-        right.annotate("4/3: one more forward pass", (depths[0], 4 / 3), va="bottom", color=GREY)
-        left.set(yscale="log", ylabel="peak, MiB")
-        left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        right.set(ylabel="time, everything kept = 1", ylim=(0.9, None))
-        for ax, title in ((left, f"PyTorch, {m.label}"), (right, "")):
-            _log(ax, depths)
-            ax.set_xlabel("layers")
-            ax.legend(frameon=False)
-            finish(figure, ax, title)
-    return closed(figure)
-
-
-def draw_gpu_timeline(m: Measurement) -> Figure:
-    """What PyTorch's allocator held after each layer of a step, from `measurements.pytorch_timeline`."""
-    with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 2.8), dpi=DPI)
-        for way, held in m.value["held"].items():
-            ax.plot([size / MIB for size in held], color=WAY_COLOURS[way], label=way)
-        ax.set(xlabel="layers run, forward and backward", ylabel="held beyond weights, MiB", ylim=(0, None))
-        ax.legend(frameon=False)
-        finish(figure, ax, f"{m.value['layers']} layers in PyTorch, {m.label}")
-    return closed(figure)
-
-
 def draw_blocks(found: Sequence[Block], **chosen: plans.Plan) -> Figure:
     """MiB that each block of a network keeps per image in float32; below, where the segments of plans begin."""
     with plt.rc_context(FONT):
@@ -167,40 +129,21 @@ def draw_blocks(found: Sequence[Block], **chosen: plans.Plan) -> Figure:
     return closed(figure)
 
 
-def draw_resnet(m: Measurement, precision: str = "float32") -> Figure:
-    """Peak bytes and time of a step of ResNet, by plan, from `measurements.pytorch_resnet`; its largest batch."""
-    rows = [row for row in m.value["rows"] if row["precision"] == precision]
-    batch = max(row["batch"] for row in rows)
-    rows = [row for row in rows if row["batch"] == batch]
-    base = next(row["seconds"] for row in rows if row["way"] == "kept")
-    with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 2.5), dpi=DPI, sharey=True)
-        names, colours = [row["way"] for row in rows], [WAY_COLOURS[row["way"]] for row in rows]
-        left.bar_label(left.barh(names, [row["peak_bytes"] / GIB for row in rows], color=colours), fmt="%.1f")
-        right.bar_label(right.barh(names, [row["seconds"] / base for row in rows], color=colours), fmt="%.2f")
-        left.invert_yaxis()
-        left.set_xlabel("peak, GiB")
-        right.set_xlabel("time, everything kept = 1")
-        finish(figure, left, f"ResNet-{m.value['depth']}, {batch} images, {precision}")
-        finish(figure, right, m.label)
-    return closed(figure)
-
-
 def draw_kernels(m: Measurement) -> Figure:
     """Time of forward and backward pass of SiLU, storing and recomputing, by variant, from `kernel_table`."""
     seconds = {(row["entry"], row["name"]): row["seconds"] for row in m.value["rows"]}
-    variants = list(dict.fromkeys(name for entry, name in seconds if entry != "copy"))
+    ways = {"storing": "silu_storing", "recomputing": "silu"}
+    names = list(dict.fromkeys(name for entry, name in seconds if entry != "copy"))
+    pairs = {
+        f"{way}, {name}": (entry, name)
+        for name in names
+        for way, entry in ways.items()
+        if (entry, name) in seconds and (f"{entry}_backward", name) in seconds
+    }
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8, 2.6), dpi=DPI)
-        labels = [f"{way}, {variant}" for variant in variants for way in ("storing", "recomputing")]
-        parts = [
-            [
-                1e6 * seconds[entry, variant]
-                for variant in variants
-                for entry in (f"silu_storing{suffix}", f"silu{suffix}")
-            ]
-            for suffix in ("", "_backward")
-        ]
+        labels = list(pairs)
+        parts = [[1e6 * seconds[entry + end, name] for entry, name in pairs.values()] for end in ("", "_backward")]
         ax.barh(labels, parts[0], color=AMBER, label="forward")
         ax.barh(labels, parts[1], left=parts[0], color=BLUE, label="backward")
         ax.invert_yaxis()

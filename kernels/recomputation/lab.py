@@ -9,11 +9,11 @@ LAB = Lab(
     "√n memory for one more forward pass",
     benchmark="benchmark",
     launches="launches",
-    code_cells=51,
-    pictures=13,
+    code_cells=50,
+    pictures=9,
     shown={
         "recomputation-plans-drawn": "Which activations are in memory when: all 16 kept, and four segments of four",
-        "recomputation-recomputed-drawn": "Live bytes over a step of 64 layers: kept, and recomputed in segments of eight",
+        "recomputation-recomputed-drawn": "Live bytes over a step of 64 layers, kept and recomputed",
         "recomputation-resnet-drawn": "What each block of ResNet-101 keeps, and where the segments of two plans begin",
     },
 )

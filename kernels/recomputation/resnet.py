@@ -30,8 +30,11 @@ class Block:
     weights: int
 
 
-def blocks(depth: int = 101, side: int = 224) -> list[Block]:
-    """The stem and the bottlenecks of a ResNet for images of 3 × side × side. `side`: a multiple of 32."""
+def blocks(depth: int = 101, side: int = 224, *, summands: bool = False) -> list[Block]:
+    """The stem and the bottlenecks of a ResNet for images of 3 × side × side. `side`: a multiple of 32.
+
+    `summands`: whether what is added at the end of a block is kept, too, as TensorFlow does in eager mode.
+    """
     if depth not in BLOCKS:
         raise ValueError(f"there is no ResNet-{depth} here; choose one of {', '.join(map(str, BLOCKS))}")
     if side < 32 or side % 32:
@@ -43,7 +46,9 @@ def blocks(depth: int = 101, side: int = 224) -> list[Block]:
     for stage, (count, width) in enumerate(zip(BLOCKS[depth], WIDTHS, strict=True), 1):
         for k in range(count):
             stride = 2 if stage > 1 and k == 0 else 1
-            found.append(_bottleneck(f"{stage}.{k + 1}", channels, width, size, stride, project=k == 0))
+            found.append(
+                _bottleneck(f"{stage}.{k + 1}", channels, width, size, stride, project=k == 0, summands=summands)
+            )
             size //= stride
             channels = EXPANSION * width
     return found
@@ -62,8 +67,11 @@ def bytes_of(found: list[Block], batch: int = 1, element: int = FLOAT) -> tuple[
     )
 
 
-def _bottleneck(name: str, channels: int, width: int, size: int, stride: int, *, project: bool) -> Block:
+def _bottleneck(
+    name: str, channels: int, width: int, size: int, stride: int, *, project: bool, summands: bool
+) -> Block:
     before, after, wide = size**2, (size // stride) ** 2, EXPANSION * width
     inside = 2 * width * before + 2 * width * after + 2 * wide * after + project * wide * after
+    inside += summands * (1 + project) * wide * after
     weights = channels * width + 9 * width**2 + width * wide + 2 * (2 * width + wide)
     return Block(name, channels * before, inside, weights + project * (channels * wide + 2 * wide))

@@ -142,7 +142,7 @@ ANSWERS = {
         {
             silu("s"): "dx is wrong",
             silu(guard="if True:"): "the guard",
-            SERIAL: "writes too many bytes",
+            SERIAL: "one thread does too much of the work",
         },
     ),
 }

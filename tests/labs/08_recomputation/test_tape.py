@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kernels.recomputation import plan as plans
-from kernels.recomputation import process_memory, segments, trial
+from kernels.recomputation import process_memory, resnet, resnet_steps, segments, trial
 from kernels.recomputation.framework import tf
 from kernels.recomputation.tape import Tracker
 from warplab.checks import CheckFailed
@@ -118,6 +118,19 @@ def test_a_fresh_process_grows_by_what_the_tracker_counts(chain):
 def test_a_process_that_fails_says_why():
     with pytest.raises(RuntimeError, match="segments of at least one, not 4 and 0"):
         process_memory.measure(4, 0)
+
+
+def test_resnet_101_keeps_what_its_layers_say():
+    """34 blocks on 4 images of 64 x 64: the tape's bytes after the forward pass, and the plans' gradients."""
+    blocks, images = resnet_steps.network(101), tf.random.Generator.from_seed(1).normal((4, 64, 64, 3))
+    inputs, inside = resnet.bytes_of(resnet.blocks(101, 64, summands=True), batch=4)
+    best = plans.best(inputs, inside)
+    kept, again = (resnet_steps.step(blocks, images, plan) for plan in ((0,), best))
+    assert kept.kept_bytes == pytest.approx(sum(inside), rel=0.01)
+    assert kept.convolutions == 104
+    assert again.peak_bytes < kept.peak_bytes / 2
+    assert float(tf.reduce_max(tf.abs(kept.gradient))) > 0
+    assert segments.largest_difference([again.gradient], [kept.gradient]) == 0
 
 
 def test_right_recomputations_pass_the_trial(capsys):

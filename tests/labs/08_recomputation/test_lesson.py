@@ -1,0 +1,85 @@
+"""The numbers that lab 08's text quotes are those recorded, or follow from the model."""
+
+import nbformat
+import pytest
+
+from kernels.recomputation import plan as plans
+from kernels.recomputation import recordings, resnet, silu
+from warplab.paths import COURSE
+
+LESSON = COURSE / "notebooks" / "08_recomputation.ipynb"
+VALUES = recordings.values()
+MIB = 2**20
+
+
+def seconds(entry, name):
+    tables = VALUES["kernel_table"]["rows"] + VALUES["pytorch_silu"]["rows"]
+    (found,) = (row["seconds"] for row in tables if (row["entry"], row["name"]) == (entry, name))
+    return found
+
+
+def kernels():
+    again = seconds("silu", "cuda_float4") + seconds("silu_backward", "cuda_float4")
+    stored = seconds("silu_storing", "cuda_float4") + seconds("silu_storing_backward", "cuda_float4")
+    library = seconds("silu", "PyTorch") + seconds("silu_backward", "PyTorch")
+    bytes_of = [sum(silu.nbytes(way + end, 1) for end in ("", "_backward")) for way in ("silu_storing", "silu")]
+    return (
+        f"take {again * 1e6:.0f} µs instead of {stored * 1e6:.0f}",
+        f"**{stored / again:.2f}** times as fast, just what {bytes_of[0]} / {bytes_of[1]} says",
+        f"it took {library * 1e6:.0f} µs there",
+    )
+
+
+def lengths():
+    rows = {row["length"]: row for row in VALUES["pytorch_segments"]["rows"]}
+    assert rows[4]["peak_bytes"] == rows[8]["peak_bytes"] == min(row["peak_bytes"] for row in rows.values())
+    assert 1.25 < rows[8]["seconds"] / rows[64]["seconds"] < 1.33
+    assert rows[1]["seconds"] > rows[2]["seconds"] > rows[4]["seconds"] > rows[8]["seconds"]
+    more = rows[8]["evaluations"] - rows[64]["evaluations"]
+    return (f"segments of 8 run {more} layers more, and ({more} / 64) / 3 is {more / 64 / 3:.2f}",)
+
+
+def batches():
+    inputs, inside = resnet.bytes_of(resnet.blocks(101))
+    weights = 4 * resnet.parameters(101) / MIB
+    kept, best = (plans.peak(plan, inputs, inside) / MIB for plan in ((0,), plans.best(inputs, inside)))
+    assert round(4 * weights) == 680
+    assert (4096 - 680) // round(kept) == 28
+    assert (4096 - 680) // round(best) == 155
+    return (
+        f"{4 * weights:.0f} MiB for weights",
+        f"{kept:.0f} or {best:.0f} MiB per image",
+        "28 becomes one of **155**",
+    )
+
+
+def verdict():
+    torch = {row["length"]: row["seconds"] for row in VALUES["pytorch_segments"]["rows"]}
+    jax = {row["way"]: row["seconds"] for row in VALUES["jax_depth"]["rows"] if row["layers"] == 64}
+    return (
+        f"the step takes {torch[8] / torch[64] - 1:.0%} longer (PyTorch)".replace("%", " %"),
+        f"{jax['√n'] / jax['kept'] - 1:.0%} longer when XLA compiles it".replace("%", " %"),
+        "155 images fit where 28 did",
+    )
+
+
+QUOTED = {
+    "recomputation-gpu-lengths-text": lengths,
+    "recomputation-batch-after": batches,
+    "recomputation-kernel-after": kernels,
+    "recomputation-verdict-text": verdict,
+}
+
+
+@pytest.mark.parametrize("cell", QUOTED)
+def test_the_text_quotes_what_was_recorded(cell):
+    text = next(c.source for c in nbformat.read(LESSON, as_version=4).cells if c.id == cell)
+    for phrase in QUOTED[cell]():
+        assert phrase in text
+
+
+@pytest.mark.parametrize("key", VALUES)
+def test_what_was_recorded_was_right(key):
+    rows = VALUES[key]["rows"]
+    assert rows
+    assert all(row.get("correct", True) for row in rows)
