@@ -32,6 +32,29 @@ def test_sizes_of_several_dimensions():
         assert 5 <= depth <= 7
 
 
+def test_known_sizes_are_not_drawn():
+    draw = checks.drawn(2, 1, 5, also=(1,), known=(2, 4))
+    assert all(sorted(draw(np.random.default_rng(seed))) == [1, 3, 5] for seed in range(20))
+    with pytest.raises(ValueError, match="there are too few"):
+        checks.drawn(3, 1, 5, also=(1,), known=(2, 4))
+
+
+def test_a_kernel_for_known_launches_only_is_found():
+    from warplab import cuda
+
+    @cuda.jit
+    def some_launches(x, y):
+        stride = cuda.gridsize(1) if cuda.blockDim.x in (32, 64) else 999
+        for i in range(cuda.grid(1), y.size, stride):
+            y[i] = x[i] + 1
+
+    add = checks.elementwise(lambda x: x + 1, ("x",), "y")
+    checks.kernel(some_launches, add, sizes=(5, 640), launches=[(1, 32), (2, 64)])
+    launches = checks.drawn(2, (1, 96), (4, 256), multiple=(1, 32), also=[(1, 32)])
+    with pytest.raises(checks.CheckFailed, match="written"):
+        checks.kernel(some_launches, add, sizes=[1280], launches=launches)
+
+
 def test_one_seed_gives_one_draw():
     draw = checks.drawn(5, 1, 10**6)
     first = draw(np.random.default_rng(3))

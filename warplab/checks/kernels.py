@@ -21,6 +21,9 @@ from warplab.checks.session import fresh_seed
 from warplab.launch.kernel_source import source_of
 
 Language = Literal["Numba", "CUDA C++"]
+LaunchOfSize = Launch | Callable[[Any], Launch]
+
+DEFAULT_LAUNCHES = (cover(32), cover(128))
 
 
 def kernel(
@@ -28,7 +31,7 @@ def kernel(
     make_case: MakeCase,
     *,
     sizes: Iterable[Size] | Callable[[np.random.Generator], Iterable[Size]] = DEFAULT_SIZES,
-    launches: Iterable[Launch | Callable[[Any], Launch]] = (cover(32), cover(128)),
+    launches: Iterable[LaunchOfSize] | Callable[[np.random.Generator], Iterable[LaunchOfSize]] = DEFAULT_LAUNCHES,
     limits: Mapping[str, Limit] | None = None,
     least: Mapping[str, Limit] | None = None,
     products: Mapping[str, Limit] | None = None,
@@ -44,7 +47,8 @@ def kernel(
     `make_case(rng, n)`: returns the arguments and the expected result for size n, as `elementwise` does. A size is an
     integer or a tuple of integers, such as (rows, columns); failures name the fields of a named tuple.
     `sizes`: these sizes, or a function of a random generator that draws them.
-    `launches`: (blocks, threads per block), each an integer or up to three of them; or functions of n that return it.
+    `launches`: (blocks, threads per block), each an integer or up to three of them; or functions of n that return it;
+    or a function of a random generator that draws them.
     `limits`: maps a counter of `Counts`, or a derived property such as "sectors_per_load_request", to the most that a
     launch may reach: a number or a function of n. `least`: the same for the least that it must reach. With a limit on
     loads or stores, atomics and bulk copies, which also load and store, are allowed only if "atomics" and
@@ -61,7 +65,8 @@ def kernel(
     seed = fresh_seed() if seed is None else seed
     chosen_sizes = sizes(np.random.default_rng(seed)) if callable(sizes) else sizes
     # Largest first: mistakes that look alike on one element can be told apart on many.
-    sizes, launches = sorted(set(chosen_sizes), key=lambda n: (np.prod(n), n), reverse=True), list(launches)
+    sizes = sorted(set(chosen_sizes), key=lambda n: (np.prod(n), n), reverse=True)
+    launches = list(launches(np.random.default_rng([seed, 1])) if callable(launches) else launches)
     if not sizes or not launches:
         raise ValueError("no sizes or no launches to check")
 
