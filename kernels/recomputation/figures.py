@@ -58,17 +58,18 @@ def draw_steps(**steps: Any) -> Figure:
 
 
 def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """Stacked bars: bytes of weights, gradients, optimiser, activations, by label."""
+    """Stacked bars: bytes of weights, gradients, optimiser, activations, by label, as shares of their sum."""
+    totals = {label: sum(part.values()) for label, part in parts.items()}
+    labels = [f"{label}: {total / MIB:.0f} MiB" for label, total in totals.items()]
     with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(8, 0.6 + 0.55 * len(parts)), dpi=DPI)
-        names = list(next(iter(parts.values())))
-        left = dict.fromkeys(parts, 0.0)
-        for name, colour in zip(names, (BLUE, GREEN, PINK, ORANGE), strict=False):
-            sizes = [part[name] / MIB for part in parts.values()]
-            ax.barh(list(parts), sizes, left=list(left.values()), color=colour, label=name)
-            left = {label: left[label] + size for label, size in zip(parts, sizes, strict=True)}
+        figure, ax = plt.subplots(figsize=(8.5, 0.6 + 0.55 * len(parts)), dpi=DPI)
+        left = [0.0] * len(parts)
+        for name, colour in zip(next(iter(parts.values())), (BLUE, GREEN, PINK, ORANGE), strict=False):
+            shares = [100 * part[name] / total for part, total in zip(parts.values(), totals.values(), strict=True)]
+            ax.barh(labels, shares, left=left, color=colour, label=name)
+            left = [start + share for start, share in zip(left, shares, strict=True)]
         ax.invert_yaxis()
-        ax.set(xlabel="MiB")
+        ax.set(xlabel="% of the bytes", xlim=(0, 100))
         ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, ax, title)
     return closed(figure)
