@@ -2,7 +2,8 @@
 
 The talk of 2017 draws cuDNN's flow as descriptors, a search for an algorithm, and a call. Sources: cuDNN's
 documentation, "cudnn_graph library", "cudnn_ops library" and "cudnn_cnn library" for the calls on the left (most of
-them deprecated since version 9), "Graph API" and nvidia-cudnn-frontend 1.28 for those on the right.
+them deprecated since version 9; cudnnGetConvolutionForwardAlgorithm left in version 8, its …_v7 stayed), "Graph API"
+and nvidia-cudnn-frontend 1.28 for those on the right.
 """
 
 from __future__ import annotations

@@ -107,7 +107,10 @@ class Convolution:
         return _ordered(self.n, self.k, self.p, self.q, layout)
 
     def bytes(self, itemsize: int) -> int:
-        """The fewest bytes that a pass moves: x, w and y once each, elements of `itemsize` bytes."""
+        """Bytes of x, w and y, once each, elements of `itemsize` bytes: the fewest that a pass moves.
+
+        Not where a stride jumps over pixels: 1 × 1 with stride 2 needs a quarter of x, which is counted whole.
+        """
         return itemsize * sum(math.prod(shape) for shape in (self.x_shape(), self.w_shape(), self.y_shape()))
 
     def with_batch(self, n: int) -> Convolution:

@@ -125,6 +125,40 @@ def test_workspace_buys_what_the_text_says():
     assert [gain(rows) > 1.01 for rows in half] == [True, False, False, False, False, False]
 
 
+def test_workspace_still_buys_speed_for_the_gradient_of_filters():
+    rows, sizes = {}, {}
+    for table in recordings.recorded("plan_tables").value["tables"]:
+        if (table["pass"], table["dtype"]) == ("backward_filter", "float16"):
+            rows[table["layer"]] = gain(table["rows"])
+            sizes[table["layer"]] = plan_table.choose(table["rows"])["workspace_bytes"]
+    gains = [round(found, 1) for found in rows.values()]
+    assert gains[1:] == [3.2, 2.5, 1.5, 1, 1]
+    assert [round(size / 1e6) for size in list(sizes.values())[1:4]] == [2, 5, 2]
+    of_dw = [4 * 64 * 64 * 9, 4 * 256 * 64]  # float32
+    found = list(sizes.values())[1:3]
+    assert [size // dw for size, dw in zip(found, of_dw, strict=True)] == [13, 75]
+    assert all(size % dw < 1024 for size, dw in zip(found, of_dw, strict=True)), "no whole copies"
+
+
+def test_plans_that_convert_inputs_round_the_result_too():
+    table = recordings.recorded("whole_table").value
+    errors = {"TENSOR_CORE": set(), "TENSOR_CORE DOWN_CONVERT_INPUTS": set()}
+    for row in on_tensor_cores(table):
+        errors[row["numerical"]].add(round(row["relative_error"], 5))
+    assert list(errors.values()) == [{2.6e-4}, {3.3e-4}]
+    uniform, normal = 1.845e-4, 2.07e-4  # relative rounding errors to FP16 of x and w, and of y
+    assert 2**0.5 * uniform == pytest.approx(2.6e-4, rel=0.02)
+    assert (2 * uniform**2 + normal**2) ** 0.5 == pytest.approx(3.33e-4, rel=0.02)
+
+
+def test_the_first_layers_workspace_is_x_with_a_fourth_channel():
+    conv = resnet50.layers()[0].convolution
+    tables = recordings.recorded("plan_tables").value["tables"]
+    rows = next(table["rows"] for table in tables if (table["pass"], table["dtype"]) == ("forward", "float16"))
+    copies = 2 * 4 * (conv.n * conv.h * conv.w + conv.k * conv.r * conv.s)
+    assert 0 <= plan_table.choose(rows)["workspace_bytes"] - copies < 1024
+
+
 def gain(rows):
     return plan_table.choose(rows, 1000)["seconds"] / plan_table.choose(rows)["seconds"]
 
@@ -136,6 +170,32 @@ def test_the_shares_of_convolutions_are_those_of_the_text():
     assert round(training["mixed"]["convolution_share"], 2) in (0.33, 0.34)
     seconds = [sum(training[name]["convolution_seconds"].values()) for name in ("float32", "mixed")]
     assert seconds[0] / seconds[1] == pytest.approx(8, abs=0.5)
+    kinds = [of_kinds(training[name]["layers"]) for name in ("float32", "mixed")]
+    others = [kinds[0][kind] / kinds[1][kind] for kind in ("ReLU", "addition", "batch norm")]
+    assert (round(min(others), 1), round(max(others), 1)) == (1.4, 2.2)
+
+
+def test_the_shares_of_folded_networks_are_those_of_the_text():
+    folded = recordings.recorded("folded_network").value["configurations"]
+    assert sorted(round(row["convolution_share"], 2) for row in folded) == [0.5, 0.66, 0.71, 0.82]
+    plain = recordings.recorded("network").value["configurations"]
+    taken = [
+        next(
+            of_kinds(row["layers"])["convolution"]
+            for row in rows
+            if row["precision"] == "tf32" and row["batch"] == 32 and row["mode"].startswith("inference")
+        )
+        for rows in (folded, plain)
+    ]
+    assert [round(1e3 * seconds, 1) for seconds in taken] == [3.9, 2.6]
+
+
+def of_kinds(layers):
+    """Seconds by kind of layer."""
+    found = {}
+    for layer in layers:
+        found[layer["kind"]] = found.get(layer["kind"], 0) + layer["seconds"] * layer["count"]
+    return found
 
 
 def test_the_ratios_are_those_of_the_text():
