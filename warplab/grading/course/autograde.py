@@ -17,9 +17,11 @@ from warplab.grading.course.nbgrader_course import Course, CourseError
 from warplab.grading.course.submissions import read
 from warplab.grading.judge import inert
 from warplab.grading.judge.execute import TrustedExecute
+from warplab.grading.judge.frameworks import uses_tensorflow
 from warplab.grading.judge.hidden_tests import without_hidden_tests
 from warplab.grading.judge.untrusted import Reading, Unusable
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
+from warplab.grading.sandbox.limits import for_tensorflow
 
 
 class SandboxedExecute(TrustedExecute):
@@ -41,7 +43,10 @@ class SandboxedExecute(TrustedExecute):
         zygotes = _zygotes()
         if zygotes.sandbox.kind != "bubblewrap":
             self.log.warning(zygotes.sandbox.describe())
-        with SandboxedKernelManager(zygotes, files, self.limits) as manager:
+        warmth = ""
+        if uses_tensorflow(self._trusted(resources)[1]):
+            self.limits, warmth = for_tensorflow(self.limits), "tensorflow"
+        with SandboxedKernelManager(zygotes, files, self.limits, warmth) as manager:
             return super().preprocess(nb, resources, manager)
 
 

@@ -44,8 +44,12 @@ class TrustedCell:
         self._hidden = [hidden for _, hidden in marked_lines(source)]
         if text.rstrip("\n").count("\n") != source.rstrip("\n").count("\n"):  # a magic took up several lines
             self._hidden = [any(self._hidden)] * len(self._hidden)
-        self.names, self.names_later = self._free_names()
+        self.find_names()
         linecache.cache[self.file] = (len(text), None, text.splitlines(keepends=True), self.file)
+
+    def find_names(self) -> None:
+        """Set `names` and `names_later` by the cell's statements."""
+        self.names, self.names_later = self._free_names()
 
     def is_hidden(self, line: int) -> bool:
         """Return whether a line, counted from 1, is within the marks of hidden tests."""

@@ -7,6 +7,7 @@ outputs are those of an ordinary run: a test that fails has an error, one that r
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 import hashlib
@@ -34,7 +35,7 @@ from warplab import simulator
 from warplab.checks import session
 from warplab.checks.errors import CheckFailed
 from warplab.grading.exchange import artefacts
-from warplab.grading.judge import inert, outputs, verdicts
+from warplab.grading.judge import frameworks, inert, outputs, verdicts
 from warplab.grading.judge.agent_client import GIVE_UP_SECONDS, AgentClient, NoAnswer
 from warplab.grading.judge.cells import CellRunner, TrustedCell
 from warplab.grading.judge.hidden_tests import without_hidden_tests
@@ -103,6 +104,7 @@ class TrustedExecute(Execute):
         tests, setup, self._given = self._trusted(resources)
         self._tests = {name: TrustedCell(name, source) for name, source in tests.items()}
         self._setup = {name: TrustedCell(name, source) for name, source in setup.items()}
+        self._leave_tensorflow_to_student()
         self._secret = self.seed or os.environ.get(SEED_VARIABLE, "").encode() or secrets.token_bytes(32)
         self._digest = self.submission or _digest(nb)
         self._assignment = self.assignment or ((resources or {}).get("nbgrader") or {}).get("assignment", "")
@@ -166,6 +168,24 @@ class TrustedExecute(Execute):
             {name: source for name, source in cells.items() if name not in graded},
             {cell.name: cell.source for cell in notebook.source_cells if cell.name in solutions},
         )
+
+    def _leave_tensorflow_to_student(self) -> None:
+        """Take what needs TensorFlow out of the locked cells that run here. Raises ValueError for tests that need it.
+
+        What those statements define is then the student's, as an answer is: a test that uses it asks the student's
+        process, and must not compare with what that says.
+        """
+        modules, _ = frameworks.left_to_student(cell.tree for cell in self._setup.values())
+        for cell in self._setup.values():
+            cell.find_names()
+        for cell in self._tests.values():
+            used = sorted(modules.intersection(cell.names))
+            if used or any(map(frameworks.imported, ast.walk(cell.tree))):
+                raise ValueError(
+                    f"the test cell {cell.name!r} uses {', '.join(used) or 'TensorFlow'}, which the grader does not "
+                    "import; let the test take and compare NumPy arrays, and use TensorFlow in a locked cell without "
+                    "points or in the answer"
+                )
 
     # -- cells -------------------------------------------------------------------------------------------------
 

@@ -28,10 +28,12 @@ from warplab.exercises.score import cell_id
 from warplab.grading.exchange.framing import pack, unpack
 from warplab.grading.judge import assembly
 from warplab.grading.judge.execute import TrustedExecute
+from warplab.grading.judge.frameworks import uses_tensorflow
 from warplab.grading.judge.jobs import MAX_TEXT, Job, Result, outcome
 from warplab.grading.judge.untrusted import Reading, Unusable
 from warplab.grading.sandbox.isolation import find
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
+from warplab.grading.sandbox.limits import for_tensorflow
 from warplab.grading.sandbox.preflight import preflight
 
 
@@ -95,9 +97,12 @@ class Judge:
         notebook = assembled.notebook
         tests, setup = trusted_cells(master)
         answers = {str(cell_id(cell)): cell.source for cell in master.cells if is_solution(cell)}
+        framework = uses_tensorflow(setup)
+        limits = for_tensorflow(job.limits) if framework else job.limits
+        warmth = "tensorflow" if framework else ""
         with (
             tempfile.TemporaryDirectory(prefix="warplab-judge-") as folder,
-            SandboxedKernelManager(self._zygotes, {**job.files, **job.given}, job.limits) as manager,
+            SandboxedKernelManager(self._zygotes, {**job.files, **job.given}, limits, warmth) as manager,
         ):
             _write_files(Path(folder), job.given)
             execute = TrustedExecute(
@@ -108,7 +113,7 @@ class Judge:
                 seed=job.seed.encode(),
                 assignment=job.key.assignment,
                 submission=job.key.submission,
-                limits=job.limits,
+                limits=limits,
                 folder=folder,
                 reading=reading,
             )

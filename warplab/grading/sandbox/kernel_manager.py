@@ -48,12 +48,18 @@ class Zygotes:
         self._most, self._warmth = submissions, warmth
         self._zygote: ZygoteClient | None = None
 
-    def take(self, limits: SubmissionLimits) -> ZygoteClient:
-        """Return a zygote that can take a submission. A submission that still runs in it is ended."""
-        if self._zygote is not None and (not self._zygote.fresh or self._zygote.used >= self._most):
+    def take(self, limits: SubmissionLimits, warmth: str = "") -> ZygoteClient:
+        """Return a zygote that can take a submission. A submission that still runs in it is ended.
+
+        `warmth`: what the submission needs, if that is not what most need. It replaces a zygote of another kind.
+        """
+        wanted = warmth or self._warmth
+        if self._zygote is not None and (
+            not self._zygote.fresh or self._zygote.used >= self._most or self._zygote.warmth != wanted
+        ):
             self.close()
         if self._zygote is None:
-            self._zygote = ZygoteClient(self.sandbox, self._warmth, disk_bytes=limits.disk_bytes)
+            self._zygote = ZygoteClient(self.sandbox, wanted, disk_bytes=limits.disk_bytes)
         elif self._zygote.used:
             self._zygote.kill()
         return self._zygote
@@ -86,7 +92,7 @@ class _Provisioner(KernelProvisionerBase):
 
     async def launch_kernel(self, cmd: list[str], **_: Any) -> KernelConnectionInfo:
         self.ended = None
-        self.zygote = self.manager.zygotes.take(self.manager.limits)
+        self.zygote = self.manager.zygotes.take(self.manager.limits, self.manager.warmth)
         try:
             self.connection_info = self.manager.open_channels(self.zygote)
         except BaseException:
@@ -164,6 +170,7 @@ def _says_idle(message: dict, asked: str) -> bool:
 class SandboxedKernelManager(AsyncKernelManager):
     """One submission's kernel. `files`: the student's, by relative path, copied into its working folder.
 
+    `warmth`: as for `Zygotes.take`.
     A shutdown kills at once, since nothing that a student's code does at its end matters.
     """
 
@@ -172,10 +179,12 @@ class SandboxedKernelManager(AsyncKernelManager):
         zygotes: Zygotes,
         files: dict[str, bytes] | None = None,
         limits: SubmissionLimits | None = None,
+        warmth: str = "",
         **options: Any,
     ) -> None:
         super().__init__(client_class=f"{__name__}.{_Client.__name__}", **options)
         self.zygotes, self.files, self.limits = zygotes, dict(files or {}), limits or SubmissionLimits()
+        self.warmth = warmth
         self._channels = contextlib.ExitStack()  # the relay, its sockets, their folder
         self._clients: list[AsyncKernelClient] = []
         self._kernel_spec = KernelSpec(argv=["sandboxed"], display_name="Python 3", language="python")

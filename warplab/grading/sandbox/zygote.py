@@ -49,7 +49,12 @@ _PROGRAMS = {
     "probe": ("warplab.grading.sandbox.preflight", "probe"),
 }
 
-WARMTHS = ("nothing", "kernel", "course")  # what a zygote imports in advance, each with what comes before it
+WARMTHS = (
+    "nothing",
+    "kernel",
+    "course",
+    "tensorflow",
+)  # what a zygote imports in advance, each with what comes before it
 _KERNEL = (
     "numpy",
     "IPython",
@@ -333,6 +338,12 @@ def warm_course() -> None:
     _warm_compilers()
 
 
+def warm_tensorflow() -> None:
+    """Import TensorFlow, and compute nothing with it: its first tensor would start threads, which no fork copies."""
+    tf = importlib.import_module("tensorflow")
+    _ = tf.keras.layers  # it imports Keras when first asked for it
+
+
 def _warm_outputs() -> None:
     from IPython.core.ultratb import AutoFormattedTB
 
@@ -407,8 +418,10 @@ def main(arguments: list[str]) -> int:
         os.makedirs(os.environ["HOME"], exist_ok=True)
     if options.warmth != "nothing":
         warm_kernel()
-    if options.warmth == "course":
+    if options.warmth in ("course", "tensorflow"):
         warm_course()
+    if options.warmth == "tensorflow":
+        warm_tensorflow()
     # A garbage collection in a child would write to, and so copy, every page of these objects.
     gc.collect()
     gc.freeze()

@@ -86,6 +86,7 @@ class ZygoteClient:
     """The judge's handle of a zygote: a warmed process in the sandbox, which runs one submission at a time.
 
     Raises SandboxError if it does not start. `warm_seconds`: time its imports took. `used`: submissions started.
+    `warmth`: as given.
     """
 
     def __init__(self, sandbox: Sandbox | None = None, warmth: str = "course", disk_bytes: int | None = None) -> None:
@@ -95,7 +96,7 @@ class ZygoteClient:
         """
         self.sandbox = sandbox or find()
         self._disk_bytes = disk_bytes or SubmissionLimits().disk_bytes
-        self._warmth = warmth
+        self.warmth = warmth
         self.used = 0
         self._limits = SubmissionLimits()
         self._broken = False
@@ -129,7 +130,7 @@ class ZygoteClient:
         self._channel = self._stack.enter_context(ours)
         with theirs:
             command = self.sandbox.command(theirs.fileno(), scratch, user, self._disk_bytes)
-            command += ["--warmth", self._warmth]
+            command += ["--warmth", self.warmth]
             self._process = subprocess.Popen(
                 command if self._group is None else self._group.command(command),
                 pass_fds=[theirs.fileno()],

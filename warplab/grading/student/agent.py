@@ -20,6 +20,7 @@ from typing import Any
 
 from warplab.grading.exchange import artefacts, numba_types
 from warplab.grading.exchange.artefacts import ArtefactError
+from warplab.grading.student.tensors import without_tensors
 
 MIME = "application/vnd.warplab.answer"
 MAX_MESSAGE = 4000  # characters of an error's message
@@ -141,7 +142,7 @@ def _describe(namespace: dict[str, Any], wish: dict) -> dict:
         plain = isinstance(value, types.FunctionType)
         return {"kind": "function", "name": own_name, "plain": plain, "blank": plain and is_empty(value)}
     try:
-        return {"kind": "value", "value": artefacts.encode(value)}
+        return {"kind": "value", "value": artefacts.encode(without_tensors(value))}
     except ArtefactError as error:
         return {"kind": "opaque", "type": type(value).__name__, "why": str(error)}
 
@@ -232,7 +233,7 @@ def _call(namespace: dict[str, Any], wish: dict) -> dict:
             results.append({"kind": "raised", **_raised(error)})
             continue
         try:
-            results.append({"kind": "value", "value": artefacts.encode(result)})
+            results.append({"kind": "value", "value": artefacts.encode(without_tensors(result))})
         except ArtefactError as error:
             results.append({"kind": "opaque", "type": type(result).__name__, "why": str(error)})
     return {"kind": "results", "results": results, "printed": unheard.any}
