@@ -78,6 +78,19 @@ def test_the_text_quotes_what_was_recorded(cell):
         assert phrase in text
 
 
+def test_the_kernels_header_gives_what_was_recorded():
+    header = silu.SOURCES.text("silu.cu").replace("\n//", "")
+    again = seconds("silu", "cuda_float4") + seconds("silu_backward", "cuda_float4")
+    stored = seconds("silu_storing", "cuda_float4") + seconds("silu_storing_backward", "cuda_float4")
+    assert f"recomputing {again * 1e6:.0f} µs, storing {stored * 1e6:.0f} µs, a ratio of {stored / again:.2f}" in header
+    library = seconds("silu", "PyTorch") + seconds("silu_backward", "PyTorch")
+    assert f"SiLU, which recomputes as well, {library * 1e6:.0f} µs" in header
+    rates = {(row["entry"], row["name"]): row["gbps"] for row in VALUES["kernel_table"]["rows"]}
+    forward, backward = (rates[entry, "cuda_float4"] for entry in ("silu", "silu_backward"))
+    assert f"{forward:.0f} GB/s forward and {backward:.0f} backward where a copy reaches" in header
+    assert f"{rates['copy', 'copy']:.0f}. {recordings.recorded('kernel_table').origin}" in header
+
+
 @pytest.mark.parametrize("key", VALUES)
 def test_what_was_recorded_was_right(key):
     rows = VALUES[key]["rows"]
