@@ -5,8 +5,15 @@ from typing import ClassVar
 from tests.support.exercise_harness import ExerciseTests
 
 
-class TestExercise(ExerciseTests):
+class TestTraining(ExerciseTests):
     topic = "07_training"
-    points: ClassVar = {"add": [2]}
-    gaps = 1
-    least_mutants = 5
+    points: ClassVar = {
+        "cycle": [1, 1, 1],
+        "average": [2, 1, 1],
+        "scaling": [1, 2, 1],
+        "op": [1, 2, 2],
+        "loop": [1, 1, 2],
+        "sums": [1, 1, 2],
+    }
+    gaps = 13
+    least_mutants = 125

@@ -1,0 +1,20 @@
+# problem: average
+# loses: average-none, average-rows
+# reason: average raises TypeError: unsupported operand
+
+
+def average(towers, samples):
+    """Return the gradients of the mean loss over all samples: a list of float32 arrays, or None for no gradient."""
+    total = sum(samples)
+    result = []
+    for gradients in zip(*towers, strict=True):
+        found = None
+        for gradient, count in zip(gradients, samples, strict=True):
+            if isinstance(gradient, dict):
+                dense = np.zeros(gradient["shape"], np.float32)
+                np.add.at(dense, gradient["indices"], gradient["values"])
+                gradient = dense
+            share = gradient * np.float32(count / total)
+            found = share if found is None else found + share
+        result.append(found)
+    return result

@@ -1,0 +1,13 @@
+# problem: scaling
+# loses: scaling-update, scaling-skip, scaling-grow
+# reason: returns the wrong type(.|\n)*expected  a list or tuple of 3
+
+
+def scaled_step(weights, gradients, scale, good, interval, rate):
+    """Return new weights, the next scale and the new count of good steps; gradients are float16, `scale` times true."""
+    if not all(np.isfinite(gradient).all() for gradient in gradients):
+        return weights[0]
+    factor = np.float32(rate / scale)
+    weights = [w - factor * gradient.astype(np.float32) for w, gradient in zip(weights, gradients, strict=True)]
+    good += 1
+    return weights[0]
