@@ -110,7 +110,8 @@ def test_a_fresh_process_grows_by_what_the_tracker_counts(chain):
     plan = plans.even(16, 4)
     tracked = segments.step(chain, plan).tracker.peak / chain.activation_bytes
     found = process_memory.measure(16, 4)
-    assert found["reset"], "Linux does not let this process reset its peak"
+    if not found["reset"]:
+        pytest.skip("this system does not let a process reset its peak (/proc/self/clear_refs)")
     grown = (found["peak_bytes"] - found["before_bytes"]) / found["activation_bytes"]
     assert tracked - 0.5 <= grown <= tracked + 1.5
 
