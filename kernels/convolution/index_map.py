@@ -1,4 +1,4 @@
-"""The index map of im2col, one image and square sizes: what lesson 06 asks its reader to write, compiled for both sides.
+"""The index map of im2col, one image and square sizes: what lesson 06 asks its reader to write, for both sides.
 
 `place` is plain Python; `cuda.jit(place, device=True)` makes of it what a kernel calls.
 """
