@@ -51,8 +51,9 @@ def notebook() -> Cells:
         ("import tensorflow as", False),
     ],
 )
-def test_an_exercise_uses_tensorflow_if_a_locked_cell_imports_it(source, wanted):
+def test_an_exercise_uses_tensorflow_if_a_given_cell_imports_it(source, wanted):
     assert frameworks.uses_tensorflow({"other": "import numpy", "setup": source}) is wanted
+    assert frameworks.uses_tensorflow({"setup": "import numpy"}, {"answer": source}) is wanted
 
 
 def test_the_judge_leaves_what_needs_tensorflow_to_the_student():

@@ -44,7 +44,7 @@ class SandboxedExecute(TrustedExecute):
         if zygotes.sandbox.kind != "bubblewrap":
             self.log.warning(zygotes.sandbox.describe())
         warmth = ""
-        if uses_tensorflow(self._trusted(resources)[1]):
+        if uses_tensorflow(*self._trusted(resources)[1:]):
             self.limits, warmth = for_tensorflow(self.limits), "tensorflow"
         with SandboxedKernelManager(zygotes, files, self.limits, warmth) as manager:
             return super().preprocess(nb, resources, manager)

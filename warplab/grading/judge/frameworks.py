@@ -1,13 +1,15 @@
 """Instructors' cells that use TensorFlow: which they are, and what of them the judge leaves to the student's process.
 
-An exercise uses TensorFlow if a locked cell without points imports it. Its submissions run in processes that have it
-(`limits.for_tensorflow`, `zygote.WARMTHS`). The judge never imports it: its tests get NumPy arrays.
+An exercise uses TensorFlow if a locked cell without points, or the given text of an answer, imports it. Its submissions
+run in processes that have it (`limits.for_tensorflow`, `zygote.WARMTHS`). The judge never imports it: its tests get
+NumPy arrays.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
+import itertools
 import symtable
 from collections.abc import Iterable, Mapping
 
@@ -16,9 +18,9 @@ from IPython.core.inputtransformer2 import TransformerManager
 MODULES = frozenset(("tensorflow", "keras"))
 
 
-def uses_tensorflow(setup: Mapping[str, str]) -> bool:
-    """Return whether one of the locked cells without points imports TensorFlow. `setup`: their text, by id."""
-    for source in setup.values():
+def uses_tensorflow(*cells: Mapping[str, str]) -> bool:
+    """Return whether one of the instructor's cells imports TensorFlow. `cells`: their text, by id."""
+    for source in itertools.chain.from_iterable(group.values() for group in cells):
         if any(name in source for name in MODULES):
             with contextlib.suppress(SyntaxError):  # told when the cell runs
                 if any(map(imported, ast.walk(ast.parse(TransformerManager().transform_cell(source))))):

@@ -97,7 +97,7 @@ class Judge:
         notebook = assembled.notebook
         tests, setup = trusted_cells(master)
         answers = {str(cell_id(cell)): cell.source for cell in master.cells if is_solution(cell)}
-        framework = uses_tensorflow(setup)
+        framework = uses_tensorflow(setup, answers)
         limits = for_tensorflow(job.limits) if framework else job.limits
         warmth = "tensorflow" if framework else ""
         with (
