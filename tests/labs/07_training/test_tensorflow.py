@@ -127,3 +127,18 @@ def test_slope_through():
     assert slope_through(cubed, lambda y: 3 * y)(2.0) == 30
     assert slope_through(lambda x: (x, lambda dy: None), lambda y: y)(2.0) is None
     assert slope_through(lambda x: None, lambda y: y)(2.0) is None
+
+
+def test_xla_cannot_compile_what_goes_through_numpy():
+    x, bias = normal(3, 4), normal(4)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="PyFunc"):
+        tf.function(lambda x, bias: tensorflow_op.bias_gelu_op(x, bias), jit_compile=True)(x, bias)
+
+
+def test_a_feed_replaces_one_read_of_a_variable_and_no_other():
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        w = v1.get_variable("w", initializer=3.0, use_resource=True)
+        twice = 2.0 * w
+        session.run(v1.global_variables_initializer())
+        assert session.run([w, twice], {w: 4.0}) == [4.0, 6.0]
