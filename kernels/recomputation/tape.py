@@ -9,9 +9,9 @@
 In eager mode an operation's results are objects of Python, and what the tape saves for the backward pass it keeps by
 holding these. So a callback after each operation sees every result, and a finalizer sees it go. Tensors that share
 memory (reshapes, identities) count once, by address; on a GPU, whose addresses TensorFlow does not show, each counts
-for itself. Not counted: what existed before, the weights themselves (reading
-a variable hands over its own memory), and what a kernel needs while it runs. A graph's tensors are not seen: leave
-`tf.function` out of what is tracked.
+for itself. Not counted: what existed before (name it in `before` if an operation may hand its memory on, as
+`tf.stop_gradient` does), the weights themselves (reading a variable hands over its own memory), and what a kernel needs
+while it runs. A graph's tensors are not seen: leave `tf.function` out of what is tracked.
 
 The hook is TensorFlow's own, that of `tf.debugging.experimental.enable_dump_debug_info`, and no public name leads to
 it; `tests/labs/08_recomputation/test_tape.py` holds it to counts by hand.
@@ -20,6 +20,7 @@ it; `tests/labs/08_recomputation/test_tape.py` holds it to counts by hand.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,13 +39,18 @@ class Event:
 
 
 class Tracker:
-    """Count live bytes while it is entered. `least`: bytes below which a tensor is left out, such as a loss."""
+    """Count live bytes while it is entered.
 
-    def __init__(self, least: int = 1024) -> None:
+    `least`: bytes below which a tensor is left out, such as a loss. `before`: tensors that exist already and outlive
+    the tracker; whatever shares their memory is not counted.
+    """
+
+    def __init__(self, least: int = 1024, before: Iterable[Any] = ()) -> None:
         self.events: list[Event] = []
         self.live = 0
         self.peak = 0
         self._least = least
+        self._before = frozenset(map(_address, before))
         self._holders: dict[int, list[int]] = {}  # by address: [bytes, tensors that hold them]
 
     def __enter__(self) -> Tracker:
@@ -75,6 +81,8 @@ class Tracker:
         if nbytes < self._least:
             return
         address = _address(tensor)
+        if address in self._before:
+            return
         if address not in self._holders:
             self._holders[address] = [nbytes, 0]
             self.live += nbytes

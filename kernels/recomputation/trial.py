@@ -69,8 +69,8 @@ def _check(recompute: Callable[..., Any], layers: int, length: int) -> None:
 
 
 def _kept(recompute: Callable[..., Any], given: segments.Chain, plan: plans.Plan) -> int:
-    """Bytes alive after the forward pass."""
-    with Tracker() as tracker, tf.GradientTape() as tape:
+    """Bytes alive after the forward pass, without the chain's input, which an answer may hold by `tf.stop_gradient`."""
+    with Tracker(before=[given.x]) as tracker, tf.GradientTape() as tape:
         out = segments.forward(given, plan, recompute)
     alive = tracker.live
     del out, tape

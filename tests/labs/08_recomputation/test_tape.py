@@ -52,6 +52,16 @@ def test_what_the_tape_saves_lives_until_it_is_used():
         assert tracker.live == segments.nbytes([gradient])
 
 
+def test_memory_named_as_before_is_not_counted_again():
+    x = tf.ones((1024, 256))
+    with Tracker() as unnamed, Tracker(before=[x]) as named:
+        y = tf.stop_gradient(x)
+        assert (unnamed.live, named.live) == (MIB, 0)
+        z = y + 1
+        assert (unnamed.live, named.live) == (2 * MIB, MIB)
+    del y, z
+
+
 def test_small_tensors_and_graphs_are_left_out():
     with Tracker() as tracker:
         small = tf.ones(8) + 1
@@ -134,8 +144,26 @@ def test_resnet_101_keeps_what_its_layers_say():
     assert segments.largest_difference([again.gradient], [kept.gradient]) == 0
 
 
+def stopped_once(f):
+    """Like segments.recompute, but backward uses the stopped arguments, which share the memory of the given ones."""
+
+    @tf.custom_gradient
+    def g(*arguments):
+        stopped = [tf.stop_gradient(argument) for argument in arguments]
+
+        def backward(dy):
+            with tf.GradientTape() as tape:
+                tape.watch(stopped)
+                again = f(*stopped)
+            return tape.gradient(again, stopped, dy)
+
+        return f(*stopped), backward
+
+    return g
+
+
 def test_right_recomputations_pass_the_trial(capsys):
-    for right in (segments.recompute, tf.recompute_grad):
+    for right in (segments.recompute, tf.recompute_grad, stopped_once):
         trial.check_recompute(right)
         assert "recompute: right for 3 chains." in capsys.readouterr().out
 
