@@ -5,8 +5,15 @@ from typing import ClassVar
 from tests.support.exercise_harness import ExerciseTests
 
 
-class TestExercise(ExerciseTests):
+class TestRecomputation(ExerciseTests):
     topic = "08_recomputation"
-    points: ClassVar = {"add": [2]}
-    gaps = 1
-    least_mutants = 5
+    points: ClassVar = {
+        "length": [1, 1, 1],
+        "schedule": [1, 1, 2],
+        "plan": [1, 1, 3],
+        "accumulate": [1, 1, 1],
+        "gate": [2, 1],
+        "pairs": [1, 2, 1],
+    }
+    gaps = 11
+    least_mutants = 120

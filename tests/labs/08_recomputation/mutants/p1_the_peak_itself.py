@@ -1,0 +1,20 @@
+# problem: length
+# loses: length-best
+# reason: best_length returns the wrong value
+
+
+def peak(layers, length, inside):
+    """Return the activations at the peak, without the chain's input."""
+    count = math.ceil(layers / length)
+    last = layers - (count - 1) * length
+    return max(count - 1 + inside * last, count - 2 + inside * length)
+
+
+def layers_run(layers, length):
+    """Return how many layers run forward in one step."""
+    return layers + (math.ceil(layers / length) - 1) * length
+
+
+def best_length(layers, inside):
+    """Return the length with the least peak, of several that with the fewest layers run, then the shortest."""
+    return min(peak(layers, length, inside) for length in range(1, layers + 1))

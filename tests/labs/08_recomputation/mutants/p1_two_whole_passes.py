@@ -1,0 +1,20 @@
+# problem: length
+# loses: length-work, length-best
+# reason: layers_run returns the wrong value
+
+
+def peak(layers, length, inside):
+    """Return the activations at the peak, without the chain's input."""
+    count = math.ceil(layers / length)
+    last = layers - (count - 1) * length
+    return max(count - 1 + inside * last, count - 2 + inside * length)
+
+
+def layers_run(layers, length):
+    """Return how many layers run forward in one step."""
+    return 2 * layers
+
+
+def best_length(layers, inside):
+    """Return the length with the least peak, of several that with the fewest layers run, then the shortest."""
+    return min(range(1, layers + 1), key=lambda length: (peak(layers, length, inside), layers_run(layers, length)))

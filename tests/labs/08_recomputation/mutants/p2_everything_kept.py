@@ -1,0 +1,16 @@
+# problem: schedule
+# loses: schedule-work, schedule-memory
+# reason: the forward pass keeps more than the plan says
+
+
+def schedule(layers, plan):
+    """Return the steps of forward and backward pass: a list of ("forward" or "backward" or "drop", i)."""
+    segments = list(zip(plan, [*plan[1:], layers], strict=True))
+    steps = []
+    for first, end in segments:
+        for i in range(first, end):
+            steps.append(("forward", i))
+    for first, end in reversed(segments):
+        for i in reversed(range(first, end)):
+            steps += [("backward", i), ("drop", i + 1)]
+    return steps

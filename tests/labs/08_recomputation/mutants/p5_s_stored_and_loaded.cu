@@ -1,0 +1,14 @@
+// problem: gate
+// loses: gate-right, gate-counted
+// reason: too many .*global|too much
+extern "C" __global__ void gate_backward(const float* dy, const float* a, const float* b, float* da, float* db, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n)
+        return;
+    float d = dy[i], gated = a[i], at = b[i];
+    float s = fminf(fmaxf(0.25f * at + 0.5f, 0.0f), 1.0f);
+    ((volatile float*)da)[i] = s;
+    da[i] = d * ((volatile float*)da)[i];
+    db[i] = at > -2 && at < 2 ? 0.25f * d * gated : 0.0f;
+}

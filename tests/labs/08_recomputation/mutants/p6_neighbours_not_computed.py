@@ -1,0 +1,20 @@
+# problem: pairs
+# loses: pairs-any, pairs-loads
+# reason: uninitiali[sz]ed
+
+
+@cuda.jit
+def pairs_backward(x, dy, dx):
+    """The gradient of y[i] = x[i]**2 * x[i + 1]**2, from dy; blocks of 64 threads."""
+    h = cuda.shared.array(66, float32)  # h[t + 1] is that of thread t
+    t, i = cuda.threadIdx.x, cuda.grid(1)
+    mine = x[i] if i < x.size else float32(0)
+    h[t + 1] = mine * mine
+    cuda.syncthreads()
+    if i < x.size:
+        total = float32(0)
+        if i + 1 < x.size:
+            total += dy[i] * h[t + 2]
+        if i > 0:
+            total += dy[i - 1] * h[t]
+        dx[i] = float32(2) * mine * total
