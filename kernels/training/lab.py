@@ -7,7 +7,6 @@ LAB = Lab(
     "07_training",
     "Training with TensorFlow",
     "variables in a reused scope do not share their value",
-    status="skeleton",
     benchmark="benchmark",
     launches="launches",
     code_cells=64,
