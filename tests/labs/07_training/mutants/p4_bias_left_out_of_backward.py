@@ -2,7 +2,8 @@
 # loses: op-backward, op-tensorflow
 # reason: backward
 
-from kernels.training.framework import tf
+import tensorflow as tf
+
 from warplab import cp
 
 

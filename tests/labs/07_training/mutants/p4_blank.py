@@ -2,7 +2,8 @@
 # loses: op-forward, op-backward, op-tensorflow
 # reason: forward is not written yet
 
-from kernels.training.framework import tf
+import tensorflow as tf
+
 from warplab import cp
 
 

@@ -2,7 +2,8 @@
 # loses: op-tensorflow
 # reason: dbias
 
-from kernels.training.framework import tf
+import tensorflow as tf
+
 from warplab import cp
 
 

@@ -2,7 +2,8 @@
 # loses: op-tensorflow
 # reason: dbias .* has the wrong shape
 
-from kernels.training.framework import tf
+import tensorflow as tf
+
 from warplab import cp
 
 

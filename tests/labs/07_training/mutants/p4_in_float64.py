@@ -2,7 +2,8 @@
 # loses: op-forward
 # reason: float64
 
-from kernels.training.framework import tf
+import tensorflow as tf
+
 from warplab import cp
 
 

@@ -2,7 +2,8 @@
 # loses: op-tensorflow
 # reason: value_and_gradients raises
 
-from kernels.training.framework import tf
+import tensorflow as tf
+
 from warplab import cp
 
 

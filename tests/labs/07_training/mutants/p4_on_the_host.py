@@ -2,7 +2,8 @@
 # loses: op-forward, op-tensorflow
 # reason: runs on the host
 
-from kernels.training.framework import tf
+import tensorflow as tf
+
 from warplab import cp
 
 

@@ -2,7 +2,8 @@
 # loses: op-backward
 # reason: one thread does too much of the work
 
-from kernels.training.framework import tf
+import tensorflow as tf
+
 from warplab import cp
 
 

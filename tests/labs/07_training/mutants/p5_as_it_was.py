@@ -2,7 +2,7 @@
 # loses: loop-one-step, loop-batches, loop-traces
 # reason: train returns the weights that it began with
 
-from kernels.training.framework import tf
+import tensorflow as tf
 
 weights = tf.Variable(tf.zeros(3))
 

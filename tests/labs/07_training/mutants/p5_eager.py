@@ -2,7 +2,7 @@
 # loses: loop-traces
 # reason: does not trace its step once(.|\n)*got +0 for
 
-from kernels.training.framework import tf
+import tensorflow as tf
 
 
 def train(x, t, start, rates):

@@ -2,7 +2,7 @@
 # loses: loop-batches, loop-traces
 # reason: weights .* is wrong
 
-from kernels.training.framework import tf
+import tensorflow as tf
 
 
 def train(x, t, start, rates):
