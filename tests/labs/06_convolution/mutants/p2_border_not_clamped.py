@@ -1,6 +1,6 @@
 # problem: direct
 # loses: direct-any, direct-work
-# reason: a load of x\[432\] reaches past the end of x
+# reason: a load of x\[1091\] reaches past the end of x
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 # problem: direct
 # loses: direct-any, direct-work
-# reason: y is wrong in \d+ of 192
+# reason: y is wrong in \d+ of 144
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 # problem: direct
 # loses: direct-plain, direct-any, direct-work
-# reason: a load of x\[264\] reaches past the end of x
+# reason: a load of x\[420\] reaches past the end of x
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 # problem: direct
-# loses: direct-work
-# reason: too many FP32 operations
+# loses: direct-plain, direct-any, direct-work
+# reason: one thread does too much of the work(.|\n)*bytes loaded
 
 import numpy as np
 

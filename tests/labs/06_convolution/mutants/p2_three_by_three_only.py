@@ -1,6 +1,6 @@
 # problem: direct
 # loses: direct-plain, direct-any, direct-work
-# reason: the thread reads w\[40\] to compute y
+# reason: a load of w\[210\] reaches past the end of w
 
 import numpy as np
 

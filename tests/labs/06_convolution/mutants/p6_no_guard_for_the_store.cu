@@ -1,6 +1,6 @@
 // problem: border
 // loses: border-sides, border-all, border-loads
-// reason: a store to y\[1330\] reaches past the end of y
+// reason: a store to y\[1368\] reaches past the end of y
 constexpr int TILE = 16, SIDE = TILE + 2;
 
 // Grid: tiles across, tiles down, images times channels.

@@ -1,6 +1,6 @@
 // problem: border
 // loses: border-sides, border-all, border-loads
-// reason: divergent barrier: only 6 of the 32 threads
+// reason: divergent barrier: only 8 of the 32 threads
 constexpr int TILE = 16, SIDE = TILE + 2;
 
 // Grid: tiles across, tiles down, images times channels.

@@ -1,0 +1,29 @@
+# problem: plans
+# loses: plans-choice
+# reason: choose (returns the wrong value|does not raise)
+
+
+def measured(plan):
+    return plan["seconds"] is not None and plan["workspace_bytes"] is not None and plan["status"] != "wrong result"
+
+
+def choose(plans, limit):
+    """Return the id of the fastest usable plan within `limit` bytes; raise RuntimeError if there is none."""
+    usable = [
+        plan
+        for plan in plans
+        if plan["seconds"] is not None
+        and plan["workspace_bytes"] is not None
+        and plan["status"] != "wrong result"
+        and plan["workspace_bytes"] <= limit
+    ]
+    if not usable:
+        raise RuntimeError(f"no plan fits into {limit} bytes: allow more workspace")
+    return min(usable, key=lambda plan: (plan["seconds"], plan["workspace_bytes"], plan["id"]))["id"]
+
+
+def least_workspace(plans, slowdown):
+    """Return the fewest bytes under which the choice takes at most `slowdown` times as long as without a limit."""
+    usable = [plan for plan in plans if measured(plan)]
+    enough = slowdown * min(plan["seconds"] for plan in usable)
+    return min(plan["workspace_bytes"] for plan in usable if plan["seconds"] <= enough)
