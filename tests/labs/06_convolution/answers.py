@@ -26,6 +26,7 @@ def padded(
     guard: str = "0 <= i < x.shape[2] and 0 <= j < x.shape[3]",
     mine: str = "q < y.shape[3] and p < y.shape[2] and n < y.shape[0]",
     c: str = "range(w.shape[1])",
+    product: str = "x[n, c, i, j] * w[k, c, r, s]",
 ) -> str:
     return dedent(
         f"""\
@@ -40,11 +41,13 @@ def padded(
                         for s in range(w.shape[3]):
                             i, j = {row}, {column}
                             if {guard}:
-                                total += x[n, c, i, j] * w[k, c, r, s]
+                                total += {product}
                 y[n, k, p, q] = total"""
     )
 
 
+# Lanes that take turns: each does its own work, but no two at a time.
+IN_TURNS = padded().replace("    if q <", "    for turn in range(16):\n      if cuda.threadIdx.x == turn and q <")
 A_ROW_PER_THREAD = dedent(
     f"""\
     @cuda.jit
@@ -141,7 +144,9 @@ ANSWERS = {
         padded(),
         {
             A_ROW_PER_THREAD: "one thread does too much of the work",
-            IN_ONE_THREAD: "padded does not end",
+            IN_ONE_THREAD: "one thread does too much of the work",
+            IN_TURNS: "too many warp instructions",
+            padded(product="float32(int(x[n, c, i, j]) * int(w[k, c, r, s]))"): "y is wrong",
             padded(guard="i < x.shape[2] and j < x.shape[3]"): "padded",
             padded(guard="True"): "padded",
             padded(row="p * stride + r", column="q * stride + s"): "y is wrong",
@@ -175,6 +180,9 @@ ANSWERS = {
             choose(able='row["status"] == "ok"'): "choose returns the wrong value",
             choose(able='row["status"] == "ok" and row["workspace_bytes"] < limit_bytes'): "choose",
             choose(able='row["workspace_bytes"] <= limit_bytes'): "choose",
+            choose(
+                able='row["seconds"] is not None and row["workspace_bytes"] <= limit_bytes'
+            ): "choose returns the wrong",
             choose(best="max"): "choose returns the wrong value",
             choose(by="workspace_bytes"): "choose returns the wrong value",
             choose(by="id"): "choose returns the wrong value",
@@ -184,6 +192,7 @@ ANSWERS = {
         epilogue(),
         {
             A_BLOCK_FOR_ALL: "one thread does too much of the work",
+            epilogue(guard="for (int t = 0; t < 64; t++) if (threadIdx.x == t && i < n)"): "too many warp instructions",
             epilogue(guard=""): "past the end of y",
             epilogue("fmaxf(sum[i] + bias[i / k], 0)"): "past the end of bias",
             epilogue("fmaxf(sum[i], 0) + bias[i % k]"): "y is wrong",
