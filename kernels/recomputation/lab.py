@@ -9,6 +9,7 @@ LAB = Lab(
     "√n memory for one more forward pass",
     benchmark="benchmark",
     launches="launches",
+    status="ready without a GPU, partly recorded",
     code_cells=50,
     pictures=9,
     shown={

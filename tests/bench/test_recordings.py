@@ -13,7 +13,8 @@ from warplab.hardware import backend
 MACHINE = {"device": "Some GPU", "gpus": 1, "date": "2001-02-03"}
 OTHER = {"device": "Another GPU", "gpus": 4, "date": "2002-03-04"}
 HERE = Measurement([1], "this GPU", "2026-02-02", live=True)
-RECORDED = [lab for lab in labs() if lab.recordings.path.exists()]
+# A lab that is not ready may still wait for a GPU to record the rest.
+RECORDED = [lab for lab in labs() if lab.recordings.path.exists() and lab.status == "ready"]
 
 
 @pytest.fixture
