@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import shutil
 import sqlite3
@@ -181,7 +182,7 @@ def generated_class(root: Path, count: int, seed: int = 1, hostile: float = 0.0)
     """Make `root` a course in which `count` students have handed in `SAMPLE`, with the score that each must get.
 
     About half of the answers are the solution, a tenth are blank, the others are the sample's mutants. The fraction
-    `hostile` of the students also attacks, in all ways of HOSTILE in turn.
+    `hostile` of the students, rounded up, also attacks, in all ways of HOSTILE in turn.
     """
     rng = random.Random(seed)
     root.mkdir(parents=True, exist_ok=True)
@@ -196,6 +197,7 @@ def generated_class(root: Path, count: int, seed: int = 1, hostile: float = 0.0)
         wrong.setdefault(mutant.problem, []).append(mutant)
     students: list[Student] = []
     attacks = itertools.cycle(HOSTILE)
+    attackers = set(rng.sample(range(count), math.ceil(hostile * count)))
     for number in range(count):
         notebook = nbformat.from_dict(given)
         cells, answers, expected = cells_by_id(notebook), {}, dict(points)
@@ -210,7 +212,7 @@ def generated_class(root: Path, count: int, seed: int = 1, hostile: float = 0.0)
                 mutant = rng.choice(wrong[answer])
                 answers[answer], cells[answer].source = mutant.path.stem, mutant.cell
                 expected.update(dict.fromkeys(mutant.loses, 0.0))
-        attack = next(attacks) if rng.random() < hostile else ""
+        attack = next(attacks) if number in attackers else ""
         status = _attack(notebook, attack) if attack else "graded"
         students.append(Student(f"student{number:04}", answers, expected, attack, status))
         hand_in(root, students[-1].name, notebook, SAMPLE)
