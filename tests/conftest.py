@@ -25,6 +25,7 @@ MAIN = sys.modules["__main__"]
 # Files of tests that take most of the time; `make test-quick` leaves them out.
 SLOW = (
     "test_notebooks.py",
+    "bench/test_tensorflow_start.py",
     "differential/*",
     "dropin/test_magic.py",
     "dropin/numba_cuda/*",
