@@ -1,4 +1,4 @@
-"""Builds a graph node by node, as importers do: shapes follow from the inputs, and each node writes one whole tensor."""
+"""Builds a graph node by node, as importers do: shapes follow from the inputs; each node writes one whole tensor."""
 
 from __future__ import annotations
 
