@@ -88,6 +88,19 @@ class CheckFailed(AssertionError):
                 lines.append(f"  {label:<9} " + text.replace("\n", "\n" + " " * 12))
         super().__init__("\n".join(lines))
 
+    def at(self, where: str) -> CheckFailed:
+        """The same failure, with more of the input that showed it."""
+        return CheckFailed(
+            self.problem,
+            expected=self.expected,
+            got=self.got,
+            where=", ".join(filter(None, (self.where, where))),
+            look_at=self.look_at,
+            kind=self.kind,
+            line=self.line,
+            missed=self.missed,
+        )
+
     def _render_traceback_(self) -> list[str]:
         # IPython calls this. The frames inside the check would hide the message from the learner.
         return [f"CheckFailed: {self}"]

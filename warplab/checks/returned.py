@@ -1,0 +1,71 @@
+"""The check of what a function returns in several parts, such as a list of arrays: `returned`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from warplab.checks.arrays import array
+from warplab.checks.errors import CheckFailed
+
+
+def returned(
+    name: str,
+    got: Any,
+    expected: Any,
+    *,
+    parts: str | Sequence[str] = "part {}",
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    where: str = "",
+) -> None:
+    """Check that the function `name` returned `got` where `expected` is right; raise `CheckFailed`, else print nothing.
+
+    `expected`: an array (`got` must have its shape and dtype, and elements within |got - expected| <= atol + rtol *
+    |expected|), a number (exactly that, and no bool), None, or a list of these, for which `got` may be a list or a
+    tuple. `parts`: what the parts of a list are called, one name each, or one for all with {} for the part's number;
+    the name of a part that is itself a list names its parts in that way. `where`: the input, for the message.
+    """
+    if got is None and expected is not None:
+        raise CheckFailed(f"{name} returns nothing.", where=where, kind="not written")
+    try:
+        if isinstance(expected, list | tuple):
+            _listed(f"{name} returns the wrong type.", got, expected, parts, rtol, atol)
+        else:
+            _leaf(f"the result of {name}", got, expected, rtol, atol)
+    except CheckFailed as failed:
+        raise failed.at(where) if where else failed from None
+
+
+def _listed(
+    problem: str, got: Any, expected: Sequence[Any], parts: str | Sequence[str], rtol: float, atol: float
+) -> None:
+    if not isinstance(got, list | tuple) or len(got) != len(expected):
+        found = f"{type(got).__name__} of {len(got)}" if isinstance(got, list | tuple) else type(got).__name__
+        raise CheckFailed(problem, expected=f"a list or tuple of {len(expected)}", got=found, kind="wrong type")
+    names = [parts] * len(expected) if isinstance(parts, str) else parts
+    for k, (part, mine, right) in enumerate(zip(names, got, expected, strict=True)):
+        if isinstance(right, list | tuple):
+            _listed(f"part {k} of the result has the wrong type.", mine, right, part, rtol, atol)
+        else:
+            _leaf(part.format(k), mine, right, rtol, atol)
+
+
+def _leaf(label: str, got: Any, expected: Any, rtol: float, atol: float) -> None:
+    if got is None or expected is None:
+        if got is not expected:
+            wanted, found = ("None" if value is None else _kind(value) for value in (expected, got))
+            raise CheckFailed(f"{label} is wrong.", expected=wanted, got=found)
+    elif isinstance(expected, np.ndarray):
+        with contextlib.redirect_stdout(io.StringIO()):  # one line for all parts, not one for each
+            array(got, expected, rtol=rtol, atol=atol, name=label)
+    elif isinstance(got, bool) or not isinstance(got, int | float | np.number) or got != expected:
+        raise CheckFailed(f"{label} is wrong.", expected=repr(expected), got=repr(got))
+
+
+def _kind(value: Any) -> str:
+    return "an array" if isinstance(value, np.ndarray) else f"{type(value).__name__}: {value!r}"
