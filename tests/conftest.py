@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Tests neither see nor change what the course keeps of whoever runs them.
+os.environ["WARPLAB_MINE"] = tempfile.mkdtemp(prefix="warplab-mine-")
 
 import pytest
 from hypothesis import settings

@@ -1,5 +1,6 @@
 """The lessons: each runs in the simulator, its tasks can be solved, and what is committed is clean."""
 
+import ast
 import copy
 import os
 import re
@@ -11,6 +12,7 @@ import pytest
 from tests.support.lesson_answers import answers
 from tools import execute_notebooks as tool
 from warplab.bench.lab import labs
+from warplab.learner import record
 from warplab.paths import COURSE
 
 LABS = [lab for lab in labs() if lab.code_cells]
@@ -72,11 +74,13 @@ def test_a_lesson_runs_and_its_checks_tell_right_from_wrong(lab):
             assert reason in said, (source, said)
     lesson = copy.copy(notebook)
     lesson.cells = notebook.cells[: len(notebook.cells) - appended]
-    assert len(pictures(lesson)) == lab.pictures
     check_first_result(lesson)
     check_times(lesson)
     for cell in tagged(lesson, "check"):
         assert re.search(r"not written yet|^None: ", text_of(cell)), text_of(cell)
+    for cell in tagged(lesson, tool.REVEAL):
+        assert cell.outputs, cell.source
+    assert len(pictures(tool.conceal(lesson))) == lab.pictures
 
 
 def try_at_the_end(notebook, check, source):
@@ -113,7 +117,7 @@ def check_times(notebook):
         for line in text_of(cell).splitlines():
             label = line if line.startswith("recorded on") else label
             if re.search(r"\d\s?(µs|ms|s|GB/s)\b", line) and "recorded on NVIDIA" not in line + label:
-                assert re.search(r"CARDS|predict\(|Claim", cell.source), line
+                assert re.search(r"CARDS|roofline\(|Claim", cell.source), line
 
 
 def test_cells_are_short(committed):
@@ -131,8 +135,41 @@ def test_every_task_has_three_hints(committed):
         assert hints == tasks
 
 
+def called(cell, name):
+    """The keys that a cell gives to `name`, such as predict("01/requests", ...)."""
+    source = "\n".join(line for line in cell.source.splitlines() if not line.startswith("%"))
+    try:
+        calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    except SyntaxError:  # CUDA C++
+        return []
+    return [call.args[0].value for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
+
+
+def test_predictions_are_compared_later_in_cells_that_show_nothing_before_they_run(committed):
+    """An answer in sight is no prediction: what carries the tag `reveal` is saved without outputs."""
+    lab, notebook = committed
+    cells = tool.code_cells(notebook)
+    asked = [(key, place) for place, cell in enumerate(cells) for key in called(cell, "predict")]
+    compared = [(key, place) for place, cell in enumerate(cells) for key in called(cell, "compare")]
+    assert sorted(key for key, _ in asked) == sorted({key for key, _ in compared})
+    assert len(dict(asked)) == len(asked), "a key is asked twice"
+    for key, place in compared:
+        assert record.check_key(key).startswith(f"{lab.number:02}/"), key
+        assert dict(asked)[key] < place, f"{key} is compared before it is asked"
+        assert tool.REVEAL in cells[place].metadata.get("tags", []), key
+    for cell in tagged(notebook, tool.REVEAL):
+        assert cell.outputs == [], cell.source
+
+
+def test_what_is_kept_of_tasks_names_the_lab_and_no_task_twice(committed):
+    lab, notebook = committed
+    keys = [key for cell in tool.code_cells(notebook) for key in re.findall(r'\battempt\("(.*?)"\)', cell.source)]
+    assert all(record.check_key(key).startswith(f"{lab.number:02}/") for key in keys)
+    assert len(set(keys)) == len(keys)
+
+
 def test_outputs_below_a_predict_are_folded(committed):
-    """An answer in sight is no prediction. Of the cells up to the next text, all that show something are folded."""
+    """A lesson that asks in its text: of the cells up to the next text, all that show something are folded."""
     _, notebook = committed
     text, after_predict = "", []
     for place, cell in enumerate(notebook.cells):
@@ -141,8 +178,8 @@ def test_outputs_below_a_predict_are_folded(committed):
             end = next((k for k, c in enumerate(below) if c.cell_type != "code"), len(below))
             after_predict.append([c for c in below[:end] if c.outputs])
         text += cell.source
-    assert after_predict
-    assert "Outputs below a **Predict** are folded" in text
+    assert after_predict or any(called(cell, "predict") for cell in tool.code_cells(notebook))
+    assert ("Outputs below a **Predict** are folded" in text) == bool(after_predict)
     for cells in after_predict:
         assert cells
         for cell in cells:
@@ -187,7 +224,9 @@ def test_committed_outputs_name_the_device(committed):
     _, notebook = committed
     about = notebook.metadata.warplab
     assert set(about) == {"backend", "device", "date"}
-    assert about.device in "\n".join(text_of(cell) for cell in tool.code_cells(notebook))
+    shown = "\n".join(text_of(cell) for cell in tool.code_cells(notebook))
+    assert about.backend == "simulator" or about.device in shown
+    assert not tool.BANNER.search(shown), "the saved output says what this machine has; the reader's has something else"
 
 
 def test_committed_outputs_show_no_path_of_a_machine(committed):
@@ -220,6 +259,38 @@ def test_the_tool_writes_outputs_and_device(tmp_path, capsys):
     assert notebook.metadata.warplab.device == "simulator"
     assert notebook.cells[0].metadata == {"jupyter": {"outputs_hidden": True}}  # a folded output stays folded
     assert "Running on simulator.\nlesson.ipynb ... 1 code cells" in capsys.readouterr().out
+
+
+def test_the_tool_saves_no_answer_no_banner_and_no_widget(tmp_path):
+    slider = (
+        "from IPython.display import display\n"
+        f"display({{{tool.WIDGET!r}: {{'model_id': '1'}}, 'text/plain': 'Slider()'}}, raw=True)"
+    )
+    picture = slider.replace("'text/plain'", "'text/html': 'picture', 'text/plain'")
+    path = notebook_of(tmp_path, "print('42')", "from warplab import cuda; cuda", slider, picture, "print(6 * 7)")
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[0].metadata["tags"] = ["reveal"]
+    nbformat.write(notebook, path)
+    assert tool.main([str(path)]) == 0
+    cells = nbformat.read(path, as_version=4).cells
+    assert cells[0].outputs == []
+    assert cells[0].execution_count == 1
+    assert "Warp Lab runs kernels" not in str(cells[1].outputs)
+    assert cells[2].outputs == []
+    assert [dict(output.data) for output in cells[3].outputs] == [{"text/html": "picture", "text/plain": "Slider()"}]
+    assert cells[4].outputs[0].text == "42\n"
+
+
+def test_the_tool_neither_shows_nor_keeps_predictions_of_whoever_runs_it(tmp_path):
+    asks = "from warplab import compare, predict\npredict('01/a', 'How many?', answer=4)"
+    path = notebook_of(tmp_path, asks, "predict('01/b', 'How many?')", "compare('01/b', 5)")
+    record.keep("predictions", "01/b", {"answer": 4})
+    before = record.read()
+    assert tool.main([str(path)]) == 0
+    assert record.read() == before
+    cells = nbformat.read(path, as_version=4).cells
+    assert "no prediction" in text_of(cells[2])
+    assert "How many?" in text_of(cells[1])  # a reader without a kernel sees the question
 
 
 def test_the_tool_only_checks_when_asked(tmp_path):

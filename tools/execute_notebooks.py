@@ -1,4 +1,4 @@
-"""Execute lessons from a clean kernel, top to bottom, and writes their outputs in place.
+"""Execute lessons from a clean kernel, top to bottom, and write their outputs in place.
 
     python -m tools.execute_notebooks                      the lesson of every lab that runs on this machine
     python -m tools.execute_notebooks 04 matmul x.ipynb    those of these labs, and notebooks by their path
@@ -6,6 +6,10 @@
 
 A notebook is written only if no cell raised an error or wrote to stderr. Paths of this machine are cut from the text
 of outputs; execution timestamps are not kept. The device goes into the notebook's metadata under "warplab".
+
+Cells with the tag `reveal` answer a prediction: they are executed, and saved without outputs, so that a learner who
+opens the lesson sees no answer. The line that names the backend is not saved, as it is this machine's and not the
+reader's; of a widget, what readers without a running kernel can see is kept.
 Ends with 1 if a notebook failed.
 """
 
@@ -18,6 +22,7 @@ import io
 import os
 import re
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -36,6 +41,9 @@ NOTEBOOKS = COURSE / "notebooks"
 TIMEOUT = 300  # seconds per cell
 COLOURS = 64  # of a picture's palette: a third of the bytes, and no difference to be seen in a diagram
 ABSOLUTE_PATH = re.compile(r"(?<![\w./:-])/(?:home|root|tmp|usr|opt|var|mnt|srv|work|workspace|data|Users)/[\w./-]+")
+REVEAL = "reveal"  # the tag of cells that answer a prediction
+BANNER = re.compile(r"^Warp Lab runs kernels on .*\n?", re.MULTILINE)  # warplab.hardware.backend.announce
+WIDGET = "application/vnd.jupyter.widget-view+json"
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -62,10 +70,12 @@ def execute(notebook: NotebookNode, timeout: int = TIMEOUT) -> NotebookNode:
     search_path = os.pathsep.join(filter(None, [str(COURSE), os.environ.get("PYTHONPATH")]))
     # A backend chosen outside would keep pictures out of the notebook.
     environment = {name: value for name, value in os.environ.items() if name != "MPLBACKEND"}
-    try:
-        client.execute(env={**environment, "PYTHONPATH": search_path})
-    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
-        raise Failed(ESCAPES.sub("", str(error))) from None
+    # Nor may the predictions of whoever executes a lesson appear in it.
+    with tempfile.TemporaryDirectory() as nobody:
+        try:
+            client.execute(env={**environment, "PYTHONPATH": search_path, "WARPLAB_MINE": nobody})
+        except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+            raise Failed(ESCAPES.sub("", str(error))) from None
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
     for cell in code_cells(notebook):
@@ -74,6 +84,26 @@ def execute(notebook: NotebookNode, timeout: int = TIMEOUT) -> NotebookNode:
             _inspect(cell, output)
             _shrink(output)
     return notebook
+
+
+def conceal(notebook: NotebookNode) -> NotebookNode:
+    """Take out of `notebook`'s outputs what its reader must not or cannot see: see this module's docstring."""
+    for cell in code_cells(notebook):
+        if REVEAL in cell.metadata.get("tags", []):
+            cell.outputs = []
+        cell.outputs = [output for output in cell.outputs if _for_readers(output)]
+    return notebook
+
+
+def _for_readers(output: NotebookNode) -> bool:
+    """Whether anything is left of an output for a reader, after the banner and the view of a widget are gone."""
+    if output.output_type == "stream" and output.name == "stdout":
+        output.text = BANNER.sub("", output.text)
+        return bool(output.text)
+    if WIDGET in output.get("data", {}):
+        del output.data[WIDGET]
+        return set(output.data) != {"text/plain"}
+    return True
 
 
 def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
@@ -196,7 +226,7 @@ def main(argv: list[str] | None = None) -> int:
                     "warplab": about,
                 }
             )
-            _write(path, notebook)
+            _write(path, conceal(notebook))
             kept = f"written, {path.stat().st_size / 1e3:.0f} kB"
         print(f"{cells} code cells, {time.perf_counter() - start:.1f} s, {kept}", flush=True)
     return 1 if failed else 0

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from warplab.draw.style import AMBER, BLUE, GREEN, LAUNCH_DPI, LAUNCH_FONT, ORANGE, PINK, SKY, closed
-from warplab.estimate.roofline import flops, footprint, predict
+from warplab.estimate.roofline import flops, footprint, roofline
 from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
 from warplab.launch.profile_queries import launches
@@ -65,7 +65,7 @@ def draw_roofline(profile: object, card: str | Card = "H100") -> Figure:
         )
         for i, (launch, intensity) in enumerate(zip(points, intensities, strict=True)):
             colour = COLOURS[i % len(COLOURS)]
-            prediction = predict(launch, card)
+            prediction = roofline(launch, card)
             rate = flops(launch) / prediction.seconds
             label = f"{launch.kernel}: predicted, at least {duration(prediction.seconds)}"
             ax.plot([intensity] * 2, [x[0] * bandwidth / 50, rate], color=colour, lw=0.7, ls=":")

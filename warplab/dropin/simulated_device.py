@@ -29,5 +29,5 @@ def elapsed_time(evtstart, evtend) -> NoReturn:
     """Raise RuntimeError: there is no time between events here."""
     raise RuntimeError(
         "there is no GPU here and the simulator's own speed says nothing about one, so events give no times. "
-        "Count with `with warplab.profile() as p:`; warplab.predict(p) estimates a card's time"
+        "Count with `with warplab.profile() as p:`; warplab.roofline(p) estimates a card's time"
     )

@@ -88,7 +88,7 @@ class Prediction:
         return Table(columns, rows, {(self.terms.index(self._largest), 3)})
 
 
-def predict(profile: object, card: str | Card = "H100") -> Prediction:
+def roofline(profile: object, card: str | Card = "H100") -> Prediction:
     """Return the roofline bound of one launch on `card` (see `warplab.hardware.cards`), from its counters.
 
     `profile`: a `LaunchProfile`, or a profile of exactly one launch.
@@ -97,8 +97,8 @@ def predict(profile: object, card: str | Card = "H100") -> Prediction:
     found = launches(profile)
     if len(found) != 1:
         raise ValueError(
-            f"predict() takes one launch and the profile has {len(found)}; pass one, as in predict(p.launches[0]), "
-            "or use predict_all(p)"
+            f"roofline() takes one launch and the profile has {len(found)}; pass one, as in roofline(p.launches[0]), "
+            "or use roofline_all(p)"
         )
     launch, card = found[0], find_card(card)
     _check(launch)
@@ -211,9 +211,9 @@ class Predictions:
         return notes
 
 
-def predict_all(profile: object) -> Predictions:
-    """Return the roofline bounds of every launch of `profile` on every card. Raises ValueError as `predict` does."""
+def roofline_all(profile: object) -> Predictions:
+    """Return the roofline bounds of every launch of `profile` on every card. Raises ValueError as `roofline` does."""
     found = launches(profile)
     if not found:
         raise ValueError("the profile has no launch to predict; launch a kernel in `with profile():`")
-    return Predictions(tuple(tuple(predict(launch, card) for launch in found) for card in CARDS.values()))
+    return Predictions(tuple(tuple(roofline(launch, card) for launch in found) for card in CARDS.values()))
