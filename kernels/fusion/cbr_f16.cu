@@ -1,0 +1,15 @@
+// A CBR in float16 on tensor cores, NHWC: mma.sync with float32 sums. What it does is in sliced_fragments.cuh.
+// Expected: half the bytes of float32, and sixteen times its multiply-adds per clock on an H100; the small layers of one
+// image are bound by launch and latency, and gain from neither.
+// Not measured yet: nobody has run it on a GPU.
+#include "sliced_fragments.cuh"
+
+template <int VEC, int WM, int WN, int WARPS, int SLICES>
+__global__ void __launch_bounds__(32 * WARPS * SLICES)
+    cbr_f16(const half *__restrict__ x, const half *__restrict__ filters, const float *__restrict__ scale,
+            const float *__restrict__ bias, const half *residual, float residual_scale, void *y0, void *y1, void *y2,
+            void *y3, Cbr g) {
+    const Epilogue<half> finish{scale, bias, residual, residual_scale, y0, y1, y2, y3};
+    sliced_fragments<half, float, VEC, WM, WN, WARPS, SLICES>(
+        x, filters, g, [&](float sum, int k, int pixel) { finish(sum, k, pixel, g); });
+}

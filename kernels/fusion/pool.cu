@@ -1,0 +1,85 @@
+// Pooling over windows, and over whole images.
+//
+// pool              A thread has an element of y. Maximum or average, without the padding in either; `area` is what an
+//                   average is divided by where padding counts, else 0.
+// pool_images_nhwc  The average of each channel over an image. A block has 32 channels: lanes go along these, warps
+//                   share the pixels, and their sums are added in shared memory, always in the same order.
+// pool_images_nchw  A warp has a channel: lanes go along the pixels and add up by shuffles.
+// Expected: the time of reading x once; at one image a launch and one chain of loads.
+// Not measured yet: nobody has run them on a GPU.
+#include <math_constants.h>
+
+#include "view.cuh"
+
+struct Pool {
+    int elements;  // of y
+    int c, h, w, r, s, p, q;
+    int pad_h, pad_w, stride_h, stride_w;
+    int area;
+    float factor;  // x's step in steps of y
+    View x, y;
+};
+
+constexpr int WARPS = 8;
+
+template <class T, bool MAXIMUM, bool NHWC> __global__ void pool(const T *x, T *y, Pool g) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= g.elements) return;
+    int c;
+    if (NHWC) c = i % g.c, i /= g.c;
+    const int q = i % g.q;
+    i /= g.q;
+    const int p = i % g.p;
+    i /= g.p;
+    if (!NHWC) c = i % g.c, i /= g.c;
+    const int h0 = p * g.stride_h - g.pad_h, w0 = q * g.stride_w - g.pad_w;
+    const int top = max(h0, 0), bottom = min(h0 + g.r, g.h), left = max(w0, 0), right = min(w0 + g.s, g.w);
+    float result = MAXIMUM ? -CUDART_INF_F : 0;
+    for (int h = top; h < bottom; h++) {
+        for (int w = left; w < right; w++) {
+            const float value = to_float(x[g.x.at(i, c, h, w)]);
+            if (MAXIMUM) {
+                result = value <= result ? result : value;  // a NaN is the largest
+            } else {
+                result += value;
+            }
+        }
+    }
+    if (!MAXIMUM) result /= g.area ? g.area : (bottom - top) * (right - left);
+    y[g.y.at(i, c, p, q)] = from_float<T>(result * g.factor);
+}
+
+template <class T> __global__ void pool_images_nhwc(const T *x, float *y, Pool g) {
+    __shared__ float sums[WARPS][32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tiles = (g.c - 1) / 32 + 1;
+    const int n = blockIdx.x / tiles, c = blockIdx.x % tiles * 32 + lane;
+    float sum = 0;
+    if (c < g.c) {
+#pragma unroll 8
+        for (int i = warp; i < g.h * g.w; i += WARPS) {
+            const int h = i / g.w;
+            sum += to_float(x[g.x.at(n, c, h, i - h * g.w)]);
+        }
+    }
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (warp == 0 && c < g.c) {
+#pragma unroll
+        for (int i = 1; i < WARPS; i++) sum += sums[i][lane];
+        y[g.y.at(n, c, 0, 0)] = sum / g.area * g.factor;
+    }
+}
+
+template <class T> __global__ void pool_images_nchw(const T *x, float *y, Pool g) {
+    const int lane = threadIdx.x % 32, i = blockIdx.x * WARPS + threadIdx.x / 32;
+    if (i >= g.elements) return;
+    const int n = i / g.c, c = i - n * g.c;
+    float sum = 0;
+#pragma unroll 4
+    for (int j = lane; j < g.h * g.w; j += 32) {
+        const int h = j / g.w;
+        sum += to_float(x[g.x.at(n, c, h, j - h * g.w)]);
+    }
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
+    if (lane == 0) y[g.y.at(n, c, 0, 0)] = sum / g.area * g.factor;
+}

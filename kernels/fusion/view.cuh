@@ -1,0 +1,29 @@
+// Where the elements of a tensor lie, and how its types become float32 and back.
+#pragma once
+#include <cuda_fp16.h>
+
+// A tensor, or some of its channels. NCHW and NHWC differ in the strides alone. A concatenation needs no kernel where
+// its parts are written through views of one tensor that begin at different channels.
+struct View {
+    int first;                        // number of the element of the first image, channel, row and column
+    int image, channel, row, column;  // elements from one to the next
+
+    __device__ __forceinline__ int at(int n, int c, int h, int w) const {
+        return first + n * image + c * channel + h * row + w * column;
+    }
+};
+
+__device__ __forceinline__ float to_float(float value) { return value; }
+__device__ __forceinline__ float to_float(half value) { return __half2float(value); }
+__device__ __forceinline__ float to_float(signed char value) { return value; }
+
+template <class T> __device__ __forceinline__ T from_float(float value);
+template <> __device__ __forceinline__ float from_float(float value) { return value; }
+template <> __device__ __forceinline__ half from_float(float value) { return __float2half_rn(value); }
+// To the nearest, ties to even, at most 127 either way: symmetric INT8 leaves -128 out.
+template <> __device__ __forceinline__ signed char from_float(float value) {
+    return max(-127, min(127, __float2int_rn(value)));
+}
+
+// A NaN stays one.
+__device__ __forceinline__ float relu(float value) { return value < 0 ? 0 : value; }
