@@ -64,3 +64,17 @@ def test_two_outputs_of_two_dimensions():
     checks.kernel(cuda_kernel(body, "const float* a, float* t, float* s"), make_case, **launch)
     wrong = cuda_kernel(body + "if (i == 5) s[5] += 1;", "const float* a, float* t, float* s")
     assert "s is wrong in 1 of 8 elements, the first at [5, 0]" in str(failure(wrong, make_case, **launch))
+
+
+def test_a_right_value_may_look_like_the_poison():
+    """One of 256 does in int8: a kernel that stored it is right."""
+
+    def make_case(rng, n):
+        return Case({"c": None, "n": np.int32(n)}, {"c": np.arange(n).astype(np.int8)})
+
+    parameters = "signed char* c, int n"
+    checks.kernel(cuda_kernel(INDEX + "if (i < n) c[i] = i;", parameters), make_case, sizes=[256], launches=[(4, 64)])
+    error = failure(
+        cuda_kernel(INDEX + "if (i < n - 1) c[i] = i;", parameters), make_case, sizes=[256], launches=[(4, 64)]
+    )
+    assert "in c, the last of 256 elements was never written" in str(error)
