@@ -1,5 +1,6 @@
 """Checks of a learner's answers: `kernel` for kernels, `examples` and `function` for functions, `array` for arrays,
-`predictions` for numbers to be predicted.
+`predictions` for numbers to be predicted. `trials` repeats a check of the exercise's own on fresh random inputs, and
+`returned` is for what a function returns in several parts.
 
 A check prints one line and returns None, or raises `CheckFailed`, whose message says what was expected, what came,
 for which input, and where to look.
@@ -17,6 +18,8 @@ from warplab.checks.errors import CheckFailed
 from warplab.checks.functions import examples, function
 from warplab.checks.kernels import kernel
 from warplab.checks.predictions import predictions
+from warplab.checks.returned import returned
+from warplab.checks.trials import trials
 
 __all__ = [
     "DEFAULT_SIZES",
@@ -32,5 +35,7 @@ __all__ = [
     "function",
     "kernel",
     "predictions",
+    "returned",
     "summable",
+    "trials",
 ]

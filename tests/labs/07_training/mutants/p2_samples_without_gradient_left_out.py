@@ -1,6 +1,6 @@
 # problem: average
 # loses: average-none, average-rows
-# reason: the gradient of weight \d.* is wrong in
+# reason: the gradient of weight \d is wrong in
 
 
 def average(towers, samples):

@@ -1,6 +1,6 @@
 # problem: scaling
 # loses: scaling-update, scaling-grow
-# reason: weight \d .* is wrong in
+# reason: weight \d is wrong in
 
 
 def scaled_step(weights, gradients, scale, good, interval, rate):

@@ -2,19 +2,17 @@
 # loses: loop-one-step, loop-batches, loop-traces
 # reason: not an array
 
-import tensorflow as tf
-
 
 def train(x, t, start, rates):
-    """Return the weights after a step with each rate, and the number of traces."""
+    """Return the weights after a step with each rate."""
     weights = tf.Variable(start)
 
     @tf.function
     def step(x, t, rate):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean((tf.linalg.matvec(x, weights) - t) ** 2)
+            loss = tf.reduce_mean(squared_errors(x, weights, t))
         weights.assign_sub(rate * tape.gradient(loss, weights))
 
     for rate in rates:
         step(x, t, tf.constant(rate, tf.float32))
-    return {"weights": weights, "traces": step.experimental_get_tracing_count()}
+    return weights

@@ -1,20 +1,18 @@
 # problem: loop
 # loses: loop-one-step, loop-batches, loop-traces
-# reason: weights .* is wrong
-
-import tensorflow as tf
+# reason: the result of train is wrong in
 
 
 def train(x, t, start, rates):
-    """Return the weights after a step with each rate, and the number of traces."""
+    """Return the weights after a step with each rate."""
     weights = tf.Variable(start)
 
     @tf.function
     def step(x, t, rate):
         with tf.GradientTape() as tape:
-            loss = 0.5 * tf.reduce_mean((tf.linalg.matvec(x, weights) - t) ** 2)
+            loss = 0.5 * tf.reduce_mean(squared_errors(x, weights, t))
         weights.assign_sub(rate * tape.gradient(loss, weights))
 
     for rate in rates:
         step(x, t, tf.constant(rate, tf.float32))
-    return {"weights": weights.numpy(), "traces": step.experimental_get_tracing_count()}
+    return weights.numpy()

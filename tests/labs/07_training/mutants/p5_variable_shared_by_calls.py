@@ -1,8 +1,6 @@
 # problem: loop
 # loses: loop-one-step, loop-batches, loop-traces
-# reason: weights .* is wrong
-
-import tensorflow as tf
+# reason: the result of train is wrong in
 
 weights = tf.Variable(tf.zeros(3))
 
@@ -10,13 +8,12 @@ weights = tf.Variable(tf.zeros(3))
 @tf.function
 def step(x, t, rate):
     with tf.GradientTape() as tape:
-        loss = tf.reduce_mean((tf.linalg.matvec(x, weights) - t) ** 2)
+        loss = tf.reduce_mean(squared_errors(x, weights, t))
     weights.assign_sub(rate * tape.gradient(loss, weights))
 
 
 def train(x, t, start, rates):
-    """Return the weights after a step with each rate, and the number of traces."""
-    before = step.experimental_get_tracing_count()
+    """Return the weights after a step with each rate."""
     for rate in rates:
         step(x, t, tf.constant(rate, tf.float32))
-    return {"weights": weights.numpy(), "traces": step.experimental_get_tracing_count() - before}
+    return weights.numpy()
