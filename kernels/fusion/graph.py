@@ -89,16 +89,17 @@ class Graph:
     def __str__(self) -> str:
         """A line per node: name, operator, what it reads and writes."""
         first = f"{self.name}: {', '.join(self.inputs)} → {', '.join(self.outputs)}"
-        return "\n".join([first, *map(self._line, self.nodes)])
+        width = max((len(node.name) for node in self.nodes), default=0)
+        return "\n".join([first, *(self._line(node, width) for node in self.nodes)])
 
-    def _line(self, node: Node) -> str:
+    def _line(self, node: Node, width: int) -> str:
         parts = []
         for part in node.outputs:
             tensor = self.tensors[part.tensor]
             whole = part.channels == tensor.channels
             size = " × ".join(map(str, tensor.shape))
             parts.append(f"{tensor.name} {size}" + ("" if whole else f" [{part.start}:{part.start + part.channels}]"))
-        return f"  {node.name:<24} {node.op:<20} {', '.join(node.inputs)} → {', '.join(parts)}"
+        return f"  {node.name:<{width}}  {node.op:<19}  {', '.join(node.inputs)} → {', '.join(parts)}"
 
 
 def assemble(

@@ -1,0 +1,145 @@
+"""Precision: which convolutions compute in FP16 or INT8, in what type each tensor lies, and where types are converted.
+
+A tensor lies in the precision of the convolutions that write it, so that a chain of them converts once before and once
+behind. All else stays in FP32: a dense layer, softmax, what no pass has fused. INT8 takes only convolutions whose
+channels come in fours, the width of dp4a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kernels.fusion.graph import Graph, GraphError, Node, Tensor, whole
+from kernels.fusion.int8 import filter_scales
+from kernels.fusion.operators import PRECISIONS
+
+POOLS = ("max_pool", "average_pool")
+
+
+def assign_precision(graph: Graph, precision: str, scales: Mapping[str, float] | None = None) -> Graph:
+    """The graph with its FP32 cbrs of images in `precision`, and a `convert` wherever types meet.
+
+    `scales`: for "int8", the real value of one step for each tensor by name, from calibration; GraphError names a
+    tensor that needs one and has none.
+    """
+    if precision not in PRECISIONS:
+        raise GraphError(f"there is no precision {precision!r}; choose one of {', '.join(PRECISIONS)}")
+    chosen = [node for node in graph.nodes if precision != "float32" and _suits(graph, node, precision)]
+    if not chosen:
+        print("assign_precision: nothing to do")
+        return graph
+    nodes = [_in_precision(node, precision) if node in chosen else node for node in graph.nodes]
+    tensors = _typed(graph, nodes, scales or {})
+    nodes, converted = _converted(nodes, tensors, scales or {})
+    stay = [node.name for node in nodes if node.op == "cbr" and node.attributes["precision"] == "float32"]
+    print(
+        f"assign_precision: {len(chosen)} convolutions in {precision}, {len(converted)} conversions"
+        + (f"; in float32 stay {', '.join(stay)}" if stay else "")
+    )
+    return graph.rebuilt(nodes, [*tensors.values(), *converted])
+
+
+def _suits(graph: Graph, node: Node, precision: str) -> bool:
+    if node.op != "cbr" or node.attributes["precision"] != "float32" or len(graph.tensors[node.inputs[0]].shape) != 3:
+        return False
+    return precision != "int8" or graph.tensors[node.inputs[0]].channels % 4 == 0
+
+
+def _in_precision(node: Node, precision: str) -> Node:
+    node = node.with_attributes(precision=precision)
+    return node.with_weights(filter_scales=filter_scales(node.weights["filters"])) if precision == "int8" else node
+
+
+def _typed(graph: Graph, nodes: list[Node], scales: Mapping[str, float]) -> dict[str, Tensor]:
+    """All tensors, each in the type in which it will lie."""
+    # A tensor may be written by several nodes, so all of them are asked before any reader is.
+    tensors, done = dict(graph.tensors), set()
+    for node in nodes:
+        for name in (part.tensor for part in node.outputs):
+            if name not in done:
+                done.add(name)
+                writers = [other for other in nodes if any(part.tensor == name for part in other.outputs)]
+                dtype = "float32" if name in graph.outputs else _type(name, writers, nodes, tensors)
+                scale = _scale(name, writers, tensors, scales) if dtype == "int8" else None
+                tensors[name] = replace(tensors[name], dtype=dtype, scale=scale)
+    return tensors
+
+
+def _type(name: str, writers: list[Node], nodes: list[Node], tensors: Mapping[str, Tensor]) -> str:
+    readers = [node for node in nodes if name in node.inputs]
+    if any(node.op == "convert" for node in writers):
+        return tensors[name].dtype
+    if any(node.op not in ("cbr", *POOLS) for node in writers):
+        return "float32"
+    computed = {node.attributes["precision"] for node in writers if node.op == "cbr"}
+    types = computed or {_copied(node.inputs[0], readers, nodes) or tensors[node.inputs[0]].dtype for node in writers}
+    if len(types) > 1:
+        return "float32"
+    (dtype,) = types
+    wanted = any(
+        node.attributes["precision"] == dtype if node.op == "cbr" else node.op in (*POOLS, "global_average_pool")
+        for node in readers
+    )
+    return dtype if wanted else "float32"
+
+
+def _copied(tensor: str, readers: list[Node], nodes: list[Node]) -> str | None:
+    """The type in which a pool's readers want its result, if others read what the pool reads in that type, too.
+
+    Then there is a copy in that type, which the pool can read.
+    """
+    wanted = {node.attributes["precision"] if node.op == "cbr" else "float32" for node in readers}
+    there = {node.attributes["precision"] for node in nodes if node.op == "cbr" and tensor in node.inputs}
+    return wanted.pop() if len(wanted) == 1 and wanted <= there else None
+
+
+def _scale(name: str, writers: list[Node], tensors: Mapping[str, Tensor], scales: Mapping[str, float]) -> float:
+    """A pool on its own keeps the scale of what it reads: its results lie between the smallest and largest of that."""
+    if tensors[name].scale is not None:
+        return tensors[name].scale
+    if len(writers) == 1 and writers[0].op in POOLS:
+        given = writers[0].inputs[0]
+        return tensors[given].scale or _calibrated(given, scales)
+    return _calibrated(name, scales)
+
+
+def _calibrated(name: str, scales: Mapping[str, float]) -> float:
+    if name not in scales:
+        raise GraphError(f"INT8 needs a scale for tensor {name!r}; calibrate this graph and pass its scales")
+    return float(scales[name])
+
+
+def _converted(
+    nodes: list[Node], tensors: Mapping[str, Tensor], scales: Mapping[str, float]
+) -> tuple[list[Node], list[Tensor]]:
+    """The nodes reading the types that they need, with the conversions; and the tensors that these write."""
+    copies: dict[tuple[str, str], Tensor] = {}
+    changed, conversions = [], []
+    for node in nodes:
+        inputs = []
+        for given in (tensors[name] for name in node.inputs):
+            dtype = _needed(node, given, tensors)
+            if dtype != given.dtype and (given.name, dtype) not in copies:
+                scale = _calibrated(given.name, scales) if dtype == "int8" else None
+                copy = replace(given, name=_unused(f"{given.name} as {dtype}", tensors), dtype=dtype, scale=scale)
+                copies[given.name, dtype] = copy
+                conversions.append(Node(copy.name, "convert", (given.name,), whole(copy)))
+            inputs.append(given.name if dtype == given.dtype else copies[given.name, dtype].name)
+        changed.append(replace(node, inputs=tuple(inputs)))
+    return [*changed, *conversions], list(copies.values())
+
+
+def _needed(node: Node, given: Tensor, tensors: Mapping[str, Tensor]) -> str:
+    """The type in which a node must read a tensor."""
+    if node.op == "cbr":
+        return node.attributes["precision"]
+    if node.op in POOLS:
+        return tensors[node.output].dtype
+    return given.dtype if node.op in ("global_average_pool", "convert") else "float32"
+
+
+def _unused(name: str, taken: Mapping[str, Tensor]) -> str:
+    while name in taken:
+        name += "'"
+    return name

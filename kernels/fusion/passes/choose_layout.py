@@ -1,0 +1,124 @@
+"""Layout: which tensors lie as NCHW and which as NHWC, and where they are turned.
+
+A tensor core multiplies fragments of consecutive channels, so FP16 and INT8 want NHWC; NCHW is how the graph is given
+and what layers without a kernel for NHWC read. Nodes that write into one tensor must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from kernels.fusion.graph import Graph, Node, Slice, Tensor, whole
+
+WANTED: Mapping[str, str] = {"float32": "NCHW", "float16": "NHWC", "int8": "NHWC"}
+POOLS = ("max_pool", "average_pool")
+
+
+def choose_layout(graph: Graph, wanted: Mapping[str, str] = WANTED) -> Graph:
+    """The graph with the layout that each cbr wants, by its precision, and a `convert` where layouts meet.
+
+    Pools take what they are given. Conversions of type that are there already turn the layout, too.
+    """
+    layouts = _layouts(graph, wanted)
+    tensors = {name: replace(tensor, layout=layouts[name]) for name, tensor in graph.tensors.items()}
+    nodes, turned = _turned_outputs(graph, tensors)
+    nodes = [_reading(node, tensors, turned) for node in nodes]
+    found = graph.rebuilt([*nodes, *turned.values()], tensors.values())
+    if found == graph:
+        print("choose_layout: nothing to do")
+        return graph
+    count = sum(tensor.layout == "NHWC" for tensor in found.tensors.values())
+    print(f"choose_layout: {count} of {len(found.tensors)} tensors in NHWC, {len(turned)} conversions of layout alone")
+    return found
+
+
+def _layouts(graph: Graph, wanted: Mapping[str, str]) -> dict[str, str]:
+    """The layout of every tensor."""
+    found = dict.fromkeys(graph.inputs, "NCHW")
+    groups = _written_together(graph)
+    for names, writers in groups:  # first those that want something
+        wishes = {wanted[node.attributes["precision"]] for node in writers if node.op == "cbr"}
+        if wishes:
+            found |= dict.fromkeys(names, "NHWC" if "NHWC" in wishes else "NCHW")
+    for names, (writer, *_) in groups:  # then those that follow others, in the order of the graph
+        if names[0] in found:
+            continue
+        if writer.op in POOLS:
+            layout = found[writer.inputs[0]]
+        elif writer.op == "convert" and names[0] not in graph.outputs:
+            layout = _read_in(graph, names[0], found) or found[writer.inputs[0]]
+        else:
+            layout = "NCHW"
+        found |= dict.fromkeys(names, layout)
+    return found
+
+
+def _written_together(graph: Graph) -> list[tuple[list[str], list[Node]]]:
+    """Tensors that share writers, and these: groups within which one layout holds."""
+    groups: list[tuple[list[str], list[Node]]] = []
+    for node in graph.nodes:
+        names = [part.tensor for part in node.outputs]
+        writers = [node]
+        for group in [group for group in groups if set(group[0]) & set(names)]:
+            groups.remove(group)
+            names, writers = [*group[0], *names], [*group[1], *writers]
+        groups.append((list(dict.fromkeys(names)), writers))
+    return groups
+
+
+def _read_in(graph: Graph, tensor: str, layouts: Mapping[str, str]) -> str | None:
+    """The layout in which all readers with a wish would read a tensor; None if they have none, or differ."""
+    readers = [node for node in graph.readers(tensor) if node.op in ("cbr", *POOLS)]
+    wishes = {layouts[node.outputs[0].tensor] for node in readers if node.outputs[0].tensor in layouts}
+    return wishes.pop() if len(wishes) == 1 else None
+
+
+def _turned_outputs(graph: Graph, tensors: dict[str, Tensor]) -> tuple[list[Node], dict[tuple[str, str], Node]]:
+    """The nodes, with a conversion behind each output of the graph that would lie in NHWC.
+
+    Returns conversions by the tensor and the layout that they give. `tensors` is changed accordingly.
+    """
+    nodes, turned = list(graph.nodes), {}
+    for name in graph.outputs:
+        tensor = tensors[name]
+        if tensor.layout == "NHWC" and not tensor.same_in_memory():
+            inner = replace(tensor, name=_unused(f"{name} in NHWC", tensors))
+            tensors[inner.name], tensors[name] = inner, replace(tensor, layout="NCHW")
+            nodes = [_writing(node, name, inner.name) for node in nodes]
+            turned[name, "NCHW"] = Node(f"{name} in NCHW", "convert", (inner.name,), whole(tensor))
+    return nodes, turned
+
+
+def _writing(node: Node, old: str, new: str) -> Node:
+    parts = (Slice(new, part.start, part.channels) if part.tensor == old else part for part in node.outputs)
+    return replace(node, outputs=tuple(parts))
+
+
+def _reading(node: Node, tensors: dict[str, Tensor], turned: dict[tuple[str, str], Node]) -> Node:
+    """The node reading each tensor in the layout that it needs; conversions that are missing are added to `turned`."""
+    if node.op in ("convert", "global_average_pool"):  # which read any
+        return node
+    written = tensors[node.outputs[0].tensor].layout
+    needed = written if node.op in ("cbr", *POOLS) else "NCHW"
+    inputs = []
+    for name in node.inputs:
+        tensor = tensors[name]
+        if tensor.layout == needed or tensor.same_in_memory():
+            inputs.append(name)
+            continue
+        if (name, "NCHW") in turned and needed == "NHWC":
+            inputs.append(turned[name, "NCHW"].inputs[0])
+            continue
+        if (name, needed) not in turned:
+            copy = replace(tensor, name=_unused(f"{name} in {needed}", tensors), layout=needed)
+            tensors[copy.name] = copy
+            turned[name, needed] = Node(copy.name, "convert", (name,), whole(copy))
+        inputs.append(turned[name, needed].output)
+    return replace(node, inputs=tuple(inputs))
+
+
+def _unused(name: str, taken: Mapping[str, Tensor]) -> str:
+    while name in taken:
+        name += "'"
+    return name

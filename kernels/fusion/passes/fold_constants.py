@@ -1,0 +1,65 @@
+"""Constants: what depends on them alone is computed now; a bias that is a layer goes into the layer before it.
+
+y = (w · x) + c is a convolution with the bias c, if c is one number per channel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from kernels.fusion.graph import Graph, Node
+from kernels.fusion.interpret import evaluate
+from kernels.fusion.passes.rewriting import is_plain, main_weight, repeated, swapped
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """The graph with constants computed as far as they go. Constants that nobody reads any more are gone."""
+    return repeated("fold_constants", "constant", "folded", graph, lambda g: _evaluate_one(g) or _fold_one_bias(g))
+
+
+def _evaluate_one(graph: Graph) -> tuple[Graph, str] | None:
+    """Replace a node whose inputs are all constants by a constant."""
+    for node in graph.nodes:
+        values = [_constant(graph, name) for name in node.inputs]
+        if (
+            not values
+            or any(value is None for value in values)
+            or graph.only_writer(node.outputs[0].tensor) is not node
+        ):
+            continue
+        if graph.tensors[node.output].dtype != "float32":
+            continue
+        result = evaluate(node, [value[None].astype(np.float64) for value in values])[0]
+        constant = Node(node.name, "constant", (), node.outputs, weights={"value": result})
+        return _without_unread(swapped(graph, [node], constant), node.inputs), node.name
+    return None
+
+
+def _fold_one_bias(graph: Graph) -> tuple[Graph, str] | None:
+    for add in graph.nodes:
+        if add.op != "add":
+            continue
+        for given, other in (add.inputs, add.inputs[::-1]):
+            layer, value = graph.only_writer(given), _constant(graph, other)
+            if layer is None or value is None or not is_plain(layer) or graph.only_reader(given) is not add:
+                continue
+            per_channel = (
+                value.shape[1:] in ((), (1, 1)) and graph.tensors[given].shape == graph.tensors[add.output].shape
+            )
+            if per_channel:
+                bias = layer.weights.get("bias", np.zeros(len(layer.weights[main_weight(layer)])))
+                folded = replace(layer, outputs=add.outputs).with_weights(bias=bias + value.reshape(-1))
+                return _without_unread(swapped(graph, [layer, add], folded), [other]), f"{add.name} into {layer.name}"
+    return None
+
+
+def _constant(graph: Graph, tensor: str) -> np.ndarray | None:
+    writers = graph.writers(tensor)
+    return writers[0].weights["value"] if writers and writers[0].op == "constant" else None
+
+
+def _without_unread(graph: Graph, tensors: tuple[str, ...] | list[str]) -> Graph:
+    gone = {name for name in tensors if not graph.readers(name) and name not in graph.outputs}
+    return graph.rebuilt(node for node in graph.nodes if node.outputs[0].tensor not in gone)

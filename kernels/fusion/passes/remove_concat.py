@@ -1,0 +1,48 @@
+"""Concatenations: instead of being copied side by side, branches are written there at once, each at its offset."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernels.fusion.graph import Graph, Node, Slice
+from kernels.fusion.passes.rewriting import repeated
+
+
+def remove_concat(graph: Graph) -> Graph:
+    """The graph without concatenations all of whose inputs can be written in place.
+
+    An input can if nothing else reads it, it is no input or output of the graph, and those that write it, cbrs and
+    pools, can write slices. A concatenation with one input that cannot stays, since it copies all of them anyway.
+    """
+    return repeated("remove_concat", "concatenation", "removed", graph, _remove_one)
+
+
+def _remove_one(graph: Graph) -> tuple[Graph, str] | None:
+    for concat in graph.nodes:
+        if concat.op != "concat" or not all(_in_place(graph, name, concat) for name in concat.inputs):
+            continue
+        offsets, channels = {}, 0
+        for name in concat.inputs:
+            offsets[name] = channels
+            channels += graph.tensors[name].channels
+        others = [_moved(node, concat.output, offsets) for node in graph.nodes if node is not concat]
+        return graph.rebuilt(others), f"{concat.name} at channels {', '.join(map(str, offsets.values()))}"
+    return None
+
+
+def _in_place(graph: Graph, tensor: str, concat: Node) -> bool:
+    writers = graph.writers(tensor)
+    target = graph.tensors[concat.output]
+    # Two layouts can meet in a tensor of one channel, which lies the same in both; they cannot in the joined one.
+    read = [graph.tensors[name] for node in writers for name in node.inputs]
+    same_layout = all(given.layout == target.layout or given.same_in_memory() for given in read)
+    alone = graph.only_reader(tensor) is concat
+    return bool(writers) and alone and same_layout and all(node.operator.slices for node in writers)
+
+
+def _moved(node: Node, target: str, offsets: dict[str, int]) -> Node:
+    outputs = [
+        Slice(target, offsets[part.tensor] + part.start, part.channels) if part.tensor in offsets else part
+        for part in node.outputs
+    ]
+    return replace(node, outputs=tuple(outputs))

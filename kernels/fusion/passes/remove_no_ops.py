@@ -1,0 +1,45 @@
+"""Layers that change nothing in inference: dropout, identity, a concatenation of one, a flatten of a vector."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernels.fusion.graph import Graph, Node, Slice
+from kernels.fusion.passes.rewriting import repeated
+
+
+def remove_no_ops(graph: Graph) -> Graph:
+    """The graph without nodes that return what they are given.
+
+    One stays that copies an input of the graph, or one of its outputs, to another output: both names must exist.
+    """
+    return repeated("remove_no_ops", "no-op", "removed", graph, _remove_one)
+
+
+def _remove_one(graph: Graph) -> tuple[Graph, str] | None:
+    for node in graph.nodes:
+        if not _changes_nothing(graph, node):
+            continue
+        given, result = node.inputs[0], node.output
+        others = [other for other in graph.nodes if other is not node]
+        if result not in graph.outputs:
+            return graph.rebuilt(_renamed(other, result, given) for other in others), node.name
+        if given not in graph.inputs and given not in graph.outputs:
+            tensor = replace(graph.tensors[given], name=result)
+            return graph.rebuilt([_renamed(other, given, result) for other in others], [tensor]), node.name
+    return None
+
+
+def _changes_nothing(graph: Graph, node: Node) -> bool:
+    if len(node.inputs) != 1 or node.op not in ("identity", "dropout", "concat", "flatten", "convert"):
+        return False
+    given, result = graph.tensors[node.inputs[0]], graph.tensors[node.output]
+    same_layout = given.layout == result.layout or given.same_in_memory()
+    return given.shape == result.shape and (given.dtype, given.scale) == (result.dtype, result.scale) and same_layout
+
+
+def _renamed(node: Node, old: str, new: str) -> Node:
+    """The node reading and writing the tensor `new` instead of `old`."""
+    outputs = tuple(Slice(new, part.start, part.channels) if part.tensor == old else part for part in node.outputs)
+    inputs = tuple(new if name == old else name for name in node.inputs)
+    return replace(node, inputs=inputs, outputs=outputs)

@@ -1,0 +1,50 @@
+"""What passes share: the line that each prints, and small questions about nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kernels.fusion.graph import Graph, Node
+
+# One rewrite: the graph after it and what it did in a few words, or None where there is nothing (more) to do.
+Rewrite = Callable[[Graph], tuple[Graph, str] | None]
+
+
+def repeated(name: str, noun: str, verb: str, graph: Graph, rewrite: Rewrite) -> Graph:
+    """Apply `rewrite` until it finds nothing more, then print what it did, such as noun "batch norm", verb "folded"."""
+    done = []
+    while found := rewrite(graph):
+        graph, text = found
+        done.append(text)
+    report(name, noun, verb, done)
+    return graph
+
+
+def report(name: str, noun: str, verb: str, done: Sequence[str]) -> None:
+    """Print the pass's line: how many rewrites, of what, and each of them."""
+    nouns = noun if len(done) == 1 else f"{noun}s"
+    print(f"{name}: {len(done)} {nouns} {verb}: {', '.join(done)}" if done else f"{name}: nothing to do")
+
+
+def is_plain(node: Node) -> bool:
+    """Whether the node is linear, so that what follows can go into its weights: a conv, a dense, or a bare cbr.
+
+    A cbr with a ReLU or a residual is not, and the scales of an INT8 one are settled.
+    """
+    if node.op in ("conv", "dense"):
+        return True
+    bare = node.op == "cbr" and not node.attributes["relu"] and len(node.inputs) == 1
+    return bare and node.attributes["precision"] == "float32"
+
+
+def main_weight(node: Node) -> str:
+    """The name of the weight that multiplies the input; its first axis counts the outputs."""
+    return "matrix" if node.op == "dense" else "filters"
+
+
+def swapped(graph: Graph, old: Sequence[Node], new: Node, tensors: Any = ()) -> Graph:
+    """The graph with `new` where the last of the nodes `old` was; these are gone."""
+    last = max(graph.nodes.index(node) for node in old)
+    nodes = [new if i == last else node for i, node in enumerate(graph.nodes) if i == last or node not in old]
+    return graph.rebuilt(nodes, tensors)
