@@ -7,8 +7,9 @@ for which input, and where to look.
 
 A new check is a module with one function, named here. The check of a kernel has several: `cases` makes its inputs and
 `drawn_sizes` their sizes, `kernels` takes them in order, `kernel_run` and `launch_failures` launch, `outputs` looks at
-the arrays, `counter_limits` at the counters and `thread_work` at what the busiest thread did; `illegal_access`,
-`explain_outputs` and `explain_fragments` find the likely cause.
+the arrays, `counter_limits` at the counters and `thread_work` at what the busiest thread did; `shared_work` has the
+limits of a kernel whose threads share its work; `illegal_access`, `explain_outputs` and `explain_fragments` find the
+likely cause.
 """
 
 from warplab.checks.arrays import array
@@ -19,6 +20,7 @@ from warplab.checks.functions import examples, function
 from warplab.checks.kernels import kernel
 from warplab.checks.predictions import predictions
 from warplab.checks.returned import returned
+from warplab.checks.shared_work import shared_work
 from warplab.checks.trials import trials
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "kernel",
     "predictions",
     "returned",
+    "shared_work",
     "summable",
     "trials",
 ]

@@ -79,8 +79,13 @@ class Limits:
             _check_least(run, profile, counter, _of(run, limit))
 
 
+def of_size(limit: Limit, size: Any) -> float:
+    """Return a limit for a size."""
+    return limit(size) if callable(limit) else limit
+
+
 def _of(run: KernelRun, limit: Limit) -> float:
-    return limit(run.size) if callable(limit) else limit
+    return of_size(limit, run.size)
 
 
 def _check_products(run: KernelRun, profile: LaunchProfile, wanted: dict[str, float]) -> None:

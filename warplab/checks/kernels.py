@@ -18,6 +18,7 @@ from warplab.checks.errors import CheckFailed
 from warplab.checks.kernel_run import KernelRun, counted
 from warplab.checks.launch_failures import Launched, launch
 from warplab.checks.session import fresh_seed
+from warplab.checks.shared_work import SharedWork
 from warplab.launch.kernel_source import source_of
 
 Language = Literal["Numba", "CUDA C++"]
@@ -36,6 +37,7 @@ def kernel(
     least: Mapping[str, Limit] | None = None,
     products: Mapping[str, Limit] | None = None,
     per_thread: Mapping[str, Limit] | None = None,
+    shared: SharedWork | None = None,
     language: Language | None = None,
     rtol: float = 0.0,
     atol: float = 0.0,
@@ -57,6 +59,7 @@ def kernel(
     these matrix products that a launch makes on tensor cores. It may make no others.
     `per_thread`: maps a kind of work (`thread_work.KINDS`, such as "instructions" or "bytes_written") to the most that
     one thread may do. This is what a serial kernel cannot meet.
+    `shared`: what `shared_work` returns: the limits of a kernel whose threads share its work.
     `language`: what the kernel must be written in.
     `rtol`, `atol`: tolerance for floating-point results; the default asks for equal values.
     `seed`: repeats an earlier run; each failure names its seed.
@@ -76,15 +79,20 @@ def kernel(
         case = make_case(np.random.default_rng([seed, *np.atleast_1d(n), number]), n)
         return KernelRun(kernel, name, case, n, grid, block, seed, rtol, atol)
 
-    wanted = Limits(limits or {}, least or {}, products, per_thread or {})
+    given = Limits(limits or {}, least or {}, products, per_thread or {})
+
+    def wanted(launch: KernelRun) -> list[Limits]:
+        return [given, shared.limits(launch, given)] if shared else [given]
+
     smallest = run(sizes[-1], 0)
-    launched = _launch_unless_endless(smallest, wanted)
+    launched = _launch_unless_endless(smallest, wanted(smallest))
     for n in sizes:
         for number in range(len(launches)):
             if (n, number) == (sizes[-1], 0):
-                _check(smallest, wanted, launched)
+                _check(smallest, wanted(smallest), launched)
             else:
-                _check(run(n, number), wanted)
+                next_run = run(n, number)
+                _check(next_run, wanted(next_run))
     print(f"{name}: right for {counted(len(sizes), 'size')} and {counted(len(launches), 'launch shape')}.")
 
 
@@ -113,7 +121,7 @@ def _name(kernel: Any, language: Language | None) -> str:
     return source.name
 
 
-def _launch_unless_endless(smallest: KernelRun, limits: Limits) -> Launched | CheckFailed:
+def _launch_unless_endless(smallest: KernelRun, limits: list[Limits]) -> Launched | CheckFailed:
     """Launch the kernel on the smallest size. Raise `CheckFailed` if it does not end; return any other failure.
 
     An endless loop runs up to its limit: for seconds on many elements, for a tenth of that on the fewest.
@@ -126,17 +134,21 @@ def _launch_unless_endless(smallest: KernelRun, limits: Limits) -> Launched | Ch
         return error
 
 
-def _launch(run: KernelRun, limits: Limits) -> Launched:
-    by_thread = bool(limits.per_thread)
-    return launch(run, counters=bool(limits), by_thread=by_thread, path_limit=limits.serial_path(run))
+def _launch(run: KernelRun, limits: list[Limits]) -> Launched:
+    return launch(
+        run,
+        counters=any(limits),
+        by_thread=any(some.per_thread for some in limits),
+        path_limit=max(some.serial_path(run) for some in limits),
+    )
 
 
-def _check(run: KernelRun, limits: Limits, launched: Launched | CheckFailed | None = None) -> None:
+def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFailed | None = None) -> None:
     """Check one launch. `launched`: what came of it, if it was made before."""
     if isinstance(launched, CheckFailed):
         raise launched
     profile, buffers, work = launched or _launch(run, limits)
-    if not limits:
+    if not any(limits):
         try:
             return outputs.check(run, buffers)
         except CheckFailed:  # the counters help to tell why
@@ -150,4 +162,5 @@ def _check(run: KernelRun, limits: Limits, launched: Launched | CheckFailed | No
             kind="not written",
         )
     outputs.check(run, buffers, profile.counts)
-    limits.check(run, profile, work)
+    for some in limits:
+        some.check(run, profile, work)

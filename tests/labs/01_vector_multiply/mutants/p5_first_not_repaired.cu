@@ -1,6 +1,6 @@
 // problem: multiply-reversed
 // loses: reversed-right, reversed-once
-// reason: elements 184 to 999, which no thread takes: how does a thread find its index
+// reason: elements \d+ to \d+, which no thread takes: how does a thread find its index
 extern "C" __global__ void multiply_reversed(const float* a, const float* b, float* c, int n)
 {
     int first = blockIdx.x * gridDim.x + threadIdx.x;
