@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullLocator
@@ -101,15 +100,19 @@ def draw_buffers(buffers: Iterable[tuple[str, int, int, int, int]], title: str) 
     time by the last of the launches.
     """
     rows = sorted(buffers, key=lambda row: (row[1], row[3]))
+    launches = max(last for _, _, last, _, _ in rows) + 1
+    end = max(offset + nbytes for *_, offset, nbytes in rows)
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.8, 3.4), dpi=DPI)
         for place, (name, first, last, offset, nbytes) in enumerate(rows):
             colour = COLOURS[place % len(COLOURS)]
             box = Rectangle((first - 0.5, offset), last - first + 1, nbytes, fc=colour, ec="white", lw=1, alpha=0.85)
             ax.add_patch(box)
-            _name(ax, name, first, last, offset + nbytes / 2)
-        launches = max(last for _, _, last, _, _ in rows) + 1
-        ax.set(xlim=(-0.6, launches - 0.4), ylim=(0, 1.02 * max(offset + size for *_, offset, size in rows)))
+            label = name.removesuffix("_relu")
+            if nbytes > end / 30 and last - first + 1 > launches * len(label) / 80:  # else it does not fit
+                middle = (first + last) / 2, offset + nbytes / 2
+                ax.text(*middle, label, ha="center", va="center", fontsize=6.5, color="white")
+        ax.set(xlim=(-0.6, launches - 0.4), ylim=(0, 1.02 * end))
         ax.set(xlabel="launch", ylabel="address in the buffer")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         bytes_axis(ax.yaxis)
@@ -165,9 +168,3 @@ def draw_factors(start: float, factors: Mapping[str, float], end: float, title: 
         count_axis(ax.xaxis)
         finish(figure, ax, title)
     return closed(figure)
-
-
-def _name(ax: Axes, name: str, first: int, last: int, y: float) -> None:
-    """A tensor's name inside its box, where there is room."""
-    if last - first >= 1:
-        ax.text((first + last) / 2, y, name, ha="center", va="center", fontsize=6.5, color="white", clip_on=True)

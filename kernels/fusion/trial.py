@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.fusion import interpret
 from kernels.fusion.build import Builder
-from kernels.fusion.graph import Graph, GraphError
+from kernels.fusion.graph import Graph, GraphError, Node
 from warplab.checks import CheckFailed
 from warplab.launch.kernel_source import is_empty
 
@@ -168,3 +168,15 @@ def _cbr(b: Builder, name: str, x: str) -> str:
     rng, channels = np.random.default_rng(sum(name.encode())), SHAPE[0]
     weights = {"filters": rng.standard_normal((channels, channels, 3, 3)), "bias": rng.standard_normal(channels)}
     return b.add("cbr", name, [x], weights, padding=(1, 1, 1, 1))
+
+
+def with_cbrs(graph: Graph) -> Graph:
+    """The graph with a cbr for each convolution and nothing fused into it: what `fuse_relu` is to be tried on."""
+    nodes = []
+    for node in graph.nodes:
+        if node.op == "conv":
+            bias = node.weights.get("bias", np.zeros(node.channels))
+            weights = {"filters": node.weights["filters"], "bias": bias}
+            node = Node(node.name, "cbr", node.inputs, node.outputs, node.attributes, weights)
+        nodes.append(node)
+    return graph.rebuilt(nodes)
