@@ -19,8 +19,6 @@ from warplab.checks.kernel_run import KernelRun
 from warplab.simulator.constants import WARP_SIZE
 
 _BUSY = 0.5  # of the lanes that can be active: guards, and the rounds of loops that compilers unroll, idle others
-    0.5  # of the lanes that can be active; the rest is for guards, and for the rounds of loops that compilers unroll
-)
 
 
 @dataclass(frozen=True)
