@@ -14,7 +14,7 @@ from kernels.fusion.layer import Layer
 from kernels.fusion.nodes import Tensor
 from kernels.fusion.operators import as_image
 from kernels.fusion.sources import CBR, MOST_OUTPUTS, SOURCES, record, view
-from kernels.fusion.tactics import Arrays, Call, Tactic, call, register
+from kernels.fusion.tactic import Arrays, Call, Tactic, call
 from warplab.bench.lab_kernels import Kernel
 
 OPS = ("conv", "dense", "cbr")
@@ -148,7 +148,7 @@ def _badness(layer: Layer, tiles: Tiles | FragmentTiles) -> float:
     """
     turns = math.ceil(tile_count(layer, tiles) * tiles.threads / (ENOUGH * 1024))
     products_of_thread = tiles.bm * tiles.bn * tiles.slices / tiles.threads
-    return turns * _steps(layer, tiles) * (40 + products_of_thread)
+    return turns * _steps(layer, tiles) * (40 + products_of_thread) + tiles.threads / 1024  # of equals the smaller block
 
 
 def _weights(layer: Layer, filters: np.ndarray) -> dict[str, np.ndarray]:
@@ -282,9 +282,9 @@ def _name(family: str, tiles: Tiles | FragmentTiles) -> str:
     return f"{family}_{tiles.bm}x{tiles.bn}" + (f"_in_{tiles.slices}" if tiles.slices > 1 else "")
 
 
-for _tiles in TILES:
-    register(_ordinary(_tiles))
-    register(_dp4a(_tiles))
-for _fragment_tiles in FRAGMENT_TILES:
-    register(_tensor_cores("f16_mma", "float16", "cbr_f16.cu", _fragment_tiles))
-    register(_tensor_cores("i8_mma", "int8", "cbr_i8_mma.cu", _fragment_tiles))
+TACTICS = (
+    *map(_ordinary, TILES),
+    *map(_dp4a, TILES),
+    *(_tensor_cores("f16_mma", "float16", "cbr_f16.cu", tiles) for tiles in FRAGMENT_TILES),
+    *(_tensor_cores("i8_mma", "int8", "cbr_i8_mma.cu", tiles) for tiles in FRAGMENT_TILES),
+)

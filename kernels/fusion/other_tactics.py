@@ -13,7 +13,7 @@ from kernels.fusion.layer import Layer
 from kernels.fusion.nodes import Slice, Tensor
 from kernels.fusion.operators import as_image
 from kernels.fusion.sources import POINTWISE, POOL, SOURCES, record, view
-from kernels.fusion.tactics import Arrays, Call, Tactic, call, register
+from kernels.fusion.tactic import Arrays, Call, Tactic, call
 from warplab.bench.lab_kernels import Kernel
 
 BLOCK = 256  # threads per block
@@ -167,10 +167,12 @@ def _no_weights(_layer: Layer) -> dict[str, np.ndarray]:
     return {}
 
 
-register(Tactic("pointwise", ("relu", "convert", "identity", "dropout"), _nothing, _no_weights, _bind_simple))
-register(Tactic("pointwise_norm", ("batch_norm",), _nothing, _norm_weights, _bind_simple))
-register(Tactic("pointwise_add", ("add",), _nothing, _no_weights, _bind_add))
-register(Tactic("pointwise_copies", ("concat",), _nothing, _no_weights, _bind_concat))
-register(Tactic("pool", ("max_pool", "average_pool"), _nothing, _no_weights, _bind_pool))
-register(Tactic("pool_images", ("global_average_pool",), _nothing, _no_weights, _bind_pool_images))
-register(Tactic("softmax", ("softmax",), _nothing, _no_weights, _bind_softmax))
+TACTICS = (
+    Tactic("pointwise", ("relu", "convert", "identity", "dropout"), _nothing, _no_weights, _bind_simple),
+    Tactic("pointwise_norm", ("batch_norm",), _nothing, _norm_weights, _bind_simple),
+    Tactic("pointwise_add", ("add",), _nothing, _no_weights, _bind_add),
+    Tactic("pointwise_copies", ("concat",), _nothing, _no_weights, _bind_concat),
+    Tactic("pool", ("max_pool", "average_pool"), _nothing, _no_weights, _bind_pool),
+    Tactic("pool_images", ("global_average_pool",), _nothing, _no_weights, _bind_pool_images),
+    Tactic("softmax", ("softmax",), _nothing, _no_weights, _bind_softmax),
+)

@@ -11,6 +11,7 @@ import pytest
 from kernels.fusion import cbr_tactics, int8, interpret, other_tactics, tactics
 from kernels.fusion.graph import Graph, Node, Slice, Tensor
 from kernels.fusion.layer import layers
+from kernels.fusion.tactic import Tactic
 from tests.support.random_inputs import generator
 from warplab import cp, profile
 
@@ -335,7 +336,7 @@ def test_the_tactics_of_a_layer_and_why_others_refuse():
 
 
 def test_the_registry_is_open_and_names_are_unique():
-    mine = tactics.Tactic("mine", ("relu",), lambda _: "", lambda _: {}, lambda *_: [])
+    mine = Tactic("mine", ("relu",), lambda _: "", lambda _: {}, lambda *_: [])
     tactics.register(mine)
     try:
         with pytest.raises(ValueError, match="there is a tactic 'mine' already"):

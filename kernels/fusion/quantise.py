@@ -1,0 +1,121 @@
+"""INT8 calibration: the scale of each tensor from a few hundred sample inputs. Symmetric, one scale per tensor.
+
+A scale maps |x| = threshold to step 127, and clips what is larger. A large threshold makes all steps coarse for the
+sake of a few outliers; a small one clips them. Three ways to choose it:
+
+    min-max      the largest |x| seen: nothing of the samples is clipped
+    percentile   clips the largest 0.01 % of the values
+    entropy      of all thresholds the one with which the distribution of steps tells the most of that of |x|: the least
+                 Kullback-Leibler divergence (Migacz, "8-bit Inference with TensorRT", GTC 2017)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.fusion import interpret
+from kernels.fusion.graph import Graph
+from kernels.fusion.int8 import STEPS
+
+BINS, LEVELS = 2048, 128  # of the histogram of |x|, and of INT8 from 0 on
+PERCENT = 99.99
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """`counts[i]` values lie in bin i of BINS equal ones from 0 to `largest`, the largest |x|."""
+
+    counts: np.ndarray
+    largest: float
+
+    @classmethod
+    def of(cls, values: np.ndarray, bins: int = BINS) -> Histogram:
+        """Of |values|, any shape. ValueError where one is not finite or there are none."""
+        magnitudes = np.abs(np.asarray(values, np.float64)).ravel()
+        if not magnitudes.size or not np.isfinite(magnitudes).all():
+            raise ValueError(
+                "calibration needs values, all of them finite; some are NaN or infinite, or there are none"
+            )
+        largest = float(magnitudes.max())
+        counts, _ = np.histogram(magnitudes, bins, (0, largest or 1.0))
+        return cls(counts, largest or 1.0)
+
+    @property
+    def width(self) -> float:
+        """Of a bin."""
+        return self.largest / len(self.counts)
+
+
+def min_max(histogram: Histogram) -> float:
+    """The largest |x|."""
+    return histogram.largest
+
+
+def percentile(histogram: Histogram, percent: float = PERCENT) -> float:
+    """The upper edge of the bin up to which `percent` of the values lie."""
+    below = np.cumsum(histogram.counts)
+    return (int(np.searchsorted(below, percent / 100 * below[-1])) + 1) * histogram.width
+
+
+def entropy(histogram: Histogram) -> float:
+    """The threshold of the least divergence; of several, the smallest.
+
+    Candidates are (i + 0.5) · width for i bins kept, from LEVELS to all of them, as in the slides. A tensor that most
+    bins of are empty, such as one of few values, keeps its largest.
+    """
+    bins, values = divergences(histogram)
+    if not np.isfinite(values).any():
+        return histogram.largest
+    best = int(bins[np.argmin(values)])
+    return min((best + 0.5) * histogram.width, histogram.largest)
+
+
+def divergences(histogram: Histogram, levels: int = LEVELS) -> tuple[np.ndarray, np.ndarray]:
+    """(bins kept, divergence in nats) for each candidate; infinite where a value would get the probability 0."""
+    bins = np.arange(min(levels, len(histogram.counts)), len(histogram.counts) + 1)
+    return bins, np.array([divergence(histogram.counts, int(kept), levels) for kept in bins])
+
+
+def divergence(counts: np.ndarray, kept: int, levels: int = LEVELS) -> float:
+    """Kullback-Leibler divergence of steps from values, in nats, if the first `kept` bins are mapped to `levels` steps.
+
+    P: the kept bins, with all that is clipped in the last one. Q: the kept bins without it, each level's count spread
+    evenly over those of its bins that hold anything.
+    """
+    counts = np.asarray(counts, np.float64)
+    clipped = counts[kept:].sum()
+    reference = counts[:kept].copy()
+    level = np.arange(kept) * levels // kept
+    filled = reference > 0
+    in_level = np.bincount(level, reference, levels)
+    bins_of_level = np.bincount(level, filled, levels)
+    spread = np.where(filled, in_level[level] / np.maximum(bins_of_level[level], 1), 0)
+    reference[-1] += clipped
+    p, q = reference / reference.sum(), spread / max(spread.sum(), 1e-300)
+    there = p > 0
+    if (q[there] == 0).any():
+        return np.inf
+    return float((p[there] * np.log(p[there] / q[there])).sum())
+
+
+METHODS: Mapping[str, Callable[[Histogram], float]] = {"min-max": min_max, "percentile": percentile, "entropy": entropy}
+
+
+def histograms(graph: Graph, *inputs: np.ndarray) -> dict[str, Histogram]:
+    """The histogram of every tensor of a float32 graph over sample inputs, each (samples, *shape)."""
+    values = interpret.all_tensors(graph, *inputs, dtype=np.float32)
+    return {name: Histogram.of(array) for name, array in values.items()}
+
+
+def scales(graph: Graph, *inputs: np.ndarray, method: str = "entropy") -> dict[str, float]:
+    """The scale of every tensor, the real value of one INT8 step, from sample inputs, each (samples, *shape).
+
+    `graph`: in float32; calibrate it after fusion, since the passes that follow look scales up by tensor. `method`: a
+    key of METHODS. ValueError for another one, or for inputs that are not finite.
+    """
+    if method not in METHODS:
+        raise ValueError(f"there is no calibration {method!r}; choose one of {', '.join(METHODS)}")
+    return {name: METHODS[method](found) / STEPS for name, found in histograms(graph, *inputs).items()}

@@ -1,0 +1,52 @@
+"""`Tactic`: one way to run layers of some operators, and `Call`, one launch bound to its arrays.
+
+A tactic says what it refuses and why, lays out a layer's weights as its kernels read them, and binds its kernels to
+arrays. The engine calls what `bind` returns, again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels.fusion.layer import Layer
+from warplab.bench.lab_kernels import Kernel, launch
+
+Arrays = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One launch, bound to its arrays. `kernel`: its name, for reports. `queue()` queues it on the current stream."""
+
+    kernel: str
+    queue: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Tactic:
+    """One way to run layers of some operators.
+
+    `refuses(layer)`: why it cannot run a layer, "" if it can. `weights(layer)`: host arrays as its kernels read them.
+    `bind(layer, inputs, outputs, weights)`: the launches. `inputs`: device arrays of the tensors read; `outputs`: of
+    the tensors written, whole, one for each slice; shaped (batch, *shape), images in the tensor's layout. `weights`:
+    the device copies of what `weights(layer)` gave, under the same names. `capability`: least compute capability, 80
+    for 8.0. `sort`: how early the default choice takes it, the smallest first; None: only tuning does.
+    """
+
+    name: str
+    ops: tuple[str, ...]
+    refuses: Callable[[Layer], str]
+    weights: Callable[[Layer], dict[str, np.ndarray]]
+    bind: Callable[[Layer, Sequence[Any], Sequence[Any], Arrays], list[Call]]
+    capability: int = 0
+    sort: Callable[[Layer], float] | None = None
+
+
+def call(kernel: Kernel, grid: int, block: int, arguments: tuple) -> Call:
+    """One launch of a kernel, which is looked up now, so that nothing is compiled while the engine runs."""
+    function = kernel.function()
+    return Call(kernel.name, lambda: launch(function, grid, block, arguments))
