@@ -148,7 +148,8 @@ def _badness(layer: Layer, tiles: Tiles | FragmentTiles) -> float:
     """
     turns = math.ceil(tile_count(layer, tiles) * tiles.threads / (ENOUGH * 1024))
     products_of_thread = tiles.bm * tiles.bn * tiles.slices / tiles.threads
-    return turns * _steps(layer, tiles) * (40 + products_of_thread) + tiles.threads / 1024  # of equals the smaller block
+    of_equals_the_smaller = tiles.threads / 1024
+    return turns * _steps(layer, tiles) * (40 + products_of_thread) + of_equals_the_smaller
 
 
 def _weights(layer: Layer, filters: np.ndarray) -> dict[str, np.ndarray]:
