@@ -1,5 +1,5 @@
 // problem: turned
-// loses: turned-one, turned-several
+// loses: turned-one, turned-several, turned-barriers
 // reason: nothing orders|data race
 constexpr int TILE = 16;
 
