@@ -23,11 +23,6 @@ LABS ?=
 # Three workers on two cores, since some tests wait for processes; the long tests at the end are shared out.
 WORKERS ?= -n 3 --dist worksteal
 
-# No pop-up that offers news of the Jupyter project. The course's folder is the root, so that links from a lesson to its
-# exercise work; the address that is printed opens the first lesson.
-# JupyterLab refuses to run as root unless told so; in a container root is the usual user.
-ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
-
 .PHONY: help lab test test-quick check test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
 .DEFAULT_GOAL := help
 
@@ -35,9 +30,8 @@ help: ## show this list
 	@echo "Warp Lab. Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-24s %s\n", $$1, $$2 }'
 
-lab: setup ## open JupyterLab on the first notebook
-	$(BIN)/jupyter lab $(ALLOW_ROOT) --LabApp.news_url=None --ServerApp.root_dir="$(CURDIR)" $(LAB_ARGS) \
-		--LabApp.default_url=/lab/tree/$(firstword $(sort $(wildcard notebooks/*.ipynb)))
+lab: setup ## open JupyterLab on your own copy of the lessons, in mine/
+	$(BIN)/python -m warplab lab $(LAB_ARGS)
 
 test: check ## lint, types, imports and all tests that need no GPU
 	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest $(WORKERS) -m "not gpu" $(TEST_ARGS)
@@ -109,7 +103,7 @@ setup-cluster: ## the same with dask, to grade a class on several machines
 setup-dev: ## the same with all that the tests need
 	@$(SETUP) cluster dev
 
-clean: ## remove .venv and caches; submissions and grades stay
+clean: ## remove .venv and caches; your copy, submissions and grades stay
 	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis warplab.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find . -name .ipynb_checkpoints -type d -prune -exec rm -rf {} +

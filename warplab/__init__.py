@@ -19,6 +19,7 @@ _NAMES = {
     "attempt": "learner.attempts",
     "backend": "hardware.backend",
     "cards": "hardware.cards",
+    "check": "desk.check_cell",
     "checks": "checks",
     "compare": "learner.predictions",
     "draw_accesses": "draw.accesses",

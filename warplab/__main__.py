@@ -5,8 +5,10 @@ import sys
 
 USAGE = """usage: python -m warplab COMMAND
 
+  lab                        bring your own copy of the lessons up to date and open JupyterLab on it
   doctor                     say what this machine has, which backend runs and why, and what to do if something is off
-  check FOLDER-OR-NOTEBOOK   run your notebook of an exercise in a fresh process and show the points by problem
+  check EXERCISE             run your notebook of an exercise in a fresh process and show the points by problem;
+                             EXERCISE is its number, such as 01, its folder or its notebook
   grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
   similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
 
@@ -27,6 +29,8 @@ def main(arguments):
     command, rest = arguments[0], arguments[1:]
     if command == "doctor":
         from warplab.doctor import main as run
+    elif command == "lab":
+        run = _lab
     elif command == "check":
         run = _check
     elif command == "grade":
@@ -39,8 +43,12 @@ def main(arguments):
     return run(rest)
 
 
+def _lab(arguments):
+    return _with_packages("warplab.desk.lab_command", arguments)
+
+
 def _check(arguments):
-    return _with_packages("warplab.exercises.check_command", arguments)
+    return _with_packages("warplab.desk.own_exercise", arguments)
 
 
 def _grade(arguments):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -59,6 +60,22 @@ class Chromium:
         """Run JavaScript whose last argument is a function to call with the result; return that."""
         return self._send("POST", f"{self._session}/execute/async", {"script": script, "args": []})
 
+    def click(self, element: dict[str, str]) -> None:
+        """Click on an element that `run` returned, as a hand does: it must be in sight."""
+        self._send("POST", f"{self._session}/element/{_name(element)}/click", {})
+
+    def type(self, element: dict[str, str], text: str) -> None:
+        """Type into an element; "\\ue007" is Enter."""
+        self._send("POST", f"{self._session}/element/{_name(element)}/value", {"text": text})
+
+    def picture(self) -> bytes:
+        """Return the page as it is seen, as PNG."""
+        return base64.b64decode(self._send("GET", f"{self._session}/screenshot"))
+
+    def size(self, width: int, height: int) -> None:
+        """Set the size of the window in pixels."""
+        self._send("POST", f"{self._session}/window/rect", {"width": width, "height": height})
+
     @property
     def address(self) -> str:
         return str(self._send("GET", f"{self._session}/url"))
@@ -75,6 +92,10 @@ class Chromium:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise RuntimeError(f"chromedriver: {error.read().decode()[:500]}") from error
+
+
+def _name(element: dict[str, str]) -> str:
+    return next(iter(element.values()))
 
 
 @contextlib.contextmanager

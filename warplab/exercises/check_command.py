@@ -13,8 +13,9 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from nbgrader.utils import is_grade, is_locked, is_solution
 
-from warplab.exercises import release, score
+from warplab.exercises import release, score, worked_solution
 from warplab.exercises.recognise import recognise, restore
+from warplab.learner import record
 from warplab.paths import COURSE
 
 
@@ -73,7 +74,23 @@ def main(argv: list[str] | None = None) -> int:
         print(json.dumps(as_dict(exercise.topic, problems), indent=1))
     else:
         print(table(exercise.topic, problems))
+    if arguments.course == COURSE:
+        _keep(exercise.topic, problems)
+        solution = worked_solution.write(exercise.topic) if points == possible else None
+        if solution and not arguments.json:
+            print(f"Full marks. A worked solution to compare yours with: {solution}")
     return 0 if points == possible else 1
+
+
+def _keep(topic: str, problems: list[score.Problem]) -> None:
+    """Keep the best points by problem, for the page that shows what is done."""
+    best = dict(record.entry("exercises", topic).get("problems", {}))
+    for problem in problems:
+        earlier = best.get(problem.title, [0, 0])
+        same = earlier[1] == problem.possible
+        best[problem.title] = [max(problem.points, earlier[0]) if same else problem.points, problem.possible]
+    titles = [problem.title for problem in problems]
+    record.keep("exercises", topic, {"problems": {title: best[title] for title in titles}})
 
 
 def find(path: Path, course: Path = COURSE) -> Exercise:
