@@ -117,9 +117,7 @@ class Engine:
     def _checked(self, inputs: tuple) -> list[np.ndarray]:
         graph = self.plan.graph
         if len(inputs) != len(graph.inputs):
-            raise ValueError(
-                f"the engine takes {len(graph.inputs)} inputs, {', '.join(graph.inputs)}; got {len(inputs)}"
-            )
+            raise ValueError(f"the engine takes one array for each of {', '.join(graph.inputs)}; got {len(inputs)}")
         arrays = [np.asarray(cp.asnumpy(array), np.float32) for array in inputs]
         for name, array in zip(graph.inputs, arrays, strict=True):
             shape = graph.tensors[name].shape

@@ -59,7 +59,7 @@ class MemoryPlan:
     @property
     def nbytes(self) -> int:
         """Bytes of the allocation."""
-        return max((p.end for p in self.placed), default=0)
+        return _aligned(max((p.end for p in self.placed), default=0))
 
     @property
     def nbytes_without_reuse(self) -> int:

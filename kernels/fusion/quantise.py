@@ -6,7 +6,9 @@ sake of a few outliers; a small one clips them. Three ways to choose it:
     min-max      the largest |x| seen: nothing of the samples is clipped
     percentile   clips the largest 0.01 % of the values
     entropy      of all thresholds the one with which the distribution of steps tells the most of that of |x|: the least
-                 Kullback-Leibler divergence (Migacz, "8-bit Inference with TensorRT", GTC 2017)
+                 Kullback-Leibler divergence (Migacz, "8-bit Inference with TensorRT", GTC 2017), zeros left aside
+    entropy of   the same with the zeros, as the slides write it down: half of what ReLU leaves are zeros, and beside
+    the slides   these a clipped value hardly counts, so that it clips far too much
 """
 
 from __future__ import annotations
@@ -36,9 +38,7 @@ class Histogram:
         """Of |values|, any shape. ValueError where one is not finite or there are none."""
         magnitudes = np.abs(np.asarray(values, np.float64)).ravel()
         if not magnitudes.size or not np.isfinite(magnitudes).all():
-            raise ValueError(
-                "calibration needs values, all of them finite; some are NaN or infinite, or there are none"
-            )
+            raise ValueError("calibration needs finite values; some are NaN or infinite, or there are none")
         largest = float(magnitudes.max())
         counts, _ = np.histogram(magnitudes, bins, (0, largest or 1.0))
         return cls(counts, largest or 1.0)
@@ -47,6 +47,17 @@ class Histogram:
     def width(self) -> float:
         """Of a bin."""
         return self.largest / len(self.counts)
+
+    @property
+    def without_zeros(self) -> Histogram:
+        """The same with the second bin's count in the first, which holds the exact zeros, too.
+
+        INT8 has a step for 0 whatever the scale, so zeros say nothing about it. NVIDIA's pytorch-quantization does so
+        in `compute_amax_entropy` (github.com/NVIDIA/TensorRT, tools/pytorch-quantization, calib/histogram.py).
+        """
+        counts = self.counts.copy()
+        counts[0] = counts[1]
+        return Histogram(counts, self.largest)
 
 
 def min_max(histogram: Histogram) -> float:
@@ -61,11 +72,18 @@ def percentile(histogram: Histogram, percent: float = PERCENT) -> float:
 
 
 def entropy(histogram: Histogram) -> float:
+    """The threshold of the least divergence of the histogram without zeros."""
+    return entropy_of_slides(histogram.without_zeros)
+
+
+def entropy_of_slides(histogram: Histogram) -> float:
     """The threshold of the least divergence; of several, the smallest.
 
-    Candidates are (i + 0.5) · width for i bins kept, from LEVELS to all of them, as in the slides. A tensor that most
-    bins of are empty, such as one of few values, keeps its largest.
+    Candidates are (i + 0.5) · width for i bins kept, from LEVELS to all of them, as in the slides. Where no candidate
+    has a finite divergence, such as for a tensor of few different values, it is the largest |x|.
     """
+    if not histogram.counts.any():
+        return histogram.largest
     bins, values = divergences(histogram)
     if not np.isfinite(values).any():
         return histogram.largest
@@ -101,7 +119,12 @@ def divergence(counts: np.ndarray, kept: int, levels: int = LEVELS) -> float:
     return float((p[there] * np.log(p[there] / q[there])).sum())
 
 
-METHODS: Mapping[str, Callable[[Histogram], float]] = {"min-max": min_max, "percentile": percentile, "entropy": entropy}
+METHODS: Mapping[str, Callable[[Histogram], float]] = {
+    "min-max": min_max,
+    "percentile": percentile,
+    "entropy": entropy,
+    "entropy of the slides": entropy_of_slides,
+}
 
 
 def histograms(graph: Graph, *inputs: np.ndarray) -> dict[str, Histogram]:
