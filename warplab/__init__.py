@@ -26,6 +26,7 @@ _NAMES = {
     "draw_banks": "draw.banks",
     "draw_grid": "draw.grid",
     "draw_roofline": "draw.roofline",
+    "draw_machine": "draw.machine",
     "draw_timeline": "draw.timeline",
     "heat_map": "draw.heat_map",
     "occupancy": "hardware.occupancy",
