@@ -40,6 +40,7 @@ SLOW = (
     "grading/judge/test_execute.py",
     "grading/sandbox/*",
     "grading/test_attacks.py",
+    "grading/test_tensorflow_attacks.py",
     "grading/test_takeover.py",
     "grading/test_tampering.py",
     "labs/*/test_exercise.py",

@@ -2,6 +2,7 @@
 
     python -m tools.attacks_page          write the page with the last results
     python -m tools.attacks_page --try    grade the attacks first: in the sandbox, under limits alone, by stock nbgrader
+    python -m tools.attacks_page --try tensorflow    only those of some groups; the other results stay
 
 tests/grading/attacks holds the attacks with what is expected of each; tests/grading/test_attacks.py grades them, too.
 """
@@ -14,7 +15,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -28,6 +29,7 @@ sys.modules.setdefault("rfc3987_syntax", None)  # see warplab/grading/__init__.p
 
 from tests.support.attack_harness import (  # noqa: E402
     POINTS,
+    TENSORFLOW,
     Attack,
     Expected,
     Listener,
@@ -39,6 +41,7 @@ from tests.support.attack_harness import (  # noqa: E402
     seen,
     stock_seen,
     taken_over,
+    tensorflow_attacks,
 )
 from tests.support.chromium import missing  # noqa: E402
 from tests.support.waiting import until  # noqa: E402
@@ -56,6 +59,7 @@ GROUPS = {
     "kernel": "Kernels: on the host, endless, or as hostile PTX",
     "notebook": "The notebook: its cells and the files beside it",
     "page": "What instructors and students open in a browser",
+    TENSORFLOW: "With TensorFlow, in the processes that have it",
 }
 HEAD = """# Attacks on the grading
 
@@ -66,7 +70,8 @@ Each row is a submission in `tests/grading/attacks/`, graded in one class with t
 inputs appear on the student's page. What an attack on a page is after is a script that runs in the browser of whoever
 opens it: in nbgrader's formgrader, or on the feedback page (tried in Chromium). The column *expected* applies to the
 sandbox (bubblewrap). "limits" is the grader without bubblewrap, which warns. "stock" is nbgrader {nbgrader} with its
-own preprocessors, where it was tried (without the kernel: {stock} points).
+own preprocessors, where it was tried (without the kernel: {stock} points). The attacks with TensorFlow are a class of
+their own, without the kernel, whose given cell imports it.
 
 Tried on {date} as {user}, with Python {python}, Linux {kernel} and two judges. Bold: more than the answers deserve.
 The honest submissions got their points in all three ways, except that a friend of `gradebook` got full marks from stock
@@ -97,23 +102,40 @@ TAIL = """
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--try", dest="attempt", action="store_true", help="grade the attacks first (some minutes)")
-    if parser.parse_args().attempt:
-        SEEN.write_text(json.dumps(attempt(), indent=1) + "\n")
+    parser.add_argument(
+        "--try",
+        dest="groups",
+        nargs="*",
+        choices=GROUPS,
+        metavar="GROUP",
+        help=f"grade the attacks first, or those of some groups: {', '.join(GROUPS)} (some minutes)",
+    )
+    groups = parser.parse_args().groups
+    if groups is not None:
+        found = attempt(groups or GROUPS)
+        if groups:
+            found = merged(json.loads(SEEN.read_text()), found, groups)
+        SEEN.write_text(json.dumps(found, indent=1) + "\n")
     PAGE.write_text(page(), encoding="utf-8")
 
 
 # -- trying ------------------------------------------------------------------------------------------------------
 
 
-def attempt() -> dict[str, Any]:
+def every_attack(groups: Iterable[str] = tuple(GROUPS)) -> list[Attack]:
+    """Return the attacks of these groups."""
+    found = [*attacks(), *tensorflow_attacks()]
+    return [attack for attack in found if attack.name.partition("/")[0] in groups]
+
+
+def attempt(groups: Iterable[str]) -> dict[str, Any]:
     """Return what came of each attack in each of the three ways. Raises AssertionError if an honest student lost."""
-    every = attacks()
+    every = every_attack(groups)
     if isolation.find().kind != "bubblewrap":
         raise SystemExit(
             "error: the page shows what the sandbox prevents; install bubblewrap, which does not work here"
         )
-    if missing():
+    if "page" in groups and missing():
         raise SystemExit(f"error: the page shows what runs in a browser, which {missing()}; install that")
     harmless = [attack for attack in every if os.geteuid() == 0 or attack.name != "process/kills_others"]
     found = {
@@ -126,18 +148,40 @@ def attempt() -> dict[str, Any]:
     }
     with _no_bubblewrap():
         found["limits"] = _graded(harmless)
-    with tempfile.TemporaryDirectory() as folder:
-        chosen = [attack for attack in every if attack.stock is not None]
-        target = Target(Path(folder), without_kernel=True)
-        target.hand_in_all(chosen)
-        autograde_by_stock_nbgrader(target)
-        found["stock"] = _with_pages(target, chosen, {attack.name: stock_seen(target, attack) for attack in chosen})
+    found["stock"] = {}
+    chosen = [attack for attack in every if attack.stock is not None]
+    if chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            target = Target(Path(folder), without_kernel=True)
+            target.hand_in_all(chosen)
+            autograde_by_stock_nbgrader(target)
+            found["stock"] = _with_pages(target, chosen, {attack.name: stock_seen(target, attack) for attack in chosen})
     return found
 
 
+def merged(before: dict[str, Any], found: dict[str, Any], groups: Iterable[str]) -> dict[str, Any]:
+    """Put the results of some groups in the place of earlier ones; each such group has its date."""
+    for what in ("user", "python", "kernel", "nbgrader"):
+        if before[what] != found[what]:
+            raise SystemExit(
+                f"error: the other results are of {what} {before[what]}, and these of {found[what]}; try all groups"
+            )
+    for way in ("sandbox", "limits", "stock"):
+        kept = {name: result for name, result in before[way].items() if name.partition("/")[0] not in groups}
+        before[way] = dict(sorted((kept | found[way]).items()))
+    before["dates"] = before.get("dates", {}) | dict.fromkeys(groups, found["date"])
+    return before
+
+
 def _graded(chosen: list[Attack]) -> dict[str, Any]:
+    of_tensorflow = [attack for attack in chosen if attack.name.startswith(f"{TENSORFLOW}/")]
+    others = [attack for attack in chosen if attack not in of_tensorflow]
+    return (_class(others) if others else {}) | (_class(of_tensorflow, tensorflow=True) if of_tensorflow else {})
+
+
+def _class(chosen: list[Attack], tensorflow: bool = False) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, Listener().open() as listener:
-        target = Target(Path(folder), port=listener.port)
+        target = Target(Path(folder), without_kernel=tensorflow, port=listener.port, tensorflow=tensorflow)
         target.hand_in_all(chosen)
         records = grade(target, chosen, LocalWorkers(2))
         until(lambda: not left_behind(), "the end of every process of an attack")
@@ -148,7 +192,8 @@ def _graded(chosen: list[Attack]) -> dict[str, Any]:
 
 def _with_pages(target: Target, chosen: list[Attack], found: dict[str, Expected]) -> dict[str, Any]:
     """Return what came of each attack, with what came of opening its pages."""
-    taken = taken_over(target, [attack for attack in chosen if attack.name.startswith("page/")])
+    pages = [attack for attack in chosen if attack.name.startswith("page/")]
+    taken = taken_over(target, pages) if pages else {}
     for name, what in taken.items():
         if what:
             found[name] = replace(found[name], flags=found[name].flags | {"got"})
@@ -178,8 +223,11 @@ def page() -> str:
     head = HEAD.format(**found | {"possible": f"{sum(POINTS):g}", "stock": f"{sum(POINTS[:3]):g}"})
     parts = [head.rstrip()]
     for group, title in GROUPS.items():
-        rows = [_row(attack, found) for attack in attacks() if attack.name.startswith(f"{group}/")]
-        parts += [f"\n## {title}\n", markdown(("", "tries", "expected", "sandbox", "limits", "stock"), rows)]
+        rows = [_row(attack, found) for attack in every_attack([group])]
+        parts.append(f"\n## {title}\n")
+        if found.get("dates", {}).get(group, found["date"]) != found["date"]:
+            parts.append(f"Tried on {found['dates'][group]}.\n")
+        parts += [markdown(("", "tries", "expected", "sandbox", "limits", "stock"), rows)]
     return "\n".join(parts) + "\n" + TAIL
 
 

@@ -12,7 +12,8 @@ Each file of tests/grading/attacks/GROUP is a submission. Its header says what i
     #        about time, "cell 4" or "notebook 8" also gives less time, in seconds. Honest cells must fit into it.
     # edit: a function of edits.py
 
-Attacks of the group "page" are after whoever opens them in a browser, in which `taken_over` opens them.
+Attacks of the group "page" are after whoever opens them in a browser, in which `taken_over` opens them. Those of the
+group "tensorflow" are for a `Target` that uses TensorFlow, as `tf`; their tests are the first three.
 
 Cells follow in percent format. The text before the first mark answers "double"; a mark names the cell that the text
 answers, or "own" for a cell of the student's at the end. An attack on something other than points prints GOT and what
@@ -59,6 +60,7 @@ from warplab.grading.sandbox.limits import SubmissionLimits
 from warplab.paths import COURSE
 
 FOLDER = COURSE / "tests" / "grading" / "attacks"
+TENSORFLOW = "tensorflow"  # the group
 NAME = "91_target"
 TESTS = ("test-1-array", "test-2-values", "test-3-answer", "test-4-kernel", "test-5-kernel")
 POINTS = (1.0, 2.0, 1.0, 1.0, 1.0)
@@ -115,7 +117,12 @@ class Attack:
 
 
 def attacks() -> list[Attack]:
-    return [_read(path) for path in sorted(FOLDER.glob("*/*.py"))]
+    """Return the attacks of all groups but `TENSORFLOW`."""
+    return [_read(path) for path in sorted(FOLDER.glob("*/*.py")) if path.parent.name != TENSORFLOW]
+
+
+def tensorflow_attacks() -> list[Attack]:
+    return [_read(path) for path in sorted(FOLDER.glob(f"{TENSORFLOW}/*.py"))]
 
 
 def _read(path: Path) -> Attack:
@@ -151,6 +158,7 @@ class Target:
 
     `canary`: text that is in hidden tests only. `argument`: what a hidden test passes to a function. `seed`: the
     course's secret. `without_kernel`: leave out the GPU kernel, so that stock nbgrader need not import the course.
+    `tensorflow`: a locked cell imports TensorFlow, so that submissions run in the processes for it.
     """
 
     root: Path
@@ -159,6 +167,7 @@ class Target:
     canary: str = field(default_factory=lambda: f"hidden_canary_{secrets.randbelow(10**9):09}")
     argument: str = field(default_factory=lambda: f"hidden_argument_{secrets.randbelow(10**9):09}")
     seed: str = field(default_factory=lambda: f"secret-seed-{secrets.randbelow(10**9):09}")
+    tensorflow: bool = False
 
     def __post_init__(self) -> None:
         folder = self.root / "solutions" / NAME
@@ -208,6 +217,8 @@ class Target:
                 f'assert abs(answer - 42) < 1, "{canary}"',
             ),
         ]
+        if self.tensorflow:
+            cells[0].source += "\nimport tensorflow as tf"
         if not self.without_kernel:
             cells[0].source += "\nfrom warplab import checks, cuda"
             cells += [
