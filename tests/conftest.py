@@ -29,6 +29,7 @@ MAIN = sys.modules["__main__"]
 SLOW = (
     "test_notebooks.py",
     "bench/test_tensorflow_start.py",
+    "desk/test_in_browser.py",
     "differential/*",
     "dropin/test_magic.py",
     "dropin/numba_cuda/*",
