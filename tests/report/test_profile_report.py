@@ -96,6 +96,19 @@ def test_source_lines_and_the_heaviest():
     assert lines["4"].endswith("4.00")
 
 
+def test_bank_conflicts_by_source_line():
+    shared = {3: Counts(warp_instructions=2, shared_store_requests=1, shared_store_wavefronts=1)}
+    shared[4] = Counts(warp_instructions=2, shared_load_requests=1, shared_load_conflicts=31, shared_atomic_conflicts=2)
+    shared[5] = Counts(warp_instructions=2)
+    text = profile_report.text(vector_multiply(lines={(FILE, n): c for n, c in shared.items()}))
+    assert "bank conflicts" in text
+    lines = {line.split()[0]: line for line in text.splitlines() if line.strip()[:1].isdigit()}
+    assert lines["3"].split()[-1] == "0"
+    assert lines["4"].endswith(f"33 {tables.MARK}")
+    assert lines["5"].split()[-2:] == ["2", tables.MARK]  # no access to shared memory, so no number
+    assert "bank conflicts" not in profile_report.text(vector_multiply())
+
+
 def test_lines_without_source_text_are_still_counted():
     launch = vector_multiply(sources={})
     assert f"131{THIN}072" in profile_report.text(launch)

@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from warplab.draw.style import GREY, LAUNCH_DPI, LAUNCH_FONT, closed
-from warplab.launch.profile_queries import one_launch, sectors, sectors_per_request, shorten, source_lines
+from warplab.launch.profile_queries import (
+    bank_conflicts,
+    one_launch,
+    sectors,
+    sectors_per_request,
+    shorten,
+    source_lines,
+)
 from warplab.simulator.count.counters import COUNTERS, Counts, LaunchProfile
 from warplab.text.tables import count, percent, ratio
 
-MOST_ROWS = 21
+MOST_ROWS = 20
 HEAT_COLUMNS = ("warp_instructions", "sectors", "sectors_per_request")
+MOST_COLUMNS = 6
+DARKEST = 0.55  # of the colour map: black numbers stay legible
+TOP, ROW, CELL = 2.2, 0.19, 11.0  # rows above the source, inches per row, width of a column of 100
+
+
+class Metric(NamedTuple):
+    """A column: its label, its value for some `Counts`, how to write it. `adds`: whether values of lines add up."""
+
+    label: str
+    value: Callable[[Counts], Any]
+    form: Callable[[Any], str]
+    adds: bool = True
+
+
 DERIVED_METRICS = {
-    "sectors": ("sectors", sectors, count),
-    "sectors_per_request": ("sectors\nper request", sectors_per_request, ratio),
-    "warp_efficiency": ("warp\nefficiency", lambda c: c.warp_efficiency, percent),
+    "sectors": Metric("sectors", sectors, count),
+    "sectors_per_request": Metric("sectors\nper request", sectors_per_request, ratio, adds=False),
+    "bank_conflicts": Metric("bank\nconflicts", bank_conflicts, count),
+    "warp_efficiency": Metric("warp\nefficiency", lambda c: c.warp_efficiency, percent, adds=False),
 }
 
 
@@ -27,11 +51,16 @@ def heat_map(profile: object, metric: str | Sequence[str] = "warp_instructions")
     """Draw the kernel's source with the cost of each line beside it, as a profiler's source view does.
 
     `metric`: one name or several: a field of `Counts` ("warp_instructions", "global_load_sectors", ...), or "sectors",
-    "sectors_per_request", "warp_efficiency". A single name is shown before the usual three. The darkest cell of a
-    column is its largest number. Raises ValueError for an unknown metric and for a launch without counts by line.
+    "sectors_per_request", "bank_conflicts", "warp_efficiency". A single name is shown before the usual three, and
+    bank conflicts after them where the kernel uses shared memory. The colour is a line's share of the whole launch in
+    that column, on one scale for the figure; ratios, which do not add up, have no colour.
+    Raises ValueError for an unknown metric, more than six of them, and for a launch without counts by line.
     """
     launch, title = one_launch(profile)
-    names = [metric, *(n for n in HEAT_COLUMNS if n != metric)] if isinstance(metric, str) else list(metric)
+    usual = [*HEAT_COLUMNS, *["bank_conflicts"] * (bank_conflicts(launch.counts) is not None)]
+    names = [metric, *(n for n in usual if n != metric)] if isinstance(metric, str) else list(metric)
+    if not 1 <= len(names) <= MOST_COLUMNS:
+        raise ValueError(f"{len(names)} metrics; name one to {MOST_COLUMNS}")
     columns = [_metric(name) for name in names]
     rows = _source_rows(launch)
     if not rows:
@@ -40,40 +69,63 @@ def heat_map(profile: object, metric: str | Sequence[str] = "warp_instructions")
         )
 
     with plt.rc_context(LAUNCH_FONT):
-        top, height = 2.2, 0.19
-        figure, ax = plt.subplots(figsize=(9, 0.45 + height * (len(rows) + top)), dpi=LAUNCH_DPI)
-        cell = 11.0
-        left = 100 - cell * len(columns)
+        bottom = 1.6 if any(column.adds for column in columns) else 0
+        figure, ax = plt.subplots(figsize=(9, 0.45 + ROW * (len(rows) + TOP + bottom)), dpi=LAUNCH_DPI)
+        left = 100 - CELL * len(columns)
         characters = int((left - 6) / 0.805)
-        ax.set(xlim=(0, 100), ylim=(len(rows), -top))
+        ax.set(xlim=(0, 100), ylim=(len(rows) + bottom, -TOP))
         ax.axis("off")
         figure.subplots_adjust(0.01, 0.02, 0.99, 0.98)
-        ax.text(0, -top + 0.1, title, va="top", weight="bold")
-        for c, (label, value, form) in enumerate(columns):
-            x = left + c * cell
-            for up, part in enumerate(reversed(label.split("\n"))):
-                ax.text(x + cell / 2, -0.35 - 0.72 * up, part, ha="center", va="baseline", color=GREY)
-            values = [None if counts is None else value(counts) for _, _, counts in rows]
-            largest = max((v for v in values if v), default=0)
-            for r, v in enumerate(values):
-                if v:
-                    colour = plt.get_cmap("YlOrBr")(0.55 * v / largest)
-                    ax.add_patch(Rectangle((x + 0.3, r + 0.04), cell - 0.6, 0.92, color=colour, lw=0))
-                    ax.text(x + cell - 1, r + 0.53, form(v), ha="right", va="center", fontsize=8.5)
+        ax.text(0, -TOP + 0.1, title, va="top", weight="bold")
+        for c, column in enumerate(columns):
+            _draw_column(ax, left + c * CELL, column, [counts for _, _, counts in rows], list(launch.lines.values()))
+        if bottom:
+            _draw_scale(ax, len(rows) + 0.75)
         for r, (number, code, _) in enumerate(rows):
             for x, text, style in ((3.5, number, {"ha": "right", "color": GREY}), (5, shorten(code, characters), {})):
                 ax.text(x, r + 0.53, text, style, family="monospace", va="center", fontsize=8.5, parse_math=False)
     return closed(figure)
 
 
-def _metric(name: str) -> tuple[str, Callable[[Counts], Any], Callable[[Any], str]]:
-    """Return label, function of Counts and number format of a column of `heat_map`."""
+def _draw_column(ax: Axes, x: float, column: Metric, rows: list[Counts | None], every: list[Counts]) -> None:
+    """Draw one column from `x` on. `every`: the counts of all lines, whose sum a colour is a share of."""
+    for up, part in enumerate(reversed(column.label.split("\n"))):
+        ax.text(x + CELL / 2, -0.35 - 0.72 * up, part, ha="center", va="baseline", color=GREY)
+    total = sum(column.value(counts) or 0 for counts in every) if column.adds else 0
+    for r, counts in enumerate(rows):
+        value = None if counts is None else column.value(counts)
+        # The 0 of a line that touches shared memory without conflict is news, those of other counters are not.
+        if value is None or not (value or column.value is bank_conflicts):
+            continue
+        if total and value:
+            box = Rectangle((x + 0.3, r + 0.04), CELL - 0.6, 0.92, color=_colour(value / total), lw=0)
+            ax.add_patch(box)
+        ax.text(x + CELL - 1, r + 0.53, column.form(value), ha="right", va="center", fontsize=8.5)
+
+
+def _colour(share: float) -> tuple[float, float, float, float]:
+    return plt.get_cmap("YlOrBr")(DARKEST * share)
+
+
+def _draw_scale(ax: Axes, y: float) -> None:
+    """Draw what the colours mean: the share of a column's sum, from 0 to 100 %."""
+    left, right = 77.0, 93.5
+    strip = np.array([[_colour(share) for share in np.linspace(0, 1, 64)]])
+    ax.imshow(strip, extent=(left, right, y + 0.8, y), aspect="auto", zorder=1)
+    ax.set_autoscale_on(False)
+    style = {"va": "center", "color": GREY, "fontsize": 8.5}
+    ax.text(left - 0.8, y + 0.4, "share of the launch, by line:  0", ha="right", **style)
+    ax.text(right + 0.8, y + 0.4, "100 %", ha="left", **style)
+
+
+def _metric(name: str) -> Metric:
+    """Return the column of `heat_map` that has this name."""
     if name in DERIVED_METRICS:
         return DERIVED_METRICS[name]
     labels = {counter.name: counter.label for counter in COUNTERS}
     if name not in labels:
         raise ValueError(f"no metric is named {name!r}; choose one of {', '.join([*DERIVED_METRICS, *labels])}")
-    return labels[name].replace(" ", "\n", 1), lambda counts: getattr(counts, name), count
+    return Metric(labels[name].replace(" ", "\n", 1), lambda counts: getattr(counts, name), count)
 
 
 def _source_rows(launch: LaunchProfile) -> list[tuple[str, str, Counts | None]]:

@@ -41,6 +41,14 @@ def sectors_per_request(counts: Counts) -> float | None:
     return sectors(counts) / requests if requests else None
 
 
+def bank_conflicts(counts: Counts) -> int | None:
+    """Count the bank conflicts of loads, stores, copies and atomics; None without an access to shared memory."""
+    kinds = ("load", "store", "copy", "atomic")
+    if not any(getattr(counts, f"shared_{kind}_requests") for kind in kinds):
+        return None
+    return sum(getattr(counts, f"shared_{kind}_conflicts") for kind in kinds)
+
+
 def shorten(code: str, width: int = SOURCE_WIDTH) -> str:
     """Cut a line of source to `width` characters."""
     return code if len(code) <= width else code[: width - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -10,7 +10,15 @@ from statistics import median
 from textwrap import fill
 
 from warplab.launch.launch_record import LaunchRecord
-from warplab.launch.profile_queries import launches, sectors, sectors_per_request, shorten, size, source_lines
+from warplab.launch.profile_queries import (
+    bank_conflicts,
+    launches,
+    sectors,
+    sectors_per_request,
+    shorten,
+    size,
+    source_lines,
+)
 from warplab.simulator.count.counters import COUNTERS
 from warplab.text.tables import TIMES, Column, Table, count, document, duration, paragraph, percent, ratio
 
@@ -212,17 +220,21 @@ def _line_table(launch: LaunchRecord, file: str) -> Table:
     counted = sorted((line, counts) for (f, line), counts in launch.lines.items() if f == file and line)
     code = source_lines(launch, file, [line for line, _ in counted])
     divergent = any(c.divergent_branches for _, c in counted)
+    shared = any(bank_conflicts(c) is not None for _, c in counted)
     rows = []
     for line, counts in counted:
         moved = sectors(counts)
         row = [str(line), shorten(code[line]), count(counts.warp_instructions)]
         row += [count(moved) if moved else "", ratio(sectors_per_request(counts))]
+        conflicts = bank_conflicts(counts)
+        row += ["" if conflicts is None else count(conflicts)] * shared
         rows.append(row + [count(counts.divergent_branches) if counts.divergent_branches else ""] * divergent)
     columns = [Column("line"), Column("source", "left", code=True), Column("warp instructions")]
-    columns += [Column("sectors"), Column("per request")] + [Column("divergent branches")] * divergent
+    columns += [Column("sectors"), Column("per request")]
+    columns += [Column("bank conflicts")] * shared + [Column("divergent branches")] * divergent
     marked = set()
-    for column, value in ((2, lambda c: c.warp_instructions), (3, sectors)):
-        values = [value(counts) for _, counts in counted]
+    for column, value in ((2, lambda c: c.warp_instructions), (3, sectors), *[(5, bank_conflicts)] * shared):
+        values = [value(counts) or 0 for _, counts in counted]
         if max(values) > 0 and len(values) > 1:
             marked |= {(row, column) for row, v in enumerate(values) if v == max(values)}
     return Table(columns, rows, marked)
