@@ -59,6 +59,10 @@ def _convolution(inputs: list[Shape], attributes: Attributes, weights: Weights) 
     return len(filters), *_windows(pixels, filters.shape[2:], attributes)
 
 
+def _conv(inputs: list[Shape], attributes: Attributes, weights: Weights) -> Shape:
+    return _convolution([_image(inputs[0])], attributes, weights)
+
+
 def _cbr(inputs: list[Shape], attributes: Attributes, weights: Weights) -> Shape:
     shape = _convolution(inputs, attributes, weights)
     if attributes["precision"] not in PRECISIONS:
@@ -160,7 +164,7 @@ _NORM = ("gamma", "beta", "mean", "variance")
 
 OPERATORS: Mapping[str, Operator] = {
     "constant": Operator(_constant, (0, 0), weights=("value",)),
-    "conv": Operator(_convolution, attributes=_CONVOLUTION, weights=("filters",), optional=("bias",)),
+    "conv": Operator(_conv, attributes=_CONVOLUTION, weights=("filters",), optional=("bias",)),
     "batch_norm": Operator(_batch_norm, attributes={"epsilon": 1e-3}, weights=_NORM),
     "relu": Operator(_same),
     "add": Operator(_add, (2, 2)),

@@ -21,9 +21,16 @@ def choose_layout(graph: Graph, wanted: Mapping[str, str] = WANTED) -> Graph:
     Pools take what they are given. Conversions of type that are there already turn the layout, too.
     """
     layouts = _layouts(graph, wanted)
-    tensors = {name: replace(tensor, layout=layouts[name]) for name, tensor in graph.tensors.items()}
-    nodes, turned = _turned_outputs(graph, tensors)
-    nodes = [_reading(node, tensors, turned) for node in nodes]
+    tensors = {
+        # Where both layouts put the elements into the same order, one name serves.
+        name: replace(tensor, layout="NCHW" if tensor.same_in_memory() else layouts[name])
+        for name, tensor in graph.tensors.items()
+    }
+    turned: dict[tuple[str, str], Node] = {}
+    nodes = _turned_outputs(graph, tensors, turned)
+    nodes = [
+        _reading(node, _needed(old, layouts), tensors, turned) for node, old in zip(nodes, graph.nodes, strict=True)
+    ]
     found = graph.rebuilt([*nodes, *turned.values()], tensors.values())
     if found == graph:
         print("choose_layout: nothing to do")
@@ -34,7 +41,7 @@ def choose_layout(graph: Graph, wanted: Mapping[str, str] = WANTED) -> Graph:
 
 
 def _layouts(graph: Graph, wanted: Mapping[str, str]) -> dict[str, str]:
-    """The layout of every tensor."""
+    """The layout of every tensor, and so of the nodes that write it."""
     found = dict.fromkeys(graph.inputs, "NCHW")
     groups = _written_together(graph)
     for names, writers in groups:  # first those that want something
@@ -44,12 +51,13 @@ def _layouts(graph: Graph, wanted: Mapping[str, str]) -> dict[str, str]:
     for names, (writer, *_) in groups:  # then those that follow others, in the order of the graph
         if names[0] in found:
             continue
+        result = graph.tensors[names[0]]
         if writer.op in POOLS:
             layout = found[writer.inputs[0]]
-        elif writer.op == "convert" and names[0] not in graph.outputs:
-            layout = _read_in(graph, names[0], found) or found[writer.inputs[0]]
+        elif writer.op == "convert" and result.dtype != graph.tensors[writer.inputs[0]].dtype:
+            layout = "NCHW" if result.name in graph.outputs else wanted[result.dtype]
         else:
-            layout = "NCHW"
+            layout = result.layout
         found |= dict.fromkeys(names, layout)
     return found
 
@@ -67,27 +75,20 @@ def _written_together(graph: Graph) -> list[tuple[list[str], list[Node]]]:
     return groups
 
 
-def _read_in(graph: Graph, tensor: str, layouts: Mapping[str, str]) -> str | None:
-    """The layout in which all readers with a wish would read a tensor; None if they have none, or differ."""
-    readers = [node for node in graph.readers(tensor) if node.op in ("cbr", *POOLS)]
-    wishes = {layouts[node.outputs[0].tensor] for node in readers if node.outputs[0].tensor in layouts}
-    return wishes.pop() if len(wishes) == 1 else None
+def _turned_outputs(graph: Graph, tensors: dict[str, Tensor], turned: dict[tuple[str, str], Node]) -> list[Node]:
+    """The nodes, in their order; those that would write an output of the graph in NHWC write another tensor instead.
 
-
-def _turned_outputs(graph: Graph, tensors: dict[str, Tensor]) -> tuple[list[Node], dict[tuple[str, str], Node]]:
-    """The nodes, with a conversion behind each output of the graph that would lie in NHWC.
-
-    Returns conversions by the tensor and the layout that they give. `tensors` is changed accordingly.
+    `tensors` gets that, and `turned` the conversion to the output, by the tensor and the layout that it gives.
     """
-    nodes, turned = list(graph.nodes), {}
+    nodes = list(graph.nodes)
     for name in graph.outputs:
         tensor = tensors[name]
-        if tensor.layout == "NHWC" and not tensor.same_in_memory():
+        if tensor.layout == "NHWC":
             inner = replace(tensor, name=_unused(f"{name} in NHWC", tensors))
             tensors[inner.name], tensors[name] = inner, replace(tensor, layout="NCHW")
             nodes = [_writing(node, name, inner.name) for node in nodes]
             turned[name, "NCHW"] = Node(f"{name} in NCHW", "convert", (inner.name,), whole(tensor))
-    return nodes, turned
+    return nodes
 
 
 def _writing(node: Node, old: str, new: str) -> Node:
@@ -95,16 +96,19 @@ def _writing(node: Node, old: str, new: str) -> Node:
     return replace(node, outputs=tuple(parts))
 
 
-def _reading(node: Node, tensors: dict[str, Tensor], turned: dict[tuple[str, str], Node]) -> Node:
-    """The node reading each tensor in the layout that it needs; conversions that are missing are added to `turned`."""
-    if node.op in ("convert", "global_average_pool"):  # which read any
-        return node
-    written = tensors[node.outputs[0].tensor].layout
-    needed = written if node.op in ("cbr", *POOLS) else "NCHW"
+def _needed(node: Node, layouts: Mapping[str, str]) -> str | None:
+    """The layout in which a node reads; None for those that read any."""
+    if node.op in ("convert", "global_average_pool"):
+        return None
+    return layouts[node.outputs[0].tensor] if node.op in ("cbr", *POOLS) else "NCHW"
+
+
+def _reading(node: Node, needed: str | None, tensors: dict[str, Tensor], turned: dict[tuple[str, str], Node]) -> Node:
+    """The node reading all tensors in the layout `needed`; conversions that are missing are added to `turned`."""
     inputs = []
     for name in node.inputs:
         tensor = tensors[name]
-        if tensor.layout == needed or tensor.same_in_memory():
+        if needed in (None, tensor.layout) or tensor.same_in_memory():
             inputs.append(name)
             continue
         if (name, "NCHW") in turned and needed == "NHWC":
