@@ -1,6 +1,6 @@
 # problem: accumulate
 # loses: accumulate-clip
-# reason: the result of clipped .* is wrong in
+# reason: the result of clipped is wrong in
 
 
 def accumulate(parts):

@@ -1,6 +1,6 @@
 # problem: accumulate
 # loses: accumulate-tokens, accumulate-half, accumulate-clip
-# reason: the result of accumulate .* is wrong in
+# reason: the result of accumulate is wrong in
 
 
 def accumulate(parts):
