@@ -45,7 +45,7 @@ class Engine:
         self.launches: list[Call] = []
         for layer in plan.layers:
             self.launches += self._bind(layer)
-        self._graph, self._stream = None, None
+        self._graph = None
         if on_gpu if cuda_graph is None else cuda_graph:
             self._capture()
 
@@ -74,10 +74,9 @@ class Engine:
             self._arrays[name].set(full.reshape(self._arrays[name].shape))
 
     def queue(self) -> None:
-        """Queue one run of all launches: on the current stream, or as the captured graph on the engine's own."""
+        """Queue one run of all launches on the current stream, on a GPU as the captured graph."""
         if self._graph is not None:
-            self._graph.launch(self._stream)
-            self._stream.synchronize()
+            self._graph.launch()
             return
         for call in self.launches:
             call.queue()
@@ -135,9 +134,8 @@ class Engine:
         for call in self.launches:
             call.queue()
         cp.cuda.get_current_stream().synchronize()
-        self._stream = cp.cuda.Stream(non_blocking=True)
-        with self._stream:
-            self._stream.begin_capture()
+        with cp.cuda.Stream(non_blocking=True) as stream:  # the default stream cannot be captured
+            stream.begin_capture()
             for call in self.launches:
                 call.queue()
-            self._graph = self._stream.end_capture()
+            self._graph = stream.end_capture()
