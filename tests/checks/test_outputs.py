@@ -66,15 +66,26 @@ def test_two_outputs_of_two_dimensions():
     assert "s is wrong in 1 of 8 elements, the first at [5, 0]" in str(failure(wrong, make_case, **launch))
 
 
-def test_a_right_value_may_look_like_the_poison():
-    """One of 256 does in int8: a kernel that stored it is right."""
+def bytes_in_order(rng, n):
+    return Case({"c": None, "n": np.int32(n)}, {"c": np.arange(n).astype(np.int8)})
 
-    def make_case(rng, n):
-        return Case({"c": None, "n": np.int32(n)}, {"c": np.arange(n).astype(np.int8)})
 
-    parameters = "signed char* c, int n"
-    checks.kernel(cuda_kernel(INDEX + "if (i < n) c[i] = i;", parameters), make_case, sizes=[256], launches=[(4, 64)])
-    error = failure(
-        cuda_kernel(INDEX + "if (i < n - 1) c[i] = i;", parameters), make_case, sizes=[256], launches=[(4, 64)]
-    )
-    assert "in c, the last of 256 elements was never written" in str(error)
+def bytes_kernel(body):
+    return cuda_kernel(INDEX + body, "signed char* c, int n")
+
+
+def test_a_right_byte_may_look_like_the_poison():
+    """One of 256 does: a kernel that stored it is right."""
+    checks.kernel(bytes_kernel("if (i < n) c[i] = i;"), bytes_in_order, sizes=[256], launches=[(4, 64)])
+
+
+@pytest.mark.parametrize("body", ["if (i < n - 1) c[i] = i;", "if (i < n) c[i] = i < n - 1 ? i : -91;"])
+def test_of_a_wrong_byte_that_looks_like_the_poison_nobody_can_tell(body):
+    error = failure(bytes_kernel(body), bytes_in_order, sizes=[256], launches=[(4, 64)])
+    assert "c is wrong in 1 of 256 elements" in error.problem
+    assert error.got == "c[255] = -91, as in memory before the launch"
+
+
+def test_many_bytes_that_look_like_the_poison_were_never_written():
+    error = failure(bytes_kernel("if (i < 200) c[i] = i;"), bytes_in_order, sizes=[256], launches=[(4, 64)])
+    assert "only the first 200 of 256 elements were written" in error.problem

@@ -40,11 +40,15 @@ def _check_input(run: KernelRun, name: str, got: np.ndarray, given: np.ndarray) 
 
 def _check_output(run: KernelRun, name: str, got: np.ndarray, expected: np.ndarray, counts: Counts | None) -> None:
     flat, wanted = got.ravel(), expected.ravel()
+    untouched = np.zeros(got.shape, bool)
     if run.case.arguments[name] is None:
         poison = poisoned(expected)
         # Of a right value that looks like the poison, as one of 256 in int8 does, nobody can tell.
         written = ~same_bits(got, poison) | same_bits(expected, poison)
-        if not written.all():
+        # And a few bytes that look like it may be wrong values.
+        untouched = ~written
+        doubtful = got.itemsize == 1 and 16 * np.count_nonzero(~written) <= got.size
+        if not written.all() and not doubtful:
             at = np.flatnonzero(~written)[0]
             what, look_at = explain_outputs.unwritten(written, run.blocks, run.threads_per_block)
             raise run.failed(
@@ -68,6 +72,6 @@ def _check_output(run: KernelRun, name: str, got: np.ndarray, expected: np.ndarr
             f"{run.name}: {name} is wrong in {wrong.size} of {wanted.size} elements, the first at "
             f"{f'index {at}' if got.ndim == 1 else place}.",
             expected=f"{name}{place} = {wanted[at]}",
-            got=f"{name}{place} = {flat[at]}",
+            got=f"{name}{place} = {flat[at]}" + (", as in memory before the launch" if untouched.flat[at] else ""),
             look_at=look_at,
         )
