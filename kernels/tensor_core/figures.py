@@ -27,8 +27,10 @@ def draw_ladder(m: Measurement) -> Figure:
         for place, row in enumerate(rows):
             ax.barh(place, row["tflops"], color=BLUE if row["step"] else GREY, height=0.68)
             text = f"{row['tflops']:.3g}" + (f", {row['ratio_to_library']:.2f} of the library" if row["step"] else "")
-            behind = {"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none"}
-            ax.annotate(text, (row["tflops"], place), (3, 0), textcoords="offset points", va="center", bbox=behind)
+            # In a column of their own, which neither bars nor the lines of the peaks reach.
+            ax.annotate(
+                text, (1, place), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center"
+            )
         for kind, rate in peaks.items():
             ax.axvline(rate, color="black", lw=1, ls="--", zorder=0.9)
             ax.annotate(
@@ -36,7 +38,7 @@ def draw_ladder(m: Measurement) -> Figure:
             )
         names = [f"{row['step']} {row['name']}" if row["step"] else NAMES[row["name"]] for row in rows]
         ax.set_yticks(range(len(rows)), names)
-        ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.3 * most), xlabel="TFLOP/s")
+        ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, 1.05 * most), xlabel="TFLOP/s")
         side = m.value["side"]
         finish(figure, ax, f"{side} × {side} × {side}, {m.value['result']} results, {m.label}", pad=16)
     return closed(figure)

@@ -70,7 +70,7 @@ def draw_paths(m: Measurement) -> Figure:
 
 
 def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
-    """Warp efficiency (simulator) against time (GPU), one curve for each kind of work.
+    """Warp efficiency (simulator) against time (GPU), one panel for each kind of work.
 
     `paths` and `tasks`: from `measurements.path_costs` and `measurements.task_times`. The dashed line is what would be
     if time were instructions alone: half the efficiency, twice the time.
@@ -79,37 +79,40 @@ def draw_efficiency(paths: Measurement, tasks: Measurement) -> Figure:
     groups: dict[str, list[tuple[float, float, str]]] = {}
     for row in tasks.value:
         groups.setdefault(row["group"], []).append(_point(row, "", row["name"]))
+    curves = {**ways, **groups}
+    down = -(-len(curves) // 2)
     with plt.rc_context(FONT):
-        figure, axes = plt.subplots(1, 2, figsize=(9.5, 3.6), dpi=DPI, width_ratios=(2, 3))
-        for ax, curves, colours in zip(axes, (ways, groups), ((ORANGE,), (BLUE, GREEN, PINK)), strict=True):
-            for (name, points), colour in zip(curves.items(), colours, strict=True):
-                _curve(ax, name, points, colour)
-            highest = max(line.get_ydata().max() for line in ax.get_lines())
-            times = np.linspace(1, highest)
-            ax.plot(1 / times, times, "--", color=GREY, lw=1, label="time = 1 / efficiency")
-            ax.set(xlabel="warp efficiency (simulator)", ylabel="time, relative")
-            ax.legend(frameon=False, loc="upper right" if ax is axes[0] else "lower left")
-            finish(figure, ax, "")
-        axes[0].set(xscale="log", yscale="log")
-        for axis in (axes[0].xaxis, axes[0].yaxis):
+        figure, axes = plt.subplots(down, 2, figsize=(8.5, 2.5 * down + 0.3), dpi=DPI, squeeze=False)
+        for ax, (name, points), colour in zip(axes.flat, curves.items(), (ORANGE, BLUE, GREEN, PINK), strict=False):
+            _points(ax, points, colour)
+            finish(figure, ax, name)
+        for ax in axes.flat[len(curves) :]:
+            ax.axis("off")
+        first = axes[0, 0]
+        first.set(xscale="log", yscale="log", xlim=(0.02, 1.6), ylim=(0.8, 1.6 * first.dataLim.y1))
+        for axis in (first.xaxis, first.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-        axes[1].set(xlim=(0, 1.05), ylim=(0.5, 1.08 * axes[1].dataLim.y1))
-        axes[0].set_title(f"Efficiency and time, {tasks.label}", loc="left", weight="bold")
+        for ax in axes.flat[1 : len(curves)]:
+            ax.set(xlim=(0, 1.5), ylim=(0.8, max(1.8, 1.1 * ax.dataLim.y1)), xticks=np.linspace(0, 1, 6))
+        first.legend(frameon=False, loc="lower left")
+        figure.suptitle(f"Efficiency and time, {tasks.label}", x=0.01, ha="left", fontsize=9, weight="bold")
         figure.tight_layout()
     return closed(figure)
 
 
-def _curve(ax: Axes, name: str, points: list[tuple[float, float, str]], colour: str) -> None:
+def _points(ax: Axes, points: list[tuple[float, float, str]], colour: str) -> None:
     """Points (efficiency, seconds, text), in units in which the most efficient one lies on time = 1 / efficiency."""
     best = max(points, key=lambda point: point[0])
     unit = best[0] * best[1]
-    ax.plot([p[0] for p in points], [p[1] / unit for p in points], "o-", color=colour, ms=4, lw=1, label=name)
+    times = np.linspace(1, max(2.0, *(seconds / unit for _, seconds, _ in points)))
+    ax.plot(1 / times, times, "--", color=GREY, lw=1, zorder=1, label="time = 1 / efficiency")
+    ax.plot([p[0] for p in points], [p[1] / unit for p in points], "o", color=colour, ms=5)
     for x, y, text in points:
-        left = x > 0.75 and len(text) > 2  # there a name to the right would leave the picture
-        offset, ha = ((-6, 5 if x * y > 1.05 * unit else -9), "right") if left else ((6, 4), "left")
-        style = {"textcoords": "offset points", "fontsize": 7.5, "ha": ha}
-        style["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}  # curves may cross a name
-        ax.annotate(text, (x, y / unit), offset, **style)
+        # To the right and above, where the dashed line falls away; but on the left of what lies below that line.
+        below = x > 0.4 and x * y < 0.98 * unit
+        place = {"xytext": (-6, -9), "ha": "right"} if below else {"xytext": (6, 4), "ha": "left"}
+        ax.annotate(text, (x, y / unit), textcoords="offset points", fontsize=7.5, **place)
+    ax.set(xlabel="warp efficiency (simulator)", ylabel="time, relative")
 
 
 def _point(row: dict[str, Any], prefix: str, name: str) -> tuple[float, float, str]:
@@ -193,13 +196,15 @@ def draw_rates(m: Measurement, by: str, value: Any) -> Figure:
             text = f"{_rate(row['gbps'])} GB/s"
             if row["ratio_to_cub"] is not None:
                 text += f", {_share(row['ratio_to_cub'])} of CUB"
-            behind = {"boxstyle": "square,pad=0.05", "fc": "white", "ec": "none"}
-            ax.annotate(text, (row["gbps"], place), (3, 0), textcoords="offset points", va="center", bbox=behind)
+            # In a column of their own, which neither bars nor the line of the copy reach.
+            ax.annotate(
+                text, (1, place), (6, 0), xycoords=("axes fraction", "data"), textcoords="offset points", va="center"
+            )
         ax.axvline(m.value["copy_gbps"], color="black", lw=1, ls="--", zorder=0.9)
         ax.annotate("copy", (m.value["copy_gbps"], -0.6), (0, 2), textcoords="offset points", ha="center")
         ax.set_yticks(range(len(rows)), [row["name"] for row in rows])
         ax.set(
-            ylim=(len(rows) - 0.4, -0.6), xscale="log", xlim=(1, 12 * m.value["copy_gbps"]), xlabel="GB/s (logarithmic)"
+            ylim=(len(rows) - 0.4, -0.6), xscale="log", xlim=(1, 2 * m.value["copy_gbps"]), xlabel="GB/s (logarithmic)"
         )
         finish(figure, ax, "")
         figure.suptitle(f"{count(m.value['n'])} elements, {by} {value}, {m.label}", fontsize=9, weight="bold")

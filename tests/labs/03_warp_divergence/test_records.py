@@ -13,6 +13,7 @@ from kernels.warp_divergence import figures, machine_code, recordings
 from kernels.warp_divergence.kernel_table import SOURCES
 from kernels.warp_divergence.measurements import MEASUREMENTS, SELECTED
 from kernels.warp_divergence.selection import APPENDING
+from tests.support.figure_shapes import overlapping
 
 VALUES = recordings.values()
 ORIGIN = recordings.recorded("histogram_table").origin
@@ -192,6 +193,7 @@ def test_pictures():
         assert isinstance(figure, Figure)
         texts = [figure.get_suptitle(), *(ax.get_title(loc="left") for ax in figure.axes)]
         assert any(f"recorded on {ORIGIN}" in text for text in texts)
+        assert overlapping(figure) == []
     with pytest.raises(ValueError, match="kernel 'x' was not measured; measured are branch"):
         figures.draw_order(orders, "x")
     with pytest.raises(ValueError, match=r"share 0\.3 was not measured"):
