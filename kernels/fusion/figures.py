@@ -61,6 +61,8 @@ def draw_histogram(counts: np.ndarray, largest: float, thresholds: Mapping[str, 
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.6, 2.7), dpi=DPI)
         ax.stairs(np.maximum(counts, 0.5), edges, baseline=0.5, fill=True, color=PALE)
+        text = f"the first bin: {100 * counts[0] / counts.sum():.0f} % of all"
+        ax.annotate(text, (0, counts[0]), (8, -4), textcoords="offset points")
         for (label, threshold), colour in zip(thresholds.items(), COLOURS, strict=False):
             ax.axvline(threshold, color=colour, lw=1.5, label=f"{label}: {threshold:.3g}")
         ax.set(yscale="log", ylim=(0.5, None), xlim=(0, 1.02 * largest), xlabel="|x|", ylabel="values per bin")
@@ -69,26 +71,26 @@ def draw_histogram(counts: np.ndarray, largest: float, thresholds: Mapping[str, 
     return closed(figure)
 
 
-def draw_divergence(bins: np.ndarray, divergences: np.ndarray, width: float, title: str) -> Figure:
-    """The Kullback-Leibler divergence by threshold, with its minimum.
+def draw_divergence(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], width: float, title: str) -> Figure:
+    """The Kullback-Leibler divergence by threshold, each curve with its minimum. Gaps are where it is infinite.
 
-    `bins`: how many bins of the histogram each candidate keeps, shape (n,). `divergences`: in nats, shape (n,).
-    `width`: of a bin, in units of x.
+    `curves`: label -> how many bins of the histogram each candidate keeps, and the divergence in nats, both of shape
+    (n,). `width`: of a bin, in units of x.
     """
-    thresholds = (np.asarray(bins) + 0.5) * width
-    best = int(np.argmin(divergences))
     with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.6, 2.5), dpi=DPI)
-        ax.plot(thresholds, divergences, color=BLUE, lw=1)
-        ax.plot(thresholds[best], divergences[best], "o", color=ORANGE)
-        ax.annotate(
-            f"least at {thresholds[best]:.3g}",
-            (thresholds[best], divergences[best]),
-            (6, 6),
-            textcoords="offset points",
-        )
+        figure, ax = plt.subplots(figsize=(7.6, 2.7), dpi=DPI)
+        for (label, (bins, divergences)), colour in zip(curves.items(), COLOURS, strict=False):
+            thresholds, best = (np.asarray(bins) + 0.5) * width, int(np.argmin(divergences))
+            text = f"{label}: least at {thresholds[best]:.3g}"
+            ax.plot(thresholds, divergences, color=colour, lw=1, label=text)
+            ax.plot(thresholds[best], divergences[best], "o", color=colour)
         ax.set(xlabel="threshold: the |x| that becomes 127", ylabel="divergence, nats", yscale="log")
         ax.set_xlim(0, 1.02 * float(thresholds[-1]))
+        low, high = ax.get_ylim()
+        ticks = [k * 10.0**e for e in range(-9, 3) for k in (1, 2, 5) if low <= k * 10.0**e <= high]
+        ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.yaxis.set_minor_locator(NullLocator())
+        ax.legend(frameon=False, loc="upper center")
         finish(figure, ax, title)
     return closed(figure)
 
