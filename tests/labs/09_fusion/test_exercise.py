@@ -5,8 +5,18 @@ from typing import ClassVar
 from tests.support.exercise_harness import ExerciseTests
 
 
-class TestExercise(ExerciseTests):
+class TestFusion(ExerciseTests):
     topic = "09_fusion"
-    points: ClassVar = {"add": [2]}
-    gaps = 1
-    least_mutants = 5
+    points: ClassVar = {
+        "cbr": [1, 2, 1],
+        "siblings": [1, 2],
+        "into": [1, 2],
+        "concats": [1, 2],
+        "threshold": [1, 1, 1],
+        "quantise": [1, 1, 1],
+        "dot": [2, 1, 1],
+        "bound": [1, 1],
+        "buffers": [1, 1, 2],
+    }
+    gaps = 12
+    least_mutants = 320

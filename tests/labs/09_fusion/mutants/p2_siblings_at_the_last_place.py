@@ -1,0 +1,24 @@
+# problem: siblings
+# loses: siblings-plain, siblings-any
+# reason: cannot run(.|\n)*which is not, or not wholly, written yet
+
+
+def merge_siblings(graph):
+    """Return the graph with each family of cbr nodes that may be one as one."""
+    nodes, families = [], {}
+    for node in graph["nodes"]:
+        if node["op"] != "cbr":
+            nodes.append(node)
+            continue
+        family = (node["inputs"][0], node["filters"].shape[2:], bool(node["relu"]))
+        if family not in families:
+            families[family] = node
+            nodes.append(node)
+            continue
+        first = families[family]
+        for key in ("filters", "bias"):
+            first[key] = np.concatenate([first[key], node[key]])
+        nodes[:] = [n for n in nodes if n is not first]
+        nodes.append(first)
+        first["outputs"] = [*first["outputs"], *node["outputs"]]
+    return graph | {"nodes": nodes}

@@ -1,0 +1,15 @@
+// problem: into
+// loses: into-one, into-any
+// reason: cbr_into:
+
+extern "C" __global__ void cbr_into(const float* x, const float* filters, const float* bias, float* y, int n, int c,
+                                    int pixels, int k, int channels, int start)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int pixel = i % pixels, filter = i / pixels % k, image = i / (pixels * k);
+    float sum = 0;
+    for (int j = 0; j < c; j++)
+        sum += x[(image * c + j) * pixels + pixel] * filters[filter * c + j];
+    if (i < n * k * pixels)
+        y[start + (image * k + filter) * pixels + pixel] = fmaxf(sum, 0.0f) + bias[filter];
+}

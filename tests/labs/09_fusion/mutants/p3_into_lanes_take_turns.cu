@@ -1,0 +1,20 @@
+// problem: into
+// loses: into-one, into-any
+// reason: too many warp instructions|warp efficiency
+
+extern "C" __global__ void cbr_into(const float* x, const float* filters, const float* bias, float* y, int n, int c,
+                                    int pixels, int k, int channels, int start)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n * k * pixels)
+        return;
+    int pixel = i % pixels, filter = i / pixels % k, image = i / (pixels * k);
+    float sum = 0;
+    for (int turn = 0; turn < 32; turn++)
+        if (turn == threadIdx.x % 32) {
+            sum = bias[filter];
+            for (int j = 0; j < c; j++)
+                sum += x[(image * c + j) * pixels + pixel] * filters[filter * c + j];
+        }
+    y[(image * channels + start + filter) * pixels + pixel] = fmaxf(sum, 0.0f);
+}

@@ -1,0 +1,7 @@
+# problem: buffers
+# loses: buffers-life, buffers-apart, buffers-limit
+# reason: lifetimes is not written yet
+
+
+def lifetimes(graph, pixels):
+    """Return (bytes, first launch, last launch) of each tensor that nodes write, by name."""
