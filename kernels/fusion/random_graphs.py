@@ -49,7 +49,7 @@ class _Growing:
             )
             grow()
         outputs = [self._tensors[-1 - self._pick(min(3, len(self._tensors)))]]
-        if self._pick(3) == 0 and (other := self._some()) not in outputs:
+        if self._pick(2) and (other := self._some()) not in outputs:
             outputs.append(other)
         if self._pick(2):
             outputs.append(self._classified(self._some()))
