@@ -12,6 +12,7 @@ import re
 import secrets
 import shutil
 import socket
+import signal
 import struct
 import subprocess
 import sys
@@ -31,8 +32,9 @@ from warplab.grading.sandbox.isolation import Bubblewrap, LimitsOnly
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
 from warplab.grading.sandbox.limits import SubmissionLimits
 from warplab.grading.sandbox.preflight import preflight
-from warplab.grading.sandbox.processes import descendants, processes
+from warplab.grading.sandbox.processes import descendants, is_running, processes
 from warplab.grading.sandbox.relay import Counter, Excess
+from warplab.grading.sandbox.zygote import send
 from warplab.grading.sandbox.zygote_client import SandboxError
 from warplab.paths import COURSE
 
@@ -411,6 +413,27 @@ def test_a_pooled_user_is_cleared_before_it_is_used_again():
     with users.pooled_user() as user:
         left = subprocess.Popen(["sleep", "60"], user=user, group=user, extra_groups=[])
     assert left.wait(timeout=5) == -9
+
+
+def test_no_process_is_left_of_a_killed_zygote(anywhere):
+    with busy_kernel(anywhere, "import time\ntime.sleep(3600)") as manager:
+        zygote = manager.provisioner.zygote
+        left = descendants(zygote.pid, processes())
+        assert left
+        os.kill(zygote.pid, signal.SIGKILL)
+        until(lambda: not any(is_running(pid) for pid in left))
+
+
+def test_no_process_is_left_of_a_judge_that_ends_before_it_has_its_answer(anywhere):
+    with busy_kernel(anywhere, "import time\ntime.sleep(3600)") as manager:
+        zygote = manager.provisioner.zygote
+        left = [zygote.pid, *descendants(zygote.pid, processes())]
+        assert len(left) > 1
+        os.kill(zygote.pid, signal.SIGSTOP)  # it will find a question, and nobody who waits for the answer
+        send(zygote._channel, {"op": "status"})
+        zygote._channel.shutdown(socket.SHUT_RDWR)
+        os.kill(zygote.pid, signal.SIGCONT)
+        until(lambda: not any(is_running(pid) for pid in left))
 
 
 def test_a_killed_zygote_is_replaced(nested):

@@ -62,11 +62,17 @@ class Place:
 
 
 def launch(
-    place: Place, limits: SubmissionLimits, payload: int, channels: list[int], program: Callable, report: int
+    place: Place,
+    limits: SubmissionLimits,
+    payload: int,
+    channels: list[int],
+    program: Callable,
+    report: int,
+    zygote: int,
 ) -> None:
     """Become a submission's processes, in a fresh fork of the zygote. Never returns.
 
-    `payload`, `channels`, `report`: file descriptors. `program(header, channels, ready)` runs in the sandbox and must
+    `payload`, `channels`, `report`: file descriptors. `zygote`: its process, whose end is the submission's. `program(header, channels, ready)` runs in the sandbox and must
     call `ready` before any code of the student's runs.
     """
     try:
@@ -78,7 +84,7 @@ def launch(
                 os._exit(0)
         else:
             _write(report, {"init": os.getpid()})
-        _init(place, limits, payload, channels, program, report)
+        _init(place, limits, payload, channels, program, report, zygote)
     except BaseException:
         _write(report, {"error": traceback.format_exc()})
     os._exit(70)
@@ -108,7 +114,13 @@ def _enter_namespaces() -> None:
 
 
 def _init(
-    place: Place, limits: SubmissionLimits, payload: int, channels: list[int], program: Callable, report: int
+    place: Place,
+    limits: SubmissionLimits,
+    payload: int,
+    channels: list[int],
+    program: Callable,
+    report: int,
+    zygote: int,
 ) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     linux.set_dumpable(False)
@@ -116,10 +128,11 @@ def _init(
     if place.isolation == "nested":
         _mount(place, limits)
     else:
-        linux.die_with_parent()
         linux.become_subreaper()
     if place.uid is not None:
         _become(place.uid, place.root)
+    if place.isolation != "nested":
+        linux.die_with_parent(zygote)  # not before: Linux forgets it when a process becomes another user
     for folder in (place.work, place.home):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     header = _unpack(payload, place.work)
@@ -129,9 +142,10 @@ def _init(
     linux.no_new_privileges()
     linux.leave_session_keyring()
 
+    init = os.getpid()
     kernel = os.fork()
     if kernel == 0:
-        _kernel(place, limits, header, channels, program, report)
+        _kernel(place, limits, header, channels, program, report, init)
     for channel in channels:
         os.close(channel)
     _watch(kernel, report)
@@ -198,7 +212,13 @@ def _watch(kernel: int, report: int) -> None:
 
 
 def _kernel(
-    place: Place, limits: SubmissionLimits, header: dict, channels: list[int], program: Callable, report: int
+    place: Place,
+    limits: SubmissionLimits,
+    header: dict,
+    channels: list[int],
+    program: Callable,
+    report: int,
+    init: int,
 ) -> None:
     """Run the program. Until it calls `ready`, the working folder holds none of the student's files."""
 
@@ -211,7 +231,7 @@ def _kernel(
         os.setsid()
         linux.set_dumpable(True)
         if place.isolation != "nested":
-            linux.die_with_parent()
+            linux.die_with_parent(init)
         os.environ.update(HOME=str(place.home), TMPDIR=str(place.root))
         tempfile.tempdir = None  # forget the zygote's
         sys.argv = ["kernel"]

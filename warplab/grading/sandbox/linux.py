@@ -77,8 +77,14 @@ def set_dumpable(value: bool) -> None:
     _prctl(_PR_SET_DUMPABLE, int(value))
 
 
-def die_with_parent() -> None:
+def die_with_parent(parent: int) -> None:
+    """Let Linux kill this process when its parent ends; end it now if `parent` is its parent no more.
+
+    Linux forgets this when the process becomes another user.
+    """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(70)
 
 
 def become_subreaper() -> None:

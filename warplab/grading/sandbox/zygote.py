@@ -226,32 +226,41 @@ class Zygote:
     def __init__(self, channel: socket.socket, isolation: str, root: Path, uid: int | None) -> None:
         self._channel, self._isolation, self._root, self._uid = channel, isolation, root, uid
         self._submission: RunningSubmission | None = None
-        self._started = 0
+        self._started, self._pause = 0, TICK
 
     def serve(self) -> None:
-        pause = TICK
-        while True:
-            running = self._submission if self._submission is not None and self._submission.ended is None else None
-            waiting = [self._channel.fileno(), *([] if running is None else [running.fileno()])]
-            ready = select.select(waiting, [], [], None if running is None else pause)[0]
-            if running is not None:
-                looked = time.monotonic()
-                running.look()
-                took = time.monotonic() - looked
-                pause = max(_HASTE, took) if running.is_large else max(TICK, took / _LOOKING_SHARE)
-            if self._channel.fileno() in ready:
-                try:
-                    message, descriptors = receive(self._channel)
-                except EOFError:
-                    break
-                try:
-                    answer = self._obey(message, descriptors)
-                finally:
-                    for descriptor in descriptors:
-                        os.close(descriptor)
-                send(self._channel, answer)
-        if self._submission is not None:
-            self._submission.kill()
+        """Obey until the judge closes the socket or is gone. Nothing of the submission is left then."""
+        try:
+            while self._serve_once():
+                pass
+        except ConnectionError:  # the judge ended before it had its answer
+            pass
+        finally:
+            if self._submission is not None:
+                self._submission.kill()
+
+    def _serve_once(self) -> bool:
+        """Wait for a command or for the next look at the submission. Return False once the socket is closed."""
+        running = self._submission if self._submission is not None and self._submission.ended is None else None
+        waiting = [self._channel.fileno(), *([] if running is None else [running.fileno()])]
+        ready = select.select(waiting, [], [], None if running is None else self._pause)[0]
+        if running is not None:
+            looked = time.monotonic()
+            running.look()
+            took = time.monotonic() - looked
+            self._pause = max(_HASTE, took) if running.is_large else max(TICK, took / _LOOKING_SHARE)
+        if self._channel.fileno() in ready:
+            try:
+                message, descriptors = receive(self._channel)
+            except EOFError:
+                return False
+            try:
+                answer = self._obey(message, descriptors)
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            send(self._channel, answer)
+        return True
 
     def _obey(self, message: dict, descriptors: list[int]) -> dict:
         operation, submission = message["op"], self._submission
@@ -277,11 +286,12 @@ class Zygote:
         place = Place(self._isolation, root, self._uid, self._bystanders())
         reading, writing = os.pipe()
         payload, *channels = descriptors
+        zygote = os.getpid()
         pid = os.fork()
         if pid == 0:
             os.close(reading)
             self._channel.close()
-            launch(place, limits, payload, channels, program, writing)
+            launch(place, limits, payload, channels, program, writing, zygote)
         os.close(writing)
         self._submission = RunningSubmission(place, limits, reading, pid)
         problem = self._submission.wait_until_up()
