@@ -11,8 +11,8 @@ import os
 import re
 import secrets
 import shutil
-import socket
 import signal
+import socket
 import struct
 import subprocess
 import sys

@@ -72,8 +72,8 @@ def launch(
 ) -> None:
     """Become a submission's processes, in a fresh fork of the zygote. Never returns.
 
-    `payload`, `channels`, `report`: file descriptors. `zygote`: its process, whose end is the submission's. `program(header, channels, ready)` runs in the sandbox and must
-    call `ready` before any code of the student's runs.
+    `payload`, `channels`, `report`: file descriptors. `zygote`: its process, whose end is the submission's.
+    `program(header, channels, ready)` runs in the sandbox and must call `ready` before any code of the student's runs.
     """
     try:
         if place.isolation == "nested":
