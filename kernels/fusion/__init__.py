@@ -1,12 +1,16 @@
-"""Lab 09, Inference and fusion.
+"""Lab 09, inference and fusion: a small inference optimiser, from a trained network to a plan that an engine runs.
 
-A skeleton, whose one kernel multiplies a vector by a number: replace it by the lab's own. `scale` checks its arrays and
-launches one of `KERNELS`; `recordings` holds what was measured on a GPU.
+graph       `graph`, `operators`, `validate`, `interpret`; from Keras and ONNX by `keras_import`, `onnx_import`
+passes      `passes/`, each from graph to graph; `optimise` runs them in order
+precision   `quantise` calibrates, `int8` rounds
+kernels     cbr_*.cu, pool.cu, pointwise.cu, softmax.cu; `tactics` is the registry, `tune` chooses
+plan        `plan` and `memory_plan`, in a file by `plan_file`; `engine` runs it
+
+`recordings` is what was measured on a GPU. Importing this package imports none of them.
 """
 
-from kernels.fusion.scaling import KERNELS, scale
 from warplab.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 
-__all__ = ["KERNELS", "recordings", "scale"]
+__all__ = ["recordings"]

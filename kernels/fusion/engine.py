@@ -45,6 +45,8 @@ class Engine:
         self.launches: list[Call] = []
         for layer in plan.layers:
             self.launches += self._bind(layer)
+        for call in self.launches:
+            call.compile()
         self._graph = None
         if on_gpu if cuda_graph is None else cuda_graph:
             self._capture()

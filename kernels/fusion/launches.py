@@ -1,19 +1,85 @@
-"""Launches of lab 09's kernels whose counters are compared with Nsight Compute's (`make compare-ncu`)."""
+"""Launches of lab 09's kernels whose counters are compared with Nsight Compute's (`make compare-ncu`).
+
+They are those that tactics bind, here to arrays of the host, as `compared_launches` wants them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from kernels.fusion.scaling import BLOCK, KERNELS, arguments, blocks
+from kernels.fusion import int8, tactics
+from kernels.fusion.layer import Layer
+from kernels.fusion.nodes import Node, Slice, Tensor
+from kernels.fusion.tune import DTYPES, memory_shape
 from warplab.bench.compared_launches import Launch
 
-
-def _launches(n: int) -> list[Launch]:
-    x, out = np.arange(n, dtype=np.float32), np.full(n, np.nan, np.float32)
-    return [
-        Launch(f"{kernel.name}, n = {n}", kernel.function, blocks(n), BLOCK, arguments(kernel, x, 2.0, out))
-        for kernel in KERNELS.values()
-    ]
+BATCH = 2
 
 
-LAUNCHES = [launch for n in (4096, 1003) for launch in _launches(n)]
+def _layer(op: str, reads: tuple[Tensor, ...], y: Tensor, attributes: Mapping | None = None, **weights: Any) -> Layer:
+    part = Slice(y.name, 0, y.channels)
+    node = Node("layer", op, tuple(tensor.name for tensor in reads), (part,), attributes or {}, weights)
+    return Layer(node, reads, ((part, y),), BATCH)
+
+
+def _tensor(name: str, shape: tuple[int, ...], dtype: str = "float32", layout: str = "NCHW") -> Tensor:
+    return Tensor(name, shape, dtype, layout, 0.05 if dtype == "int8" else None)
+
+
+def _cbr(dtype: str, layout: str) -> Layer:
+    """3 × 3 with a residual: 32 channels of 8 × 8, 24 filters."""
+    rng = np.random.default_rng(9)
+    filters = rng.standard_normal((24, 32, 3, 3)).astype(np.float32)
+    weights = {"filters": filters, "bias": rng.standard_normal(24)}
+    if dtype == "int8":
+        weights["filter_scales"] = int8.filter_scales(filters)
+    x, y = _tensor("x", (32, 8, 8), dtype, layout), _tensor("y", (24, 8, 8), dtype, layout)
+    residual = _tensor("residual", (24, 8, 8), dtype, layout)
+    attributes = {"padding": (1, 1, 1, 1), "relu": True, "precision": dtype}
+    return _layer("cbr", (x, residual), y, attributes, **weights)
+
+
+def _layers() -> dict[str, tuple[Layer, tuple[str, ...]]]:
+    """By name a layer, and the tactics to compare for it."""
+    found = {
+        "cbr float32 NCHW": (_cbr("float32", "NCHW"), ("f32_16x16_in_8", "f32_64x64")),
+        "cbr float32 NHWC": (_cbr("float32", "NHWC"), ("f32_16x16_in_8", "f32_32x32_in_2")),
+        "cbr float16": (_cbr("float16", "NHWC"), ("f16_mma_16x8_in_8", "f16_mma_128x32")),
+        "cbr int8": (_cbr("int8", "NHWC"), ("dp4a_16x16_in_8", "i8_mma_16x8_in_8", "i8_mma_128x32")),
+    }
+    for dtype, layout in (("float32", "NCHW"), ("int8", "NHWC")):
+        x, y = _tensor("x", (40, 8, 8), dtype, layout), _tensor("y", (40, 4, 4), dtype, layout)
+        window = {"window": (2, 2), "stride": (2, 2)}
+        found[f"max pool {dtype} {layout}"] = _layer("max_pool", (x,), y, window), ("pool",)
+        average = _layer("global_average_pool", (x,), _tensor("y", (40,)))
+        found[f"global average {dtype} {layout}"] = average, ("pool_images",)
+    x = _tensor("x", (40, 8, 8))
+    found["quantise"] = _layer("convert", (x,), _tensor("y", (40, 8, 8), "int8", "NHWC")), ("pointwise",)
+    found["add"] = _layer("add", (x, _tensor("other", (40, 8, 8))), _tensor("y", (40, 8, 8))), ("pointwise_add",)
+    found["softmax"] = _layer("softmax", (_tensor("x", (10,)),), _tensor("y", (10,))), ("softmax",)
+    return found
+
+
+def _launches(name: str, layer: Layer, tactic: str) -> list[Launch]:
+    rng = np.random.default_rng(9)
+    chosen = tactics.find(tactic)
+
+    def host(tensor: Tensor) -> np.ndarray:
+        return rng.uniform(-1, 1, memory_shape(tensor, BATCH)).astype(DTYPES[tensor.dtype])
+
+    inputs = [host(tensor) for tensor in layer.reads]
+    outputs = [host(tensor) for _, tensor in layer.writes]
+    calls = chosen.bind(layer, inputs, outputs, chosen.weights(layer))
+    taken = [call.launch for call in calls if call.launch is not None]
+    return [Launch(f"{name}, {tactic}", one.kernel.function, one.grid, one.block, one.arguments) for one in taken]
+
+
+LAUNCHES = [
+    launch
+    for name, (layer, chosen) in _layers().items()
+    for tactic in chosen
+    for launch in _launches(name, layer, tactic)
+]

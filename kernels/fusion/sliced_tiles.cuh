@@ -13,12 +13,14 @@
 
 constexpr int BK = 16;  // depth of a chunk
 
-template <int BM_, int BN_, int TM_, int TN_, int SLICES_> struct Tiles {
+template <int BM_, int BN_, int TM_, int TN_, int SLICES_, bool ALONG_DEPTH_> struct Tiles {
     static constexpr int BM = BM_, BN = BN_, TM = TM_, TN = TN_, SLICES = SLICES_;
     static constexpr int ROWS = BM / TM, COLUMNS = BN / TN;  // threads of a group, along pixels and along filters
     static constexpr int GROUP = ROWS * COLUMNS, THREADS = GROUP * SLICES;
-    static constexpr int LINE = BM + 1;  // one more: lanes that store along the depth meet 32 banks
-    static constexpr int CHUNK = BK * (LINE + BN), RESULT = BM * BN;  // words of a group
+    static constexpr bool ALONG_DEPTH = ALONG_DEPTH_;
+    static constexpr int LINE = BM + ALONG_DEPTH;  // one more word: lanes that store along the depth meet 32 banks
+    static constexpr int PITCH = BN + 1;           // likewise of results, for lanes that read along the pixels
+    static constexpr int CHUNK = BK * (LINE + BN), RESULT = BM * PITCH;  // words of a group
     static constexpr int SHARED = SLICES * (CHUNK > RESULT ? CHUNK : RESULT);
     static_assert(BM % TM == 0 && BN % TN == 0, "a thread has whole rows and columns");
     static_assert(GROUP % BM == 0 && GROUP % BN == 0 && GROUP % BK == 0, "a group loads whole lines at a time");
@@ -60,7 +62,8 @@ struct Start {
 
 // What a thread brings of a chunk of x: COPIES elements, of several pixels at one depth, or of one pixel at several
 // depths.
-template <class T, class V, bool ALONG_DEPTH> struct PixelChunk {
+template <class T, class V> struct PixelChunk {
+    static constexpr bool ALONG_DEPTH = T::ALONG_DEPTH;
     static constexpr int LANES = ALONG_DEPTH ? BK : T::BM, STEP = T::GROUP / LANES, COPIES = T::BM * BK / T::GROUP;
     static constexpr int STARTS = ALONG_DEPTH ? COPIES : 1;
     int lane, line;
@@ -116,7 +119,7 @@ template <class T, class V> struct FilterChunk {
 
 // Calls finish(sum, filter, pixel) for each result of the block's tile. X: as elements lie in memory; V: as they are
 // multiplied and summed.
-template <class T, class V, bool ALONG_DEPTH, class X, class Finish>
+template <class T, class V, class X, class Finish>
 __device__ __forceinline__ void sliced_product(const X *x, const X *w, const Cbr &g, Finish finish) {
     __shared__ V shared[T::SHARED];
     const int slice = threadIdx.x / T::GROUP, thread = threadIdx.x % T::GROUP;
@@ -125,7 +128,7 @@ __device__ __forceinline__ void sliced_product(const X *x, const X *w, const Cbr
     const int row = thread / T::COLUMNS, column = thread % T::COLUMNS;
     V *const pixels = shared + slice * T::CHUNK, *const filters = pixels + BK * T::LINE;
 
-    PixelChunk<T, V, ALONG_DEPTH> of_x(thread, first_pixel, g);
+    PixelChunk<T, V> of_x(thread, first_pixel, g);
     FilterChunk<T, V> of_w(thread, first_filter);
     V sum[T::TM][T::TN] = {};
     of_x.load(x, slice * BK, g);
@@ -159,17 +162,17 @@ __device__ __forceinline__ void sliced_product(const X *x, const X *w, const Cbr
     for (int i = 0; i < T::TM; i++) {
 #pragma unroll
         for (int j = 0; j < T::TN; j++) {
-            results[(row + i * T::ROWS) * T::BN + column + j * T::COLUMNS] = sum[i][j];
+            results[(row + i * T::ROWS) * T::PITCH + column + j * T::COLUMNS] = sum[i][j];
         }
     }
     __syncthreads();
     const bool along_filters = g.y[0].channel == 1;
-    for (int i = threadIdx.x; i < T::RESULT; i += T::THREADS) {
+    for (int i = threadIdx.x; i < T::BM * T::BN; i += T::THREADS) {
         const int m = along_filters ? i / T::BN : i % T::BM, n = along_filters ? i % T::BN : i / T::BM;
         if (first_pixel + m < g.pixels && first_filter + n < g.k) {
-            V total = shared[m * T::BN + n];
+            V total = shared[m * T::PITCH + n];
 #pragma unroll
-            for (int j = 1; j < T::SLICES; j++) total += shared[j * T::RESULT + m * T::BN + n];
+            for (int j = 1; j < T::SLICES; j++) total += shared[j * T::RESULT + m * T::PITCH + n];
             finish(total, first_filter + n, first_pixel + m);
         }
     }

@@ -6,6 +6,7 @@ arrays. The engine calls what `bind` returns, again and again.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +20,40 @@ Arrays = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class KernelLaunch:
+    """A lab's kernel, its grid and block, and the arguments that it is bound to."""
+
+    kernel: Kernel
+    grid: int
+    block: int
+    arguments: tuple
+
+    @functools.cached_property
+    def function(self) -> Any:
+        """The compiled kernel."""
+        return self.kernel.function()
+
+    def queue(self) -> None:
+        """Queue it on the current stream."""
+        launch(self.function, self.grid, self.block, self.arguments)
+
+
+@dataclass(frozen=True)
 class Call:
-    """One launch, bound to its arrays. `kernel`: its name, for reports. `queue()` queues it on the current stream."""
+    """What the engine runs for a layer: mostly one launch, bound to its arrays.
+
+    `kernel`: its name, for reports. `queue()` queues it on the current stream. `launch`: of a kernel of this lab, None
+    for others.
+    """
 
     kernel: str
     queue: Callable[[], None]
+    launch: KernelLaunch | None = None
+
+    def compile(self) -> None:
+        """Compile the kernel, so that `queue` need not; nothing happens where `queue` alone knows what it runs."""
+        if self.launch is not None:
+            _ = self.launch.function
 
 
 @dataclass(frozen=True)
@@ -47,6 +77,6 @@ class Tactic:
 
 
 def call(kernel: Kernel, grid: int, block: int, arguments: tuple) -> Call:
-    """One launch of a kernel, which is looked up now, so that nothing is compiled while the engine runs."""
-    function = kernel.function()
-    return Call(kernel.name, lambda: launch(function, grid, block, arguments))
+    """One launch of a kernel of this lab."""
+    made = KernelLaunch(kernel, grid, block, arguments)
+    return Call(kernel.name, made.queue, made)

@@ -1,0 +1,109 @@
+"""What the engine takes on a GPU: fused and unfused, by precision, batch, and way of launching; and its tactics."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from kernels.fusion import clocks, cost, digits, interpret, tune
+from kernels.fusion.engine import Engine
+from kernels.fusion.network import OUTPUT
+from kernels.fusion.plan import build
+from kernels.fusion.timing_cache import TimingCache
+from kernels.fusion.variants import KINDS, UNFUSED, variant
+from warplab.bench import timing
+
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+ENDS = (1, 128)
+WAYS = {"launches": False, "CUDA graph": True}
+COMPARED = 32  # images whose probabilities are compared with the interpreter's
+TOLERANCE = {UNFUSED: 1e-4, "float32": 1e-4, "float16": 5e-3, "int8": 2e-2}
+
+
+@functools.cache
+def cache() -> TimingCache:
+    """The timings of this process, so that each layer is timed once."""
+    return TimingCache(tune.device())
+
+
+@functools.cache
+def tuned_engine(kind: str, batch: int, cuda_graph: bool) -> Engine:
+    """The engine of a variant with the fastest tactics."""
+    graph = variant(kind)
+    return Engine(build(graph, batch, tuned=tune.tune(graph, batch, cache())), cuda_graph=cuda_graph)
+
+
+def row(kind: str, batch: int, way: str) -> dict[str, Any]:
+    """One engine timed and checked: see `clocks` for the times."""
+    engine, test = tuned_engine(kind, batch, WAYS[way]), digits.split()[2]
+    found = engine.run(test.images)
+    exact = interpret.run(variant(kind), test.images[:COMPARED])[OUTPUT]
+    error = float(np.abs(found[:COMPARED] - exact).max())
+    again = engine.run(test.images)
+    launches, moved, operations = cost.total(variant(kind), batch)
+    engine.put(test.images[:batch])
+    return {
+        "kind": kind,
+        "batch": batch,
+        "way": way,
+        "launches": len(engine.launches),
+        "nodes": launches,
+        **clocks.times(engine.queue),
+        "moved_bytes": moved,
+        "operations": operations,
+        "tensor_bytes": engine.plan.memory.nbytes,
+        "weights_bytes": engine.weights_bytes,
+        "tensor_bytes_without_reuse": engine.plan.memory.nbytes_without_reuse,
+        "accuracy": float((found.argmax(axis=1) == test.labels).mean()),
+        "error": error,
+        "bit_stable": found.tobytes() == again.tobytes(),
+        "correct": error <= TOLERANCE[kind] and found.tobytes() == again.tobytes(),
+    }
+
+
+def engines() -> dict[str, Any]:
+    """Every variant at both ends of the batches, by launches and as a CUDA graph."""
+    timing.cupy_on_gpu()
+    rows = [row(kind, batch, way) for batch in ENDS for kind in KINDS for way in WAYS]
+    best = {(r["kind"], r["batch"]): r for r in rows if r["way"] == "CUDA graph"}
+    speedups = {
+        f"batch {batch}": best[UNFUSED, batch]["gpu_seconds"] / best["float32", batch]["gpu_seconds"] for batch in ENDS
+    }
+    return {"rows": rows, "fusion_speedup": speedups}
+
+
+def batches() -> dict[str, Any]:
+    """Latency and throughput by batch in each precision, fused, as CUDA graphs."""
+    timing.cupy_on_gpu()
+    return {"rows": [row(kind, batch, "CUDA graph") for kind in KINDS[1:] for batch in BATCHES]}
+
+
+def tactics() -> dict[str, Any]:
+    """Seconds of every tactic of every layer, by variant and batch: what tuning chose from."""
+    timing.cupy_on_gpu()
+    found = {
+        f"{kind}, batch {batch}": tune.tune(variant(kind), batch, cache()).seconds for kind in KINDS for batch in ENDS
+    }
+    return {"seconds": found}
+
+
+_EMPTY = 'extern "C" __global__ void empty() {}'
+
+
+def empty_launches(count: int = 57) -> dict[str, Any]:
+    """So many kernels that do nothing, launched one by one and as a CUDA graph: what a launch costs by itself."""
+    cupy = timing.cupy_on_gpu()
+    kernel = cupy.RawModule(code=_EMPTY).get_function("empty")
+
+    def launches() -> None:
+        for _ in range(count):
+            kernel((1,), (32,), ())
+
+    launches()
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        stream.begin_capture()
+        launches()
+        graph = stream.end_capture()
+    return {"count": count, "launches": clocks.times(launches), "CUDA graph": clocks.times(graph.launch)}

@@ -1,0 +1,174 @@
+"""Other engines on the same network and GPU: PyTorch, cuDNN's fused graphs, TensorRT; and "20 ×" taken apart."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from kernels.fusion import clocks, digits, on_cudnn, on_pytorch, on_tensorrt, tactics, tune
+from kernels.fusion.engine import Engine
+from kernels.fusion.graph import Graph
+from kernels.fusion.measured_engine import ENDS, cache, row
+from kernels.fusion.network import trained_graph
+from kernels.fusion.onnx_export import export_onnx
+from kernels.fusion.plan import build
+from kernels.fusion.variants import KINDS, UNFUSED, variant
+from warplab.bench import timing
+
+FULL, REDUCED = "full precision", "any precision"
+CLOCKS = ("gpu_seconds", "latency_seconds", "steady_seconds")
+TOLERANCE = {"float32": 1e-3, "tf32": 1e-2, "float16": 1e-2}
+
+
+def peers() -> dict[str, Any]:
+    """Our engine beside the others at both ends of the batches. `ratios`: the fastest other's time over ours."""
+    timing.cupy_on_gpu()
+    rows, missing = [], {}
+    for batch in ENDS:
+        images = digits.split()[2].images[:batch]
+        expected = _expected(images)
+        rows += [_our_row(kind, batch) for kind in KINDS[1:]]
+        for name, precision, prepare in _others(batch, images):
+            try:
+                queue, result = prepare()
+                error = float(np.abs(result() - expected).max())
+                rows.append(
+                    {"name": name, "precision": precision, "batch": batch, "ours": False}
+                    | clocks.times(queue)
+                    | {"error": error, "correct": error <= TOLERANCE[precision]}
+                )
+                del queue, result
+            except (RuntimeError, ImportError) as lack:  # not installed, or no plan for this network
+                missing[f"{name}, {precision}, batch {batch}"] = str(lack)[:200]
+            gc.collect()
+    return {"rows": rows, "missing": missing, "ratios": ratios(rows)}
+
+
+def ratios(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """By batch and precision: time of the fastest other over the time of our fastest, for each clock; above 1: ours."""
+    found: dict[str, dict[str, float]] = {}
+    for batch in dict.fromkeys(r["batch"] for r in rows):
+        for group in (FULL, REDUCED):
+            able = [r for r in rows if r["batch"] == batch and (group == REDUCED or r["precision"] == "float32")]
+            ours, others = ([r for r in able if r["ours"] == own and r["correct"]] for own in (True, False))
+            if ours and others:
+                found[f"batch {batch}, {group}"] = {
+                    key.removesuffix("_seconds"): min(r[key] for r in others) / min(r[key] for r in ours)
+                    for key in CLOCKS
+                }
+    return found
+
+
+def factors() -> dict[str, Any]:
+    """Images per second as one thing changes at a time, and all together: what "20 ×" may consist of.
+
+    `alone`: each against the unfused float32 network in our engine, launched kernel by kernel, one image at a time;
+    precision against the fused network, since only that has others. `together`: step by step.
+    """
+    timing.cupy_on_gpu()
+
+    def rate(kind: str, batch: int, way: str) -> float:
+        return batch / row(kind, batch, way)["steady_seconds"]
+
+    large = ENDS[-1]
+    start = rate(UNFUSED, 1, "launches")
+    fused = rate("float32", 1, "CUDA graph")
+    alone = {
+        "fusion": rate("float32", 1, "launches") / start,
+        "CUDA graph": rate(UNFUSED, 1, "CUDA graph") / start,
+        f"batch {large}": rate(UNFUSED, large, "launches") / start,
+        "float16": rate("float16", 1, "CUDA graph") / fused,
+        "int8": rate("int8", 1, "CUDA graph") / fused,
+        f"float16 at batch {large}": rate("float16", large, "CUDA graph") / rate("float32", large, "CUDA graph"),
+        f"int8 at batch {large}": rate("int8", large, "CUDA graph") / rate("float32", large, "CUDA graph"),
+    }
+    together = {
+        "unfused float32, launches, batch 1": start,
+        "fused": rate("float32", 1, "launches"),
+        "CUDA graph": fused,
+        f"batch {large}": rate("float32", large, "CUDA graph"),
+        "float16": rate("float16", large, "CUDA graph"),
+        "int8": rate("int8", large, "CUDA graph"),
+    }
+    return {"images_per_second": together, "alone": alone, "framework": _framework(start)}
+
+
+def _framework(ours: float) -> dict[str, float]:
+    """PyTorch's eager images per second at batch 1 beside ours for the same unfused kernels; {} without PyTorch."""
+    try:
+        queue, _ = on_pytorch.prepared(trained_graph(), digits.split()[2].images[:1], "eager", "float32")
+    except RuntimeError:
+        return {}
+    return {"PyTorch eager": 1 / clocks.times(queue)["steady_seconds"], "our engine, unfused": ours}
+
+
+def _our_row(kind: str, batch: int) -> dict[str, Any]:
+    found = row(kind, batch, "CUDA graph")
+    kept = {key: found[key] for key in (*CLOCKS, "launches", "error", "correct")}
+    return {"name": "our engine", "precision": kind, "batch": batch, "ours": True} | kept
+
+
+Prepared = tuple[Callable[[], Any], Callable[[], np.ndarray]]
+
+
+def _others(batch: int, images: np.ndarray) -> Iterator[tuple[str, str, Callable[[], Prepared]]]:
+    """Name, precision, and what prepares it."""
+    for precision in on_pytorch.PRECISIONS:
+        for way in on_pytorch.WAYS:
+            yield (
+                f"PyTorch, {way}",
+                precision,
+                lambda w=way, p=precision: on_pytorch.prepared(variant(UNFUSED), images, w, p),
+            )
+    for precision in ("float32", "tf32", "float16"):
+        yield "cuDNN's fused graphs", precision, lambda p=precision: _cudnn(batch, images, p)
+    if on_tensorrt.is_installed():
+        model = export_onnx(variant(UNFUSED))
+        for precision in ("float32", "float16"):
+            yield "TensorRT", precision, lambda p=precision: on_tensorrt.prepared(model, images, p)
+
+
+def _cudnn(batch: int, images: np.ndarray, precision: str) -> Prepared:
+    """Our engine with cuDNN's kernels wherever they can run; a convolution that writes several slices cannot."""
+    tactic = on_cudnn.tactic(tf32=precision == "tf32")
+    graph = _one_slice_each(variant("float16" if precision == "float16" else "float32"))
+    tactics.register(tactic, replace=True)
+    try:
+        tuned = tune.tune(graph, batch, cache())
+        able = {layer: tactic.name for layer, times in tuned.seconds.items() if tactic.name in times}
+        engine = Engine(build(graph, batch, tuned=tuned, choices=able), cuda_graph=True)
+    finally:
+        tactics.forget(tactic.name)
+    engine.put(images)
+
+    def result() -> np.ndarray:
+        return engine.run(images)
+
+    return engine.queue, result
+
+
+def _one_slice_each(graph: Graph) -> Graph:
+    """The graph with every cbr that writes several slices taken apart again: cuDNN's graphs write one tensor."""
+    nodes = []
+    for node in graph.nodes:
+        start = 0
+        for i, part in enumerate(node.outputs):
+            weights = {name: values[start : start + part.channels] for name, values in node.weights.items()}
+            alone = len(node.outputs) == 1
+            nodes.append(
+                node
+                if alone
+                else type(node)(f"{node.name} {i}", node.op, node.inputs, (part,), node.attributes, weights)
+            )
+            start += part.channels
+    return graph.rebuilt(nodes)
+
+
+def _expected(images: np.ndarray) -> np.ndarray:
+    from kernels.fusion import interpret
+
+    graph = variant(UNFUSED)
+    return interpret.run(graph, images)[graph.outputs[0]]

@@ -1,0 +1,132 @@
+"""cuDNN's fused graphs (convolution, bias, residual, ReLU in one) as one more tactic, so that they run in this engine.
+
+Memory plan, slices, pools and the captured CUDA graph are then the engine's own, and the kernels of convolutions are
+all that differs. Register it on a GPU, build a plan with it, forget it. Not run yet: written from cuDNN's documentation
+("Graph API") and what lab 06 ran. Needs the package nvidia-cudnn-frontend.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kernels.fusion.cbr_tactics import ITEMSIZE, filters_of, typed_filters
+from kernels.fusion.layer import Layer
+from kernels.fusion.nodes import Tensor
+from kernels.fusion.tactic import Arrays, Call, Tactic
+from warplab.bench import timing
+from warplab.hardware import backend
+
+MOST_PLANS = 12  # of a graph that are tried, in the order of cuDNN's heuristics
+ROUNDED = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")  # numerical notes of plans that compute float32 in TF32
+
+
+def tactic(tf32: bool = False) -> Tactic:
+    """The tactic "cudnn", or "cudnn_tf32", whose plans may round float32 factors to TF32."""
+    bind = functools.partial(_bind, tf32)
+    return Tactic("cudnn_tf32" if tf32 else "cudnn", ("conv", "cbr"), _refuses, _weights, bind)
+
+
+def _refuses(layer: Layer) -> str:
+    x, (_, y) = layer.reads[0], layer.writes[0]
+    top, left, bottom, right = layer.node.attributes["padding"]
+    if backend.name() != "gpu":
+        return "cuDNN needs an NVIDIA GPU"
+    if x.dtype == "int8" or (x.dtype == "float16" and x.layout != "NHWC"):
+        return "it takes float32, and float16 in NHWC"
+    if len(x.shape) != 3 or y.dtype != x.dtype:
+        return "it takes images, and writes their type"
+    if len(layer.writes) > 1:
+        return f"it writes {len(layer.writes)} slices, and cuDNN one tensor"
+    return "" if (top, left) == (bottom, right) else "it pads sides differently"
+
+
+def _weights(layer: Layer) -> dict[str, np.ndarray]:
+    filters, dtype = typed_filters(layer), layer.reads[0].dtype
+    if layer.reads[0].layout == "NHWC":
+        filters = filters.transpose(0, 2, 3, 1)
+    bias = layer.node.weights.get("bias", np.zeros(len(filters)))
+    return {"filters": np.ascontiguousarray(filters), "bias": bias.astype(dtype)}
+
+
+def _strides(c: int, h: int, w: int, layout: str) -> list[int]:
+    return [c * h * w, h * w, w, 1] if layout == "NCHW" else [c * h * w, 1, w * c, c]
+
+
+@functools.cache
+def _frontend() -> tuple[Any, Any]:
+    import cudnn  # type: ignore[import-not-found, unused-ignore]
+
+    return cudnn, cudnn.create_handle()
+
+
+def _bind(tf32: bool, layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
+    import cupy
+
+    cudnn, handle = _frontend()
+    graph, tensors = _graph(cudnn, handle, layer)
+    modes = [getattr(cudnn.heur_mode, mode) for mode in ("A", "FALLBACK")]
+    graph.create_execution_plans(modes)
+    if layer.reads[0].dtype == "float32" and not tf32:
+        graph.deselect_numeric_notes([getattr(cudnn.numerical_note, note) for note in ROUNDED])
+    part, y = layer.writes[0]
+    before = part.start * (1 if y.layout == "NHWC" else y.shape[1] * y.shape[2]) * ITEMSIZE[y.dtype]
+    addresses = [inputs[0].data.ptr, weights["filters"].data.ptr, weights["bias"].data.ptr]
+    addresses += [array.data.ptr for array in inputs[1:]]
+    pointers = {
+        tensor.get_uid(): address
+        for tensor, address in zip(tensors, [*addresses, outputs[0].data.ptr + before], strict=True)
+    }
+    launches = {}
+    for index in range(min(MOST_PLANS, graph.get_execution_plan_count())):
+        try:
+            graph.build_plan_at_index(index)
+        except (cudnn.cudnnGraphNotSupportedError, RuntimeError, ValueError):
+            continue  # left out, or not able
+        workspace = cupy.empty(max(1, graph.get_workspace_size_plan_at_index(index)), np.uint8)
+
+        def launch(index: int = index, workspace: Any = workspace) -> None:
+            cudnn.set_stream(handle, cupy.cuda.get_current_stream().ptr)
+            graph.execute_plan_at_index(pointers, workspace.data.ptr, index, handle)
+
+        launches[f"cuDNN {graph.get_plan_name_at_index(index)}"] = launch
+    if not launches:
+        raise RuntimeError(f"cuDNN has no plan for {layer}; leave this layer to another tactic")
+    seconds = {name: timing.time_gpu(launch, runs=10).seconds for name, launch in launches.items()}
+    best = min(seconds, key=seconds.__getitem__)
+    return [Call(best, launches[best])]
+
+
+def _graph(cudnn: Any, handle: Any, layer: Layer) -> tuple[Any, list[Any]]:
+    """The operation graph, and its tensors: x, filters, bias, residual where there is one, y."""
+    node, x, (part, y) = layer.node, layer.reads[0], layer.writes[0]
+    io = cudnn.data_type.HALF if x.dtype == "float16" else cudnn.data_type.FLOAT
+    single = cudnn.data_type.FLOAT
+    graph = cudnn.pygraph(io_data_type=io, intermediate_data_type=single, compute_data_type=single, handle=handle)
+
+    def tensor(name: str, dim: Sequence[int], stride: Sequence[int]) -> Any:
+        return graph.tensor(name=name, dim=list(dim), stride=list(stride), data_type=io)
+
+    def image(name: str, of: Tensor) -> Any:
+        return tensor(name, (layer.batch, *of.shape), _strides(*of.shape, of.layout))
+
+    k, c, r, s = filters_of(layer).shape
+    given = image("x", x)
+    filters = tensor("w", (k, c, r, s), _strides(c, r, s, x.layout))
+    bias = tensor("b", (1, k, 1, 1), (k, 1, k, k) if x.layout == "NHWC" else (k, 1, 1, 1))
+    steps = {name: list(node.attributes[name][:2]) for name in ("padding", "stride", "dilation")}
+    out = graph.bias(input=graph.conv_fprop(image=given, weight=filters, **steps), bias=bias)
+    tensors = [given, filters, bias]
+    if len(layer.reads) == 2:
+        tensors.append(image("residual", layer.reads[1]))
+        out = graph.add(a=out, b=tensors[-1])
+    if node.attributes.get("relu"):
+        out = graph.relu(input=out)
+    out.set_output(True).set_data_type(io)
+    out.set_dim([layer.batch, part.channels, *y.shape[1:]]).set_stride(_strides(*y.shape, y.layout))
+    graph.validate()
+    graph.build_operation_graph()
+    return graph, [*tensors, out]

@@ -1,0 +1,31 @@
+"""The trained network as it is measured: without any pass, and optimised in each precision."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+
+from kernels.fusion import digits, quantise
+from kernels.fusion.graph import Graph
+from kernels.fusion.network import trained_graph
+from kernels.fusion.optimise import optimise
+from kernels.fusion.passes import remove_dead, remove_no_ops
+
+UNFUSED = "unfused float32"
+KINDS = (UNFUSED, "float32", "float16", "int8")
+
+
+@functools.cache
+def variant(kind: str, calibration: str = "entropy") -> Graph:
+    """One of KINDS. The unfused network has lost its dead layers and no-ops, which no framework runs either.
+
+    `calibration`: how INT8's scales are chosen, a key of quantise.METHODS. ValueError for another kind.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"there is no variant {kind!r}; choose one of {', '.join(KINDS)}")
+    with contextlib.redirect_stdout(io.StringIO()):  # what the passes say
+        if kind == UNFUSED:
+            return remove_no_ops(remove_dead(trained_graph()))
+        samples = digits.split()[1].images
+        return optimise(trained_graph(), kind, lambda graph: quantise.scales(graph, samples, method=calibration))

@@ -1,0 +1,34 @@
+"""The launches that `make compare-ncu` compares run in the simulator, and lanes read and write side by side."""
+
+import pytest
+
+from kernels.fusion.launches import LAUNCHES
+from warplab import simulate
+
+# Most sectors per request, of loads and stores. Lanes of a CBR's fragments read 64 bytes of each of eight rows, two
+# sectors each; quantising reads NCHW channel by channel for NHWC's sake; the rest is close to 128 bytes a request.
+MOST = {
+    "cbr float32": (4, 4),
+    "cbr float16": (16, 4),
+    "cbr int8": (16, 4),
+    "max pool": (8, 4),
+    "global average": (4, 4),
+    "quantise": (32, 1),
+    "add": (4, 4),
+    "softmax": (2, 2),
+}
+
+
+def test_each_kernel_is_launched():
+    kernels = {launch.name.rpartition(", ")[2].partition("_")[0] for launch in LAUNCHES}
+    assert kernels == {"f32", "f16", "dp4a", "i8", "pool", "pointwise", "softmax"}
+    assert len({launch.name for launch in LAUNCHES}) == len(LAUNCHES)
+
+
+@pytest.mark.parametrize("launch", LAUNCHES, ids=lambda launch: launch.name)
+def test_a_launch_reads_and_writes_side_by_side(launch):
+    counts = simulate(launch.kernel(), launch.grid, launch.block, launch.arguments).counts
+    loads, stores = next(limits for name, limits in MOST.items() if launch.name.startswith(name))
+    assert counts.global_load_sectors <= loads * counts.global_load_requests
+    assert counts.global_store_sectors <= stores * counts.global_store_requests
+    assert counts.local_load_requests == counts.local_store_requests == 0  # nothing spilled to local memory
