@@ -27,6 +27,7 @@ _NAMES = {
     "draw_grid": "draw.grid",
     "draw_machine": "draw.machine",
     "draw_mask": "draw.mask",
+    "draw_number": "draw.number_format",
     "draw_outer_product": "draw.outer_product",
     "draw_roofline": "draw.roofline",
     "draw_timeline": "draw.timeline",
