@@ -63,8 +63,8 @@ def logits(p: list[Any], images: Any, activation: Activation) -> Any:
 
 
 def loss(p: list[Any], images: Any, labels: Any, activation: Activation) -> Any:
-    """Mean cross entropy."""
-    found = logits(p, images, activation)
+    """Mean cross entropy, float32 whatever the precision of `p` and `images`."""
+    found = tf.cast(logits(p, images, activation), tf.float32)
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, found))
 
 
@@ -83,16 +83,31 @@ class Trained:
     parameters: list[Any]
 
 
-def train(activation: Activation, digits: Digits, *, epochs: int = EPOCHS, seed: int = 0) -> Trained:
-    """Gradient descent in batches of BATCH, the same batches for every activation."""
+def train(
+    activation: Activation,
+    digits: Digits,
+    *,
+    epochs: int = EPOCHS,
+    seed: int = 0,
+    precision: Any = tf.float32,
+    scale: float = 1.0,
+) -> Trained:
+    """Gradient descent in batches of BATCH, the same batches for every activation.
+
+    `precision`: tf.float16 computes products and activations, and their gradients, in it; weights and their update stay
+    float32. `scale`: the loss is multiplied by it, and the gradients divided by it before the update; no step is
+    skipped, whatever comes of that.
+    """
     p = parameters(seed)
 
     @tf.function
     def step(images: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
-            value = loss(p, images, labels, activation)
-        for variable, gradient in zip(p, tape.gradient(value, p), strict=True):
-            variable.assign_sub(RATE * gradient)
+            computed = [tf.cast(variable, precision) for variable in p]
+            value = loss(computed, tf.cast(images, precision), labels, activation)
+            scaled = value * scale
+        for variable, gradient in zip(p, tape.gradient(scaled, p), strict=True):
+            variable.assign_sub(RATE * (gradient / scale))
         return value
 
     images, labels = tf.constant(digits.images), tf.constant(digits.labels)

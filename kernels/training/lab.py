@@ -9,7 +9,7 @@ LAB = Lab(
     "variables in a reused scope do not share their value",
     benchmark="benchmark",
     launches="launches",
-    code_cells=64,
+    code_cells=67,
     pictures=10,
     shown={
         "training-runs-drawn": "Loss and dead units over the steps: at a rate of 1e-3 every hidden unit dies",

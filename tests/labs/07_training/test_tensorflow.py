@@ -99,6 +99,45 @@ def test_mended_it_is_far_below_the_variance_at_ordinary_rates():
         assert run.dead[-1] == 0
 
 
+def test_the_mean_alone_mends_it_and_the_others_alone_do_not():
+    inputs, x = regression.data()
+    scaled = (x - np.pi) / np.pi
+    mean, he = {"reduce": tf.reduce_mean}, {"deviation": None}
+    for rate in (1e-3, 0.1):
+        for target, options in ((x, mean), (scaled, mean | he)):
+            run = regression.train(rate, inputs, target, **options)
+            assert run.dead[-1] == 0
+            assert run.loss[-1] < target.var() / 2
+    for target, options, dead in ((scaled, {}, 1), (x, he, 0.5)):
+        assert regression.train(1e-3, inputs, target, **options).dead[-1] >= dead
+        assert not np.isfinite(regression.train(0.1, inputs, target, **options).loss[-1])
+
+
+def test_half_precision_learns_between_two_scales():
+    data = digits.load()
+    full = digits.train(gelu, data)
+    runs = {k: digits.train(gelu, data, precision=tf.float16, scale=2.0**k) for k in (-20, -16, 0, 15, 20)}
+    for k in (0, 15):
+        assert runs[k].losses[-1] == pytest.approx(full.losses[-1], rel=0.05)
+        assert runs[k].accuracies[-1] > 0.95
+    assert runs[-20].accuracies[-1] < runs[-16].accuracies[-1] < 0.9
+    assert np.isnan(runs[20].losses[-1])
+    assert {p.dtype for p in runs[0].parameters} == {tf.float32}
+
+
+def test_feeding_what_the_loss_reads_works_with_both_kinds_of_variables():
+    v1 = tf.compat.v1
+    for use_resource in (False, True):
+        with tf.Graph().as_default(), v1.Session() as session:
+            w = v1.get_variable("w", initializer=3.0, use_resource=use_resource)
+            read = w.value()
+            loss = (read - 5.0) ** 2
+            step = v1.train.GradientDescentOptimizer(0.1).minimize(loss)
+            session.run(v1.global_variables_initializer())
+            assert session.run([loss, step], {read: 4.0})[0] == 1
+            assert session.run(w) == pytest.approx(3.2)
+
+
 def test_regression_names_what_does_not_fit():
     inputs, x = regression.data(samples=8)
     with pytest.raises(ValueError, match="there are 8 inputs and 7 targets; each input needs one"):
