@@ -58,13 +58,13 @@ def draw_steps(**steps: Any) -> Figure:
 
 
 def draw_parts(parts: Mapping[str, Mapping[str, float]], title: str) -> Figure:
-    """Stacked bars: bytes of weights, gradients, optimiser, activations, by label, as shares of their sum."""
+    """Stacked bars by label: bytes of weights, gradients, optimiser, activations and the rest, as shares of the sum."""
     totals = {label: sum(part.values()) for label, part in parts.items()}
     labels = [f"{label}: {total / MIB:.0f} MiB" for label, total in totals.items()]
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(8.5, 0.6 + 0.55 * len(parts)), dpi=DPI)
         left = [0.0] * len(parts)
-        for name, colour in zip(next(iter(parts.values())), (BLUE, GREEN, PINK, ORANGE), strict=False):
+        for name, colour in zip(next(iter(parts.values())), (BLUE, GREEN, PINK, ORANGE, GREY), strict=False):
             shares = [100 * part[name] / total for part, total in zip(parts.values(), totals.values(), strict=True)]
             ax.barh(labels, shares, left=left, color=colour, label=name)
             left = [start + share for start, share in zip(left, shares, strict=True)]

@@ -98,6 +98,8 @@ ANSWERS = {
             recompute(UNSEEN, inner=UNSEEN): "the gradient of layer 0 is None",
             recompute("f(tf.stop_gradient(arguments[0]), *arguments[1:])"): "after the forward pass too much is alive",
             "def recompute(f):\n    return f": "too few layers run",
+            "recompute = tf.recompute_grad": "leaves the work to a ready-made function",
+            "def recompute(f):\n    return tf.recompute_grad(f)": "leaves the work to a ready-made function",
         },
     ),
     "your-turn-peak": Answers(

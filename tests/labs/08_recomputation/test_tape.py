@@ -162,15 +162,22 @@ def stopped_once(f):
     return g
 
 
-def test_right_recomputations_pass_the_trial(capsys):
-    for right in (segments.recompute, tf.recompute_grad, stopped_once):
-        trial.check_recompute(right)
-        assert "recompute: right for 3 chains." in capsys.readouterr().out
+def test_a_right_recomputation_passes_the_trial(capsys):
+    trial.check_recompute(stopped_once)
+    assert "recompute: right for 3 chains." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("ready_made", [tf.recompute_grad, segments.recompute, lambda f: tf.recompute_grad(f)])
+def test_what_is_ready_made_fails_the_trial(ready_made):
+    before = tf.recompute_grad, segments.recompute
+    with pytest.raises(CheckFailed, match="leaves the work to a ready-made function"):
+        trial.check_recompute(ready_made)
+    assert (tf.recompute_grad, segments.recompute) == before
 
 
 def test_a_recompute_that_changes_the_result_fails_the_trial():
     def off(f):
-        return lambda *arguments: segments.recompute(f)(*arguments) + 1
+        return lambda *arguments: stopped_once(f)(*arguments) + 1
 
     with pytest.raises(CheckFailed, match="the loss changes"):
         trial.check_recompute(off)
