@@ -53,9 +53,7 @@ def evaluate(node: Node, inputs: list[np.ndarray], dtype: Any = np.float64) -> n
 
 def _inputs(graph: Graph, arrays: tuple[np.ndarray, ...], dtype: Any) -> dict[str, np.ndarray]:
     if len(arrays) != len(graph.inputs) or not arrays:
-        raise GraphError(
-            f"graph {graph.name!r} has the inputs {', '.join(graph.inputs)}; {len(arrays)} arrays were given"
-        )
+        raise GraphError(f"graph {graph.name!r} takes {', '.join(graph.inputs)}; {len(arrays)} arrays were given")
     values = {}
     for name, array in zip(graph.inputs, arrays, strict=True):
         shape = graph.tensors[name].shape
@@ -69,7 +67,8 @@ def _inputs(graph: Graph, arrays: tuple[np.ndarray, ...], dtype: Any) -> dict[st
 def _stored(values: np.ndarray, tensor: Tensor) -> np.ndarray:
     """The values that are left when they are written to a tensor."""
     if tensor.dtype == "float16":
-        return values.astype(np.float16)
+        with np.errstate(over="ignore"):  # infinity, as on a GPU
+            return values.astype(np.float16)
     return values if tensor.scale is None else rounded_values(values, tensor.scale)
 
 

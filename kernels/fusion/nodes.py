@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -138,9 +139,8 @@ class Node:
 def _check_names(node: Node, operator: Operator) -> None:
     least, most = operator.inputs
     if not least <= len(node.inputs) <= most:
-        raise GraphError(
-            f"node {node.name!r} ({node.op}) has {len(node.inputs)} inputs; {least} to {most} are possible"
-        )
+        takes = f"{least}" if least == most else f"at least {least}" if most == math.inf else f"{least} or {most}"
+        raise GraphError(f"node {node.name!r}: {node.op} takes {takes} inputs, not {len(node.inputs)}")
     unknown = [*(node.attributes.keys() - operator.attributes.keys())]
     unknown += node.weights.keys() - {*operator.weights, *operator.optional}
     missing = [key for key, default in operator.attributes.items() if default is None and key not in node.attributes]
