@@ -45,6 +45,7 @@ SLOW = (
     "grading/test_takeover.py",
     "grading/test_tampering.py",
     "labs/*/test_exercise.py",
+    "labs/*/test_grading.py",
     "labs/*/test_kernels.py",
     "labs/*/test_hopper.py",
     "labs/*/test_lesson.py",
