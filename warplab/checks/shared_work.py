@@ -44,7 +44,7 @@ class SharedWork:
         for counter, limit, factor in (("barriers", self.barriers, warps), ("atomics", self.atomics, 1)):
             if limit is not None:
                 most[counter] = of_size(limit, run.size) * factor
-        per_thread = {kind: of_size(limit, run.size) * share for kind, limit in self.most.items()}
+        per_thread: dict[str, Limit] = {kind: of_size(limit, run.size) * share for kind, limit in self.most.items()}
         # A warp of a partial block has fewer lanes, and in the last round not every thread has an item.
         lanes = min(1.0, items / (warps * WARP_SIZE * share))
         return Limits(

@@ -1,6 +1,6 @@
 # problem: mixed
-# loses: mixed-uniform, mixed-budget
-# reason: too many divergent branches|warp efficiency is too low
+# loses: mixed-right, mixed-uniform, mixed-budget
+# reason: one thread does too much of the work
 
 from warplab import cuda
 

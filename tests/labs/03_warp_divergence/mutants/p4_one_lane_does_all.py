@@ -1,6 +1,6 @@
 # problem: pack
-# loses: pack-once, pack-budget
-# reason: too many global load requests
+# loses: pack-right, pack-once, pack-budget
+# reason: one thread does too much of the work
 
 from warplab import cuda
 

@@ -13,7 +13,7 @@ extern "C" __global__ void linear_any(const float* x, const float* w, float* y, 
             continue;
         float exact = 0;
         for (int k = 0; k < inputs; k++)
-            exact += x[r * inputs + k] * w[c * inputs + k];
+            exact += __half2float(__float2half(x[r * inputs + k])) * __half2float(__float2half(w[c * inputs + k]));
         y[r * outputs + c] = exact;
     }
 }

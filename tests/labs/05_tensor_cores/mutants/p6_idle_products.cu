@@ -1,6 +1,6 @@
 // problem: relu
 // loses: relu-fragment, relu-tensor
-// reason: too many global load requests
+// reason: one thread does too much of the work|too many global load requests
 #include <cuda_fp16.h>
 
 __device__ void multiply_add(float* d, const unsigned* a, const unsigned* b)

@@ -1,6 +1,6 @@
 // problem: relu
 // loses: relu-fragment
-// reason: too many global (load|store) requests
+// reason: one thread does too much of the work|too many global (load|store) requests
 #include <cuda_fp16.h>
 
 __device__ void multiply_add(float* d, const unsigned* a, const unsigned* b)

@@ -1,6 +1,6 @@
 # problem: direct
 # loses: direct-plain, direct-any, direct-work
-# reason: one thread does too much of the work(.|\n)*at most [\d,]+ instructions
+# reason: one thread does too much of the work
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 # problem: direct
 # loses: direct-plain, direct-any, direct-work
-# reason: one thread does too much of the work(.|\n)*at most [\d,]+ instructions(.|\n)*by thread 0 of block
+# reason: one thread does too much of the work(.|\n)*by thread 0 of block
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 // problem: implicit
 // loses: implicit-gemm
-// reason: implicit_gemm: one thread does too much of the work(.|\n)*by thread \(0, 0\) of block \(0, 0\), 100 %
+// reason: one thread does too much of the work|too many global (load|store) bytes
 struct Sizes {
     int h, w, c, r, s, p, q, padding, stride, dilation;
 };

@@ -1,6 +1,6 @@
 // problem: implicit
 // loses: implicit-gemm
-// reason: one thread does too much of the work(.|\n)*at most 40 bytes loaded
+// reason: one thread does too much of the work|too many global (load|store) bytes
 struct Sizes {
     int h, w, c, r, s, p, q, padding, stride, dilation;
 };

@@ -1,6 +1,6 @@
 // problem: implicit
 // loses: implicit-gemm
-// reason: implicit_gemm: one thread does too much of the work(.|\n)*instructions
+// reason: one thread does too much of the work
 struct Sizes {
     int h, w, c, r, s, p, q, padding, stride, dilation;
 };

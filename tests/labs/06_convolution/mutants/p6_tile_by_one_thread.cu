@@ -1,6 +1,6 @@
 // problem: border
 // loses: border-sides, border-all, border-loads
-// reason: one thread does too much of the work(.|\n)*at most 600 instructions(.|\n)*by thread \(0, 0\) of block
+// reason: one thread does too much of the work(.|\n)*by thread \(0, 0\) of block
 constexpr int TILE = 16, SIDE = TILE + 2;
 
 // Grid: tiles across, tiles down, images times channels.
