@@ -7,6 +7,7 @@ test images right, 98.9 %. A run elsewhere ends with other weights, since Tensor
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -20,27 +21,33 @@ EPOCHS, BATCH, SEED = 40, 64, 1
 
 def main() -> None:
     """Train, import, measure the test accuracy of the imported graph, and save it."""
-    import keras
-
     training, _, test = digits.split()
-    keras.utils.set_random_seed(SEED)
-    model = untrained_model()
-    steps = EPOCHS * -(-len(training.labels) // BATCH)
-    rate = keras.optimizers.schedules.CosineDecay(3e-3, steps)
-    model.compile(
-        keras.optimizers.Adam(rate),
-        loss={OUTPUT: "sparse_categorical_crossentropy", AUXILIARY: "sparse_categorical_crossentropy"},
-        loss_weights={OUTPUT: 1.0, AUXILIARY: 0.3},
-    )
     started = time.perf_counter()
-    images = training.images.transpose(0, 2, 3, 1)
-    labels = {OUTPUT: training.labels, AUXILIARY: training.labels}
-    history = model.fit(images, labels, batch_size=BATCH, epochs=EPOCHS, verbose=0)
-    print(f"{EPOCHS} epochs in {time.perf_counter() - started:.0f} s, last loss {history.history['loss'][-1]:.4f}")
+    model, losses = trained(training, EPOCHS)
+    print(f"{EPOCHS} epochs in {time.perf_counter() - started:.0f} s, last loss {losses[-1]:.4f}")
     graph = import_keras(model, [OUTPUT])
     print(f"test accuracy {100 * accuracy(graph, test):.2f} % of {len(test.labels)} images")
     saved_graph.save(graph, TRAINED)
     print(f"{TRAINED.name}: {TRAINED.stat().st_size / 1000:.0f} kB")
+
+
+def trained(training: digits.Digits, epochs: int) -> tuple[Any, list[float]]:
+    """The model after `epochs` over these digits, its learning rate falling to zero, and the loss of each epoch."""
+    import keras
+
+    keras.utils.set_random_seed(SEED)
+    model = untrained_model()
+    steps = epochs * -(-len(training.labels) // BATCH)
+    loss = "sparse_categorical_crossentropy"
+    model.compile(
+        keras.optimizers.Adam(keras.optimizers.schedules.CosineDecay(3e-3, steps)),
+        loss={OUTPUT: loss, AUXILIARY: loss},
+        loss_weights={OUTPUT: 1.0, AUXILIARY: 0.3},
+    )
+    images = training.images.transpose(0, 2, 3, 1)
+    labels = {OUTPUT: training.labels, AUXILIARY: training.labels}
+    history = model.fit(images, labels, batch_size=BATCH, epochs=epochs, verbose=0)
+    return model, history.history["loss"]
 
 
 def accuracy(graph: saved_graph.Graph, of: digits.Digits) -> float:
