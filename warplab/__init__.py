@@ -32,6 +32,9 @@ _NAMES = {
     "draw_roofline": "draw.roofline",
     "draw_timeline": "draw.timeline",
     "draw_zoom": "draw.zoom",
+    "explore_accesses": "draw.explore",
+    "explore_banks": "draw.explore",
+    "explore_timeline": "draw.explore",
     "heat_map": "draw.heat_map",
     "occupancy": "hardware.occupancy",
     "predict": "learner.predictions",
@@ -41,6 +44,7 @@ _NAMES = {
     "roofline": "estimate.roofline",
     "roofline_all": "estimate.roofline",
     "simulate": "launch.simulate",
+    "sliders": "draw.sliders",
 }
 _BACKEND_NAMES = ("cuda", "cp")
 

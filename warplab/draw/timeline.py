@@ -61,6 +61,7 @@ def draw_timeline(
     start: int = 0,
     most: int = 60,
     others: bool = True,
+    now: int | None = None,
 ) -> Figure:
     """Draw when which lanes of a warp ran which source line, in the order in which the simulator ran them.
 
@@ -74,8 +75,48 @@ def draw_timeline(
     see which of them ran together and which waited.
     `names`: {line: name}, where a line is its number or a piece of its text. Named lines are drawn under their names,
     the others in grey, or not at all with `others=False`. `start`, `most`: draw at most `most` steps, from `start` on.
+    `now`: the step that the warp has come to; it is framed and described, and later ones are left blank.
     Raises ValueError where there is no such trace, line or step.
     """
+    launch, title, warps, columns, texts = _read(profile, warp, block, names, by, others)
+    shown = _shown(columns, start, most)
+    if now is not None and not start <= now < start + len(shown):
+        raise ValueError(f"now={now}; the steps drawn are {start} to {start + len(shown) - 1}")
+
+    which = f"warp{'s' * (len(warps) > 1)} {', '.join(map(str, warps))}"
+    where = which + f" of block {count(block)}" * (launch.grid != (1, 1, 1))
+    head = ", ".join([title, where, f"scheduling {launch.steps.scheduling}"])
+    summary = _summary(shown, len(columns), start, launch.steps.complete)
+    if now is not None:
+        summary = _now(shown[now - start], now, texts, len(warps))
+    with plt.rc_context({**LAUNCH_FONT, "hatch.linewidth": 0.6}):
+        return _figure(shown, texts, warps, start, by, head, summary, None if now is None else now - start)
+
+
+def timeline_steps(
+    profile: object,
+    warp: int | Sequence[int] = 0,
+    block: int = 0,
+    names: Mapping[int | str, str] | None = None,
+    by: str = "line",
+    start: int = 0,
+    most: int = 60,
+    others: bool = True,
+) -> range:
+    """Return the numbers of the steps that `draw_timeline` draws for the same arguments; raises as it does."""
+    *_, columns, _ = _read(profile, warp, block, names, by, others)
+    return range(start, start + len(_shown(columns, start, most)))
+
+
+def _read(
+    profile: object,
+    warp: int | Sequence[int],
+    block: int,
+    names: Mapping[int | str, str] | None,
+    by: str,
+    others: bool,
+) -> tuple[LaunchProfile, str, list[int], list[Column], dict[str, str]]:
+    """Return the launch, its title, the warps, all their steps as columns, and the source text of each label."""
     launch, title = one_launch(_stopped(profile))
     if by not in ("line", "instruction"):
         raise ValueError(f"by={by!r}; choose 'line' or 'instruction'")
@@ -87,16 +128,23 @@ def draw_timeline(
     steps = [_joined(row) for row in launch.steps.together(block, warps)]
     labels, texts = _labels(launch, steps, names or {})
     columns = _columns(steps, labels, by, others)
+    return launch, title, warps, columns, texts
+
+
+def _shown(columns: list[Column], start: int, most: int) -> list[Column]:
     shown = columns[max(0, start) : max(0, start) + most]
     if start < 0 or most < 1 or not shown:
         raise ValueError(f"start={start}, most={most}: the warp has {len(columns)} steps")
+    return shown
 
-    which = f"warp{'s' * (len(warps) > 1)} {', '.join(map(str, warps))}"
-    where = which + f" of block {count(block)}" * (launch.grid != (1, 1, 1))
-    head = ", ".join([title, where, f"scheduling {launch.steps.scheduling}"])
-    summary = _summary(shown, len(columns), start, launch.steps.complete)
-    with plt.rc_context({**LAUNCH_FONT, "hatch.linewidth": 0.6}):
-        return _figure(shown, texts, warps, start, by, head, summary)
+
+def _now(column: Column, step: int, texts: Mapping[str, str], warps: int) -> str:
+    """Say what one step is: its source, how many lanes are active, and their mask."""
+    text = texts.get(column.label, "")
+    line = shorten(f"{column.label}: {text}" if text else f"{column.label}:", 40)
+    masks = ", ".join(f"0x{column.active >> WARP_SIZE * k & FULL_MASK:08x}" for k in range(warps))
+    lanes = f"{column.active.bit_count()} of {WARP_SIZE * warps} lanes active"
+    return f"step {count(step)}, {line}  {lanes}, mask{'s' * (warps > 1)} {masks}"
 
 
 def _stopped(profile: object) -> object:
@@ -198,7 +246,14 @@ LEFT, RIGHT, CHARACTER = 0.5, 0.12, 0.062
 
 
 def _figure(
-    shown: list[Column], texts: Mapping[str, str], warps: Sequence[int], start: int, by: str, head: str, summary: str
+    shown: list[Column],
+    texts: Mapping[str, str],
+    warps: Sequence[int],
+    start: int,
+    by: str,
+    head: str,
+    summary: str,
+    now: int | None,
 ) -> Figure:
     width = min(9.0, max(6.0, 1.0 + 0.24 * len(shown)))
     handles = _handles(shown, texts, WARP_SIZE * len(warps), int((width / 2 - 0.4) / CHARACTER))
@@ -212,8 +267,14 @@ def _figure(
     height = inside + TOP + room + bottom
     figure = plt.figure(figsize=(width, height), dpi=LAUNCH_DPI)
     ax = figure.add_axes((LEFT / width, bottom / height, 1 - (LEFT + RIGHT) / width, inside / height))
-    _draw(ax, shown, _colours(texts), WARP_SIZE * len(warps))
+    done = shown if now is None else shown[: now + 1]
+    _draw(ax, done, _colours(texts), WARP_SIZE * len(warps))
+    if now is not None:
+        frame = Rectangle((now - 0.5, -0.5), 1, WARP_SIZE * len(warps), fill=False, ec="black", lw=1.5, zorder=4)
+        ax.add_patch(frame)
     for x, label in headings:
+        if x >= len(done):
+            continue
         ax.annotate(
             *(shorten(label, LONGEST), (x, -0.5), (0, 2)),
             textcoords="offset points",
@@ -231,7 +292,7 @@ def _figure(
     ax.tick_params(length=2)
     ax.spines[["top", "right"]].set_visible(False)
     figure.text(0.01, 1 - 0.06 / height, head, va="top", weight="bold", parse_math=False)
-    figure.text(0.01, 1 - 0.25 / height, summary, va="top")
+    figure.text(0.01, 1 - 0.25 / height, summary, va="top", parse_math=False)
     legend = figure.legend(
         handles=handles, loc="lower left", ncols=2, frameon=False, handlelength=1.1, handletextpad=0.5, borderpad=0
     )
