@@ -22,21 +22,55 @@ MOST_PANELS = 3
 
 @dataclass
 class Request:
-    """One load or store of one warp: its active lanes and the number of the shared-memory word that each needs."""
+    """One load or store of one warp: its active lanes and the number of the first shared-memory word that each needs.
+
+    `width`: words per lane. Two words are served by half-warp, four by quarter-warp; loads take two of these parts
+    together where lanes read in pairs, as the simulator's counts do (`Group.bank_passes`).
+    """
 
     op: str
     line: int
     lanes: np.ndarray
     words: np.ndarray
+    width: int = 1
+
+    @property
+    def every(self) -> np.ndarray:
+        """Numbers of all words that the lanes need, shape (lanes, width)."""
+        return self.words[:, None] + np.arange(self.width)
+
+    @property
+    def parts(self) -> np.ndarray:
+        """For each lane, the number of the part of the warp with which it is served."""
+        size = WARP_SIZE // self.width
+        if self.width > 1 and self.op == "load" and self._alike():
+            size *= 2
+        return self.lanes // size
+
+    def _alike(self) -> bool:
+        """Whether throughout the warp lane i reads what lane i ^ 1 reads, or i ^ 2, or one of the two is idle."""
+        table = np.full(WARP_SIZE, -1)
+        table[self.lanes] = self.words
+        pairs = [table[np.arange(WARP_SIZE) ^ distance] for distance in (1, 2)]
+        return any(((table == other) | (table < 0) | (other < 0)).all() for other in pairs)
 
     @property
     def wavefronts(self) -> np.ndarray:
-        """Number, from 0, of the wavefront that serves each lane; one wavefront serves one word of every bank."""
-        numbers = np.zeros(len(self.words), np.int64)
-        for bank in np.unique(self.words % BANKS):
-            there = np.flatnonzero(self.words % BANKS == bank)
-            _, first, number = np.unique(self.words[there], return_index=True, return_inverse=True)
-            numbers[there] = np.argsort(np.argsort(first))[number]
+        """Number, from 0, of the wavefront that serves each word; one wavefront serves one word of every bank.
+
+        Shape (lanes, width).
+        """
+        numbers = np.zeros(self.every.shape, np.int64)
+        before = 0
+        for part in np.unique(self.parts):
+            own = np.flatnonzero(self.parts == part)
+            words = self.every[own]
+            there = np.zeros(words.shape, np.int64)
+            for bank in np.unique(words % BANKS):
+                _, first, number = np.unique(words[words % BANKS == bank], return_index=True, return_inverse=True)
+                there[words % BANKS == bank] = np.argsort(np.argsort(first))[number]
+            numbers[own] = before + there
+            before += int(there.max()) + 1
         return numbers
 
 
@@ -44,9 +78,9 @@ def draw_banks(profile: object, line: int | None = None, op: str | None = None, 
     """Draw which lane of a warp needs which bank of shared memory, one panel for each line that loads or stores.
 
     A warp's accesses to one bank take a wavefront for each different word; the colour is the wavefront's number. A
-    panel shows the warp's first access in its line. `line`: only this source line; `op`: only "load" or "store";
-    `warp`: number of a traced warp in the first block. Raises ValueError where the trace holds no such access, and for
-    accesses of 8 and 16 bytes per lane, which the hardware serves in parts of a warp.
+    panel shows the warp's first access in its line. Accesses of 8 and 16 bytes per lane are served by half-warp and by
+    quarter-warp, with a line between these parts. `line`: only this source line; `op`: only "load" or "store";
+    `warp`: number of a traced warp in the first block. Raises ValueError where the trace holds no such access.
     """
     launch, title = one_launch(profile)
     requests = _requests(launch, line, op, warp)
@@ -61,7 +95,7 @@ def draw_banks(profile: object, line: int | None = None, op: str | None = None, 
         more = f", {left_out} more: choose with line=" if left_out else ""
         figure.suptitle(f"{title}, warp {warp}{more}", fontsize=9, weight="bold", x=0.01, ha="left")
         if most > 1:
-            numbers = sorted({0, most // 2, most - 1})
+            numbers = range(most) if most <= 5 else (0, most // 2, most - 1)
             handles = [Patch(color=_colour(k, most), label=f"wavefront {k + 1}") for k in numbers]
             figure.legend(handles=handles, loc="lower center", ncols=len(handles), frameon=False, handlelength=1.1)
         figure.tight_layout(rect=(0, 0.08 if most > 1 else 0, 1, 1))
@@ -78,18 +112,13 @@ def _requests(launch: LaunchProfile, line: int | None, op: str | None, warp: int
             f"the trace of {launch.kernel} holds no access to shared memory with line={line!r}, op={op!r}; "
             f"it has: {places}"
         )
-    narrow = [a for a in found if a.width <= WORD_BYTES]
-    if not narrow:
-        raise ValueError(
-            f"{launch.kernel} accesses {found[0].width} bytes per lane there, which are served in parts of a warp; "
-            "draw_banks() draws accesses of up to 4 bytes per lane"
-        )
     requests: dict[tuple[str, int], Request] = {}
-    for access in narrow:
+    for access in found:
         lanes = np.flatnonzero((access.block == access.block.min()) & (access.thread // WARP_SIZE == warp))
         if lanes.size:
             words = access.address[lanes].astype(np.int64) // WORD_BYTES
-            request = Request(access.op, access.line, access.thread[lanes] % WARP_SIZE, words)
+            width = -(-access.width // WORD_BYTES)
+            request = Request(access.op, access.line, access.thread[lanes] % WARP_SIZE, words, width)
             requests.setdefault((access.op, access.line), request)
     if not requests:
         raise ValueError(f"the trace of {launch.kernel} holds no access of warp {warp}")
@@ -105,12 +134,17 @@ def _draw(ax: Axes, request: Request, most: int) -> None:
         ax.axvline(edge, color=GRID, lw=0.6, zorder=0)
         ax.axhline(edge, color=GRID, lw=0.6, zorder=0)
     wavefronts = request.wavefronts
-    for lane, word, wavefront in zip(request.lanes, request.words, wavefronts, strict=True):
-        ax.add_patch(Rectangle((word % BANKS, lane), 1, 1, color=_colour(int(wavefront), most), lw=0))
-    count = int(wavefronts.max()) + 1
-    ax.set_title(
-        f"{request.op}, line {request.line}\n{count} wavefront{'s' * (count > 1)}", loc="left", linespacing=1.35
-    )
+    for lane, words, numbers in zip(request.lanes, request.every, wavefronts, strict=True):
+        for word, wavefront in zip(words, numbers, strict=True):
+            ax.add_patch(Rectangle((word % BANKS, lane), 1, 1, color=_colour(int(wavefront), most), lw=0))
+    for before, after, lane in zip(request.parts, request.parts[1:], request.lanes[1:], strict=False):
+        if before != after:
+            ax.axhline(lane, color=FRAME, lw=0.8, ls="--", zorder=0.5)
+    count, needed = int(wavefronts.max()) + 1, len(np.unique(request.parts))
+    wide = f", {WORD_BYTES * request.width} bytes per lane" if request.width > 1 else ""
+    without = f", {needed} without conflicts" if request.width > 1 else ""
+    title = f"{request.op}, line {request.line}{wide}\n{count} wavefront{'s' * (count > 1)}{without}"
+    ax.set_title(title, loc="left", linespacing=1.35)
     ticks = [*range(0, BANKS, 8), BANKS - 1]
     ax.set_xticks([t + 0.5 for t in ticks], map(str, ticks))
     ax.set_yticks([t + 0.5 for t in ticks], map(str, ticks))
