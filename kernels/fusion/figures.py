@@ -15,6 +15,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from kernels.fusion.claim import Run
+from warplab.bench.recordings import Measurement
 from warplab.draw.style import (
     AMBER,
     BLUE,
@@ -84,12 +85,9 @@ def draw_divergence(curves: Mapping[str, tuple[np.ndarray, np.ndarray]], width: 
             text = f"{label}: least at {thresholds[best]:.3g}"
             ax.plot(thresholds, divergences, color=colour, lw=1, label=text)
             ax.plot(thresholds[best], divergences[best], "o", color=colour)
-        ax.set(xlabel="threshold: the |x| that becomes 127", ylabel="divergence, nats", yscale="log")
+        ax.set(xlabel="threshold: the |x| that becomes 127", ylabel="divergence, nats")
         ax.set_xlim(0, 1.02 * float(thresholds[-1]))
-        low, high = ax.get_ylim()
-        ticks = [k * 10.0**e for e in range(-9, 3) for k in (1, 2, 5) if low <= k * 10.0**e <= high]
-        ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-        ax.yaxis.set_minor_locator(NullLocator())
+        ax.set_ylim(0, None)
         ax.legend(frameon=False, loc="upper center")
         finish(figure, ax, title)
     return closed(figure)
@@ -122,7 +120,7 @@ def draw_buffers(buffers: Iterable[tuple[str, int, int, int, int]], title: str) 
     return closed(figure)
 
 
-def draw_batches(runs: Sequence[Run], limit: float, title: str) -> Figure:
+def draw_batches(runs: Sequence[Run], limit: float | None, title: str) -> Figure:
     """Images per second against the time of a batch, a line per precision, a mark per batch; and a latency limit."""
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.6, 3.2), dpi=DPI)
@@ -133,40 +131,64 @@ def draw_batches(runs: Sequence[Run], limit: float, title: str) -> Figure:
             for run in own:
                 place = (run.seconds, run.images_per_second)
                 ax.annotate(str(run.batch), place, (3, -10), textcoords="offset points", fontsize=7, color=colour)
-        ax.axvline(limit, color="black", lw=1, ls="--")
+        if limit is not None:
+            ax.axvline(limit, color="black", lw=1, ls="--")
         ax.set(xscale="log", yscale="log", xlabel="time of a batch = latency", ylabel="images/s")
-        ax.set_xticks([1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 1e-1])
-        ax.xaxis.set_minor_locator(NullLocator())
+        for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+            axis.set_ticks(_ticks(low, high))
+            axis.set_minor_locator(NullLocator())
         duration_axis(ax.xaxis)
-        ax.set_yticks([200, 500, 1000, 2000, 5000])
-        ax.yaxis.set_minor_locator(NullLocator())
         count_axis(ax.yaxis)
         ax.legend(frameon=False, loc="lower right", title="numbers: batch")
         finish(figure, ax, title)
     return closed(figure)
 
 
-def draw_factors(start: float, factors: Mapping[str, float], end: float, title: str, unit: str = "images/s") -> Figure:
+def draw_own_batches(m: Measurement) -> Figure:
+    """`draw_batches` of the lab's own engine, fused, as a CUDA graph: from `measurements`, "batches"."""
+    runs = [Run(row["kind"], row["batch"], row["latency_seconds"]) for row in m.value["rows"]]
+    return draw_batches(runs, None, f"our engine on its small network\n{m.label}")
+
+
+def draw_factors(
+    start: float, factors: Mapping[str, float], end: float | None, title: str, unit: str = "images/s"
+) -> Figure:
     """A bar from rate to rate per factor, on a logarithmic axis: equal lengths are equal factors.
 
-    `factors`: label -> factor, in order, beginning at `start`; what is missing up to `end` is the last, grey bar.
+    `factors`: label -> factor, in order, beginning at `start`; what is missing up to `end`, if it is given, is the
+    last, grey bar.
     """
-    rest = end / (start * float(np.prod(list(factors.values()))))
+    reached = start * float(np.prod(list(factors.values())))
+    rows = [(label, factor, BLUE) for label, factor in factors.items()]
+    rows += [] if end is None else [("not accounted for", end / reached, GREY)]
+    end = reached if end is None else end
     with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 0.8 + 0.36 * (len(factors) + 1)), dpi=DPI)
+        figure, ax = plt.subplots(figsize=(7.8, 0.8 + 0.36 * len(rows)), dpi=DPI)
         at = start
-        for label, factor, colour in [
-            *((label, factor, BLUE) for label, factor in factors.items()),
-            ("not accounted for", rest, GREY),
-        ]:
+        for label, factor, colour in rows:
             low, high = sorted((at, at * factor))
             ax.barh(label, high - low, left=low, color=colour, height=0.6)
             ax.text(1.03 * high, label, f"{factor:.2f} ×", va="center")
             at *= factor
         ax.invert_yaxis()
         ax.set(xscale="log", xlabel=unit, xlim=(0.8 * start, 1.6 * end))
-        ax.set_xticks([start, 1000, 2000, end])
+        between = [tick for tick in _ticks(2 * start, 0.6 * end) if str(tick)[0] in "12"]
+        ax.set_xticks([start, *between, end])
         ax.xaxis.set_minor_locator(NullLocator())
         count_axis(ax.xaxis)
         finish(figure, ax, title)
     return closed(figure)
+
+
+def draw_own_factors(m: Measurement) -> Figure:
+    """`draw_factors` of the lab's own engine, one step after the other: from `measurements`, "factors"."""
+    rates = m.value["images_per_second"]
+    names, values = list(rates), list(rates.values())
+    steps = {name: after / before for name, before, after in zip(names[1:], values, values[1:], strict=False)}
+    return draw_factors(values[0], steps, None, f"from {names[0]}, one step after the other\n{m.label}")
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times the powers of ten from `low` to `high`."""
+    found = [k * 10.0**e for e in range(-9, 10) for k in (1, 2, 5)]
+    return [tick for tick in found if low <= tick <= high]

@@ -5,7 +5,21 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from kernels.fusion import claim, cost, figures, network, trial
+from kernels.fusion import (
+    claim,
+    cost,
+    digits,
+    figures,
+    interpret,
+    memory_plan,
+    network,
+    on_onnxruntime,
+    quantise,
+    trial,
+    variants,
+)
+from kernels.fusion.onnx_export import export_onnx
+from warplab.bench.recordings import Measurement
 from warplab.checks import CheckFailed
 from warplab.hardware.cards import CARDS
 from warplab.paths import COURSE
@@ -14,8 +28,10 @@ LESSON = COURSE / "notebooks" / "09_fusion.ipynb"
 H100 = CARDS["H100"]
 
 
-def text_of(cell):
-    return next(c.source for c in nbformat.read(LESSON, as_version=4).cells if c.id == cell)
+@pytest.fixture(scope="module")
+def texts():
+    """The sources of the lesson's cells by id."""
+    return {cell.id: cell.source for cell in nbformat.read(LESSON, as_version=4).cells}
 
 
 # The cost of a graph, by hand.
@@ -49,6 +65,12 @@ def test_only_the_scarcer_of_memory_and_arithmetic_counts():
 def test_a_card_without_a_measured_launch_is_refused():
     with pytest.raises(ValueError, match="nobody measured the V100's launch overhead"):
         cost.seconds(network.trained_graph(), CARDS["V100"])
+
+
+@pytest.mark.parametrize("kind", ["unfused float32", "float32", "float16", "int8"])
+def test_launches_are_those_of_the_memory_plan(kind):
+    graph = variants.variant(kind)
+    assert [row.name for row in cost.costs(graph)] == memory_plan.launched(graph)
 
 
 # The claim.
@@ -90,10 +112,11 @@ def test_the_histogram_marks_each_threshold():
     assert [line.get_xdata()[0] for line in figure.axes[0].lines] == [4.0, 2.5]
 
 
-def test_the_divergence_marks_its_minimum():
-    figure = figures.draw_divergence(np.array([128, 129, 130]), np.array([0.3, 0.1, 0.2]), 0.5, "title")
-    point = figure.axes[0].lines[1]
-    assert (point.get_xdata()[0], point.get_ydata()[0]) == (129.5 * 0.5, 0.1)
+def test_each_divergence_marks_its_minimum():
+    bins = np.array([128, 129, 130])
+    curves = {"a": (bins, np.array([0.3, 0.1, 0.2])), "b": (bins, np.array([0.5, np.inf, 0.4]))}
+    lines = figures.draw_divergence(curves, 0.5, "title").axes[0].lines
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in lines[1::2]] == [(64.75, 0.1), (65.25, 0.4)]
 
 
 def test_buffers_are_boxes_of_time_and_address():
@@ -113,3 +136,101 @@ def test_other_pictures_are_figures():
     assert isinstance(figures.draw_batches(claim.RUNS, claim.LATENCY_LIMIT, "title"), Figure)
     parts = cost.seconds(trial.chain(), H100)
     assert isinstance(figures.draw_parts({"one": parts}, "title"), Figure)
+
+
+RECORDED = {"device": "Some GPU", "date": "2001-02-03", "live": False}
+
+
+def test_own_factors_are_the_steps_between_rates():
+    rates = {"start": 100.0, "fused": 250.0, "batch 128": 1000.0}
+    figure = figures.draw_own_factors(Measurement({"images_per_second": rates}, **RECORDED))
+    assert [text.get_text() for text in figure.axes[0].texts] == ["2.50 ×", "4.00 ×"]
+    assert "recorded on Some GPU, 2001-02-03" in figure.axes[0].get_title(loc="left")
+
+
+def test_own_batches_have_a_line_per_precision():
+    rows = [
+        {"kind": kind, "batch": batch, "latency_seconds": 1e-4 * batch}
+        for kind in ("float32", "int8")
+        for batch in (1, 2)
+    ]
+    figure = figures.draw_own_batches(Measurement({"rows": rows}, **RECORDED))
+    assert [line.get_label() for line in figure.axes[0].lines] == ["float32", "int8"]
+    assert "recorded on Some GPU, 2001-02-03" in figure.axes[0].get_title(loc="left")
+
+
+# What the text says in numbers.
+
+
+@pytest.fixture(scope="module")
+def right():
+    """Test images that the network gets right, by precision, and by calibration in INT8."""
+    test = digits.split()[2]
+
+    def count(graph):
+        found = interpret.run(graph, test.images, dtype=np.float32)["probabilities"]
+        return int((found.argmax(axis=1) == test.labels).sum())
+
+    found = {kind: count(variants.variant(kind)) for kind in ("unfused float32", "float32", "float16")}
+    return found | {method: count(variants.variant("int8", method)) for method in quantise.METHODS}
+
+
+def test_the_accuracies_are_those_of_the_text(texts, right):
+    good = {right[method] for method in ("min-max", "percentile", "entropy")}
+    assert right["unfused float32"] == right["float32"] == right["float16"] == 356
+    assert good == {356, 357}
+    assert right["entropy of the slides"] == 54
+    assert "356 or 357 of 360 images, where FP32 has 356" in texts["fusion-verdict-text"]
+    assert "as its slides describe it leaves 54" in texts["fusion-verdict-text"]
+
+
+def test_int8_stays_within_half_a_point_of_float32(right):
+    for method in ("min-max", "percentile", "entropy"):
+        assert abs(right[method] - right["float32"]) <= 0.005 * digits.TEST
+
+
+def test_the_costs_are_those_of_the_text(texts):
+    before, after = network.trained_graph(), variants.variant("float32")
+    (launches, moved, _), (left, still, _) = cost.total(before), cost.total(after)
+    text = texts["fusion-horizontal-after"]
+    assert f"**{launches} launches have become {left}**" in text
+    assert f"and {moved / 1e3:.0f} kB moved have become {still / 1e3:.0f}" in text
+    bounds = [cost.seconds(graph, H100)["launch"] * 1e6 for graph in (before, after)]
+    assert f"{bounds[0]:.0f} µs of launches have become {bounds[1]:.0f}" in text
+    assert f"{cost.seconds(before, H100)['memory'] * 1e6:.2f} µs" in texts["fusion-cost-after"]
+    at_1024 = cost.seconds(before, H100, 1024)
+    assert at_1024["memory"] == pytest.approx(at_1024["launch"], rel=0.1)
+    assert at_1024["arithmetic"] < at_1024["memory"]
+
+
+def test_the_factors_are_those_of_the_text(texts):
+    rates = {(run.precision, run.batch): run.images_per_second for run in claim.RUNS}
+    batch, half = rates["FP32", 32] / rates["FP32", 1], rates["FP16", 32] / rates["FP32", 32]
+    text = texts["fusion-verdict-text"]
+    assert f"a batch of 32 instead of 1 is worth {batch:.1f} and FP16 {half:.1f}" in text
+    assert f"together {batch * half:.0f} of the {claim.WITH / claim.WITHOUT:.1f}" in text
+    assert f"{rates['FP32', 1] / claim.WITHOUT:.1f} if they were FP32 and one image at a time" in text
+    assert f"{rates['FP16', 2] / claim.WITHOUT:.1f} if FP16 and two" in text
+    assert f"TensorRT's {rates['FP16', 2]:.0f} for the same" in texts["fusion-factor-after"]
+    assert f"are {claim.WITH * claim.RESNET50_FLOP / 1e12:.0f} TFLOPS" in text
+
+
+def test_the_memory_is_that_of_the_text(texts):
+    found = memory_plan.plan(variants.variant("float32"))
+    largest = max(nbytes for *_, nbytes in found.rows)
+    text = texts["fusion-memory-predict-text"]
+    assert (
+        f"take {found.nbytes_without_reuse / 1e3:.1f} kB side by side; the largest of them {largest / 1e3:.1f} kB"
+        in text
+    )
+
+
+def test_onnx_runtime_leaves_what_the_text_says(texts):
+    model = export_onnx(network.trained_graph())
+    peer = on_onnxruntime.run(model, digits.split()[2].images[:40])
+    assert peer.before.total() == 61
+    assert (peer.after["FusedConv"], peer.after["Conv"], peer.after["Add"], peer.after["Concat"]) == (14, 1, 1, 2)
+    assert not peer.after.keys() & {"BatchNormalization", "Dropout"}
+    assert "14 convolutions with their ReLUs" in texts["fusion-onnxruntime-after"]
+    exact = interpret.run(network.trained_graph(), digits.split()[2].images[:40])["probabilities"]
+    assert np.abs(peer.outputs - exact).max() < 1e-5
