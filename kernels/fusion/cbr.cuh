@@ -3,6 +3,7 @@
 #include "view.cuh"
 
 constexpr int MOST_OUTPUTS = 4;
+constexpr int FLOAT32 = 0, FLOAT16 = 1, INT8 = 2;
 
 // Filters lie by (r, s, c), whatever x's layout: the depth of the matrix product is (r * S + s) * C + c.
 struct Cbr {
@@ -13,7 +14,7 @@ struct Cbr {
     int relu;
     int outputs;                   // tensors that y is spread over
     int first[MOST_OUTPUTS];       // the first filter of each
-    int as_float[MOST_OUTPUTS];    // it is float32; else of the kernel's own type
+    int type[MOST_OUTPUTS];        // of its elements: FLOAT32, FLOAT16 or INT8
     float per_step[MOST_OUTPUTS];  // what results are multiplied by: 1 / scale of INT8, else 1
     View x, residual, y[MOST_OUTPUTS];
 };
@@ -28,6 +29,7 @@ __device__ __forceinline__ Window window_of(int pixel, const Cbr &g) {
 }
 
 // y = relu(sum * scale + bias + residual * residual_scale) * per_step, in float32 and rounded once.
+// T: the residual's type. Any kernel writes any type: a layer that goes on in another precision needs no conversion.
 template <class T> struct Epilogue {
     const float *scale, *bias;  // for each filter; no scale: 1
     const T *residual;          // null: none
@@ -54,10 +56,12 @@ template <class T> struct Epilogue {
     __device__ __forceinline__ static void put(void *y, int i, float value, int n, int k, int p, int q, const Cbr &g) {
         const int at = g.y[i].at(n, k - g.first[i], p, q);
         value *= g.per_step[i];
-        if (g.as_float[i]) {
+        if (g.type[i] == FLOAT32) {
             static_cast<float *>(y)[at] = value;
+        } else if (g.type[i] == FLOAT16) {
+            static_cast<half *>(y)[at] = from_float<half>(value);
         } else {
-            static_cast<T *>(y)[at] = from_float<T>(value);
+            static_cast<signed char *>(y)[at] = from_float<signed char>(value);
         }
     }
 };

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from warplab.bench.lab_kernels import Kernel
 
 OPS = ("conv", "dense", "cbr")
 CTYPES = {"float32": "float", "float16": "half", "int8": "signed char"}
+TYPES = ("float32", "float16", "int8")  # FLOAT32, FLOAT16 and INT8 of cbr.cuh are their numbers
 ITEMSIZE = {"float32": 4, "float16": 2, "int8": 1}
 ENOUGH = 132  # blocks that keep an H100 busy: its multiprocessors
 STEP_BYTES = 64  # of the depth, in sliced_fragments.cuh
@@ -67,6 +68,21 @@ class FragmentTiles:
         return vector_bytes(layer.reads[0]), self.wm, self.wn, self.warps, self.slices
 
 
+@dataclass(frozen=True)
+class PixelTiles:
+    """Of cbr_pixels.cu: filters of a block, and its warps, which share the depth."""
+
+    bn: int
+    slices: int
+    bm: ClassVar[int] = 32
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.slices
+
+
+AnyTiles = Tiles | FragmentTiles | PixelTiles
+PIXEL_TILES = (PixelTiles(4, 16), PixelTiles(8, 8))
 TILES = (Tiles(16, 16, 2, 2, 8), Tiles(16, 16, 2, 2, 2), Tiles(32, 32, 4, 4, 2), Tiles(64, 64, 8, 4, 1))
 FRAGMENT_TILES = (
     FragmentTiles(1, 1, 1, 8),
@@ -119,7 +135,7 @@ def sizes(layer: Layer, per_element: int = 1) -> np.ndarray:
         relu=attributes.get("relu", False),
         outputs=len(parts),
         first=[*(sum(part.channels for part in parts[:i]) for i in range(len(parts))), *empty],
-        as_float=[*(tensor.dtype == "float32" for _, tensor in layer.writes), *empty],
+        type=[*(TYPES.index(tensor.dtype) for _, tensor in layer.writes), *empty],
         per_step=[*(1 / (tensor.scale or 1) for _, tensor in layer.writes), *empty],
         x=view(x, per_element=per_element),
         residual=view(layer.reads[1]) if len(layer.reads) == 2 else view(x),
@@ -127,27 +143,29 @@ def sizes(layer: Layer, per_element: int = 1) -> np.ndarray:
     )
 
 
-def tile_count(layer: Layer, tiles: Tiles | FragmentTiles) -> int:
+def tile_count(layer: Layer, tiles: AnyTiles) -> int:
     """Blocks that a layer needs."""
     pixels = layer.batch * math.prod(as_image(layer.writes[0][1].shape)[1:])
     return math.ceil(pixels / tiles.bm) * math.ceil(len(filters_of(layer)) / tiles.bn)
 
 
-def _steps(layer: Layer, tiles: Tiles | FragmentTiles) -> int:
+def _steps(layer: Layer, tiles: AnyTiles) -> int:
     """Turns of the loop over the depth for one slice."""
     depth = filters_of(layer)[0].size
-    if isinstance(tiles, Tiles):
+    if not isinstance(tiles, FragmentTiles):
         return math.ceil(depth / 16 / tiles.slices)
     return math.ceil(depth * ITEMSIZE[layer.reads[0].dtype] / STEP_BYTES / tiles.slices)
 
 
-def _badness(layer: Layer, tiles: Tiles | FragmentTiles) -> float:
+def _badness(layer: Layer, tiles: AnyTiles) -> float:
     """A rough rank of tiles where nobody has measured: turns of blocks on the card times the work of a block's turn.
 
     It only says which tactic is the default; tuning replaces it.
     """
     turns = math.ceil(tile_count(layer, tiles) * tiles.threads / (ENOUGH * 1024))
     products_of_thread = tiles.bm * tiles.bn * tiles.slices / tiles.threads
+    if isinstance(tiles, PixelTiles):  # no tiles to bring and wait for, but nothing is read once for many pixels
+        return turns * _steps(layer, tiles) * (20 + 2 * products_of_thread) + tiles.threads / 1024
     of_equals_the_smaller = tiles.threads / 1024
     return turns * _steps(layer, tiles) * (40 + products_of_thread) + of_equals_the_smaller
 
@@ -192,7 +210,7 @@ def filters_by_depth(layer: Layer) -> dict[str, np.ndarray]:
 
 def _bind(
     kernel: Kernel,
-    tiles: Tiles | FragmentTiles,
+    tiles: AnyTiles,
     layer: Layer,
     arrays: tuple[Sequence[Any], Sequence[Any], Arrays],
     per_element: int = 1,
@@ -247,6 +265,26 @@ def _ordinary(tiles: Tiles) -> Tactic:
     return Tactic(_name("f32", tiles), OPS, _spread, depth_by_filters, bind, sort=sort)
 
 
+def _pixels(tiles: PixelTiles) -> Tactic:
+    entry = f"cbr_pixels<{tiles.bn}, {tiles.slices}>"
+    kernel = Kernel(entry, SOURCES, "cbr_pixels.cu", entry, alignment=16)
+
+    def bind(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
+        return _bind(kernel, tiles, layer, (inputs, outputs, weights))
+
+    def refuses(layer: Layer) -> str:
+        x = layer.reads[0]
+        if x.dtype != "float32":
+            return f"it takes float32, and the input is {x.dtype}"
+        if x.layout != "NCHW" and not x.same_in_memory():
+            return "it takes NCHW, and the input is NHWC"
+        if len(filters_of(layer)) % 4:
+            return f"it reads four filters at a time, and {len(filters_of(layer))} are no multiple of that"
+        return _spread(layer)
+
+    return Tactic(_name("pixels", tiles), OPS, refuses, depth_by_filters, bind, sort=lambda one: _badness(one, tiles))
+
+
 def _dp4a(tiles: Tiles) -> Tactic:
     entry = f"cbr_dp4a<{', '.join(map(str, (tiles.bm, tiles.bn, tiles.tm, tiles.tn, tiles.slices)))}>"
     kernel = Kernel(entry, SOURCES, "cbr_dp4a.cu", entry)
@@ -278,13 +316,14 @@ def _tensor_cores(name: str, dtype: str, file: str, tiles: FragmentTiles) -> Tac
     return Tactic(_name(name, tiles), OPS, refuses, filters_by_depth, bind, capability=80, sort=sort)
 
 
-def _name(family: str, tiles: Tiles | FragmentTiles) -> str:
+def _name(family: str, tiles: AnyTiles) -> str:
     """Such as "f32_64x64" or "i8_mma_16x8_in_8": pixels × filters of a block, and slices of the depth."""
     return f"{family}_{tiles.bm}x{tiles.bn}" + (f"_in_{tiles.slices}" if tiles.slices > 1 else "")
 
 
 TACTICS = (
     *map(_ordinary, TILES),
+    *map(_pixels, PIXEL_TILES),
     *map(_dp4a, TILES),
     *(_tensor_cores("f16_mma", "float16", "cbr_f16.cu", tiles) for tiles in FRAGMENT_TILES),
     *(_tensor_cores("i8_mma", "int8", "cbr_i8_mma.cu", tiles) for tiles in FRAGMENT_TILES),

@@ -45,7 +45,7 @@ def _cbr(dtype: str, layout: str) -> Layer:
 def _layers() -> dict[str, tuple[Layer, tuple[str, ...]]]:
     """By name a layer, and the tactics to compare for it."""
     found = {
-        "cbr float32 NCHW": (_cbr("float32", "NCHW"), ("f32_16x16_in_8", "f32_64x64")),
+        "cbr float32 NCHW": (_cbr("float32", "NCHW"), ("f32_16x16_in_8", "f32_64x64", "pixels_32x4_in_16")),
         "cbr float32 NHWC": (_cbr("float32", "NHWC"), ("f32_16x16_in_8", "f32_32x32_in_2")),
         "cbr float16": (_cbr("float16", "NHWC"), ("f16_mma_16x8_in_8", "f16_mma_128x32")),
         "cbr int8": (_cbr("int8", "NHWC"), ("dp4a_16x16_in_8", "i8_mma_16x8_in_8", "i8_mma_128x32")),

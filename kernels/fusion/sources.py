@@ -37,7 +37,7 @@ CBR = np.dtype(
     [
         *_integers("pixels h w c r s p q k pad_h pad_w stride_h stride_w dilation_h dilation_w depth relu outputs"),
         ("first", np.int32, _EACH),
-        ("as_float", np.int32, _EACH),
+        ("type", np.int32, _EACH),
         ("per_step", np.float32, _EACH),
         ("x", VIEW),
         ("residual", VIEW),

@@ -21,7 +21,7 @@ MOST = {
 
 def test_each_kernel_is_launched():
     kernels = {launch.name.rpartition(", ")[2].partition("_")[0] for launch in LAUNCHES}
-    assert kernels == {"f32", "f16", "dp4a", "i8", "pool", "pointwise", "softmax"}
+    assert kernels == {"f32", "pixels", "f16", "dp4a", "i8", "pool", "pointwise", "softmax"}
     assert len({launch.name for launch in LAUNCHES}) == len(LAUNCHES)
 
 

@@ -181,10 +181,21 @@ def test_every_tactic_computes_a_cbr(case, precision, layout):
     expected = {"f32"}
     if pixel_bytes % 4 == 0:
         expected |= {"float32": set(), "float16": {"f16_mma"}, "int8": {"dp4a", "i8_mma"}}[precision]
+    if precision == "float32" and (layout == "NCHW" or case["c"] == 1) and case["k"] % 4 == 0:
+        expected.add("pixels")
     assert families == expected
 
 
-SOME = ("f32_16x16_in_8", "f32_32x32_in_2", "dp4a_16x16_in_8", "f16_mma_16x16_in_2", "i8_mma_64x16", "i8_mma_16x8_in_8")
+SOME = (
+    "pixels_32x4_in_16",
+    "pixels_32x8_in_8",
+    "f32_16x16_in_8",
+    "f32_32x32_in_2",
+    "dp4a_16x16_in_8",
+    "f16_mma_16x16_in_2",
+    "i8_mma_64x16",
+    "i8_mma_16x8_in_8",
+)
 
 
 @pytest.mark.parametrize(("precision", "layout"), [(p, layout) for p in LAYOUTS for layout in LAYOUTS[p]])
@@ -199,6 +210,24 @@ def test_results_spread_over_slices_with_a_residual(precision, layout):
 
     node, tensors, values = cbr(CASES["words of four"], precision, layout, outputs=outputs, residual=True)
     assert len(check(node, tensors, values, SOME)) >= 2
+
+
+@pytest.mark.parametrize("precision", LAYOUTS)
+def test_any_kernel_writes_any_type(precision):
+    """Four destinations, one of each type and one more, of scales that differ."""
+
+    def outputs(size, _precision, layout):
+        made = [
+            tensor(f"y{i}", (4, *size[1:]), dtype, layout, scale)
+            for i, (dtype, scale) in enumerate(
+                (("float32", None), ("int8", 0.05), ("float16", None), ("int8", 0.2)),
+            )
+        ]
+        return tuple(Slice(t.name, 0, 4) for t in made), made
+
+    case = {"c": 8, "k": 16, "h": 5, "w": 5, "r": 3, "padding": (1, 1, 1, 1)}
+    node, tensors, values = cbr(case, precision, "NHWC", outputs=outputs)
+    assert len(check(node, tensors, values)) >= 4
 
 
 @pytest.mark.parametrize("precision", LAYOUTS)
@@ -306,6 +335,7 @@ def test_lanes_read_and_write_side_by_side():
     case = {"c": 32, "k": 32, "h": 8, "w": 8, "r": 3, "padding": (1, 1, 1, 1)}
     for precision, layout, name, loads, stores in (
         ("float32", "NCHW", "f32_16x16_in_8", 8, 4),
+        ("float32", "NCHW", "pixels_32x4_in_16", 4, 4),
         ("float32", "NHWC", "f32_16x16_in_8", 5, 4),
         ("float16", "NHWC", "f16_mma_16x16_in_2", 18, 2.1),
         ("int8", "NHWC", "i8_mma_16x8_in_8", 18, 4),
