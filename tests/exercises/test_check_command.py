@@ -61,7 +61,8 @@ def test_damaged_notebook(tmp_path, capsys, monkeypatch):
     """Edited, deleted and duplicated cells, answers that fail: each costs only its own points, with its reason."""
     notebook = sample_source()
     cells = cells_by_id(notebook)
-    cells["multiply"].source = answer("p1_no_guard")
+    warns = "import sys\n\nprint('unused variable', file=sys.stderr)\n"  # as compilers do
+    cells["multiply"].source = warns + answer("p1_no_guard")
     cells["multiply-guard"].source = "pass"  # an edited test
     notebook.cells.remove(cells["any-grid-right"])  # a deleted test
     notebook.cells.append(nbformat.v4.new_code_cell("pass", metadata=cells["any-grid-frugal"].metadata))  # duplicated
@@ -77,7 +78,8 @@ def test_damaged_notebook(tmp_path, capsys, monkeypatch):
     code, problems = check(write(tmp_path, notebook), capsys, "--timeout", str(int(HANG)))
     assert code == 1
     assert [problem["points"] for problem in problems.values()] == [2, 4, 0, 0, 0, 4]
-    assert "past the end" in problems[1]["message"]
+    assert problems[1]["message"].startswith("multiply: a load of a[") and "past the end" in problems[1]["message"]
+    assert problems[1]["message"].endswith("no failure: the answer cell 'multiply' printed a warning.\nunused variable")
     assert problems[2]["message"] == ""
     assert "answer cell 'multiply-cuda' is missing from the notebook" in problems[3]["message"]
     assert "There is no multiply_cuda, the name by which the tests call it" in problems[3]["message"]

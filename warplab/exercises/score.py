@@ -154,8 +154,11 @@ def _result(
             message = f"The answer cell {cell_id(answer)!r} is missing from the notebook.\n{message}"
         elif answers[cell_id(answer)].source.strip() == answer.source.strip() and as_released(answer):
             message = f"Not written yet: the answer cell {cell_id(answer)!r} is as it was given."
-        elif executed_answer is not None and _failure(executed_answer):
-            message = f"The answer cell {cell_id(answer)!r} fails.\n{_failure(executed_answer)}"
+        elif executed_answer is not None and _error(executed_answer):
+            message = f"The answer cell {cell_id(answer)!r} fails.\n{_error(executed_answer)}"
+        elif executed_answer is not None and _stderr(executed_answer):
+            message += f"\nAlso, which is no failure: the answer cell {cell_id(answer)!r} printed a warning.\n"
+            message += _stderr(executed_answer)
     return Test(name, points, possible, message)
 
 
@@ -167,13 +170,25 @@ def as_released(cell: NotebookNode) -> bool:
     return compute_checksum(cell) == cell.metadata.nbgrader["checksum"]
 
 
-def _failure(cell: NotebookNode) -> str:
-    """Return what went wrong in an executed cell; "" if nothing did."""
+def _failure(test: NotebookNode) -> str:
+    """Return why an executed test cell failed; "" if it did not. An error says more than a warning before it."""
+    warning = _stderr(test)
+    return _error(test) or (
+        f"The cell wrote to stderr, which nbgrader counts as a failure:\n{warning}" if warning else ""
+    )
+
+
+def _error(cell: NotebookNode) -> str:
+    """Return the error that ended an executed cell; "" if none did."""
     for output in cell.outputs:
         if output.output_type == "error":
             if output.ename in ("CellTimeoutError", "KeyboardInterrupt"):  # it is interrupted when its time is up
                 return "The cell did not end in time. Is there an endless loop?"
             return output.evalue if output.ename == "CheckFailed" else f"{output.ename}: {output.evalue}"
-        if output.output_type == "stream" and output.name == "stderr":
-            return f"The cell wrote to stderr, which nbgrader counts as a failure:\n{output.text.strip()}"
     return ""
+
+
+def _stderr(cell: NotebookNode) -> str:
+    """Return what an executed cell wrote to stderr, such as a compiler's warning."""
+    parts = [output.text for output in cell.outputs if output.output_type == "stream" and output.name == "stderr"]
+    return "".join(parts).strip()

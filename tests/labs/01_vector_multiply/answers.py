@@ -54,7 +54,7 @@ ANSWERS = {
             most("n // (grid * block)"): "most_elements(n=5, grid=1, block=32)",
             most("-(-n // block)"): "most_elements(n=1024, grid=2, block=128)",
             most("n // (grid * block) + 1"): "most_elements(n=1024, grid=2, block=128)",
-            most("1"): "the same value whatever it is given",
+            most("1"): "the same value for all",
         },
     ),
     "your-turn-shift": Answers(

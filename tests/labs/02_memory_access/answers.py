@@ -22,7 +22,7 @@ ANSWERS = {
         {
             one_line(STRIDE, "min(32, 4 * stride)"): "sectors(stride=3, itemsize=8)",
             one_line(STRIDE, "stride * itemsize"): "sectors(stride=40, itemsize=4)",
-            one_line(STRIDE, "32"): "the same value whatever it is given",
+            one_line(STRIDE, "32"): "the same value for all",
         },
     ),
     "your-turn-banks": Answers(

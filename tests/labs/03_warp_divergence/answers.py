@@ -58,7 +58,7 @@ ANSWERS = {
         {
             of_a_branch(TWO_SIDES): "efficiency(lanes=32, first=10, second=90)",
             of_a_branch("lanes / 32"): "efficiency(lanes=4, first=20, second=20)",
-            of_a_branch("0.5"): "the same value whatever it is given",
+            of_a_branch("0.5"): "the same value for all",
         },
     ),
     "your-turn-hand-over": Answers(

@@ -88,7 +88,7 @@ ANSWERS = {
         {
             wide(result="max(most)"): "wide_passes returns the wrong value",
             wide(result="4 * max(most)"): "wide_passes returns the wrong value",
-            wide(result="4"): "the same value whatever it is given",
+            wide(result="4"): "the same value for all",
             wide(group="s // 4 % 32"): "wide_passes returns the wrong value",
             wide(lanes="range(0, 32, 16)", result="2 * sum(most)"): "wide_passes returns the wrong value",
         },
@@ -98,7 +98,7 @@ ANSWERS = {
         {
             one_line(BUSY, f"{TILES} / (math.ceil({TILES} / sms) * sms)"): "busy(m=16, n=256, tile=128, sms=2)",
             one_line(BUSY, f"m * n / ({TILES} * tile * tile)"): "busy(m=128, n=128, tile=128, sms=10)",
-            one_line(BUSY, "1.0"): "the same value whatever it is given",
+            one_line(BUSY, "1.0"): "the same value for all",
         },
     ),
 }

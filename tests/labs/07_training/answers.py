@@ -28,7 +28,7 @@ ANSWERS = {
         {
             one_line(RATE, "rate / samples"): "the error differs from input to input",
             one_line(RATE, "rate"): "the error differs from input to input",
-            one_line(RATE, "0.256"): "the same value whatever it is given",
+            one_line(RATE, "0.256"): "the same value for all",
         },
         shows="losses after ten steps: 3.535 (sum), 3.535 (mean)",
     ),
@@ -36,7 +36,7 @@ ANSWERS = {
         one_line(TRACES, "len(set(calls))"),
         {
             one_line(TRACES, "len(calls)"): "traces returns the wrong value",
-            one_line(TRACES, "1"): "the same value whatever it is given",
+            one_line(TRACES, "1"): "the same value for all",
             one_line(TRACES, "1 + sum(a != b for a, b in zip(calls, calls[1:]))"): "traces returns the wrong value",
             one_line(TRACES, "len({kind for kind, _ in calls})"): "traces returns the wrong value",
         },

@@ -1,6 +1,6 @@
 # problem: numbers
 # loses: numbers-bandwidth
-# reason: returns the same value whatever it is given
+# reason: returned the same value for all
 
 from warplab import cards
 

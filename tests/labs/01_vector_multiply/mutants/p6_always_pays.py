@@ -1,6 +1,6 @@
 # problem: numbers
 # loses: numbers-pays
-# reason: whatever it is given
+# reason: the same value for all
 
 from warplab import cards
 

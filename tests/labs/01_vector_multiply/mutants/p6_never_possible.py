@@ -1,6 +1,6 @@
 # problem: numbers
 # loses: numbers-possible
-# reason: returns the same value whatever it is given
+# reason: returned the same value for all
 
 
 def effective_bandwidth(n, itemsize, seconds):

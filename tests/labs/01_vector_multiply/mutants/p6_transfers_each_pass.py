@@ -1,6 +1,6 @@
 # problem: numbers
 # loses: numbers-pays
-# reason: what is compared|whatever it is given
+# reason: what is compared|the same value for all
 
 from warplab import cards
 
