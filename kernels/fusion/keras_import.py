@@ -41,7 +41,7 @@ class _Importer:
     """Walks back from a model's outputs. Layers are added after those that they read."""
 
     def __init__(self, name: str) -> None:
-        self._builder = Builder(name)
+        self.builder = Builder(name)
         self._names: dict[int, str] = {}  # of the graph's tensors, by the id of Keras' tensor
         self._calls: dict[str, int] = {}
         # Vectors that Flatten made of an image: the image's shape. Keras orders them differently.
@@ -51,7 +51,7 @@ class _Importer:
         shape = tuple(tensor.shape[1:])
         if len(shape) not in (1, 3) or None in shape:
             raise UnsupportedLayer(f"input {tensor.name!r} has the shape {shape}; it must be an image or a vector")
-        self._names[id(tensor)] = self._builder.input(_layer(tensor).name, (shape[-1], *shape[:-1]))
+        self._names[id(tensor)] = self.builder.input(_layer(tensor).name, (shape[-1], *shape[:-1]))
 
     def tensor(self, tensor: Any) -> str:
         """The graph's name of a tensor of Keras, its layer added if need be."""
@@ -70,7 +70,7 @@ class _Importer:
     def finish(self, outputs: list[str]) -> Graph:
         for name in outputs:
             self._refuse_order(name, "the graph's outputs")
-        return self._builder.graph(*outputs)
+        return self.builder.graph(*outputs)
 
     def _layer(self, tensor: Any) -> str:
         layer, inputs = _layer(tensor), [self._names[id(given)] for given in _call(tensor).input_tensors]
@@ -84,7 +84,7 @@ class _Importer:
         return _LAYERS[kind](self, layer, name, inputs)
 
     def add(self, op: str, name: str, inputs: list[str], weights: dict | None = None, **attributes: Any) -> str:
-        result = self._builder.add(op, name, inputs, weights, **attributes)
+        result = self.builder.add(op, name, inputs, weights, **attributes)
         orders = {self._flattened.get(given) for given in inputs}
         if op in ("relu", "dropout", "identity", "add") and len(orders) == 1:
             if shape := orders.pop():
@@ -104,7 +104,7 @@ class _Importer:
         return self.add(kind, f"{result}_{kind}", [result])
 
     def flatten(self, name: str, given: str) -> str:
-        shape = self._builder.shape(given)
+        shape = self.builder.shape(given)
         result = self.add("flatten", name, [given])
         if len(shape) == 3 and shape[0] > 1 and shape[1:] != (1, 1):
             self._flattened[result] = shape
@@ -161,7 +161,7 @@ def _convolution(importer: _Importer, layer: Any, name: str, inputs: list[str]) 
     weights = {"filters": np.asarray(layer.kernel).transpose(3, 2, 0, 1)}
     if layer.use_bias:
         weights["bias"] = np.asarray(layer.bias)
-    sizes, dilation = importer._builder.shape(inputs[0])[1:], tuple(layer.dilation_rate)
+    sizes, dilation = importer.builder.shape(inputs[0])[1:], tuple(layer.dilation_rate)
     padding = _padding(layer, sizes, tuple(layer.kernel_size), dilation)
     result = importer.add(
         "conv", name, inputs, weights, padding=padding, stride=tuple(layer.strides), dilation=dilation
@@ -177,8 +177,8 @@ def _dense(importer: _Importer, layer: Any, name: str, inputs: list[str]) -> str
 
 
 def _batch_norm(importer: _Importer, layer: Any, name: str, inputs: list[str]) -> str:
-    channels = importer._builder.shape(inputs[0])[0]
-    axes = len(importer._builder.shape(inputs[0])) + 1
+    channels = importer.builder.shape(inputs[0])[0]
+    axes = len(importer.builder.shape(inputs[0])) + 1
     if layer.axis not in (-1, axes - 1):
         raise UnsupportedLayer(f"layer {layer.name!r} normalises axis {layer.axis}; possible: the last, -1")
     weights = {
@@ -207,7 +207,7 @@ def _pool(op: str) -> Callable[[_Importer, Any, str, list[str]], str]:
     def add(importer: _Importer, layer: Any, name: str, inputs: list[str]) -> str:
         _channels_last(layer)
         window = tuple(layer.pool_size)
-        padding = _padding(layer, importer._builder.shape(inputs[0])[1:], window)
+        padding = _padding(layer, importer.builder.shape(inputs[0])[1:], window)
         return importer.add(op, name, inputs, window=window, stride=tuple(layer.strides), padding=padding)
 
     return add
@@ -219,7 +219,7 @@ def _global_pool(importer: _Importer, layer: Any, name: str, inputs: list[str]) 
 
 
 def _concat(importer: _Importer, layer: Any, name: str, inputs: list[str]) -> str:
-    axes = len(importer._builder.shape(inputs[0])) + 1
+    axes = len(importer.builder.shape(inputs[0])) + 1
     if layer.axis not in (-1, axes - 1):
         raise UnsupportedLayer(f"layer {layer.name!r} joins axis {layer.axis}; possible: the channels, -1")
     return importer.add("concat", name, inputs)

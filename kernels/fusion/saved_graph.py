@@ -40,8 +40,11 @@ def save(graph: Graph, path: str | Path) -> None:
 
 def load(path: str | Path) -> Graph:
     """The graph in `path`, equal to the one saved. GraphError for a file of another kind or format."""
-    with np.load(path, allow_pickle=False) as file:
-        if not isinstance(file, np.lib.npyio.NpzFile) or _STRUCTURE not in file:
+    opened = np.load(path, allow_pickle=False)
+    if not isinstance(opened, np.lib.npyio.NpzFile):
+        raise GraphError(f"{path} holds one array and no graph; kernels.fusion.saved_graph.save writes one")
+    with opened as file:
+        if _STRUCTURE not in file:
             raise GraphError(f"{path} holds no graph; kernels.fusion.saved_graph.save writes one")
         structure = json.loads(str(file[_STRUCTURE]))
         if structure["format"] != FORMAT:

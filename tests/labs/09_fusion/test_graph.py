@@ -317,10 +317,17 @@ def test_a_saved_graph_is_equal_before_and_after_passes(seed, tmp_path):
         assert saved_graph.load(tmp_path / "graph.npz") == one
 
 
-def test_a_file_without_a_graph_is_refused(tmp_path):
+def test_a_file_without_a_graph_is_refused(tmp_path, monkeypatch):
     np.savez(tmp_path / "other.npz", x=np.zeros(3))
     with pytest.raises(GraphError, match=r"other\.npz holds no graph"):
         saved_graph.load(tmp_path / "other.npz")
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    with pytest.raises(GraphError, match=r"one\.npy holds one array and no graph"):
+        saved_graph.load(tmp_path / "one.npy")
+    saved_graph.save(small(), tmp_path / "old.npz")
+    monkeypatch.setattr(saved_graph, "FORMAT", 2)
+    with pytest.raises(GraphError, match=r"old\.npz has format 1; this code reads 2"):
+        saved_graph.load(tmp_path / "old.npz")
 
 
 def overlaps(figure) -> list[tuple[str, str]]:
