@@ -47,7 +47,7 @@ def prepared(graph: Graph, images: np.ndarray, way: str, precision: str) -> tupl
     x = torch.from_numpy(np.ascontiguousarray(images)).cuda().to(dtype).contiguous(memory_format=layout)
     if way == "compiled":
         importlib.import_module("torch._inductor.config").freezing = True
-        torch._dynamo.reset()
+        importlib.import_module("torch._dynamo").reset()
         module = torch.compile(module, mode="max-autotune")
     results: dict[str, Any] = {}
 
