@@ -10,7 +10,7 @@ LAB = Lab(
     status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=88,
+    code_cells=90,
     pictures=7,
     shown={
         "fusion-graph-drawn": "The network as imported: 57 launches",
