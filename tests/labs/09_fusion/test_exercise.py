@@ -12,11 +12,11 @@ class TestFusion(ExerciseTests):
         "siblings": [1, 2],
         "into": [1, 2],
         "concats": [1, 2],
-        "threshold": [1, 1, 1],
+        "threshold": [1, 1, 2],
         "quantise": [1, 1, 1],
         "dot": [2, 1, 1],
         "bound": [1, 1],
         "buffers": [1, 1, 2],
     }
     gaps = 12
-    least_mutants = 320
+    least_mutants = 340

@@ -1,6 +1,6 @@
 # problem: concats
 # loses: concats-any
-# reason: cannot run(.|\n)*reads t\d+
+# reason: cannot run
 
 
 def remove_concats(graph):

@@ -1,5 +1,5 @@
 # problem: buffers
-# loses: buffers-limit
+# loses: buffers-apart, buffers-limit
 # reason: more memory than allowed
 
 
