@@ -9,6 +9,7 @@ USAGE = """usage: python -m warplab COMMAND
   doctor                     say what this machine has, which backend runs and why, and what to do if something is off
   check EXERCISE             run your notebook of an exercise in a fresh process and show the points by problem;
                              EXERCISE is its number, such as 01, its folder or its notebook
+  progress                   show what is done of each lesson and exercise, and what is next
   grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
   similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
 
@@ -31,6 +32,8 @@ def main(arguments):
         from warplab.doctor import main as run
     elif command == "lab":
         run = _lab
+    elif command == "progress":
+        run = _progress
     elif command == "check":
         run = _check
     elif command == "grade":
@@ -45,6 +48,10 @@ def main(arguments):
 
 def _lab(arguments):
     return _with_packages("warplab.desk.lab_command", arguments)
+
+
+def _progress(arguments):
+    return _with_packages("warplab.desk.progress_page", arguments)
 
 
 def _check(arguments):

@@ -40,11 +40,13 @@ def newer(course, path=FIRST, **changes):
 
 
 def files(mine):
-    """The visible files, without the folders of the course that are linked."""
+    """The lessons and exercises, without the folders of the course that are linked."""
     return sorted(
         str(path.relative_to(mine))
         for path in mine.rglob("*.ipynb")
-        if copies.BASES not in path.parts and path.relative_to(mine).parts[0] not in copies.LINKED
+        if path.name != "progress.ipynb"
+        and copies.BASES not in path.parts
+        and path.relative_to(mine).parts[0] not in copies.LINKED
     )
 
 

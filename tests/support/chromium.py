@@ -44,6 +44,8 @@ class Chromium:
             "browserName": "chrome",
             "goog:chromeOptions": {"args": options},
             "unhandledPromptBehavior": "accept",
+            # Milliseconds; WebDriver's own 30 s for a script are too few on a busy machine.
+            "timeouts": {"script": int(1000 * HANG), "pageLoad": int(1000 * HANG)},
         }
         answer = self._send("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self._session = f"/session/{answer['sessionId']}"

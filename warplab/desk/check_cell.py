@@ -25,7 +25,7 @@ def check(exercise: str) -> None:
         print("Run this cell by itself to see your points.")
         return
     saved = datetime.datetime.fromtimestamp(path.stat().st_mtime).strftime("%H:%M:%S")
-    print(f"Checking {path.name} as it was saved at {saved}. What you wrote since then does not count: save first.")
+    print(f"Checking {path.name} as it was saved at {saved}.\nWhat you wrote since then does not count: save first.")
     command = [sys.executable, "-m", "warplab", "check", str(path)]
     with subprocess.Popen(command, cwd=COURSE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 import nbformat
 from nbformat.notebooknode import NotebookNode
 
-from warplab.desk import own_version
+from warplab.desk import own_version, progress_page
 from warplab.desk.course_order import Shipped, shipped
 from warplab.paths import COURSE, own_folder
 
@@ -42,12 +42,21 @@ def refresh(course: Path = COURSE, own: Path | None = None) -> list[str]:
     (own / BASES).mkdir(parents=True, exist_ok=True)
     for name in LINKED:
         _link(own / name, course / name)
+    _write_progress(course, own)
     said = [sentence for one in order if (sentence := _bring(one, order, course, own))]
     if first:
         said.insert(
             0, f"Lessons and exercises are copied to {own}: work there; a newer course leaves your answers alone."
         )
     return said
+
+
+def _write_progress(course: Path, own: Path) -> None:
+    """Write the progress page afresh, unless the learner made it something else."""
+    page, target = progress_page.page(course, own), own / own_version.PROGRESS
+    there = _read(target)
+    if not target.exists() or (there is not None and own_version.sources(there) == own_version.sources(page)):
+        write(target, _text(page))
 
 
 def _bring(notebook: Shipped, order: list[Shipped], course: Path, own: Path) -> str:

@@ -16,7 +16,8 @@ EXERCISE = "exercise_"  # how a learner's exercise begins, so that its tab has a
 
 @dataclass(frozen=True)
 class Shipped:
-    """One notebook of the course: `path` where it is shipped, `own` its path in the learner's folder, and its heading.
+    """One notebook of the course: `path` where it is shipped, `own` its path in the learner's folder, `title` its
+    heading, with the lab's number.
 
     Both paths are relative, to the course's folder and to the learner's.
     """
@@ -45,7 +46,8 @@ def shipped(course: Path = COURSE) -> list[Shipped]:
 def _shipped(path: Path, course: Path) -> Shipped:
     place = PurePosixPath(path.relative_to(course).as_posix())
     own = place.with_name(EXERCISE + place.name) if place.parts[0] == "exercises" else place
-    return Shipped(place, own, _title(path))
+    title = _title(path)
+    return Shipped(place, own, title if place.name[:2] in title else f"{place.name[:2]} {title}")
 
 
 def _title(path: Path) -> str:

@@ -8,7 +8,8 @@ import urllib.parse
 from pathlib import Path
 
 from warplab.desk import copies
-from warplab.desk.course_order import shipped
+from warplab.desk.own_version import PROGRESS
+from warplab.desk.progress import next_step, steps
 from warplab.paths import COURSE, own_folder
 
 SETTINGS = Path(__file__).parent / "jupyter"
@@ -42,8 +43,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def options() -> list[str]:
-    """The arguments with which JupyterLab opens on the learner's copy."""
-    start = urllib.parse.quote(str(shipped()[0].own))
+    """The arguments with which JupyterLab opens on the learner's copy, with what is next for the learner."""
+    following = next_step(steps())
+    start = urllib.parse.quote(str(following.notebook.own if following else PROGRESS))
     extensions = {f"nbgrader.server_extensions.{name}": False for name in INSTRUCTORS}
     return [
         f"--ServerApp.root_dir={own_folder().resolve()}",
