@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 from numba import cuda as numba_cuda
 
 from warplab import simulator
@@ -66,3 +67,16 @@ def test_shared_bytes_and_options_reach_the_simulator():
     assert simulate(source, 1, 4, (x,), shared_bytes=16, counters=False).counts.warp_instructions == 0
     with pytest.raises(simulator.IllegalAddress):
         simulate(source, 1, 4, (x,), shared_bytes=8)
+
+
+def test_an_interrupt_is_one_line(monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    InteractiveShell.instance()
+    monkeypatch.setattr(simulator.Device, "launch", interrupt)
+    source = CudaSource('extern "C" __global__ void spin(int* x) { x[0] = 1; }', "spin")
+    with pytest.raises(KeyboardInterrupt) as caught:
+        simulate(source, 1, 1, (np.zeros(1, np.int32),))
+    (line,) = caught.value._render_traceback_()
+    assert line.startswith("KeyboardInterrupt: interrupted while the simulator ran spin (")

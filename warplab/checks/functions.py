@@ -11,6 +11,7 @@ import numpy as np
 
 from warplab.checks.errors import CheckFailed
 from warplab.checks.session import fresh_seed
+from warplab.compile.short_traceback import interrupted
 from warplab.launch.kernel_source import is_empty
 
 # Ratios of wrong to right answers that have a known cause.
@@ -109,6 +110,9 @@ def _answer(
         got = call()
     except CheckFailed:
         raise
+    except KeyboardInterrupt as error:
+        interrupted(error, f"{name} ran")
+        raise
     except Exception as error:
         # A function in another process raises a class of the same name.
         if _is_exception(expected) and type(error).__name__ == expected.__name__:
@@ -184,7 +188,9 @@ def _right(got: Any, expected: Any, rtol: float) -> bool:
 def _look_at(expected: list[Any], got: list[Any]) -> str:
     """Return a likely cause, from how the wrong answers relate to the right ones over all inputs."""
     if len(got) > 1 and all(value == got[0] for value in got) and any(value != expected[0] for value in expected):
-        same = f"the inputs: the function returned the same value for all {len(got)} of them. Which of them does it use?"
+        same = (
+            f"the inputs: the function returned the same value for all {len(got)}. Which of them does it use?"
+        )
         units = "\nIf it compares two values, are they in the same unit, with no power of 1000 missing?"
         return same + (units if isinstance(got[0], bool) else "")
     if isinstance(got[0], bool):

@@ -60,7 +60,7 @@ def launch(run: KernelRun, *, counters: bool, by_thread: bool = False, path_limi
         raise
     except Exception as error:  # the compilers raise classes of their own
         text = f"{type(error).__name__}: {error}"
-        look_at = _look_at_compile_error(text)
+        look_at = "\n".join(getattr(error, "__notes__", ())) or _look_at_compile_error(text)
         raise run.failed(f"{run.name} does not compile.", got=text, look_at=look_at, kind="compile") from None
 
 

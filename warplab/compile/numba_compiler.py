@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from warplab.compile import linked_code, ptx_linking
+from warplab.compile import kernel_mistakes, linked_code, ptx_linking
 from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.compile.errors import CompilerNotFound, shorten_traceback
 
@@ -76,6 +76,9 @@ def compile_numba_program(
                 cc=capability,
             )
         except Exception as error:  # whatever Numba makes of a mistake in the kernel: only the message helps a learner
+            meant = kernel_mistakes.hint(function, error)
+            if meant:
+                error.add_note(meant)
             shorten_traceback(error)
             raise
         library = compiled.library

@@ -15,10 +15,24 @@ _NOT_THE_LEARNERS = tuple(
 )
 
 
+def interrupted(error: KeyboardInterrupt, doing: str) -> None:
+    """Let IPython show an interrupt as one line, which says what it interrupted, such as "f ran in the simulator"."""
+    if not hasattr(error, "_render_traceback_"):
+        setattr(error, "_render_traceback_", lambda: _one_line(error, doing))  # noqa: B010 - what IPython asks for
+
+
+def _one_line(error: KeyboardInterrupt, doing: str) -> list[str]:
+    shown = short_traceback(error)
+    if len(shown) < 3 or shown[-1] != f"KeyboardInterrupt: {error}":  # no line of the learner's, or the whole traceback
+        return [f"KeyboardInterrupt: interrupted while {doing}."] if len(shown) < 3 else shown
+    return [f"KeyboardInterrupt: interrupted while {doing} ({shown[-3]} {shown[-2].strip()})."]
+
+
 def short_traceback(error: BaseException) -> list[str]:
     """Return the lines of `error` for IPython, which asks an exception's `_render_traceback_` for them.
 
-    After `%xmode Verbose` they are the whole traceback, as always.
+    Its notes, which say what was meant, come before its message, which of some compilers is long. After `%xmode
+    Verbose` the lines are the whole traceback, as always.
     """
     shell = sys.modules["IPython"].get_ipython()
     if shell.InteractiveTB.mode == "Verbose":
@@ -31,4 +45,4 @@ def short_traceback(error: BaseException) -> list[str]:
         if internal or "get_ipython().run_cell_magic(" in code:
             continue
         lines += [f"{display_name(frame.filename)}, line {number}:", f"    {code}"]
-    return [*lines, f"{type(error).__name__}: {error}"]
+    return [*lines, *getattr(error, "__notes__", ()), f"{type(error).__name__}: {error}"]

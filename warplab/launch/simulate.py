@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from warplab import simulator
-from warplab.compile.short_traceback import short_traceback
+from warplab.compile.short_traceback import interrupted, short_traceback
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.dimensions import dimensions
 from warplab.launch.kernel_source import BoundKernel, KernelSource, source_of
@@ -75,6 +75,9 @@ class PreparedLaunch:
                     error.profile.kernel = self.kernel
                 error.args = (error.message(),)
             raise
+        except KeyboardInterrupt as error:
+            interrupted(error, f"the simulator ran {self.kernel}")
+            raise
         except MemoryError:  # of this machine's memory, or of the simulated GPU's
             raise
         except Exception as error:
@@ -99,5 +102,8 @@ def prepare(source: KernelSource, args: tuple, device: simulator.Device | None =
             if allocation is not None:
                 allocation.name = name
         yield PreparedLaunch(source.name, bound, device, arrays.names, arrays.copy_back)
+    except KeyboardInterrupt as error:
+        interrupted(error, f"{source.name} was compiled or launched")
+        raise
     finally:
         arrays.free()

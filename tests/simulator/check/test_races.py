@@ -293,3 +293,17 @@ def test_numba_kernel_names_its_lines():
         simulate(blur, 1, 64, (np.zeros(64, np.float32), np.zeros(64, np.float32)))
     assert caught.value.line == caught.value.other_line + 1
     assert caught.value.source.endswith("# load")
+
+
+def test_a_flag_that_is_not_volatile_is_called_one():
+    code = """
+    extern "C" __global__ void wait(%s int* flag, volatile int* out) {
+        if (blockIdx.x == 1) { __threadfence(); flag[0] = 1; return; }
+        while (flag[0] == 0) ;
+        out[0] = 1;
+    }"""
+    flag, out = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    with pytest.raises(simulator.DataRace, match=r"Does this loop wait for a flag\?.*Make it `volatile`"):
+        simulate(CudaSource(code % "", "wait"), 2, 1, (flag, out))
+    simulate(CudaSource(code % "volatile", "wait"), 2, 1, (flag, out))
+    assert out[0] == 1

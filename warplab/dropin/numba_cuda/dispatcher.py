@@ -10,17 +10,25 @@ from dataclasses import replace
 
 from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.compile.numba_compiler import numba_without_gpu
+from warplab.compile.short_traceback import short_traceback
 from warplab.dropin.numba_cuda import args as argument_hints
 from warplab.dropin.numba_cuda import kernel_exceptions
 from warplab.dropin.simulated_device import COMPUTE_CAPABILITY, SHARED_BYTES
 from warplab.launch import profiling
 from warplab.launch.dimensions import dimensions
+from warplab.launch.errors import launch_of_numba
 from warplab.launch.kernel_source import NumbaSource
 from warplab.launch.numba_arguments import types_of
 from warplab.launch.simulate import prepare
 from warplab.simulator import InvalidLaunch, Options
 
 DEFAULT_THREADS = 256
+
+
+class NoLaunchConfiguration(ValueError):
+    """A kernel called without a grid and a block. numba.cuda raises ValueError."""
+
+    _render_traceback_ = short_traceback
 
 
 def device_function(function: Callable, signatures, options: dict):
@@ -101,9 +109,10 @@ class CUDADispatcher:
         return self.configure(-(-ntasks // threads), threads, stream, sharedmem)
 
     def __call__(self, *args, **kwargs):
-        from numba.cuda.errors import missing_launch_config_msg
-
-        raise ValueError(missing_launch_config_msg)
+        parameters = ", ".join(self._warplab_source.parameters)
+        raise NoLaunchConfiguration(
+            f"Kernel launch configuration was not specified. {launch_of_numba(self.__name__, parameters)}"
+        )
 
     @functools.cached_property
     def _as_device_function(self):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from warplab.simulator.errors import DataRace, Index3
 from warplab.simulator.memory.array_locations import describe_shared, element
 from warplab.simulator.memory.device_memory import Allocation
@@ -15,6 +17,12 @@ _UPDATE = " Do threads add to one element, `x += ...`? That needs an atomic."
 _NO_BARRIER = (
     "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
     "second kernel."
+)
+_FLAG = (
+    "Does this loop wait for a flag? Of an ordinary variable the compiler may load the value once, before the loop, "
+    "and nothing orders what the flag guards. Make it `volatile` and put a __threadfence() before it is set, or use "
+    "atomics; in Numba, cuda.atomic functions and cuda.threadfence(). A thread may wait only for one that runs at the "
+    "same time."
 )
 
 
@@ -50,7 +58,9 @@ def race_error(
         block = readers_block if other < 0 else other // chunk.threads
         own_block = allocation is None or block == own_block_number
         reason = _BARRIER if own_block else _NO_BARRIER
-        if own_block and other < 0 and earlier.where.line == site.where.line:
+        if any(_waits(chunk, place, name) for place in sites):
+            reason = _FLAG
+        elif own_block and other < 0 and earlier.where.line == site.where.line:
             reason += _UPDATE
     who = "other threads" if other < 0 else f"thread {_numbers(chunk.thread_index(other))}"
     return DataRace(
@@ -63,6 +73,13 @@ def race_error(
         other_thread=chunk.thread_index(other) if other >= 0 else None,
         **chunk.where(site, thread - chunk.first_block * chunk.threads),
     )
+
+
+def _waits(chunk, site: Site, name: str | None) -> bool:
+    """Is an ordinary load of array `name` part of a loop's condition? The compiler may have moved it: the text tells."""
+    text = chunk.entry.program.sources.get(site.where.file, "")
+    waits = name is not None and re.search(rf"\bwhile\b[^;{{\n]*\b{re.escape(name)}\b", text) is not None
+    return waits and site.op == "load" and not site.strong
 
 
 def _numbers(index: tuple[Index3, Index3]) -> str:

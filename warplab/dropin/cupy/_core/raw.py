@@ -11,7 +11,7 @@ from warplab.compile import cuda_signature
 from warplab.dropin.cupy._core.core import MemoryPointer, ndarray
 from warplab.launch import profiling
 from warplab.launch.device_arrays import Buffer, DeviceArray
-from warplab.launch.errors import ArgumentError
+from warplab.launch.errors import ArgumentError, CallError, launch_of_cuda
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.run.launch_limits import MAX_SHARED_BYTES, MAX_THREADS
@@ -68,10 +68,21 @@ class RawKernel:
         _check_name(self._warplab_source)
         self._warplab_source.load()
 
+    def __getitem__(self, configuration):
+        raise CallError(launch_of_cuda(self.name))
+
     def __call__(
-        self, grid: tuple[int, ...], block: tuple[int, ...], args: tuple, *, shared_mem: int = 0, stream=None
+        self,
+        grid: tuple[int, ...],
+        block: tuple[int, ...] = (),
+        args: tuple | None = None,
+        *more,
+        shared_mem: int = 0,
+        stream=None,
     ) -> None:
         """Run the kernel. `grid`, `block`: tuples of one to three ints; `shared_mem`: bytes per block."""
+        if not block or args is None or more:
+            raise CallError(launch_of_cuda(self.name))
         _check_type("grid", grid, tuple)
         _check_type("block", block, tuple)
         if not isinstance(args, tuple | list):
