@@ -44,7 +44,6 @@ _NAMES = {
     "predict": "learner.predictions",
     "profile": "report.profile",
     "progress": "desk.progress_page",
-    "progress": "desk.progress_page",
     "resources": "launch.resources",
     "roofline": "estimate.roofline",
     "roofline_all": "estimate.roofline",
