@@ -114,7 +114,7 @@ class Kernel:
 def launch(function: Any, grid: Size, block: Size, arguments: tuple, shared_bytes: int = 0) -> None:
     """Queue a CuPy function or a Numba dispatcher on the current stream."""
     grid, block = _as_tuple(grid), _as_tuple(block)
-    if hasattr(function, "__getitem__"):  # Numba
+    if hasattr(function, "py_func"):  # Numba; a stand-in for CuPy's kernels has __getitem__, too, to say what is wrong
         function[(grid, block, 0, shared_bytes) if shared_bytes else (grid, block)](*arguments)
         return
     if shared_bytes:
