@@ -148,14 +148,18 @@ class _Growing:
         self._add(self._one_of(("identity", "dropout")), [self._some()])
 
     def _constant(self) -> None:
-        """A constant, one number per channel or per element, added to a tensor."""
+        """A constant, one number per channel or per element, or a few layers of constants, added to a tensor."""
         given = self._some()
         shape = self._builder.shape(given)
-        value = self._normal(*(shape if self._pick(2) else (shape[0], 1, 1)))
-        constant = self._add("constant", [], {"value": value})
+        before = len(self._tensors)
+        constant = self._value(shape)
         if self._pick(3) == 0:
-            constant = self._add("relu", [constant])
-        self._add("add", [given, constant])
+            constant = self._add("add", [self._add("relu", [constant]), self._value(shape)])
+        del self._tensors[before:]  # else much of the graph would be constant
+        self._add("add", [given, constant] if self._pick(2) else [constant, given])
+
+    def _value(self, shape: tuple[int, ...]) -> str:
+        return self._add("constant", [], {"value": self._normal(*(shape if self._pick(2) else (shape[0], 1, 1)))})
 
     def _classified(self, given: str) -> str:
         if self._pick(2):
