@@ -1,4 +1,4 @@
-"""The learner's desk in a real browser: what `python -m warplab lab` shows, and a prediction from form to comparison."""
+"""The learner's desk in a real browser: what `python -m warplab lab` shows, and a prediction from form to result."""
 
 from __future__ import annotations
 
@@ -75,13 +75,19 @@ def test_it_opens_the_first_lesson_of_the_learners_copy(lab):
 
 def test_lesson_and_exercise_have_different_tabs_and_the_way_leads_there(lab):
     lab.open_notebook("notebooks/01_vector_multiply.ipynb")
-    link = lab.browser.run(
-        "const cell = jupyterapp.shell.currentWidget.content.widgets[0].node;"
-        "return [...cell.querySelectorAll('a')].find(one => one.textContent.includes('Exercise 01'))"
-    )
-    lab.browser.click(link)
+    follow(lab, 0, "Exercise 01")
     until(lambda: len(lab.browser.run(TABS)) == 2, "the exercise's tab")
     assert lab.browser.run(TABS) == ["01_vector_multiply.ipynb", "exercise_01_vector_multiply.ipynb"]
+
+
+def follow(lab, cell, text):
+    """Click on the first link of a cell that has `text`, once JupyterLab has found out where it leads."""
+    find = (
+        "const links = [...jupyterapp.shell.currentWidget.content.widgets[arguments[0]].node.querySelectorAll('a')];"
+        "return links.find(one => one.href.includes('/files/') && one.textContent.includes(arguments[1]))"
+    )
+    until(lambda: lab.browser.run(find, cell, text), f"a link to {text or 'anything'}")
+    lab.browser.click(lab.browser.run(find, cell, text))
 
 
 def test_the_place_for_an_answer_is_marked_in_colour(lab):
@@ -129,3 +135,14 @@ def test_a_prediction_from_the_form_to_the_comparison(lab):
     # Opened again another day, without the kernel that made the form: the prediction still stands there.
     lab.open_notebook(LESSON)
     assert "You predicted 4 sectors per request." in lab.output(asks)
+
+
+def test_the_progress_page_shows_what_is_next_and_leads_there(lab):
+    lab.open_notebook("progress.ipynb")
+    cell = cell_with(lab, "progress()")
+    assert "Next:" in lab.output(cell)  # saved, before anything is run
+    record.keep("tasks", "00/add", {"done": True})
+    lab.run_cell(cell)
+    until(lambda: "1 of 1" in lab.output(cell), "the task that is done")
+    follow(lab, cell, "")
+    until(lambda: len(lab.browser.run(TABS)) == 2, "the tab of what is next")
