@@ -10,7 +10,6 @@ __global__ void __launch_bounds__(BM / TM * (BN / TN) * SLICES)
     cbr_dp4a(const int *__restrict__ x, const int *__restrict__ filters, const float *__restrict__ scale,
              const float *__restrict__ bias, const signed char *residual, float residual_scale, void *y0, void *y1,
              void *y2, void *y3, Cbr g) {
-    const Epilogue<signed char> finish{scale, bias, residual, residual_scale, y0, y1, y2, y3};
-    sliced_product<Tiles<BM, BN, TM, TN, SLICES, true>, int>(
-        x, filters, g, [&](int sum, int k, int pixel) { finish(sum, k, pixel, g); });
+    const Epilogue<signed char> epilogue{scale, bias, residual, residual_scale, y0, y1, y2, y3};
+    sliced_product<Tiles<BM, BN, TM, TN, SLICES, true>, int, true>(x, filters, g, epilogue);
 }

@@ -5,12 +5,11 @@
 // Not measured yet: nobody has run it on a GPU.
 #include "sliced_tiles.cuh"
 
-template <class X, int BM, int BN, int TM, int TN, int SLICES, bool ALONG_DEPTH>
+template <class X, int BM, int BN, int TM, int TN, int SLICES, bool ALONG_DEPTH, bool ALONG_FILTERS>
 __global__ void __launch_bounds__(BM / TM * (BN / TN) * SLICES)
     cbr_f32(const X *__restrict__ x, const X *__restrict__ filters, const float *__restrict__ scale,
             const float *__restrict__ bias, const X *residual, float residual_scale, void *y0, void *y1, void *y2,
             void *y3, Cbr g) {
-    const Epilogue<X> finish{scale, bias, residual, residual_scale, y0, y1, y2, y3};
-    sliced_product<Tiles<BM, BN, TM, TN, SLICES, ALONG_DEPTH>, float>(
-        x, filters, g, [&](float sum, int k, int pixel) { finish(sum, k, pixel, g); });
+    const Epilogue<X> epilogue{scale, bias, residual, residual_scale, y0, y1, y2, y3};
+    sliced_product<Tiles<BM, BN, TM, TN, SLICES, ALONG_DEPTH>, float, ALONG_FILTERS>(x, filters, g, epilogue);
 }

@@ -9,7 +9,6 @@ __global__ void __launch_bounds__(32 * WARPS * SLICES)
     cbr_i8_mma(const signed char *__restrict__ x, const signed char *__restrict__ filters,
                const float *__restrict__ scale, const float *__restrict__ bias, const signed char *residual,
                float residual_scale, void *y0, void *y1, void *y2, void *y3, Cbr g) {
-    const Epilogue<signed char> finish{scale, bias, residual, residual_scale, y0, y1, y2, y3};
-    sliced_fragments<signed char, int, VEC, WM, WN, WARPS, SLICES>(
-        x, filters, g, [&](int sum, int k, int pixel) { finish(sum, k, pixel, g); });
+    const Epilogue<signed char> epilogue{scale, bias, residual, residual_scale, y0, y1, y2, y3};
+    sliced_fragments<signed char, int, VEC, WM, WN, WARPS, SLICES>(x, filters, g, epilogue);
 }

@@ -3,13 +3,13 @@
 // neighbours'; the filters at a depth are the same for all lanes, four of them in a load. Each warp goes through a part
 // of the depth, and the sums meet once, in shared memory, always in the same order.
 // Expected: where a layer has a few hundred results, time is the chain of instructions of one warp. Bringing tiles,
-// waiting for them and reading them again is most of that chain in cbr_f32.cu: 1441 instructions of a warp in PTX for
-// 64 pixels, 24 filters and a depth of 288, against 476 here (counted in the simulator). Larger layers want tiles, for
+// waiting for them and reading them again is most of that chain in cbr_f32.cu: 1445 instructions of a warp in PTX for
+// 64 pixels, 24 filters and a depth of 288, against 489 here (counted in the simulator). Larger layers want tiles, for
 // x and filters are read once per block.
 // Not measured yet: nobody has run it on a GPU.
 #include "cbr.cuh"
 
-template <int BN, int WARPS>
+template <int BN, int WARPS, bool ALONG_FILTERS>
 __global__ void __launch_bounds__(32 * WARPS)
     cbr_pixels(const float *__restrict__ x, const float *__restrict__ filters, const float *__restrict__ scale,
                const float *__restrict__ bias, const float *residual, float residual_scale, void *y0, void *y1, void *y2,
@@ -19,6 +19,8 @@ __global__ void __launch_bounds__(32 * WARPS)
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, filter_tiles = (g.k - 1) / BN + 1;
     const int first_filter = blockIdx.x % filter_tiles * BN, first_pixel = blockIdx.x / filter_tiles * 32;
 
+    const Epilogue<float> epilogue{scale, bias, residual, residual_scale, y0, y1, y2, y3};
+    Results<32, BN, 32 * WARPS, ALONG_FILTERS, float> written(epilogue, first_filter, first_pixel, g);
     const Window window = window_of(first_pixel + lane, g);
     const int h0 = first_pixel + lane < g.pixels ? window.h : -(1 << 25);
     const float *const image = x + g.x.at(window.n, 0, 0, 0);
@@ -55,15 +57,10 @@ __global__ void __launch_bounds__(32 * WARPS)
     for (int j = 0; j < BN; j++) sums[warp][lane][j] = sum[j];
     __syncthreads();
 
-    const Epilogue<float> finish{scale, bias, residual, residual_scale, y0, y1, y2, y3};
-    const bool along_filters = g.y[0].channel == 1;
-    for (int i = threadIdx.x; i < 32 * BN; i += 32 * WARPS) {
-        const int m = along_filters ? i / BN : i % 32, n = along_filters ? i % BN : i / 32;
-        if (first_pixel + m < g.pixels && first_filter + n < g.k) {
-            float total = sums[0][m][n];
+    written.write([&](int m, int n) {
+        float total = sums[0][m][n];
 #pragma unroll
-            for (int j = 1; j < WARPS; j++) total += sums[j][m][n];
-            finish(total, first_filter + n, first_pixel + m, g);
-        }
-    }
+        for (int j = 1; j < WARPS; j++) total += sums[j][m][n];
+        return total;
+    });
 }

@@ -86,6 +86,7 @@ PIXEL_TILES = (PixelTiles(4, 16), PixelTiles(8, 8))
 TILES = (Tiles(16, 16, 2, 2, 8), Tiles(16, 16, 2, 2, 2), Tiles(32, 32, 4, 4, 2), Tiles(64, 64, 8, 4, 1))
 FRAGMENT_TILES = (
     FragmentTiles(1, 1, 1, 8),
+    FragmentTiles(1, 1, 1, 4),
     FragmentTiles(1, 2, 1, 2),
     FragmentTiles(2, 2, 2, 1),
     FragmentTiles(2, 4, 4, 1),
@@ -251,10 +252,20 @@ def along_depth(layer: Layer) -> bool:
     return x.channels >= 4 and (x.layout == "NHWC" or x.same_in_memory())
 
 
+def along_filters(layer: Layer) -> str:
+    """Whether lanes that write y go along the filters, which lie side by side in NHWC: "true" or "false"."""
+    y = layer.writes[0][1]
+    return _flag(y.layout == "NHWC" or y.same_in_memory())
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()
+
+
 def _ordinary(tiles: Tiles) -> Tactic:
     def bind(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
         given = ", ".join(map(str, tiles.arguments(layer)))
-        entry = f"cbr_f32<{CTYPES[layer.reads[0].dtype]}, {given}, {str(along_depth(layer)).lower()}>"
+        entry = f"cbr_f32<{CTYPES[layer.reads[0].dtype]}, {given}, {_flag(along_depth(layer))}, {along_filters(layer)}>"
         kernel = Kernel(entry, SOURCES, "cbr_f32.cu", entry)
         return _bind(kernel, tiles, layer, (inputs, outputs, weights))
 
@@ -266,10 +277,9 @@ def _ordinary(tiles: Tiles) -> Tactic:
 
 
 def _pixels(tiles: PixelTiles) -> Tactic:
-    entry = f"cbr_pixels<{tiles.bn}, {tiles.slices}>"
-    kernel = Kernel(entry, SOURCES, "cbr_pixels.cu", entry, alignment=16)
-
     def bind(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
+        entry = f"cbr_pixels<{tiles.bn}, {tiles.slices}, {along_filters(layer)}>"
+        kernel = Kernel(entry, SOURCES, "cbr_pixels.cu", entry, alignment=16)
         return _bind(kernel, tiles, layer, (inputs, outputs, weights))
 
     def refuses(layer: Layer) -> str:

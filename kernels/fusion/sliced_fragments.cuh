@@ -90,10 +90,10 @@ template <class X, int VEC, int WM, int WN, int WARPS, int SLICES> struct Fragme
     }
 };
 
-// Calls finish(sum, filter, pixel) for each result of the block's tile. Sum: float for half, int for signed char.
-// Filters lie as K × depth.
-template <class X, class Sum, int VEC, int WM, int WN, int WARPS, int SLICES, class Finish>
-__device__ __forceinline__ void sliced_fragments(const X *x, const X *filters, const Cbr &g, Finish finish) {
+// The block's tile, through the epilogue. Sum: float for half, int for signed char. Filters lie as K × depth.
+template <class X, class Sum, int VEC, int WM, int WN, int WARPS, int SLICES>
+__device__ __forceinline__ void sliced_fragments(const X *x, const X *filters, const Cbr &g,
+                                                 const Epilogue<X> &epilogue) {
     using F = Fragments<X, VEC, WM, WN, WARPS, SLICES>;
     __shared__ Sum shared[SLICES * F::BM * F::BN];
     const int filter_tiles = (g.k - 1) / F::BN + 1;
@@ -101,6 +101,7 @@ __device__ __forceinline__ void sliced_fragments(const X *x, const X *filters, c
     const int warp = threadIdx.x / 32 % WARPS, slice = threadIdx.x / 32 / WARPS;
     const int steps = (g.depth * int(sizeof(X)) - 1) / 64 + 1;
 
+    Results<F::BM, F::BN, F::THREADS, true, X> written(epilogue, first_filter, first_pixel, g);
     Sum sum[WM][WN][4] = {};
     F next(first_pixel + warp * WM * 16, g);
     next.load_step(x, filters, slice, first_filter, g);
@@ -133,13 +134,10 @@ __device__ __forceinline__ void sliced_fragments(const X *x, const X *filters, c
         }
     }
     __syncthreads();
-    for (int i = threadIdx.x; i < F::BM * F::BN; i += F::THREADS) {
-        const int pixel = first_pixel + i / F::BN, filter = first_filter + i % F::BN;
-        if (pixel < g.pixels && filter < g.k) {
-            Sum total = shared[i];
+    written.write([&](int m, int n) {
+        Sum total = shared[m * F::BN + n];
 #pragma unroll
-            for (int j = 1; j < SLICES; j++) total += shared[j * F::BM * F::BN + i];
-            finish(total, filter, pixel);
-        }
-    }
+        for (int j = 1; j < SLICES; j++) total += shared[(j * F::BM + m) * F::BN + n];
+        return float(total);
+    });
 }

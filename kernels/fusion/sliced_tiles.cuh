@@ -117,10 +117,9 @@ template <class T, class V> struct FilterChunk {
     }
 };
 
-// Calls finish(sum, filter, pixel) for each result of the block's tile. X: as elements lie in memory; V: as they are
-// multiplied and summed.
-template <class T, class V, class X, class Finish>
-__device__ __forceinline__ void sliced_product(const X *x, const X *w, const Cbr &g, Finish finish) {
+// The block's tile, through the epilogue. V: what elements are multiplied and summed as. ALONG_FILTERS: y is NHWC.
+template <class T, class V, bool ALONG_FILTERS, class X, class R>
+__device__ __forceinline__ void sliced_product(const X *x, const X *w, const Cbr &g, const Epilogue<R> &epilogue) {
     __shared__ V shared[T::SHARED];
     const int slice = threadIdx.x / T::GROUP, thread = threadIdx.x % T::GROUP;
     const int filter_tiles = (g.k - 1) / T::BN + 1;
@@ -128,6 +127,7 @@ __device__ __forceinline__ void sliced_product(const X *x, const X *w, const Cbr
     const int row = thread / T::COLUMNS, column = thread % T::COLUMNS;
     V *const pixels = shared + slice * T::CHUNK, *const filters = pixels + BK * T::LINE;
 
+    Results<T::BM, T::BN, T::THREADS, ALONG_FILTERS, R> written(epilogue, first_filter, first_pixel, g);
     PixelChunk<T, V> of_x(thread, first_pixel, g);
     FilterChunk<T, V> of_w(thread, first_filter);
     V sum[T::TM][T::TN] = {};
@@ -166,14 +166,10 @@ __device__ __forceinline__ void sliced_product(const X *x, const X *w, const Cbr
         }
     }
     __syncthreads();
-    const bool along_filters = g.y[0].channel == 1;
-    for (int i = threadIdx.x; i < T::BM * T::BN; i += T::THREADS) {
-        const int m = along_filters ? i / T::BN : i % T::BM, n = along_filters ? i % T::BN : i / T::BM;
-        if (first_pixel + m < g.pixels && first_filter + n < g.k) {
-            V total = shared[m * T::PITCH + n];
+    written.write([&](int m, int n) {
+        V total = shared[m * T::PITCH + n];
 #pragma unroll
-            for (int j = 1; j < T::SLICES; j++) total += shared[j * T::RESULT + m * T::PITCH + n];
-            finish(total, first_filter + n, first_pixel + m);
-        }
-    }
+        for (int j = 1; j < T::SLICES; j++) total += shared[j * T::RESULT + m * T::PITCH + n];
+        return float(total);
+    });
 }
