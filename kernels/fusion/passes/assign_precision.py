@@ -13,6 +13,7 @@ from dataclasses import replace
 from kernels.fusion.graph import Graph, GraphError, Node, Tensor, whole
 from kernels.fusion.int8 import filter_scales
 from kernels.fusion.operators import PRECISIONS
+from kernels.fusion.passes.rewriting import counted
 
 POOLS = ("max_pool", "average_pool")
 
@@ -33,10 +34,8 @@ def assign_precision(graph: Graph, precision: str, scales: Mapping[str, float] |
     tensors = _typed(graph, nodes, scales or {})
     nodes, converted = _converted(nodes, tensors, scales or {})
     stay = [node.name for node in nodes if node.op == "cbr" and node.attributes["precision"] == "float32"]
-    print(
-        f"assign_precision: {len(chosen)} convolutions in {precision}, {len(converted)} conversions"
-        + (f"; in float32 stay {', '.join(stay)}" if stay else "")
-    )
+    done = f"{counted(len(chosen), 'convolution')} in {precision}, {counted(len(converted), 'conversion')}"
+    print(f"assign_precision: {done}" + (f"; in float32 stay {', '.join(stay)}" if stay else ""))
     return graph.rebuilt(nodes, [*tensors.values(), *converted])
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kernels.fusion.graph import Graph, Node, Slice, Tensor, whole
+from kernels.fusion.passes.rewriting import counted
 
 WANTED: Mapping[str, str] = {"float32": "NCHW", "float16": "NHWC", "int8": "NHWC"}
 POOLS = ("max_pool", "average_pool")
@@ -36,7 +37,8 @@ def choose_layout(graph: Graph, wanted: Mapping[str, str] = WANTED) -> Graph:
         print("choose_layout: nothing to do")
         return graph
     count = sum(tensor.layout == "NHWC" for tensor in found.tensors.values())
-    print(f"choose_layout: {count} of {len(found.tensors)} tensors in NHWC, {len(turned)} conversions of layout alone")
+    alone = f"{counted(len(turned), 'conversion')} of layout alone"
+    print(f"choose_layout: {count} of {len(found.tensors)} tensors in NHWC, {alone}")
     return found
 
 

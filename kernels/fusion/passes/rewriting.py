@@ -23,8 +23,12 @@ def repeated(name: str, noun: str, verb: str, graph: Graph, rewrite: Rewrite) ->
 
 def report(name: str, noun: str, verb: str, done: Sequence[str]) -> None:
     """Print the pass's line: how many rewrites, of what, and each of them."""
-    nouns = noun if len(done) == 1 else f"{noun}s"
-    print(f"{name}: {len(done)} {nouns} {verb}: {', '.join(done)}" if done else f"{name}: nothing to do")
+    print(f"{name}: {counted(len(done), noun)} {verb}: {', '.join(done)}" if done else f"{name}: nothing to do")
+
+
+def counted(count: int, noun: str) -> str:
+    """Such as "1 conversion" and "2 conversions"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def is_plain(node: Node) -> bool:
