@@ -10,7 +10,7 @@ LAB = Lab(
     status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=90,
+    code_cells=91,
     pictures=7,
     shown={
         "fusion-graph-drawn": "The network as imported: 57 launches",

@@ -18,7 +18,9 @@ from kernels.fusion import (
     trial,
     variants,
 )
+from kernels.fusion.engine import Engine
 from kernels.fusion.onnx_export import export_onnx
+from kernels.fusion.plan import build
 from warplab.bench.recordings import Measurement
 from warplab.checks import CheckFailed
 from warplab.hardware.cards import CARDS
@@ -71,6 +73,13 @@ def test_a_card_without_a_measured_launch_is_refused():
 def test_launches_are_those_of_the_memory_plan(kind):
     graph = variants.variant(kind)
     assert [row.name for row in cost.costs(graph)] == memory_plan.launched(graph)
+
+
+def test_the_engines_launches_are_those_of_the_text(texts):
+    launches = [len(Engine(build(graph)).launches) for graph in (network.trained_graph(), variants.variant("float32"))]
+    nodes = cost.total(network.trained_graph())[0]
+    assert launches == [63, 17]
+    assert f"{launches[0]} launches, not {nodes}" in texts["fusion-engine-after"]
 
 
 # The claim.
