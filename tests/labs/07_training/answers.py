@@ -21,6 +21,9 @@ def relu_backward(body: str) -> str:
 
 
 ONE_THREAD = "if i == 0:\n        for k in range(dx.size): dx[k] = dy[k] if x[k] > 0 else 0"
+IN_TURN = (
+    "for turn in range(32):\n        if cuda.threadIdx.x % 32 == turn and i < dx.size: dx[i] = dy[i] if x[i] > 0 else 0"
+)
 
 ANSWERS = {
     "your-turn-rate": Answers(
@@ -65,7 +68,8 @@ ANSWERS = {
             relu_backward("if i < dx.size: dx[i] = dy[i]"): "dx is wrong",
             relu_backward("if i < dx.size: dx[i] = x[i] if x[i] > 0 else 0"): "dx is wrong",
             relu_backward("if i < dx.size and x[i] > 0: dx[i] = dy[i]"): "never written",
-            relu_backward(ONE_THREAD): "bytes",
+            relu_backward(ONE_THREAD): "one thread does too much of the work",
+            relu_backward(IN_TURN): "too many warp instructions",
         },
     ),
     "your-turn-round": Answers(

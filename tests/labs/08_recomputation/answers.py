@@ -80,6 +80,16 @@ SERIAL = dedent(
                 s = np.float32(1) / (np.float32(1) + math.exp(-x[i]))
                 dx[i] = dy[i] * s * (np.float32(1) + x[i] * (np.float32(1) - s))"""
 )
+IN_TURN = dedent(
+    """\
+    @cuda.jit
+    def silu_backward(dy, x, dx):
+        i = cuda.grid(1)
+        for turn in range(32):
+            if cuda.threadIdx.x % 32 == turn and i < x.size:
+                s = np.float32(1) / (np.float32(1) + math.exp(-x[i]))
+                dx[i] = dy[i] * s * (np.float32(1) + x[i] * (np.float32(1) - s))"""
+)
 UNSEEN = "f(*map(tf.stop_gradient, arguments))"
 
 ANSWERS = {
@@ -145,6 +155,7 @@ ANSWERS = {
             silu("s"): "dx is wrong",
             silu(guard="if True:"): "the guard",
             SERIAL: "one thread does too much of the work",
+            IN_TURN: "too much of the work",
         },
     ),
 }

@@ -1,6 +1,6 @@
 # problem: op
 # loses: op-forward
-# reason: one thread does too much of the work
+# reason: one thread does too much of the work|too many global load bytes
 
 
 @cuda.jit

@@ -1,0 +1,38 @@
+# problem: op
+# loses: op-backward
+# reason: too much of the work|too many warp instructions|the warp efficiency is too low
+
+
+@cuda.jit
+def forward(x, bias, y):
+    """y = max(x + bias, 0) squared; x and y are (rows, columns), bias is (columns,)."""
+    i = cuda.grid(1)
+    if i < x.size:
+        row, column = i // x.shape[1], i % x.shape[1]
+        z = max(x[row, column] + bias[column], np.float32(0))
+        y[row, column] = z * z
+
+
+@cuda.jit
+def backward(x, bias, dy, dx):
+    """dx = dy times the derivative of forward's y by x."""
+    first = cuda.grid(1)
+    if first % 4:
+        return
+    for i in range(first, min(first + 4, x.size)):
+        row, column = i // x.shape[1], i % x.shape[1]
+        z = max(x[row, column] + bias[column], np.float32(0))
+        dx[row, column] = dy[row, column] * (np.float32(2) * z)
+
+
+@tf.custom_gradient
+def squared(x, bias):
+    """Return y, and a function from dy to the gradients of x and bias; all of them are tensors."""
+    y = tf.numpy_function(lambda *arrays: launch(forward, *arrays), (x, bias), tf.float32)
+
+    def gradients(dy):
+        dx = tf.numpy_function(lambda *arrays: launch(backward, *arrays), (x, bias, dy), tf.float32)
+        dx.set_shape(x.shape)
+        return dx, tf.reduce_sum(dx, axis=0)
+
+    return y, gradients

@@ -1,0 +1,15 @@
+// problem: gate
+// loses: gate-right, gate-counted
+// reason: too much of the work|too many warp instructions|the warp efficiency is too low
+extern "C" __global__ void gate_backward(const float* dy, const float* a, const float* b, float* da, float* db, int n)
+{
+    int first = blockIdx.x * blockDim.x + threadIdx.x;
+    if (first % 4)
+        return;
+    for (int i = first; i < first + 4 && i < n; i++) {
+        float d = dy[i], gated = a[i], at = b[i];
+        float s = fminf(fmaxf(0.25f * at + 0.5f, 0.0f), 1.0f);
+        da[i] = d * s;
+        db[i] = at > -2 && at < 2 ? 0.25f * d * gated : 0.0f;
+    }
+}
