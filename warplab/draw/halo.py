@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -64,7 +66,9 @@ def draw_halo(block: int = 8, radius: int = 2, n: int = 24, index: int = 1) -> F
 def _cell(ax: Axes, x: float, y: float, element: int, part: str, inside: bool) -> None:
     """Draw one element; its gid is its part."""
     colour = {"tile": TILE, "halo": HALO, "array": OTHER, "result": OUT}[part.removeprefix("shared ")]
-    style = {"fc": colour, "ec": "white"} if inside else {"fc": "white", "ec": GREY, "hatch": "/////", "lw": 0.5}
+    style: dict[str, Any] = (
+        {"fc": colour, "ec": "white"} if inside else {"fc": "white", "ec": GREY, "hatch": "/////", "lw": 0.5}
+    )
     ax.add_patch(Rectangle((x, y), 1, 1, gid=part if inside else "outside", **style))
     if inside:
         ax.text(x + 0.5, y + 0.5, str(element), ha="center", va="center", fontsize=7.5)

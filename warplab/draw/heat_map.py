@@ -113,7 +113,7 @@ def _draw_scale(ax: Axes, y: float) -> None:
     strip = np.array([[_colour(share) for share in np.linspace(0, 1, 64)]])
     ax.imshow(strip, extent=(left, right, y + 0.8, y), aspect="auto", zorder=1)
     ax.set_autoscale_on(False)
-    style = {"va": "center", "color": GREY, "fontsize": 8.5}
+    style: dict[str, Any] = {"va": "center", "color": GREY, "fontsize": 8.5}
     ax.text(left - 0.8, y + 0.4, "share of the launch, by line:  0", ha="right", **style)
     ax.text(right + 0.8, y + 0.4, "100 %", ha="left", **style)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -16,7 +16,7 @@ STATES = {"-": ("nothing yet", NOTHING), "A": ("its own sum", SUM), "P": ("prefi
 MOST = 12
 
 
-def draw_look_back(sums: Sequence[Real] = (3, 1, 4, 1, 5, 9), published: str = "PPAAAA", block: int = 5) -> Figure:
+def draw_look_back(sums: Sequence[float] = (3, 1, 4, 1, 5, 9), published: str = "PPAAAA", block: int = 5) -> Figure:
     """Draw how `block` looks back over the blocks before it, from the nearest on, until it meets a prefix.
 
     `sums`: each block's own sum. `published`: one letter per block: "-" nothing yet, "A" its own sum (aggregate), "P"
@@ -40,7 +40,7 @@ def draw_look_back(sums: Sequence[Real] = (3, 1, 4, 1, 5, 9), published: str = "
         for k, (number, letter) in enumerate(zip(numbers, published, strict=True)):
             text, colour = STATES[letter]
             shown = {"-": "", "A": f"{number:g}", "P": f"{sum(numbers[: k + 1]):g}"}[letter]
-            edge = {"ec": "black", "lw": 1.6} if k == block else {"ec": "white", "lw": 1}
+            edge: dict[str, Any] = {"ec": "black", "lw": 1.6} if k == block else {"ec": "white", "lw": 1}
             ax.add_patch(Rectangle((k, 0), 0.94, 1, fc=MINE if k == block else colour, gid=f"block {k}", **edge))
             ax.text(k + 0.47, -0.2, f"block {k}", ha="center", va="center", fontsize=8, color=GREY)
             ax.text(k + 0.47, 0.35, "looks back" if k == block else text, ha="center", va="center", fontsize=7.5)
@@ -48,7 +48,7 @@ def draw_look_back(sums: Sequence[Real] = (3, 1, 4, 1, 5, 9), published: str = "
             ax.text(k + 0.47, 0.72, value, ha="center", va="center", weight="bold")
         for k in visited:
             waits = published[k] == "-"
-            style = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
+            style: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "shrinkA": 0, "shrinkB": 0}
             # The curve's depth is half of rad times its length; the longest must stay in the picture.
             bend = min(0.25, 160 / ((block - k) * 900 / max(len(numbers), 6)))
             curve = f"arc3,rad={-bend}"
@@ -71,7 +71,7 @@ def _walk(published: str, block: int) -> list[int]:
     return visited
 
 
-def _result(numbers: list[Real], published: str, block: int, visited: list[int]) -> str:
+def _result(numbers: list[float], published: str, block: int, visited: list[int]) -> str:
     if not visited:
         return "block 0 has nothing to look back at: its prefix is its sum"
     added = [f"{numbers[k]:g}" for k in visited if published[k] == "A"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -108,7 +108,7 @@ class _Painter:
     ) -> Rectangle:
         """Draw a box with its text in the middle, or at its `top`."""
         lit = part in self.lit
-        style = {"fc": self.fill(part), "ec": "black" if lit else EDGE, "lw": 1.4 if lit else 0.8}
+        style: dict[str, Any] = {"fc": self.fill(part), "ec": "black" if lit else EDGE, "lw": 1.4 if lit else 0.8}
         patch = Rectangle((x, y), width, height, gid=part, **style)
         self.ax.add_patch(patch)
         place = (x + width / 2, y + 1.0 if top else y + height / 2)
@@ -134,7 +134,7 @@ def _draw(ax: Axes, painter: _Painter, card: Card) -> None:
         *((x, -y) for x, y in side[:0:-1]),
     ]
     corners = [(17.75 + x, 22.5 + y) for x, y in points]
-    style = {"ec": "black" if lit else EDGE, "lw": 1.4 if lit else 0.8}
+    style: dict[str, Any] = {"ec": "black" if lit else EDGE, "lw": 1.4 if lit else 0.8}
     ax.add_patch(Polygon(corners, fc=painter.fill("bus"), gid="bus", **style))
     ax.text(17.75, 17.6, "bus", ha="center", va="center", weight="bold" if lit else "normal")
 
@@ -179,7 +179,7 @@ def _one_sm(ax: Axes, painter: _Painter, card: Card) -> None:
         for lane in range(WARP_SIZE):
             part = "lane" if "lane" in painter.lit and (row, lane) == (0, 5) else "warp"
             lit = part == "lane" or ("warp" in painter.lit and row == 0)
-            style = {"fc": LIT if lit else PLAIN, "ec": "black" if part == "lane" else EDGE}
+            style: dict[str, Any] = {"fc": LIT if lit else PLAIN, "ec": "black" if part == "lane" else EDGE}
             ax.add_patch(Rectangle((lanes + lane * cell, y), cell, 2.2, gid=part, lw=0.5, **style))
     resident = card.max_threads // WARP_SIZE
     ax.text(left + 0.2, 24.7, f"⋮  at most {resident} resident warps of {WARP_SIZE} lanes", va="center")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -76,7 +77,7 @@ def _row(ax: Axes, y: int, name: str, text: str, lanes: np.ndarray) -> None:
     for lane, on in enumerate(lanes):
         ax.add_patch(Rectangle((lane, y + 0.08), 1, 0.84, fc=colour if on else OFF, ec="white", lw=0.8))
     mask = sum(1 << int(lane) for lane in np.flatnonzero(lanes))
-    style = {"va": "center", "parse_math": False}
+    style: dict[str, Any] = {"va": "center", "parse_math": False}
     ax.text(-13, y + 0.5, name, weight="bold", **style)
     ax.text(-10.4, y + 0.5, text if len(text) <= 26 else text[:25] + "…", family="monospace", fontsize=8.5, **style)
     ax.text(WARP_SIZE + 0.8, y + 0.5, f"0x{mask:08x}", family="monospace", fontsize=8.5, **style)

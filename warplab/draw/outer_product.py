@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -57,6 +59,6 @@ def draw_outer_product(rows: int = 4, columns: int = 4, lit: tuple[int, int] | N
 
 def _cell(ax: plt.Axes, x: float, y: float, text: str, colour: str, lit: bool, part: str) -> None:
     """Draw one value. Its gid is the matrix that it belongs to."""
-    style = {"ec": "black" if lit else "white", "lw": 1.4 if lit else 1, "zorder": 2 if lit else 1}
+    style: dict[str, Any] = {"ec": "black" if lit else "white", "lw": 1.4 if lit else 1, "zorder": 2 if lit else 1}
     ax.add_patch(Rectangle((x, y), 1, 1, fc=colour, gid=part, **style))
     ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=8, weight="bold" if lit else "normal", zorder=3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -16,7 +15,7 @@ ORDERS = ("sequential", "interleaved")
 MOST = 32
 
 
-def draw_sum_tree(values: int | Sequence[Real] = 8, order: str = "sequential") -> Figure:
+def draw_sum_tree(values: int | Sequence[float] = 8, order: str = "sequential") -> Figure:
     """Draw the steps of `part[t] += part[t + step]` until part[0] holds the sum of all `values`.
 
     `values`: a power of two from 2 to 32 numbers, or how many of them (1, 2, 3, ...). `order`: "sequential", where the
@@ -26,7 +25,7 @@ def draw_sum_tree(values: int | Sequence[Real] = 8, order: str = "sequential") -
     """
     if order not in ORDERS:
         raise ValueError(f"order is {order!r}; choose {ORDERS[0]!r} or {ORDERS[1]!r}")
-    numbers = list(range(1, values + 1)) if isinstance(values, int) else list(values)
+    numbers: list[float] = list(range(1, values + 1)) if isinstance(values, int) else list(values)
     n = len(numbers)
     if not 2 <= n <= MOST or n & (n - 1):
         raise ValueError(f"{n} values; draw_sum_tree() takes 2, 4, 8, 16 or {MOST}")

@@ -17,7 +17,7 @@ from warplab.draw.style import AMBER, BLUE, GREEN, LAUNCH_DPI, LAUNCH_FONT, ORAN
 from warplab.launch.profile_queries import one_launch, shorten, source_lines
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import LaunchProfile
-from warplab.simulator.count.warp_steps import Step
+from warplab.simulator.count.warp_steps import Step, StepTrace
 from warplab.simulator.errors import SimulatorError
 from warplab.text.tables import count, percent
 
@@ -78,15 +78,15 @@ def draw_timeline(
     `now`: the step that the warp has come to; it is framed and described, and later ones are left blank.
     Raises ValueError where there is no such trace, line or step.
     """
-    launch, title, warps, columns, texts = _read(profile, warp, block, names, by, others)
+    launch, trace, title, warps, columns, texts = _read(profile, warp, block, names, by, others)
     shown = _shown(columns, start, most)
     if now is not None and not start <= now < start + len(shown):
         raise ValueError(f"now={now}; the steps drawn are {start} to {start + len(shown) - 1}")
 
     which = f"warp{'s' * (len(warps) > 1)} {', '.join(map(str, warps))}"
     where = which + f" of block {count(block)}" * (launch.grid != (1, 1, 1))
-    head = ", ".join([title, where, f"scheduling {launch.steps.scheduling}"])
-    summary = _summary(shown, len(columns), start, launch.steps.complete)
+    head = ", ".join([title, where, f"scheduling {trace.scheduling}"])
+    summary = _summary(shown, len(columns), start, trace.complete)
     if now is not None:
         summary = _now(shown[now - start], now, texts, len(warps))
     with plt.rc_context({**LAUNCH_FONT, "hatch.linewidth": 0.6}):
@@ -115,8 +115,8 @@ def _read(
     names: Mapping[int | str, str] | None,
     by: str,
     others: bool,
-) -> tuple[LaunchProfile, str, list[int], list[Column], dict[str, str]]:
-    """Return the launch, its title, the warps, all their steps as columns, and the source text of each label."""
+) -> tuple[LaunchProfile, StepTrace, str, list[int], list[Column], dict[str, str]]:
+    """Return the launch, its trace, its title, the warps, their steps as columns, the source text of each label."""
     launch, title = one_launch(_stopped(profile))
     if by not in ("line", "instruction"):
         raise ValueError(f"by={by!r}; choose 'line' or 'instruction'")
@@ -128,7 +128,7 @@ def _read(
     steps = [_joined(row) for row in launch.steps.together(block, warps)]
     labels, texts = _labels(launch, steps, names or {})
     columns = _columns(steps, labels, by, others)
-    return launch, title, warps, columns, texts
+    return launch, launch.steps, title, warps, columns, texts
 
 
 def _shown(columns: list[Column], start: int, most: int) -> list[Column]:

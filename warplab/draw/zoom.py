@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -37,7 +38,7 @@ def draw_zoom(levels: Mapping[str, tuple[int, int]]) -> Figure:
             _panel(ax, name, rows, columns, inner, down, across)
         for (before, after), (_, (rows, columns)) in zip(pairwise(axes), sizes[1:], strict=True):
             for mine, theirs in (((columns, 0), (0, 0)), ((columns, rows), (0, rows))):
-                style = {"color": AMBER, "lw": 1, "coordsA": "data", "coordsB": "data"}
+                style: dict[str, Any] = {"color": AMBER, "lw": 1, "coordsA": "data", "coordsB": "data"}
                 figure.add_artist(ConnectionPatch(mine, theirs, axesA=before, axesB=after, **style))
     return closed(figure)
 
