@@ -27,6 +27,40 @@ def most(elements: str) -> str:
     return f"def most_elements(n, grid, block):\n    return {elements}"
 
 
+def numba_kernel(name: str, *body: str) -> str:
+    return "\n".join([f"@cuda.jit\ndef {name}(x, out):", *(f"    {line}" for line in body)])
+
+
+def reverse(index: str, guard: str = "if i < out.size:") -> str:
+    return numba_kernel("reverse", "i = cuda.grid(1)", guard, f"    out[i] = x[{index}]")
+
+
+def square(first: str, step: str) -> str:
+    return numba_kernel("square", f"for i in range({first}, out.size, {step}):", "    out[i] = x[i] * x[i]")
+
+
+def scale_float4(*body: str) -> str:
+    lines = "\n".join(f"        {line}" for line in body)
+    return f"""\
+%%cuda
+extern "C" __global__ void scale_float4(const float *a, float *out, float s, int vectors) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < vectors) {{
+{lines}
+    }}
+}}"""
+
+
+def least(seconds: str) -> str:
+    return f"def least_seconds(n, gbs):\n    return {seconds}"
+
+
+def gpu(seconds: str) -> str:
+    return f"def gpu_seconds(n, bus_gbs, memory_gbs):\n    return {seconds}"
+
+
+FOUR_LOADED = "float4 x = reinterpret_cast<const float4 *>(a)[i];"
+FOUR_STORED = "reinterpret_cast<float4 *>(out)[i] = make_float4(s * x.x, s * x.y, s * x.z, s * x.w);"
 CUDA_GRID = "blockIdx.x * blockDim.x + threadIdx.x"
 CUDA_SUM = "out[i] = a[i] * b[i] + c[i];"
 
@@ -40,12 +74,28 @@ ANSWERS = {
         },
         shows="the claim: 750,000 GB/s",
     ),
+    "your-turn-reverse": Answers(
+        reverse("x.size - 1 - i"),
+        {
+            reverse("x.size - i"): "reaches past the end of x",
+            reverse("i"): "out is wrong",
+            numba_kernel("reverse", "for i in range(out.size):", "    out[i] = x[x.size - 1 - i]"): "one thread does too much of the work",
+        },
+    ),
     "your-turn-multiply-add": Answers(
         cuda_multiply_add(CUDA_GRID, f"if (i < n) {CUDA_SUM}"),
         {
             cuda_multiply_add(CUDA_GRID, CUDA_SUM): "a guard missing",
             cuda_multiply_add("threadIdx.x", f"if (i < n) {CUDA_SUM}"): "as many as one block has threads",
             cuda_multiply_add(CUDA_GRID, "if (i < n) out[i] = a[i] * b[i];"): "the expression that computes",
+        },
+    ),
+    "your-turn-square": Answers(
+        square("cuda.grid(1)", "cuda.gridsize(1)"),
+        {
+            square("cuda.grid(1)", "out.size"): "there are fewer threads than elements",
+            square("0", "1"): "one thread does too much of the work",
+            square("cuda.threadIdx.x", "cuda.blockDim.x"): "one thread does too much of the work",
         },
     ),
     "your-turn-most": Answers(
@@ -57,11 +107,35 @@ ANSWERS = {
             most("1"): "the same value for all",
         },
     ),
+    "your-turn-scale-float4": Answers(
+        scale_float4(FOUR_LOADED, FOUR_STORED),
+        {
+            scale_float4("for (int k = 0; k < 4; k++) out[4 * i + k] = s * a[4 * i + k];"): "requests",
+            scale_float4(FOUR_LOADED, FOUR_STORED.replace("x.w", "x.z")): "out is wrong",
+            scale_float4(FOUR_LOADED.replace("[i]", "[4 * i]"), FOUR_STORED): "past the end of a",
+        },
+    ),
     "your-turn-shift": Answers(
         "sectors_per_request = 5",
         {
             "sectors_per_request = 4": "4: the profile says something else",
             "sectors_per_request = 33": "33: the profile says something else",
+        },
+    ),
+    "your-turn-bound": Answers(
+        least("12 * n / (gbs * 1e9)"),
+        {
+            least("8 * n / (gbs * 1e9)"): "every result is 0.666667 times the right one",
+            least("12 * n / gbs"): "a power of 1000 is missing",
+            least("n / (gbs * 1e9)"): "least_seconds returns the wrong value",
+        },
+    ),
+    "your-turn-gpu-seconds": Answers(
+        gpu("12 * n / (bus_gbs * 1e9) + 12 * n / (memory_gbs * 1e9)"),
+        {
+            gpu("12 * n / (bus_gbs * 1e9)"): "gpu_seconds returns the wrong value",
+            gpu("12 * n / ((bus_gbs + memory_gbs) * 1e9)"): "gpu_seconds returns the wrong value",
+            gpu("8 * n / (bus_gbs * 1e9) + 12 * n / (memory_gbs * 1e9)"): "gpu_seconds returns the wrong value",
         },
     ),
 }
