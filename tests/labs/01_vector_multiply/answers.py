@@ -79,7 +79,9 @@ ANSWERS = {
         {
             reverse("x.size - i"): "reaches past the end of x",
             reverse("i"): "out is wrong",
-            numba_kernel("reverse", "for i in range(out.size):", "    out[i] = x[x.size - 1 - i]"): "one thread does too much of the work",
+            numba_kernel(
+                "reverse", "for i in range(out.size):", "    out[i] = x[x.size - 1 - i]"
+            ): "one thread does too much of the work",
         },
     ),
     "your-turn-multiply-add": Answers(
