@@ -83,6 +83,7 @@ BENCHMARK = Benchmark(
         "batches": Table(_batches),
         "factors": Table(_factors, lambda value: value["alone"]),
         "peers": Table(_peers, _peers_summary),
+        "peers_large": Table(_peers, _peers_summary),
     },
     __doc__,
 )

@@ -18,4 +18,5 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "empty_launches": measured_engine.empty_launches,
     "factors": measured_peers.factors,
     "peers": measured_peers.peers,
+    "peers_large": measured_peers.peers_large,
 }

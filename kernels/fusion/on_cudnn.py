@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,13 @@ from kernels.fusion.tactic import Arrays, Call, Tactic
 from warplab.bench import timing
 from warplab.hardware import backend
 
-MOST_PLANS = 12  # of a graph that are tried, in the order of cuDNN's heuristics
+MOST_PLANS = 4  # of a layer that are timed, in the order of cuDNN's heuristics: some compile for a second
 ROUNDED = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")  # numerical notes of plans that compute float32 in TF32
 
 
-def tactic(tf32: bool = False) -> Tactic:
-    """The tactic "cudnn", or "cudnn_tf32", whose plans may round float32 factors to TF32."""
-    bind = functools.partial(_bind, tf32)
-    return Tactic("cudnn_tf32" if tf32 else "cudnn", ("conv", "cbr"), _refuses, _weights, bind)
+def tactic() -> Tactic:
+    """The tactic "cudnn". Plans that round float32 factors to TF32 are left out."""
+    return Tactic("cudnn", ("conv", "cbr"), _refuses, _weights, _bind)
 
 
 def _refuses(layer: Layer) -> str:
@@ -63,41 +63,65 @@ def _frontend() -> tuple[Any, Any]:
     return cudnn, cudnn.create_handle()
 
 
-def _bind(tf32: bool, layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
+def _bind(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
+    part, y = layer.writes[0]
+    before = part.start * (1 if y.layout == "NHWC" else y.shape[1] * y.shape[2]) * ITEMSIZE[y.dtype]
+    addresses = [inputs[0].data.ptr, weights["filters"].data.ptr, weights["bias"].data.ptr]
+    addresses += [array.data.ptr for array in inputs[1:]] + [outputs[0].data.ptr + before]
+    if layer.key not in _chosen:
+        _chosen[layer.key] = _fastest(layer, addresses)
+    chosen = _chosen[layer.key]
+    return [Call(f"cuDNN {chosen.name}", functools.partial(chosen.launch, addresses))]
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """One execution plan of a graph, with its workspace."""
+
+    graph: Any
+    tensors: list[Any]
+    index: int
+    workspace: Any
+
+    @property
+    def name(self) -> str:
+        return str(self.graph.get_plan_name_at_index(self.index))
+
+    def launch(self, addresses: Sequence[int]) -> None:
+        import cupy
+
+        cudnn, handle = _frontend()
+        cudnn.set_stream(handle, cupy.cuda.get_current_stream().ptr)
+        pointers = {tensor.get_uid(): address for tensor, address in zip(self.tensors, addresses, strict=True)}
+        self.graph.execute_plan_at_index(pointers, self.workspace.data.ptr, self.index, handle)
+
+
+_chosen: dict[str, _Plan] = {}  # by the key of a layer
+
+
+def _fastest(layer: Layer, addresses: Sequence[int]) -> _Plan:
+    """The fastest of the first plans that cuDNN's heuristics propose. RuntimeError where none can run."""
     import cupy
 
     cudnn, handle = _frontend()
     graph, tensors = _graph(cudnn, handle, layer)
-    modes = [getattr(cudnn.heur_mode, mode) for mode in ("A", "FALLBACK")]
-    graph.create_execution_plans(modes)
-    if layer.reads[0].dtype == "float32" and not tf32:
+    graph.create_execution_plans([getattr(cudnn.heur_mode, mode) for mode in ("A", "FALLBACK")])
+    if layer.reads[0].dtype == "float32":
         graph.deselect_numeric_notes([getattr(cudnn.numerical_note, note) for note in ROUNDED])
-    part, y = layer.writes[0]
-    before = part.start * (1 if y.layout == "NHWC" else y.shape[1] * y.shape[2]) * ITEMSIZE[y.dtype]
-    addresses = [inputs[0].data.ptr, weights["filters"].data.ptr, weights["bias"].data.ptr]
-    addresses += [array.data.ptr for array in inputs[1:]]
-    pointers = {
-        tensor.get_uid(): address
-        for tensor, address in zip(tensors, [*addresses, outputs[0].data.ptr + before], strict=True)
-    }
-    launches = {}
-    for index in range(min(MOST_PLANS, graph.get_execution_plan_count())):
+    seconds = {}
+    for index in range(graph.get_execution_plan_count()):
         try:
             graph.build_plan_at_index(index)
         except (cudnn.cudnnGraphNotSupportedError, RuntimeError, ValueError):
             continue  # left out, or not able
         workspace = cupy.empty(max(1, graph.get_workspace_size_plan_at_index(index)), np.uint8)
-
-        def launch(index: int = index, workspace: Any = workspace) -> None:
-            cudnn.set_stream(handle, cupy.cuda.get_current_stream().ptr)
-            graph.execute_plan_at_index(pointers, workspace.data.ptr, index, handle)
-
-        launches[f"cuDNN {graph.get_plan_name_at_index(index)}"] = launch
-    if not launches:
+        plan = _Plan(graph, tensors, index, workspace)
+        seconds[plan] = timing.time_gpu(functools.partial(plan.launch, addresses), runs=10).seconds
+        if len(seconds) == MOST_PLANS:
+            break
+    if not seconds:
         raise RuntimeError(f"cuDNN has no plan for {layer}; leave this layer to another tactic")
-    seconds = {name: timing.time_gpu(launch, runs=10).seconds for name, launch in launches.items()}
-    best = min(seconds, key=seconds.__getitem__)
-    return [Call(best, launches[best])]
+    return min(seconds, key=seconds.__getitem__)
 
 
 def _graph(cudnn: Any, handle: Any, layer: Layer) -> tuple[Any, list[Any]]:
