@@ -1,5 +1,5 @@
 # problem: cbr
-# loses: cbr-branch, cbr-norm
+# loses: cbr-branch
 # reason: too many launches
 
 

@@ -1,6 +1,6 @@
 # problem: threshold
 # loses: threshold-best
-# reason: returns no threshold
+# reason: threshold returns the wrong value
 
 
 def divergence(histogram, bins, levels):

@@ -1,6 +1,6 @@
 # problem: threshold
 # loses: threshold-best
-# reason: another threshold is better
+# reason: threshold returns the wrong value
 
 
 def divergence(histogram, bins, levels):

@@ -1,6 +1,6 @@
 # problem: threshold
 # loses: threshold-best
-# reason: another threshold is better
+# reason: threshold returns the wrong value
 
 
 def divergence(histogram, bins, levels):
@@ -22,6 +22,6 @@ def divergence(histogram, bins, levels):
 def threshold(histogram, width, levels):
     """Return where to clip: (i + 0.5) · width for the number i of bins with the smallest divergence."""
     best = min(
-        range(levels + 1, max(len(histogram), levels + 1) + 1), key=lambda bins: divergence(histogram, bins, levels)
+        range(min(levels + 1, len(histogram)), len(histogram) + 1), key=lambda bins: divergence(histogram, bins, levels)
     )
     return (best + 0.5) * width

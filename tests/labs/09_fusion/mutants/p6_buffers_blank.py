@@ -5,3 +5,7 @@
 
 def lifetimes(graph, pixels):
     """Return (bytes, first launch, last launch) of each tensor that nodes write, by name."""
+
+
+def place(tensors, limit):
+    """Return the offset of each tensor, by name, a multiple of 256; `tensors`: what lifetimes returns."""
