@@ -4,6 +4,7 @@
 
 constexpr int MOST_OUTPUTS = 4;
 constexpr int FLOAT32 = 0, FLOAT16 = 1, INT8 = 2;
+constexpr int OUTSIDE = -(1 << 29);  // a row that is outside of every image, whatever is added to it, itself included
 
 // Filters lie by (r, s, c), whatever x's layout: the depth of the matrix product is (r * S + s) * C + c.
 struct Cbr {

@@ -22,14 +22,14 @@ __global__ void __launch_bounds__(32 * WARPS)
     const Epilogue<float> epilogue{scale, bias, residual, residual_scale, y0, y1, y2, y3};
     Results<32, BN, 32 * WARPS, ALONG_FILTERS, float> written(epilogue, first_filter, first_pixel, g);
     const Window window = window_of(first_pixel + lane, g);
-    const int h0 = first_pixel + lane < g.pixels ? window.h : -(1 << 25);
+    const int bottom = first_pixel + lane < g.pixels ? g.h : 0;  // behind the last pixel nothing is inside
     const float *const image = x + g.x.at(window.n, 0, 0, 0);
     const int share = (g.depth - 1) / WARPS + 1, begin = warp * share, end = min(begin + share, g.depth);
     int tap = begin / g.c, c = begin - tap * g.c, r = tap / g.s, s = tap - r * g.s;
     float sum[BN] = {};
     for (int d = begin; d < end;) {
-        const int h = h0 + r * g.dilation_h, w = window.w + s * g.dilation_w;
-        const bool inside = unsigned(h) < unsigned(g.h) && unsigned(w) < unsigned(g.w);
+        const int h = window.h + r * g.dilation_h, w = window.w + s * g.dilation_w;
+        const bool inside = unsigned(h) < unsigned(bottom) && unsigned(w) < unsigned(g.w);
         const float *from = image + (h * g.x.row + w * g.x.column + c * g.x.channel);
         const float *of = filters + (d * g.k + first_filter);
         const int channels = min(g.c - c, end - d);

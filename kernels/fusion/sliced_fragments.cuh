@@ -54,9 +54,9 @@ template <class X, int VEC, int WM, int WN, int WARPS, int SLICES> struct Fragme
             for (int half = 0; half < 2; half++) {
                 const int pixel = first_pixel + i * 16 + half * 8 + threadIdx.x % 32 / 4;
                 const Window window = window_of(pixel, g);
-                h[i][half] = pixel < g.pixels ? window.h : -(1 << 25);
+                h[i][half] = pixel < g.pixels ? window.h : OUTSIDE;
                 w[i][half] = window.w;
-                offset[i][half] = g.x.at(window.n, 0, h[i][half], w[i][half]);
+                offset[i][half] = g.x.at(window.n, 0, window.h, window.w);
             }
         }
     }
@@ -68,8 +68,8 @@ template <class X, int VEC, int WM, int WN, int WARPS, int SLICES> struct Fragme
             constexpr int EACH = VEC / sizeof(X);
             const int depth = ((step * 4 + threadIdx.x % 4) * LOADS + j) * EACH;
             const int tap = depth / g.c, c = depth - tap * g.c, r = tap / g.s;
-            const int down = depth < g.depth ? r * g.dilation_h : 1 << 24, right = (tap - r * g.s) * g.dilation_w;
-            const int further = down * g.x.row + right * g.x.column + c;
+            const int right = (tap - r * g.s) * g.dilation_w, down = depth < g.depth ? r * g.dilation_h : OUTSIDE;
+            const int further = r * g.dilation_h * g.x.row + right * g.x.column + c;
 #pragma unroll
             for (int i = 0; i < WM; i++) {
 #pragma unroll

@@ -43,10 +43,10 @@ template <> struct As<int> {
 struct Tap {
     int h, w, offset;  // rows and columns into the window, and the element there relative to the window's first
     __device__ __forceinline__ Tap(int depth, const Cbr &g) {
-        const int tap = depth / g.c, c = depth - tap * g.c, r = tap / g.s;
-        h = depth < g.depth ? r * g.dilation_h : 1 << 24;  // outside of every image
+        const int tap = depth / g.c, c = depth - tap * g.c, r = tap / g.s, down = r * g.dilation_h;
+        h = depth < g.depth ? down : OUTSIDE;
         w = (tap - r * g.s) * g.dilation_w;
-        offset = h * g.x.row + w * g.x.column + c * g.x.channel;
+        offset = down * g.x.row + w * g.x.column + c * g.x.channel;
     }
 };
 
@@ -54,9 +54,9 @@ struct Start {
     int h, w, offset;
     __device__ __forceinline__ Start(int pixel, const Cbr &g) {
         const Window window = window_of(pixel, g);
-        h = pixel < g.pixels ? window.h : -(1 << 25);
+        h = pixel < g.pixels ? window.h : OUTSIDE;
         w = window.w;
-        offset = g.x.at(window.n, 0, h, w);
+        offset = g.x.at(window.n, 0, window.h, w);
     }
 };
 
