@@ -1,6 +1,6 @@
 // A CBR in float16 on tensor cores, NHWC: mma.sync with float32 sums. What it does is in sliced_fragments.cuh.
-// Expected: half the bytes of float32, and sixteen times its multiply-adds per clock on an H100; the small layers of one
-// image are bound by launch and latency, and gain from neither.
+// Expected: half the bytes of float32, and sixteen times its multiply-adds per clock on an H100. The small layers of
+// one image are bound by launch and latency, and gain from neither.
 // Not measured yet: nobody has run it on a GPU.
 #include "sliced_fragments.cuh"
 

@@ -12,8 +12,8 @@
 template <int BN, int WARPS, bool ALONG_FILTERS>
 __global__ void __launch_bounds__(32 * WARPS)
     cbr_pixels(const float *__restrict__ x, const float *__restrict__ filters, const float *__restrict__ scale,
-               const float *__restrict__ bias, const float *residual, float residual_scale, void *y0, void *y1, void *y2,
-               void *y3, Cbr g) {
+               const float *__restrict__ bias, const float *residual, float residual_scale, void *y0, void *y1,
+               void *y2, void *y3, Cbr g) {
     static_assert(BN % 4 == 0, "filters are read four at a time");
     __shared__ float sums[WARPS][32][BN + 1];  // one more: lanes write, and read, to different banks
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, filter_tiles = (g.k - 1) / BN + 1;

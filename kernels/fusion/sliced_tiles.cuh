@@ -133,7 +133,7 @@ __device__ __forceinline__ void sliced_product(const X *x, const X *w, const Cbr
     V sum[T::TM][T::TN] = {};
     of_x.load(x, slice * BK, g);
     of_w.load(w, slice * BK, g);
-    for (int start = 0; start < g.depth; start += T::SLICES * BK) {  // as often for each slice: chunks past the end are 0
+    for (int start = 0; start < g.depth; start += T::SLICES * BK) {  // as often for each slice; past the end are zeros
         of_x.store(pixels);
         of_w.store(filters);
         __syncthreads();

@@ -89,7 +89,7 @@ def _check_memory(graph: Graph, node: Node) -> None:
         if node.op == "cbr" and tensor in read:
             allowed = {precision}
         elif node.op == "cbr":
-            allowed = {precision, "float32"}
+            allowed = set(PRECISIONS)
         elif node.op in ("max_pool", "average_pool"):
             allowed = {read[0].dtype}
         elif node.op == "global_average_pool" and tensor in read:

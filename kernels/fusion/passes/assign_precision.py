@@ -1,8 +1,9 @@
 """Precision: which convolutions compute in FP16 or INT8, in what type each tensor lies, and where types are converted.
 
-A tensor lies in the precision of the convolutions that write it, so that a chain of them converts once before and once
-behind. All else stays in FP32: a dense layer, softmax, what no pass has fused. INT8 takes only convolutions whose
-channels come in fours, the width of dp4a.
+A tensor lies in the precision of the convolutions that read it, where these agree, since any cbr can write any type;
+else in that of those that write it, so that a chain of them converts once before and once behind. All else stays in
+FP32: a dense layer, softmax, what no pass has fused. INT8 takes only convolutions whose channels come in fours, the
+width of dp4a, and FP16 those whose channels come in pairs: kernels read 4 bytes of a pixel at a time, or more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from kernels.fusion.operators import PRECISIONS
 from kernels.fusion.passes.rewriting import counted
 
 POOLS = ("max_pool", "average_pool")
+WORDS = {"float16": 2, "int8": 4}  # channels in 4 bytes
 
 
 def assign_precision(graph: Graph, precision: str, scales: Mapping[str, float] | None = None) -> Graph:
@@ -42,7 +44,7 @@ def assign_precision(graph: Graph, precision: str, scales: Mapping[str, float] |
 def _suits(graph: Graph, node: Node, precision: str) -> bool:
     if node.op != "cbr" or node.attributes["precision"] != "float32" or len(graph.tensors[node.inputs[0]].shape) != 3:
         return False
-    return precision != "int8" or graph.tensors[node.inputs[0]].channels % 4 == 0
+    return graph.tensors[node.inputs[0]].channels % WORDS[precision] == 0
 
 
 def _in_precision(node: Node, precision: str) -> Node:
@@ -76,11 +78,19 @@ def _type(name: str, writers: list[Node], nodes: list[Node], tensors: Mapping[st
     if len(types) > 1:
         return "float32"
     (dtype,) = types
+    asked = {node.attributes["precision"] for node in readers if node.op == "cbr"}
+    if len(asked) == 1 and all(node.op == "cbr" for node in writers) and all(_takes_any(node) for node in readers):
+        return asked.pop()
     wanted = any(
         node.attributes["precision"] == dtype if node.op == "cbr" else node.op in (*POOLS, "global_average_pool")
         for node in readers
     )
     return dtype if wanted else "float32"
+
+
+def _takes_any(node: Node) -> bool:
+    """Whether a node reads what its precision says, or whatever there is."""
+    return node.op in ("cbr", *POOLS, "global_average_pool")
 
 
 def _copied(tensor: str, readers: list[Node], nodes: list[Node]) -> str | None:

@@ -47,8 +47,9 @@ def _layouts(graph: Graph, wanted: Mapping[str, str]) -> dict[str, str]:
     found = dict.fromkeys(graph.inputs, "NCHW")
     groups = _written_together(graph)
     for names, writers in groups:  # first those that want something
-        wishes = {wanted[node.attributes["precision"]] for node in writers if node.op == "cbr"}
-        if wishes:
+        precisions = {node.attributes["precision"] for node in writers if node.op == "cbr"}
+        wishes = {wanted[dtype] for dtype in precisions | {graph.tensors[name].dtype for name in names}}
+        if precisions:
             found |= dict.fromkeys(names, "NHWC" if "NHWC" in wishes else "NCHW")
     for names, (writer, *_) in groups:  # then those that follow others, in the order of the graph
         if names[0] in found:

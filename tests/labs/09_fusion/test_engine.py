@@ -84,7 +84,7 @@ def test_the_optimised_network_runs_as_the_interpreter_says(optimised, raw, imag
     np.testing.assert_allclose(found, interpret.run(graph, images[:2])[network.OUTPUT], atol=2e-3)
     assert runner.run(images[:2]).tobytes() == found.tobytes()
     layers = [node for node in raw.nodes if node.op not in memory_plan.WITHOUT_LAUNCH]
-    assert len(runner.launches) <= 18 < len(layers) / 3
+    assert len(runner.launches) == 17 < len(layers) / 3  # the stem writes what the others read: nothing is converted
     filters = sum(node.weights["filters"].size for node in graph.nodes if node.op == "cbr")
     assert runner.weights_bytes < {"float32": 4.2, "float16": 2.2, "int8": 1.3}[precision] * filters
 
