@@ -1,5 +1,5 @@
 # problem: cbr
-# loses: cbr-branch
+# loses: cbr-branch, cbr-norm
 # reason: too many launches
 
 

@@ -1,0 +1,25 @@
+# problem: threshold
+# loses: threshold-clipped, threshold-best
+# reason: does not raise|raises|divergence
+
+
+def divergence(histogram, bins, levels):
+    """Return the divergence of the clipped and coarse histogram from the clipped one; `histogram`: array of counts."""
+    kept = np.asarray(histogram[:bins], float)
+    p = kept.copy()
+    p[-1] += np.sum(histogram[bins:])
+    group = np.arange(bins) * levels // bins
+    full = kept > 0
+    sums = np.bincount(group, kept, levels)
+    shares = np.bincount(group, full, levels)
+    q = np.where(full, sums[group] / np.maximum(shares[group], 1), 0)
+    if len(histogram) > bins and kept[-1] == 0 and bins > levels:
+        return math.inf
+    p, q = p[full] / p.sum(), q[full] / q.sum()
+    return float(np.sum(p * np.log(p / q)))
+
+
+def threshold(histogram, width, levels):
+    """Return where to clip: (i + 0.5) · width for the number i of bins with the smallest divergence."""
+    best = min(range(levels, len(histogram) + 1), key=lambda bins: divergence(histogram, bins, levels))
+    return (best + 0.5) * width
