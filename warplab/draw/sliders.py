@@ -64,7 +64,9 @@ class Sliders:
         """Return the widget: the picture above its sliders. Raises ImportError without ipywidgets."""
         import ipywidgets as widgets
 
-        image, message = widgets.Image(value=self.png, format="png"), widgets.HTML()
+        # Without this a box stretches the picture to its own width.
+        natural = widgets.Layout(align_self="flex-start", max_width="100%")
+        image, message = widgets.Image(value=self.png, format="png", layout=natural), widgets.HTML()
 
         def moved(name: str) -> Callable[[Any], None]:
             def redraw(change: Any) -> None:
