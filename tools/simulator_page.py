@@ -108,10 +108,12 @@ with acquire, release or a preceding fence, and fences and releases for global m
   what another lane of its own warp wrote to shared memory, with no `__syncwarp` in between, as in reductions before
   2017. Kernels with a loop that waits for memory are exempt: their volatile words may be flags and what these guard.
   `volatile_orders=False` accepts no such excuse, and the course's checks grade with it.
+- `__activemask()` names the lanes that happen to run together, which CUDA does not promise. The checks grade with
+  `lanes_apart=True`, where each lane is alone.
+- What a shuffle takes from a lane that does not take part is an error only if memory ends up different when another
+  value is put in: the launch runs a second time for that, on up to 256 MiB of device memory.
 - A store of the value that is already there counts as harmless: try kernels on data that differ.
 - Accesses whose lanes reach into several arrays at once are not followed.
-- `__syncwarp` orders the whole warp, whatever its mask: if each half of a warp synchronises by itself, it is not
-  reported that lanes 0 to 15 read what lanes 16 to 31 wrote.
 - What some lanes of a warp release, or several of them read, is partly merged. A race may be missed for that reason,
   but none is invented.
 

@@ -182,7 +182,7 @@ def full_mask(c):
 def half_mask(c):
     t = cuda.threadIdx.x
     if t < 16:
-        c[t] = cuda.shfl_down_sync(0x0000FFFF, t, 1)
+        c[t] = cuda.shfl_xor_sync(0x0000FFFF, t, 1)
     cuda.syncwarp()
 
 

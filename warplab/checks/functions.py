@@ -188,9 +188,7 @@ def _right(got: Any, expected: Any, rtol: float) -> bool:
 def _look_at(expected: list[Any], got: list[Any]) -> str:
     """Return a likely cause, from how the wrong answers relate to the right ones over all inputs."""
     if len(got) > 1 and all(value == got[0] for value in got) and any(value != expected[0] for value in expected):
-        same = (
-            f"the inputs: the function returned the same value for all {len(got)}. Which of them does it use?"
-        )
+        same = f"the inputs: the function returned the same value for all {len(got)}. Which of them does it use?"
         units = "\nIf it compares two values, are they in the same unit, with no power of 1000 missing?"
         return same + (units if isinstance(got[0], bool) else "")
     if isinstance(got[0], bool):

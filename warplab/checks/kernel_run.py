@@ -53,7 +53,12 @@ class KernelRun:
 
         path_limit = max(path_limit, 10_000 + 64 * max(np.size(value) for value in arguments))
         # The trace is for pictures. A shared array made volatile is a wrong answer to a missing barrier.
-        options = {"path_limit": path_limit, "trace_warps": 0, "volatile_orders": False} | options
+        options = {
+            "path_limit": path_limit,
+            "trace_warps": 0,
+            "volatile_orders": False,
+            "lanes_apart": True,
+        } | options
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nbgrader takes anything on stderr for a failed test
             return simulate(self.kernel, self.grid, self.block, arguments, device=device(), **options)

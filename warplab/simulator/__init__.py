@@ -40,9 +40,10 @@ How a launch runs:
     arrive. In a `cooperative` launch, blocks wait for one another too. `instruction_limits` explains what is wrong with
     a launch that does not end.
 4.  `atomics` lets lanes take turns without a loop over them. `async_copies` and `mbarriers` serve copies that arrive
-    only where a thread waits for them. `warp_operations` exchanges values between the lanes of a warp, and
-    `matrix_operations` multiplies matrices that its lanes hold together. `system_services` provides what a kernel asks
-    of the driver: `printf`, assert, clocks, memory.
+    only where a thread waits for them. `warp_operations` exchanges values between the lanes of a warp
+    (`undefined_shuffles` finds out whether a result depends on one that no lane gave), and `matrix_operations`
+    multiplies matrices that its lanes hold together. `system_services` provides what a kernel asks of the driver:
+    `printf`, assert, clocks, memory.
 5.  All the while, observers are told what happens. The launch returns a `LaunchProfile`: its counters, and the trace of
     its first warps.
 
@@ -70,6 +71,7 @@ from warplab.simulator.errors import (
     MisalignedAddress,
     SimulatorError,
     SimulatorFailure,
+    UndefinedShuffle,
     UninitializedRead,
     UnsupportedInstruction,
 )
@@ -104,6 +106,7 @@ __all__ = [
     "Program",
     "SimulatorError",
     "SimulatorFailure",
+    "UndefinedShuffle",
     "UninitializedRead",
     "UnsupportedInstruction",
     "default_device",

@@ -79,6 +79,10 @@ class UninitializedRead(SimulatorError):
     """A read of memory, or of the registers of a matrix fragment, that nothing wrote (compute-sanitizer initcheck)."""
 
 
+class UndefinedShuffle(UninitializedRead):
+    """A result that depends on what a shuffle brings from a lane that does not take part, which is undefined."""
+
+
 class DataRace(SimulatorError):
     """Two threads access the same memory, at least one writes, and nothing orders them (compute-sanitizer racecheck).
 

@@ -19,6 +19,10 @@ ANSWERS = {
             numba_add(PYTHON_GRID, f"if i < out.size - 1: {PYTHON_SUM}"): "the last of 1000 elements",
             numba_add(PYTHON_GRID, "if i < out.size: out[i] = x[i] * y[i]"): "the expression that computes",
             "def add(x, y, out):\n    out[:] = x + y": "runs on the host",
+            numba_add(
+                PYTHON_GRID, "if i == 0:\n        for j in range(out.size): out[j] = x[j] + y[j]"
+            ): "too much of the",
+            numba_add(PYTHON_GRID, "for i in range(out.size): out[i] = x[i] + y[i]"): "too much of the work",
         },
     ),
 }

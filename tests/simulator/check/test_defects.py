@@ -66,6 +66,7 @@ def test_every_class_is_there_in_both_languages():
         "product with a fragment that was never filled",
         "race on shared memory, the other half has another barrier",
         "barrier that waits for more threads than come",
+        "shuffle inside the guard, from a lane that has ended",
     }
 
 

@@ -307,3 +307,32 @@ def test_a_flag_that_is_not_volatile_is_called_one():
         simulate(CudaSource(code % "", "wait"), 2, 1, (flag, out))
     simulate(CudaSource(code % "volatile", "wait"), 2, 1, (flag, out))
     assert out[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("mask", "partner", "races"),
+    [
+        ("0xffffffff", "t ^ 16", False),
+        ("t < 16 ? 0x0000ffff : 0xffff0000", "t ^ 16", True),
+        ("t < 16 ? 0x0000ffff : 0xffff0000", "t ^ 1", False),
+        ("t % 2 ? 0xaaaaaaaa : 0x55555555", "t ^ 1", True),
+        ("__activemask()", "t ^ 16", False),
+    ],
+)
+def test_syncwarp_orders_the_lanes_of_its_mask(mask, partner, races):
+    code = f"""extern "C" __global__ void f(int* x) {{
+        __shared__ int s[32];
+        int t = threadIdx.x;
+        s[t] = t;
+        __syncwarp({mask});
+        x[t] = s[{partner}];
+    }}"""
+    x = np.zeros(32, np.int32)
+    if races:
+        with pytest.raises(simulator.DataRace, match=r"element .* of `s`"):
+            simulate(CudaSource(code, "f"), 1, 32, (x,))
+    else:
+        simulate(CudaSource(code, "f"), 1, 32, (x,))
+    if mask == "__activemask()":
+        with pytest.raises(simulator.DataRace, match=r"element .* of `s`"):
+            simulate(CudaSource(code, "f"), 1, 32, (x,), lanes_apart=True)

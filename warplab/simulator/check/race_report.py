@@ -76,7 +76,7 @@ def race_error(
 
 
 def _waits(chunk, site: Site, name: str | None) -> bool:
-    """Is an ordinary load of array `name` part of a loop's condition? The compiler may have moved it: the text tells."""
+    """Is an ordinary load of array `name` part of a loop's condition? Compilers move it, so the text tells."""
     text = chunk.entry.program.sources.get(site.where.file, "")
     waits = name is not None and re.search(rf"\bwhile\b[^;{{\n]*\b{re.escape(name)}\b", text) is not None
     return waits and site.op == "load" and not site.strong

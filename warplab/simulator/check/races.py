@@ -101,6 +101,13 @@ class Races(Observer):
         self.pending_lanes = self.shared.lanes
 
     def sync_warp(self, lanes) -> None:
+        if lanes is not None and self.clocks is not None:
+            lanes, some = self._of_whole_warps(lanes)
+            if some.size:
+                self._flush_all()
+                self.clocks.sync_some(some)
+            if not lanes.size:
+                return
         self._turn()
         self._flush(self.shared, "shared")
         if self.clocks is not None:
@@ -108,6 +115,14 @@ class Races(Observer):
             self.clocks.sync_warps(self.chunk.all_lanes if lanes is None else lanes)
         self.times = self.times.copy()
         self.times[np.unique(self.chunk.warp_of if lanes is None else self.chunk.warp_of[lanes])] += 1
+
+    def _of_whole_warps(self, lanes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Split lanes into those of warps that are all there, but for lanes that have ended, and the others."""
+        warp = self.chunk.warp_of[lanes]
+        here = np.zeros(self.chunk.warps, np.uint32)
+        np.bitwise_or.at(here, warp, np.uint32(1) << self.chunk.lane_of[lanes].astype(np.uint32))
+        whole = (self.chunk.scheduler.alive & ~here == 0)[warp]
+        return lanes[whole], lanes[~whole]
 
     def _turn(self) -> None:
         """Drop snapshots, as epochs or times are about to change."""

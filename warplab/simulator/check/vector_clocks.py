@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.ptx.program import Immediate, integer
 
 _JOIN = {"whole": np.maximum, "part": np.maximum, "mask": np.bitwise_or}
 _DTYPES = {"whole": np.int32, "part": np.int32, "mask": np.uint32}
@@ -123,6 +124,18 @@ class Clocks:
         least = np.repeat(least, np.diff(np.append(starts, lanes.shape[0])))
         self.fenced_whole[lanes] = np.maximum(self.fenced_whole[lanes], least)
 
+    def sync_some(self, lanes: np.ndarray) -> None:
+        """In a __syncwarp for some lanes of a warp, these learn what the others among them did and know."""
+        self.now += 1
+        starts = _starts(self.chunk.warp_of[lanes])
+        lengths = np.diff(np.append(starts, lanes.shape[0]))
+        together = self.known.together(lanes, starts)
+        self.known.join(lanes, {name: np.repeat(array, lengths, axis=0) for name, array in together.items()})
+        arrays, column = self.known.arrays, self.column[lanes]
+        bits = np.bitwise_or.reduceat(np.uint32(1) << self.chunk.lane_of[lanes].astype(np.uint32), starts)
+        arrays["part"][lanes, column] = self.now
+        arrays["mask"][lanes, column] |= np.repeat(bits, lengths)
+
     def sync_blocks(self, lanes: np.ndarray | None) -> None:
         """A barrier of the whole block, which orders on its own. `lanes`: None for all."""
         self.now += 1
@@ -159,12 +172,19 @@ def _starts(values: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
 
 
+def _names_all(mask) -> bool:
+    """Is the mask of a __syncwarp the whole warp, whatever the kernel computes?"""
+    return isinstance(mask, Immediate) and integer(mask) & 0xFFFFFFFF == 0xFFFFFFFF
+
+
 def clocks_needed(instructions) -> bool:
     """Can anything other than a barrier of the whole block order its accesses?"""
     fences = flags = False
     for i in instructions:
         modifiers = set(i.modifiers)
         if i.opcode in ("bar", "barrier") and ("arrive" in modifiers or len(i.operands) > 1 + 2 * ("red" in modifiers)):
+            return True
+        if i.opcode == "bar" and "warp" in modifiers and not _names_all(i.operands[-1]):
             return True
         if i.opcode == "mbarrier" or (i.opcode == "cp" and "mbarrier" in modifiers):
             return True

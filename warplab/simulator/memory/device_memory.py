@@ -162,6 +162,15 @@ class DeviceMemory:
         """Return the bytes themselves, as uint8. After writing through the view, call `mark_initialized`."""
         return self._bytes[address - ORIGIN : address - ORIGIN + nbytes]
 
+    def contents(self) -> dict[int, bytes]:
+        """Return a copy of all bytes, by the address of their allocation."""
+        return {a.address: self.view(a.address, a.nbytes).tobytes() for a in self._allocations}
+
+    def replace(self, contents: dict[int, bytes]) -> None:
+        """Put back what `contents` returned."""
+        for address, content in contents.items():
+            self.view(address, len(content))[:] = np.frombuffer(content, np.uint8)
+
     def mark_initialized(self, address: int, nbytes: int) -> None:
         """Record that these bytes were written."""
         allocation = self.find(address)

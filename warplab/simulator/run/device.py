@@ -15,8 +15,9 @@ from warplab.simulator.errors import InvalidLaunch, SimulatorError
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.memory.heap import Heap
 from warplab.simulator.memory.lane_groups import BankPassCache
+from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Entry, Program
-from warplab.simulator.run import cooperative
+from warplab.simulator.run import cooperative, undefined_shuffles
 from warplab.simulator.run.chunk import Chunk
 from warplab.simulator.run.geometry import chunk_geometry
 from warplab.simulator.run.launch_limits import MAX_LOCAL_BYTES, check_launch
@@ -24,6 +25,7 @@ from warplab.simulator.run.observation import observers_of
 from warplab.simulator.run.options import Options
 from warplab.simulator.run.printf import Printed
 from warplab.simulator.run.scheduler import Scheduler
+from warplab.simulator.run.undefined_shuffles import UndefinedShuffles
 from warplab.simulator.translate.translation import Translation, translate
 
 CHUNK_BYTES = 1 << 29  # memory of the blocks that run at one time, roughly
@@ -45,6 +47,7 @@ class Device:
         self.parameters: int | None = None  # address of the running kernel's parameters, if it asks for one
         self.workspace: int | None = None  # of a cooperative launch
         self.launches = self.ticks = 0  # so far, for %gridid and %globaltimer
+        self.shuffles = UndefinedShuffles()
 
     def launch(
         self,
@@ -79,26 +82,51 @@ class Device:
         passes = BankPassCache()
         profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
-        executed = 0
         self.launches += 1
+        self.shuffles = UndefinedShuffles()
+        examined = (
+            options.checks and options.sample_blocks is None and undefined_shuffles.examined(translation, self.memory)
+        )
+        if examined:  # also of the variables that a module has in device memory
+            variables = [*entry.program.variables.values(), *entry.variables.values()]
+            for variable in variables:
+                if variable.space in ("global", "const"):
+                    self.variable_address(entry.program, variable.name)
+        before = self.memory.contents() if examined else {}
+
+        def run_all(observers: Sequence[Observer]) -> None:
+            executed = 0
+            for run in runs:
+                geometry = chunk_geometry(grid, block, run.first, run.blocks)
+                chunk = Chunk(self, entry, translation, geometry, bytes(buffer), shared_bytes, options, passes)
+                chunk.observe(observers)
+                executed += Scheduler(
+                    chunk,
+                    # In a launch that ends, one chunk takes only a small part of the whole.
+                    min(options.instruction_limit - executed, options.instruction_limit // 8),
+                    options.path_limit,
+                    options.scheduling,
+                ).run()
+                chunk.copies.finish()
+                self.ticks += chunk.clock + chunk.system.slept
+                chunk.free()
+                for notify in chunk.observers.end_chunk:
+                    notify()
+
+        def run_again() -> None:
+            ticks, printed = self.ticks, self.printed
+            self.ticks, self.printed = started, Printed()
+            try:
+                run_all(())
+            finally:
+                self.ticks, self.printed = ticks, printed
+
+        started = self.ticks
         try:
             with np.errstate(all="ignore"):
-                for run in runs:
-                    geometry = chunk_geometry(grid, block, run.first, run.blocks)
-                    chunk = Chunk(self, entry, translation, geometry, bytes(buffer), shared_bytes, options, passes)
-                    chunk.observe(observers)
-                    executed += Scheduler(
-                        chunk,
-                        # In a launch that ends, one chunk takes only a small part of the whole.
-                        min(options.instruction_limit - executed, options.instruction_limit // 8),
-                        options.path_limit,
-                        options.scheduling,
-                    ).run()
-                    chunk.copies.finish()
-                    self.ticks += chunk.clock + chunk.system.slept
-                    chunk.free()
-                    for notify in chunk.observers.end_chunk:
-                        notify()
+                run_all(observers)
+                if examined and self.shuffles.met:
+                    self.shuffles.check(self.memory, before, run_again)
         except SimulatorError as error:
             for observer in observers:
                 observer.end_launch(profile, finished=False)

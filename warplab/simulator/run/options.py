@@ -20,6 +20,8 @@ class Options:
     `path_limit`: instructions along the path of one chunk. A launch that exceeds either limit counts as endless.
     `chunk_lanes`: roughly how many threads run at one time.
     `scheduling`: "volta" (one program counter per thread) or "pascal" (one per warp); see `scheduler`.
+    `lanes_apart`: take what CUDA does not promise for not given: `activemask` names the calling lane alone, as if the
+    warp had come apart before, and masks of shuffles, votes and matches may not name lanes that have ended.
     `cooperative`: all blocks run together and can wait for one another (see `cooperative`).
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
     then holds the results of those blocks alone, and checks see nothing of the others. Not for kernels whose blocks
@@ -36,6 +38,7 @@ class Options:
     path_limit: int = 1_000_000
     chunk_lanes: int = 1 << 15
     scheduling: str = "volta"
+    lanes_apart: bool = False
     cooperative: bool = False
     sample_blocks: int | None = None
     observers: tuple[Observer, ...] = ()

@@ -22,6 +22,7 @@ from warplab.simulator.translate.waiting_loops import reached
 
 FULL_MASK = 0xFFFFFFFF
 _WITHOUT_MASK = ("mma", "wmma", "ldmatrix", "stmatrix")  # .aligned: the whole warp
+_WITH_VALUES = ("shfl", "vote", "match", "redux")  # which exchange values
 
 # The kernel of numba.cuda.reduce calls __syncwarp for the whole warp where only two lanes arrive. GPUs tolerate it.
 _NUMBA_REDUCE = "gpu_reduce_block_strided"
@@ -83,21 +84,27 @@ class WarpConvergence:
         arrived = np.zeros(chunk.warps, np.uint32)
         for lanes in self.syncing.values():
             np.bitwise_or.at(arrived, chunk.warp_of[lanes], np.uint32(1) << chunk.lane_of[lanes])
-        going = []
+        going, masks = [], []
         for number, lanes in list(self.syncing.items()):
             mask = self._mask(chunk.translation.blocks[number].last, Group(chunk, lanes))
             warp = chunk.warp_of[lanes]
             complete = (mask & scheduler.alive[warp] & ~arrived[warp]) == 0
             if complete.any():
                 going.append(lanes[complete])
+                masks.append(np.broadcast_to(mask & scheduler.alive[warp], lanes.shape)[complete])
                 scheduler.put(number + 1, lanes[complete])
                 if complete.all():
                     del self.syncing[number]
                 else:
                     self.syncing[number] = lanes[~complete]
         if going:
-            chunk.sync_warp(np.concatenate(going))
+            self._synced(np.concatenate(going), np.concatenate(masks))
         return bool(going)
+
+    def _synced(self, lanes: np.ndarray, mask: np.ndarray) -> None:
+        """Lanes that let each other go are those of one mask; the lanes of two masks are not ordered."""
+        for one in np.unique(mask):
+            self.chunk.sync_warp(np.sort(lanes[mask == one]))
 
     def _mask(self, instruction, group: Group) -> np.ndarray:
         """Return the membership masks, uint32: one per lane, or a single one for all."""
@@ -170,10 +177,27 @@ class WarpConvergence:
         """Raise DivergentWarp if lanes of a mask took another path and ended there."""
         if self.lenient:
             return
-        missing = np.broadcast_to(mask & self.scheduler.ended_elsewhere[self.chunk.warp_of[lanes]], lanes.shape)
+        warp = self.chunk.warp_of[lanes]
+        if self.chunk.options.lanes_apart and instruction.opcode in _WITH_VALUES:
+            self._refuse_gone(instruction, lanes, mask)
+        missing = np.broadcast_to(mask & self.scheduler.ended_elsewhere[warp], lanes.shape)
         if missing.any():
             place = int(np.argmax(missing != 0))
             raise self._error(instruction, int(lanes[place]), int(missing[place]))
+
+    def _refuse_gone(self, instruction, lanes: np.ndarray, mask: np.ndarray) -> None:
+        """Raise DivergentWarp if a mask names lanes that have ended, even at a guard."""
+        warp = self.chunk.warp_of[lanes]
+        exist = ((np.uint64(1) << self.chunk.warp_sizes[warp].astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
+        gone = np.broadcast_to(mask & exist & ~self.scheduler.alive[warp], lanes.shape)
+        if gone.any():
+            place = int(np.argmax(gone != 0))
+            raise DivergentWarp(
+                f"the mask of `{_called(instruction)}` names lanes that have ended: {_ranges(int(gone[place]))}",
+                reason="A mask names the lanes that take part. Compute it before the guard, for example "
+                "__ballot_sync(0xffffffff, i < n), or let all lanes come along and leave the guard to the store.",
+                **self.chunk.where_instruction(instruction, int(lanes[place])),
+            )
 
     def _refuse_passed(self, number: int, instruction, group: Group, missing: np.ndarray) -> None:
         """Raise DivergentWarp if lanes `missing` at block `number` stand after it and can no longer reach it."""

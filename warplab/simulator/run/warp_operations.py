@@ -46,8 +46,11 @@ class WarpOperations:
         matrix[self._places(lanes)] = values
         return matrix
 
-    def shuffle(self, mode: str, a, b, c, lanes) -> tuple[np.ndarray, np.ndarray]:
-        """shfl.sync: the value of the source lane, and whether that lane lies in the segment. PTX ISA, "shfl.sync"."""
+    def shuffle(self, mode: str, a, b, c, mask, lanes, place: tuple[str, int]) -> tuple[np.ndarray, np.ndarray]:
+        """shfl.sync: the value of the source lane, and whether that lane lies in the segment. PTX ISA, "shfl.sync".
+
+        `place`: file and line of the instruction.
+        """
         self._meet(lanes)
         warp, lane = self._places(lanes)
         lane = lane.astype(np.int64)
@@ -58,13 +61,18 @@ class WarpOperations:
         source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": lowest | (b & ~segment)}[mode]
         inside = source >= limit if mode == "up" else source <= limit
         source = np.where(inside, source, lane)
-        # The value of a source lane outside the group is undefined; the lane gets its own instead.
+        # The value of a source lane outside the group or the mask is undefined; the lane gets its own instead.
         here = self._matrix(np.ones(lane.shape, bool), lanes)[warp, source & 31]
-        source = np.where(here, source, lane)
-        return self._matrix(a, lanes)[warp, source], inside
+        here &= (np.asarray(mask).astype(np.int64) >> source & 1).astype(bool)
+        values = self._matrix(a, lanes)[warp, np.where(here, source, lane)]
+        if not here.all():
+            values = self.chunk.device.shuffles.values(self.chunk, place, mode, values, lanes, source, ~here)
+        return values, inside
 
     def active(self, lanes) -> np.ndarray:
-        """activemask: the bits of the warp's lanes that are in the group."""
+        """activemask: the bits of the warp's lanes that are in the group, or of each lane alone (`Options`)."""
+        if self.chunk.options.lanes_apart:
+            return _BITS[self._places(lanes)[1]]
         return self.chunk.group.active
 
     def ballot(self, predicate, mask, lanes) -> np.ndarray:
@@ -79,7 +87,7 @@ class WarpOperations:
         yes = self.ballot(predicate, mask, lanes)
         if kind == "any":
             return yes != 0
-        voters = self._mask(mask) & self.active(lanes)
+        voters = self._mask(mask) & self.chunk.group.active
         return (yes == voters) if kind == "all" else (yes == voters) | (yes == 0)
 
     def match_any(self, a, mask, lanes) -> np.ndarray:
@@ -89,11 +97,11 @@ class WarpOperations:
         matrix, result = self._matrix(a, lanes), np.zeros(warp.shape, np.uint32)
         for other in range(WARP_SIZE):
             result |= np.where(matrix[warp, other] == a, _BITS[other], np.uint32(0))
-        return result & self._mask(mask) & self.active(lanes)
+        return result & self._mask(mask) & self.chunk.group.active
 
     def match_all(self, a, mask, lanes) -> tuple[np.ndarray, np.ndarray]:
         """match.all.sync: the mask if all its lanes hold one value, else 0; and whether they do."""
-        voters = self._mask(mask) & self.active(lanes)
+        voters = self._mask(mask) & self.chunk.group.active
         same = self.match_any(a, mask, lanes) == voters
         return np.where(same, voters, np.uint32(0)), same
 
@@ -106,7 +114,7 @@ class WarpOperations:
             info = np.iinfo(a.dtype)
             start = info.max if operation == "min" else info.min
         matrix = self._matrix(a, lanes)
-        voters = self._mask(mask) & self.active(lanes)
+        voters = self._mask(mask) & self.chunk.group.active
         result = np.full(warp.shape, np.array(start).astype(a.dtype))
         for other in range(WARP_SIZE):
             taking = (voters >> np.uint32(other)) & np.uint32(1) != 0
@@ -116,7 +124,7 @@ class WarpOperations:
     def elect(self, mask, lanes) -> tuple[np.ndarray, np.ndarray]:
         """elect.sync: the lowest lane of the mask, and whether it is this one."""
         _, lane = self._places(lanes)
-        voters = self._mask(mask) & self.active(lanes)
+        voters = self._mask(mask) & self.chunk.group.active
         lowest = np.bitwise_count((voters & -voters) - np.uint32(1)).astype(np.uint32)
         return lowest, lowest == lane
 

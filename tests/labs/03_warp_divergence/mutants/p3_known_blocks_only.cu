@@ -1,6 +1,6 @@
 // problem: warps
 // loses: warps-partial, warps-scans
-// reason: sums is wrong
+// reason: which its warp does not have, and the result depends on it
 __device__ bool named(int block)
 {
     const int blocks[] = {32, 128, 48, 40, 5, 64, 1, 17, 33, 63, 100, 136};

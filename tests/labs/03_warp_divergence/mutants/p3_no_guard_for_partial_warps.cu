@@ -1,6 +1,6 @@
 // problem: warps
 // loses: warps-partial
-// reason: sums is wrong in (.|\n)*48 threads
+// reason: lane 0 the value of lane 16, which its warp does not have, and the result depends on it
 extern "C" __global__ void warp_sums(const int* x, int* sums, int n)
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -18,7 +18,9 @@ def _two(w: BlockWriter, i: Instruction, call: str, dtype: str, inputs: int) -> 
 def _shuffle(w: BlockWriter, i: Instruction) -> None:
     mode = i.modifiers[-2]
     a, b, c = i.operands[-4:-1]
-    call = f"m.warp.shuffle({mode!r}, {w.array(a, 'u4')}, {w.value(b, 'u4')}, {w.value(c, 'u4')}, L)"
+    mask, place = w.value(i.operands[-1], "u4"), (i.where.file, i.where.line)
+    values = f"{w.array(a, 'u4')}, {w.value(b, 'u4')}, {w.value(c, 'u4')}, {mask}"
+    call = f"m.warp.shuffle({mode!r}, {values}, L, {place!r})"
     if mode not in ("up", "down", "bfly", "idx"):
         raise w.unsupported()
     _two(w, i, call, "u4", 4)
