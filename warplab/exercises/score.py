@@ -184,8 +184,21 @@ def _error(cell: NotebookNode) -> str:
         if output.output_type == "error":
             if output.ename in ("CellTimeoutError", "KeyboardInterrupt"):  # it is interrupted when its time is up
                 return "The cell did not end in time. Is there an endless loop?"
-            return output.evalue if output.ename == "CheckFailed" else f"{output.ename}: {output.evalue}"
+            if output.ename == "CheckFailed":
+                return output.evalue
+            return "\n".join([*_notes(output), f"{output.ename}: {output.evalue}"])
     return ""
+
+
+def _notes(error: NotebookNode) -> list[str]:
+    """Return what a short traceback says between the learner's lines and the message, such as what was meant."""
+    head, message, _ = "\n".join(error.traceback).partition(f"\n{error.ename}: ")
+    lines = head.splitlines()
+    if not message or any("Traceback" in line for line in lines):  # a whole one, as Python's own errors have
+        return []
+    while len(lines) > 1 and lines[0].endswith(":") and lines[1].startswith("    "):  # a place, and its code
+        lines = lines[2:]
+    return lines
 
 
 def _stderr(cell: NotebookNode) -> str:
