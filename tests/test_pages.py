@@ -8,7 +8,14 @@ import pytest
 
 from warplab.paths import COURSE
 
-PAGES = ("README.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/glossary.md", "docs/launches.md")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/architecture.md",
+    "docs/glossary.md",
+    "docs/launches.md",
+    "docs/after_hopper.md",
+)
 # A name in capitals stands for any name.
 ANY = {"TOPIC": "*", "NN_topic": "*", "KIND": "*"}
 
