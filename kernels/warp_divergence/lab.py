@@ -9,10 +9,10 @@ LAB = Lab(
     "on Volta, branches of one warp can wait for each other",
     benchmark="benchmark",
     launches="launches",
-    code_cells=59,
-    pictures=16,
+    code_cells=82,
+    pictures=14,
     shown={
-        "divergence-ordered-drawn": "Which lanes of a warp run in each step, and which wait for others",
+        "divergence-handshake-deadlock": "Which lanes of a warp run in each step, and which wait for others",
         "divergence-histogram": "Bandwidth of each histogram of skewed data, beside CUB and CuPy",
     },
 )

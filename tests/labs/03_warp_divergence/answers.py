@@ -52,6 +52,42 @@ SHUFFLED = dedent(
 )
 TAKE = "out[lane] = left[lane + 4]; left[lane] = 2 * out[lane]"
 
+
+def split(*body: str) -> str:
+    lines = "\n".join(f"    {line}" for line in body)
+    return f"""\
+%%cuda
+__global__ void split(const float *x, float *a, float *b, float *y) {{
+    __shared__ float result;
+    int t = threadIdx.x;
+{lines}
+}}"""
+
+
+def numba_kernel(name: str, *body: str) -> str:
+    return "\n".join([f"@cuda.jit\ndef {name}(x, out):", "    i = cuda.grid(1)", *(f"    {line}" for line in body)])
+
+
+def alike(value: str) -> str:
+    return f"""\
+%%cuda
+__global__ void alike(const int *x, int *out) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = {value};
+}}"""
+
+
+def trips(returned: str) -> str:
+    return f"def loop_efficiency(trips):\n    return {returned}"
+
+
+WARPS = "trips[k : k + 32] for k in range(0, len(trips), 32)"
+IN_ORDER = (
+    "if (t < 4) a[t] *= 2; else result = x[4] + 1;",
+    "__syncwarp();",
+    "if (t < 4) b[t] = result; else y[t] = -y[t];",
+)
+
 ANSWERS = {
     "your-turn-efficiency": Answers(
         of_a_branch(f"{TWO_SIDES} if 0 < lanes < 32 else 1.0"),
@@ -59,6 +95,17 @@ ANSWERS = {
             of_a_branch(TWO_SIDES): "efficiency(lanes=32, first=10, second=90)",
             of_a_branch("lanes / 32"): "efficiency(lanes=4, first=20, second=20)",
             of_a_branch("0.5"): "the same value for all",
+        },
+    ),
+    "your-turn-split": Answers(
+        split(*IN_ORDER),
+        {
+            split(IN_ORDER[0], IN_ORDER[2]): "uninitialised read",
+            split(
+                "if (t < 4) { a[t] *= 2; __syncwarp(); b[t] = result; }",
+                "else { result = x[4] + 1; __syncwarp(); y[t] = -y[t]; }",
+            ): "With one program counter the kernel gets stuck.",
+            split(*IN_ORDER[:2], "if (t < 4) b[t] = result;"): "y is wrong",
         },
     ),
     "your-turn-hand-over": Answers(
@@ -72,13 +119,69 @@ ANSWERS = {
             SHUFFLED: "too few shared load requests",
         },
     ),
+    "your-turn-trips": Answers(
+        trips(f"sum(trips) / (32 * sum(max(w) for w in ({WARPS})))"),
+        {
+            trips("sum(trips) / len(trips) / max(trips)"): "loop_efficiency returns the wrong value",
+            trips(f"sum(trips) / sum(len(w) * max(w) for w in ({WARPS}))"): "loop_efficiency returns the wrong value",
+            trips("1.0"): "the same value for all",
+        },
+    ),
+    "your-turn-pairs": Answers(
+        numba_kernel("pairs", "v = x[i]", "out[i] = v + cuda.shfl_sync(ALL, v, (cuda.laneid + 1) % 32)"),
+        {
+            numba_kernel("pairs", "out[i] = x[i] + x[i - cuda.laneid + (cuda.laneid + 1) % 32]"): "requests",
+            numba_kernel("pairs", "v = x[i]", "out[i] = v + cuda.shfl_down_sync(ALL, v, 1)"): "out is wrong",
+            numba_kernel("pairs", "v = x[i]", "out[i] = v + cuda.shfl_up_sync(ALL, v, 1)"): "out is wrong",
+        },
+    ),
     "your-turn-max": Answers(
         warp_max("int k = 16; k > 0; k /= 2"),
         {
             warp_max("int k = 16; k > 1; k /= 2"): "out is wrong",
             warp_max("int k = 16; k > 0; k /= 2").replace("if (threadIdx.x % 32 == 0) ", ""): "also a data race",
-            warp_max("int k = 1; k < 32; k++", "max(value, x[i / 32 * 32 + k])"): "too many global load requests",
+            warp_max("int k = 1; k < 32; k++", "max(value, x[i / 32 * 32 + k])"): "one thread does too much",
             warp_max("int k = 16; k > 0; k /= 2", "value + __shfl_down_sync(0xffffffff, value, k)"): "out is wrong",
+        },
+    ),
+    "your-turn-positive": Answers(
+        numba_kernel(
+            "positive",
+            "bits = cuda.ballot_sync(ALL, x[i] > 0)",
+            "if cuda.laneid == 0:",
+            "    out[i // 32] = cuda.popc(bits)",
+        ),
+        {
+            numba_kernel(
+                "positive",
+                "n = np.int32(x[i] > 0)",
+                "for k in range(5):",
+                "    n += cuda.shfl_down_sync(ALL, n, 16 >> k)",
+                "if cuda.laneid == 0:",
+                "    out[i // 32] = n",
+            ): "instructions",
+            numba_kernel(
+                "positive",
+                "bits = cuda.ballot_sync(ALL, x[i] < 0)",
+                "if cuda.laneid == 0:",
+                "    out[i // 32] = cuda.popc(bits)",
+            ): "out is wrong",
+            numba_kernel(
+                "positive",
+                "if cuda.laneid == 0:",
+                "    n = 0",
+                "    for k in range(32):",
+                "        n += x[i + k] > 0",
+                "    out[i // 32] = n",
+            ): "too many",
+        },
+    ),
+    "your-turn-alike": Answers(
+        alike("__popc(__match_any_sync(0xffffffff, x[i]))"),
+        {
+            alike("__match_any_sync(0xffffffff, x[i])"): "out is wrong",
+            alike("__popc(__ballot_sync(0xffffffff, x[i]))"): "out is wrong",
+            alike("__ffs(__match_any_sync(0xffffffff, x[i]))"): "out is wrong",
         },
     ),
 }
