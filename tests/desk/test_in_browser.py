@@ -5,20 +5,28 @@ from __future__ import annotations
 import contextlib
 import json
 
+import nbformat
 import pytest
 
 from tests.support.chromium import missing
 from tests.support.jupyterlab import jupyterlab
 from tests.support.waiting import until
 from warplab.desk import copies, lab_command
+from warplab.desk.course_order import shipped
 from warplab.learner import record
+from warplab.paths import own_folder
 
 pytestmark = pytest.mark.skipif(missing() != "", reason=missing())
 
 SETTINGS = lab_command.SETTINGS / "labconfig"
 DISABLED = json.loads((SETTINGS / "page_config.json").read_text())["disabledExtensions"]
-LESSON = "notebooks/00_start_here.ipynb"
-EXERCISE = "exercises/01_vector_multiply/exercise_01_vector_multiply.ipynb"
+EXERCISE = next(one for one in shipped() if one.is_exercise)
+LESSON = next(one for one in shipped() if one.number == EXERCISE.number)
+PREDICTION = (
+    "from warplab import compare, predict",
+    'predict("98/sectors", "How many sectors?", unit="sectors per request")',
+    'compare("98/sectors", 32.0)',
+)
 MENUS = "return [...document.querySelectorAll('#jp-MainMenu .lm-MenuBar-itemLabel')].map(one => one.textContent)"
 TABS = "return [...document.querySelectorAll('#jp-main-dock-panel .lm-TabBar-tabLabel')].map(one => one.textContent)"
 
@@ -70,14 +78,14 @@ def test_what_instructors_open_by_its_address_is_not_served(lab):
 
 def test_it_opens_the_first_lesson_of_the_learners_copy(lab):
     lab.open()
-    until(lambda: "00_start_here.ipynb" in lab.browser.run(TABS), "the first lesson")
+    until(lambda: shipped()[0].own.name in lab.browser.run(TABS), "the first lesson")
 
 
 def test_lesson_and_exercise_have_different_tabs_and_the_way_leads_there(lab):
-    lab.open_notebook("notebooks/01_vector_multiply.ipynb")
-    follow(lab, 0, "Exercise 01")
+    lab.open_notebook(str(LESSON.own))
+    follow(lab, 0, EXERCISE.title)
     until(lambda: len(lab.browser.run(TABS)) == 2, "the exercise's tab")
-    assert lab.browser.run(TABS) == ["01_vector_multiply.ipynb", "exercise_01_vector_multiply.ipynb"]
+    assert lab.browser.run(TABS) == [LESSON.own.name, EXERCISE.own.name]
 
 
 def follow(lab, cell, text):
@@ -91,7 +99,7 @@ def follow(lab, cell, text):
 
 
 def test_the_place_for_an_answer_is_marked_in_colour(lab):
-    lab.open_notebook(EXERCISE)
+    lab.open_notebook(str(EXERCISE.own))
     colour = (
         "const all = [...document.querySelectorAll('.jp-RenderedMarkdown div')];"
         "const mark = all.find(one => one.textContent.startsWith('Your answer'));"
@@ -110,12 +118,14 @@ def cell_with(lab, text):
 
 
 def test_a_prediction_from_the_form_to_the_comparison(lab):
-    lab.open_notebook(LESSON)
-    lab.run_cell(cell_with(lab, "from warplab import attempt"))
-    asks = cell_with(lab, "predict(")
-    lab.run_cell(cell_with(lab, "def every_eighth"))
+    cells = [nbformat.v4.new_code_cell(source) for source in PREDICTION]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}  # or JupyterLab would ask for one
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    nbformat.write(notebook, own_folder() / "lesson.ipynb")
+    lab.open_notebook("lesson.ipynb")
+    asks, reveals = 1, 2
+    lab.run_cell(0)
     lab.run_cell(asks)
-    reveals = asks + 1
     assert lab.output(reveals) == ""  # nothing of the answer is on the screen before
     until(lambda: lab.element(asks, "input"), "the form")
     field = lab.element(asks, "input")
@@ -129,11 +139,11 @@ def test_a_prediction_from_the_form_to_the_comparison(lab):
     shown = lab.output(reveals)
     assert "you predicted\tit is\n4\t32 sectors per request" in shown
     assert "It is 8 times as much as you predicted." in shown
-    kept = record.entry("predictions", "00/every-eighth")
+    kept = record.entry("predictions", "98/sectors")
     assert (kept["answer"], kept["seen"], kept["late"]) == (4, 32, False)
     lab.save()
     # Opened again another day, without the kernel that made the form: the prediction still stands there.
-    lab.open_notebook(LESSON)
+    lab.open_notebook("lesson.ipynb")
     assert "You predicted 4 sectors per request." in lab.output(asks)
 
 
@@ -141,8 +151,8 @@ def test_the_progress_page_shows_what_is_next_and_leads_there(lab):
     lab.open_notebook("progress.ipynb")
     cell = cell_with(lab, "progress()")
     assert "Next:" in lab.output(cell)  # saved, before anything is run
-    record.keep("tasks", "00/add", {"done": True})
+    record.keep("exercises", EXERCISE.path.stem, {"problems": {"1": [1, 1]}})
     lab.run_cell(cell)
-    until(lambda: "1 of 1" in lab.output(cell), "the task that is done")
+    until(lambda: "1 of " in lab.output(cell), "the point that is kept")
     follow(lab, cell, "")
     until(lambda: len(lab.browser.run(TABS)) == 2, "the tab of what is next")

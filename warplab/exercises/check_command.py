@@ -136,7 +136,8 @@ def _notebook_in(path: Path) -> Path:
             raise BadInput(f"{path} is not a notebook: its name does not end in .ipynb. Give an exercise's notebook.")
         return path
     notebooks = sorted(path.glob("*.ipynb"))
-    named = [notebook for notebook in notebooks if notebook.stem == path.resolve().name]
+    name = path.resolve().name
+    named = [notebook for notebook in notebooks if notebook.stem in (name, f"exercise_{name}")]  # or a learner's copy
     if len(named or notebooks) != 1:
         found = ", ".join(notebook.name for notebook in notebooks) or "none"
         raise BadInput(f"{path} should hold one notebook, found: {found}. Give the path of the notebook itself.")
