@@ -7,7 +7,7 @@ LAB = Lab(
     "09_fusion",
     "Inference and fusion",
     "TensorRT makes ResNet-50 about 20 × faster",
-    status="skeleton",
+    status="ready without a GPU, not recorded yet",
     benchmark="benchmark",
     launches="launches",
     code_cells=91,
