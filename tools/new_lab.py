@@ -72,7 +72,7 @@ def _filled(text: str, words: dict[str, str]) -> str:
 def notebook(text: str) -> NotebookNode:
     """A notebook from text: lines "--- markdown ID" or "--- code ID" with what is special begin its cells.
 
-    `tags=TAG`: a tag. `folded`: its outputs are. `given`, `answer`, `test points=N`: cells of an exercise (nbgrader).
+    `tags=TAG`: a tag. `given`, `answer`, `test points=N`: cells of an exercise (nbgrader).
     """
     cells = []
     for part in re.split(r"^--- ", text, flags=re.MULTILINE)[1:]:
@@ -90,8 +90,6 @@ def _metadata(cell_id: str, special: list[str]) -> dict:
     options = dict(word.split("=") for word in special if "=" in word)
     if "tags" in options:
         return {"tags": [options["tags"]]}
-    if "folded" in special:
-        return {"jupyter": {"outputs_hidden": True}}
     if not {"given", "answer", "test"} & set(special):
         return {}
     about: dict = {
