@@ -160,8 +160,8 @@ def draw_picture(passes: np.ndarray, shapes: Mapping[str, tuple[int, int]]) -> F
     height, width = passes.shape
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(1, 1 + len(shapes), figsize=(9, 3), dpi=DPI)
-        axes[0].imshow(np.log1p(passes), cmap="magma", origin="lower")
-        axes[0].set_title("passes of each pixel", loc="left")
+        axes[0].imshow(np.log1p(passes), cmap="gray", origin="lower")  # the figure's only scale is the bar's
+        axes[0].set_title("passes, more is brighter", loc="left")
         for ax, (name, (across, down)) in zip(axes[1:], shapes.items(), strict=True):
             warps = passes.reshape(height // down, down, width // across, across)
             longest = warps.max(axis=(1, 3))
