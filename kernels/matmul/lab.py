@@ -9,11 +9,11 @@ LAB = Lab(
     "cuBLAS is 1.5 × faster on V100 than on P100",
     benchmark="benchmark",
     launches="launches",
-    code_cells=60,
-    pictures=16,
+    code_cells=80,
+    pictures=18,
     shown={
         "matmul-warp-drawn": "The tiles of A, B and C that a block, its first warp and its first thread work on",
         "matmul-ladder": "TFLOP/s of each step, beside cuBLAS and the measured peak of multiply-adds",
-        "matmul-roofline": "Each step as a point under the measured roofline",
+        "matmul-pass-roofline": "Each step under the roofline of the path from shared memory and L1 to the cores",
     },
 )
