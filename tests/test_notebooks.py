@@ -136,13 +136,25 @@ def test_every_task_has_three_hints(committed):
 
 
 def called(cell, name):
-    """The keys that a cell gives to `name`, such as predict("01/requests", ...)."""
+    """The keys that a cell gives to `name`, such as predict("01/requests", ...); in a loop, an x for what varies."""
     source = "\n".join(line for line in cell.source.splitlines() if not line.startswith("%"))
     try:
         calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     except SyntaxError:  # CUDA C++
         return []
-    return [call.args[0].value for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
+    return [text_in(call.args[0]) for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
+
+
+def text_in(node):
+    """The text of a literal, with an x for each value in an f-string."""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(text_in(part) for part in node.values)
+    if isinstance(node, ast.FormattedValue):
+        return "x"
+    assert isinstance(node, ast.Constant), (
+        f"write the key out, in place of {ast.unparse(node)}: the progress page reads it"
+    )
+    return node.value
 
 
 def test_predictions_are_compared_later_in_cells_that_show_nothing_before_they_run(committed):

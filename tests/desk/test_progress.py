@@ -8,6 +8,7 @@ from tests.desk.conftest import lesson, ship
 from warplab.desk import copies, progress_page
 from warplab.desk.progress import next_step, steps
 from warplab.learner import record
+from warplab.learner.predictions import predict
 
 
 @pytest.fixture
@@ -98,6 +99,17 @@ def test_a_result_is_shown_only_to_who_predicted_and_saw_it(course):
     page = progress_page.Progress(steps(course), course)._repr_html_()
     assert "32 sectors" in page
     assert "columns" not in page
+
+
+def test_predictions_that_are_asked_in_a_loop_count(course, capsys):
+    """Their keys stand in the saved output, as `predict` writes it."""
+    predict("02/stride-3", "How many?")
+    predict("02/stride-8", "Which?", ["few", "many"])
+    source = 'for stride in (3, 8):\n    predict(f"02/stride-{stride}", "How many?")'
+    output = nbformat.v4.new_output("display_data", {"text/plain": capsys.readouterr().out})
+    loop = new_code_cell(source, id="loop", outputs=[output])
+    ship(course, "notebooks/02_topic.ipynb", lesson("02", "Title 02", extra=[loop]))
+    assert steps(course)[2].open_predictions == ("stride-3", "stride-8")
 
 
 def test_predictions_and_tasks_of_another_version_do_not_count(course):

@@ -15,6 +15,8 @@ from warplab.learner import numbers, record
 from warplab.paths import COURSE
 
 _PREDICTION = re.compile(r"""\bpredict\(\s*["'](\d\d/[a-z0-9-]+)["']""")
+# What the saved output of a prediction says; in a loop the source does not have the keys.
+_SHOWN = re.compile(r"""\bpredict\(["'](\d\d/[a-z0-9-]+)["'], \.\.\., answer=""")
 _TASK = re.compile(r"""\battempt\(\s*["'](\d\d/[a-z0-9-]+)["']""")
 
 
@@ -104,8 +106,10 @@ def _offered(path: Path, _changed: int) -> tuple[tuple[str, ...], tuple[str, ...
     """Keys of a notebook's predictions and tasks, and its points."""
     cells = nbformat.read(path, as_version=4).cells
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    said = (output.get("data", {}).get("text/plain", "") for cell in cells for output in cell.get("outputs", ()))
+    predictions = _PREDICTION.findall(code) + _SHOWN.findall("\n".join(said))
     points = sum(float(cell.metadata.get("nbgrader", {}).get("points", 0)) for cell in cells)
-    return tuple(dict.fromkeys(_PREDICTION.findall(code))), tuple(dict.fromkeys(_TASK.findall(code))), points
+    return tuple(dict.fromkeys(predictions)), tuple(dict.fromkeys(_TASK.findall(code))), points
 
 
 def _prediction(fields: dict) -> Prediction:
