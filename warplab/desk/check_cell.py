@@ -17,13 +17,13 @@ def check(exercise: str) -> None:
     `exercise`: its number or name, such as "01" or "01_vector_multiply". Does nothing while the notebook itself is run
     from the top, as by the button Validate or by this check. Raises ValueError for an exercise that is not there.
     """
+    if not _a_person_runs_this():
+        print("Run this cell by itself to see your points.")
+        return
     path = meant(exercise)
     if not path.is_file():
         names = ", ".join(one.path.stem for one in exercises())
         raise ValueError(f"there is no exercise {exercise!r}; give one of {names}")
-    if not _a_person_runs_this():
-        print("Run this cell by itself to see your points.")
-        return
     saved = datetime.datetime.fromtimestamp(path.stat().st_mtime).strftime("%H:%M:%S")
     print(f"Checking {path.name} as it was saved at {saved}.\nWhat you wrote since then does not count: save first.")
     command = [sys.executable, "-m", "warplab", "check", str(path)]
