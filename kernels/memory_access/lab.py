@@ -9,10 +9,10 @@ LAB = Lab(
     "coalesced L1 reaches 90 % of hand-managed shared memory",
     benchmark="benchmark",
     launches="launches",
-    code_cells=58,
-    pictures=21,
+    code_cells=91,
+    pictures=18,
     shown={
-        "memory-40": "Banks that the lanes of a warp store to and load from in a tile: 1 wavefront, and 32",
-        "memory-52": "Bandwidth of each transpose, beside a copy",
+        "memory-42": "Banks that the lanes of a warp load a padded tile's column from: 1 wavefront",
+        "memory-16": "Bandwidth of a strided copy, beside its sectors per request",
     },
 )
