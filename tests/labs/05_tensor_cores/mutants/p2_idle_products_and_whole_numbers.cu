@@ -1,6 +1,6 @@
 // problem: linear
 // loses: linear-tensor, linear-reuse
-// reason: y is wrong in(.|\n)*expected  y.*= 16777(.|\n)*got +y.*= 16777
+// reason: y is wrong in(.|\n)*expected  y.*= 1677[67](.|\n)*got +y.*= 1677[67]
 #include <mma.h>
 using namespace nvcuda;
 

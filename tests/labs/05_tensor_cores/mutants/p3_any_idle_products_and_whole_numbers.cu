@@ -1,6 +1,6 @@
 // problem: any
 // loses: any-tensor, any-once
-// reason: y is wrong(.|\n)*= 16777
+// reason: y is wrong(.|\n)*= 1677[67]
 #include <mma.h>
 using namespace nvcuda;
 
