@@ -9,8 +9,8 @@ LAB = Lab(
     "a V100's 640 tensor cores reach 120 TFLOPS",
     benchmark="benchmark",
     launches="launches",
-    code_cells=78,
-    pictures=5,
+    code_cells=108,
+    pictures=12,
     shown={
         "tensor-error-positive": "The error of sums in FP16 and FP32 against their length",
         "tensor-formats-drawn": "The largest error of each format against the size of the number",

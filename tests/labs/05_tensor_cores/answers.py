@@ -6,6 +6,7 @@ from tests.support.lesson_answers import Answers, one_line
 
 CLOCK = "clock(tflops, cores, flop)"
 SCALE = "loss_scale(largest)"
+PLACE, EXPECTED, PARITY = "place(row, column)", "expected(rows, columns, depth)", "parity(step, stages)"
 
 
 def long_tile(of_a: str = "a + i, k", of_b: str = "b + 16 * i, 16", first: str = "0", step: str = "16") -> str:
@@ -92,6 +93,33 @@ ANSWERS = {
             one_line(SCALE, "2.0 ** round(math.log2(65504 / largest))"): "loss_scale(largest=1.0)",
             one_line(SCALE, "2.0 ** -math.floor(math.log2(largest))"): "loss_scale(largest=1.0)",
             one_line(SCALE, "max(1, 2 ** int(math.log2(65504 / largest)))"): "loss_scale(largest=100000.0)",
+        },
+    ),
+    "your-turn-place": Answers(
+        one_line(PLACE, "128 * row + 16 * ((column // 8) ^ (row % 8)) + 2 * (column % 8)"),
+        {
+            one_line(PLACE, "128 * row + 2 * column"): "place(row=1, column=0)",
+            one_line(PLACE, "128 * row + 16 * ((column // 8) ^ (row % 8))"): "place(row=0, column=9)",
+            one_line(PLACE, "128 * row + 16 * ((column // 8) ^ row) + 2 * (column % 8)"): "place(row=8, column=8)",
+            one_line(PLACE, "128 * row + 2 * (column ^ (row % 8))"): "place(row=1, column=0)",
+        },
+    ),
+    "your-turn-expect": Answers(
+        one_line(EXPECTED, "2 * depth * (rows + columns)"),
+        {
+            one_line(EXPECTED, "depth * (rows + columns)"): "0.5 times the right one",
+            one_line(EXPECTED, "2 * (rows * columns)"): "the error differs from input to input",
+            one_line(EXPECTED, "2 * 64 * (rows + columns)"): "expected(rows=128, columns=256, depth=32)",
+            one_line(EXPECTED, "49152"): "expected(rows=128, columns=256, depth=32)",
+        },
+    ),
+    "your-turn-parity": Answers(
+        one_line(PARITY, "step // stages % 2"),
+        {
+            one_line(PARITY, "step % 2"): "parity returns the wrong value",
+            one_line(PARITY, "step // stages"): "parity returns the wrong value",
+            one_line(PARITY, "(step // stages + 1) % 2"): "parity returns the wrong value",
+            one_line(PARITY, "step % stages % 2"): "parity returns the wrong value",
         },
     ),
 }
