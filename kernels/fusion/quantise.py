@@ -7,8 +7,8 @@ sake of a few outliers; a small one clips them. Three ways to choose it:
     percentile   clips the largest 0.01 % of the values
     entropy      of all thresholds the one with which the distribution of steps tells the most of that of |x|: the least
                  Kullback-Leibler divergence (Migacz, "8-bit Inference with TensorRT", GTC 2017), zeros left aside
-    entropy of   the same with the zeros, as the slides write it down: half of what ReLU leaves are zeros, and beside
-    the slides   these a clipped value hardly counts, so that it clips far too much
+    entropy of   the same with the zeros, as the slides write it down: half of what ReLU leaves are zeros, and spread
+    the slides   over the first level they cost the more, the larger the threshold, so that it clips far too much
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """What lab 09's lesson shows and says: costs by data sheet, the claim's arithmetic, pictures, tasks on trial."""
 
+import re
+
 import nbformat
 import numpy as np
 import pytest
@@ -80,6 +82,18 @@ def test_the_engines_launches_are_those_of_the_text(texts):
     nodes = cost.total(network.trained_graph())[0]
     assert launches == [63, 17]
     assert f"{launches[0]} launches, not {nodes}" in texts["fusion-engine-after"]
+
+
+def test_the_bytes_asked_for_are_those_of_the_text(texts):
+    lesson = nbformat.read(LESSON, as_version=4)
+    cell = next(cell for cell in lesson.cells if cell.id == "fusion-engine")
+    lines = cell.outputs[0].text.splitlines()
+    found = [[int(n.replace(",", "")) for n in re.findall(r"([\d,]+) (?:bytes loaded|stored)", line)] for line in lines]
+    before, after = (sum(each) for each in found)
+    assert f"{1 - after / before:.0%} fewer".replace("%", " %") in texts["fusion-engine-after"]
+    assert f"({after:,} instead of {before:,})" in texts["fusion-verdict-text"]
+    modelled = [cost.total(graph)[1] for graph in (network.trained_graph(), variants.variant("float32"))]
+    assert f"the model has {1 - modelled[1] / modelled[0]:.0%}".replace("%", " %") in texts["fusion-engine-after"]
 
 
 # The claim.
@@ -193,6 +207,26 @@ def test_the_accuracies_are_those_of_the_text(texts, right):
     assert "as its slides describe it leaves 54" in texts["fusion-verdict-text"]
 
 
+def test_the_terms_of_the_divergence_are_those_of_the_text(texts):
+    seen = quantise.histograms(variants.variant("float32"), digits.split()[1].images)["b_concat"]
+    kept, divergences = quantise.divergences(seen)
+    least = int(kept[np.argmin(divergences)])
+    for bins in (202, 400, least, 1199):
+        # Written anew, with a loop over the groups, to split the sum.
+        p, q = seen.counts[:bins].astype(float), np.zeros(bins)
+        groups = [[j for j in range(bins) if j * 128 // bins == g and p[j]] for g in range(128)]
+        for group in groups:
+            q[group] = p[group].sum() / max(len(group), 1)
+        p[-1] += seen.counts[bins:].sum()
+        terms = np.zeros(bins)
+        there = p > 0
+        terms[there] = (p / p.sum())[there] * np.log((p / p.sum())[there] / (q / q.sum())[there])
+        assert terms.sum() == pytest.approx(divergences[list(kept).index(bins)])
+        threshold = f"{(bins + 0.5) * seen.width:.2f}" + (", the least" if bins == least else "")
+        row = f"| {threshold} | {len(groups[0])} | {terms[groups[0]].sum():.2f} | {terms[-1]:.2f} | {terms.sum():.2f} |"
+        assert row in texts["fusion-slides-after"]
+
+
 def test_int8_stays_within_half_a_point_of_float32(right):
     for method in ("min-max", "percentile", "entropy"):
         assert abs(right[method] - right["float32"]) <= 0.005 * digits.TEST
@@ -215,13 +249,21 @@ def test_the_costs_are_those_of_the_text(texts):
 def test_the_factors_are_those_of_the_text(texts):
     rates = {(run.precision, run.batch): run.images_per_second for run in claim.RUNS}
     batch, half = rates["FP32", 32] / rates["FP32", 1], rates["FP16", 32] / rates["FP32", 32]
+    single, pair = rates["FP32", 1], rates["FP16", 2]
+    beyond = claim.WITH / rates["FP16", 32]
+    first, second = single / claim.WITHOUT, pair / claim.WITHOUT
     text = texts["fusion-verdict-text"]
-    assert f"a batch of 32 instead of 1 is worth {batch:.1f} and FP16 {half:.1f}" in text
-    assert f"together {batch * half:.0f} of the {claim.WITH / claim.WITHOUT:.1f}" in text
-    assert f"{rates['FP32', 1] / claim.WITHOUT:.1f} if they were FP32 and one image at a time" in text
-    assert f"{rates['FP16', 2] / claim.WITHOUT:.1f} if FP16 and two" in text
-    assert f"TensorRT's {rates['FP16', 2]:.0f} for the same" in texts["fusion-factor-after"]
+    by_batch_and_half = f"{batch * half:.1f} (batch {batch:.2f}, FP16 {half:.2f})"
+    assert f"| FP32, one image at a time | {first:.2f} | {by_batch_and_half} | {beyond:.2f} |" in text
+    by_batch = f"{rates['FP16', 32] / pair:.1f} (batch alone)"
+    assert f"| FP16, two images | {second:.2f} | {by_batch} | {beyond:.2f} |" in text
     assert f"are {claim.WITH * claim.RESNET50_FLOP / 1e12:.0f} TFLOPS" in text
+    text = texts["fusion-factor-after"]
+    assert f"a product of {claim.WITH / claim.WITHOUT:.1f}" in text
+    assert f"{first:.2f} (to {single:.0f} images/s)" in text
+    assert f"{second:.2f} (to {pair:.0f} images/s)" in text
+    assert f"the other {first * beyond:.2f} is {first:.2f} × {beyond:.2f}" in text
+    assert f"the table has {rates['FP16', 64]:.0f} at 64, and {rates['FP16', 128]:.0f} at 128" in text
 
 
 def test_the_memory_is_that_of_the_text(texts):
