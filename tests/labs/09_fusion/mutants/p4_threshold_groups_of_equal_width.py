@@ -1,6 +1,6 @@
 # problem: threshold
 # loses: threshold-whole, threshold-clipped, threshold-best
-# reason: divergence returns the wrong value|raises
+# reason: divergence returns the wrong value|raises|expected
 
 
 def divergence(histogram, bins, levels):

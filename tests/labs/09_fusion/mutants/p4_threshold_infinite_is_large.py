@@ -1,6 +1,6 @@
 # problem: threshold
 # loses: threshold-clipped
-# reason: does not raise
+# reason: expected inf
 
 
 def divergence(histogram, bins, levels):

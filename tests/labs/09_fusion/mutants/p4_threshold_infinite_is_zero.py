@@ -1,6 +1,6 @@
 # problem: threshold
 # loses: threshold-clipped, threshold-best
-# reason: does not raise|another threshold is better|divergence
+# reason: expected inf|another threshold is better|divergence
 
 
 def divergence(histogram, bins, levels):

@@ -1,6 +1,6 @@
 # problem: threshold
 # loses: threshold-clipped, threshold-best
-# reason: does not raise|divergence
+# reason: expected inf|divergence
 
 
 def divergence(histogram, bins, levels):

@@ -1,6 +1,6 @@
 # problem: threshold
 # loses: threshold-clipped, threshold-best
-# reason: does not raise|raises|divergence
+# reason: expected inf|raises|divergence
 
 
 def divergence(histogram, bins, levels):

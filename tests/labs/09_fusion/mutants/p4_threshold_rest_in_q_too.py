@@ -1,6 +1,6 @@
 # problem: threshold
 # loses: threshold-clipped, threshold-best
-# reason: divergence does not raise
+# reason: expected inf
 
 
 def divergence(histogram, bins, levels):
