@@ -1,6 +1,6 @@
 // problem: into
 // loses: into-one, into-any
-// reason: warp efficiency
+// reason: (?s)one thread does too much(.*)bytes loaded
 
 __device__ float result(const float* x, const float* filters, const float* bias, int c, int pixels, int k, int i)
 {

@@ -10,6 +10,8 @@ def divergence(histogram, bins, levels):
     p[-1] += np.sum(histogram[bins:])
     group = np.arange(bins) * levels // bins
     full = kept > 0
+    if not full.any():
+        return math.inf
     sums = np.bincount(group, kept, levels)
     shares = np.bincount(group, full, levels)
     q = np.where(full, sums[group] / np.maximum(shares[group], 1), 0)

@@ -1,6 +1,6 @@
 # problem: quantise
 # loses: quantise-short, quantise-any, quantise-counted
-# reason: one thread does too much of the work
+# reason: too many global load requests
 
 
 @cuda.jit

@@ -1,5 +1,5 @@
 # problem: quantise
-# loses: quantise-any, quantise-counted
+# loses: quantise-short, quantise-any, quantise-counted
 # reason: one thread does too much of the work
 
 

@@ -1,0 +1,24 @@
+# problem: siblings
+# loses: siblings-any
+# reason: too many launches
+
+
+def merge_siblings(graph):
+    """Return the graph with each family of cbr nodes that may be one as one."""
+    nodes, families = [], {}
+    for node in graph["nodes"]:
+        if node["op"] != "cbr":
+            nodes.append(node)
+            continue
+        family = (node["inputs"][0], node["filters"].shape[2:], bool(node["relu"]))
+        while family in families and len(families[family]["outputs"]) > 11:
+            family = (*family, "more")
+        if family not in families:
+            families[family] = node
+            nodes.append(node)
+            continue
+        first = families[family]
+        for key in ("filters", "bias"):
+            first[key] = np.concatenate([first[key], node[key]])
+        first["outputs"] = [*first["outputs"], *node["outputs"]]
+    return graph | {"nodes": nodes}

@@ -1,0 +1,28 @@
+# problem: concats
+# loses: concats-any
+# reason: cannot run|is wrong
+
+
+def remove_concats(graph):
+    """Return the graph without each concat that can go."""
+    readers = Counter(name for node in graph["nodes"] for name in node["inputs"])
+    fixed = {*graph["inputs"], *graph["outputs"]}
+    sizes = channels(graph)
+    nodes, moved = [], {}  # moved: the tensor, and the channel in it, where a tensor now begins
+    for node in graph["nodes"]:
+        if node["op"] != "concat" or any(readers[name] != 1 or name in fixed for name in node["inputs"]):
+            nodes.append(node)
+            continue
+        tensor, start = node["outputs"][0][0], 0
+        for name in node["inputs"]:
+            moved[name] = (tensor, start)
+            start += sizes[name]
+    for node in nodes:
+        outputs = []
+        for tensor, start, count in node["outputs"]:
+            while tensor in moved:
+                tensor, begin = moved[tensor]
+                start += begin
+            outputs.append((tensor, start, count))
+        node["outputs"] = outputs
+    return graph | {"nodes": nodes}

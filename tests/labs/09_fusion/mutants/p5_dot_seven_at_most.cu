@@ -1,0 +1,29 @@
+// problem: dot
+// loses: dot-any
+// reason: y is wrong
+
+extern "C" __global__ void conv_int8(const int* x, const int* filters, const float* scale, const float* bias,
+                                     signed char* y, int n, int h, int w, int words, int k, int r, int s)
+{
+    int element = blockIdx.x * blockDim.x + threadIdx.x;
+    if (element >= n * h * w * k)
+        return;
+    int filter = element % k, column = element / k % w, row = element / k / w % h, image = element / k / w / h;
+    int sum = 0;
+    for (int i = 0; i < min(r, 7); i++) {
+        int from_row = row + i - r / 2;
+        if (from_row < 0 || from_row >= h)
+            continue;
+        for (int j = 0; j < min(s, 7); j++) {
+            int from_column = column + j - s / 2;
+            if (from_column < 0 || from_column >= w)
+                continue;
+            const int* pixel = x + ((image * h + from_row) * w + from_column) * words;
+            const int* weights = filters + ((filter * r + i) * s + j) * words;
+            for (int word = 0; word < words; word++)
+                sum = __dp4a(pixel[word], weights[word], sum);
+        }
+    }
+    int step = __float2int_rn(sum * scale[filter] + bias[filter]);
+    y[element] = min(max(step, 0), 127);
+}
