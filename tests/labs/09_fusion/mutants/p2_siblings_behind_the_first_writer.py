@@ -5,7 +5,7 @@
 
 def merge_siblings(graph):
     """Return the graph with each family of cbr nodes that may be one as one."""
-    families, lone = {}, []
+    families = {}
     for node in graph["nodes"]:
         if node["op"] == "cbr":
             family = (node["inputs"][0], node["filters"].shape[2:], bool(node["relu"]))
