@@ -20,7 +20,9 @@ pytestmark = pytest.mark.skipif(missing() != "", reason=missing())
 
 SETTINGS = lab_command.SETTINGS / "labconfig"
 DISABLED = json.loads((SETTINGS / "page_config.json").read_text())["disabledExtensions"]
-EXERCISE = next(one for one in shipped() if one.is_exercise)
+EXERCISE = next((one for one in shipped() if one.is_exercise), None)
+if EXERCISE is None:
+    pytest.skip("the course has no lab with an exercise", allow_module_level=True)
 LESSON = next(one for one in shipped() if one.number == EXERCISE.number)
 PREDICTION = (
     "from warplab import compare, predict",

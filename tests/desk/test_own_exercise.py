@@ -9,7 +9,9 @@ from nbgrader.utils import is_solution
 from warplab.desk import check_cell, copies, own_exercise
 from warplab.paths import COURSE
 
-FIRST = own_exercise.exercises()[0]
+FIRST = next(iter(own_exercise.exercises()), None)
+if FIRST is None:
+    pytest.skip("the course has no lab with an exercise", allow_module_level=True)
 NUMBER, NAME = FIRST.number, FIRST.path.stem
 SHIPPED = (COURSE / FIRST.path).parent
 
