@@ -96,8 +96,7 @@ def run_on_gpu(launch: Launch) -> None:
     import cupy
 
     compiled = launch.kernel()
-    numba = hasattr(compiled, "__getitem__")
-    for profiled in (False, True) if numba else (True,):  # Numba compiles at the first launch
+    for profiled in (False, True) if lab_kernels.is_numba(compiled) else (True,):  # Numba compiles at the first launch
         arguments = tuple(cupy.asarray(x) if is_array(x) else x for x in launch.arguments)
         cupy.cuda.Device().synchronize()
         if profiled:

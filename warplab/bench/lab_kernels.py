@@ -114,12 +114,17 @@ class Kernel:
 def launch(function: Any, grid: Size, block: Size, arguments: tuple, shared_bytes: int = 0) -> None:
     """Queue a CuPy function or a Numba dispatcher on the current stream."""
     grid, block = _as_tuple(grid), _as_tuple(block)
-    if hasattr(function, "py_func"):  # Numba; a stand-in for CuPy's kernels has __getitem__, too, to say what is wrong
+    if is_numba(function):
         function[(grid, block, 0, shared_bytes) if shared_bytes else (grid, block)](*arguments)
         return
     if shared_bytes:
         function.max_dynamic_shared_size_bytes = shared_bytes
     function(grid, block, arguments, shared_mem=shared_bytes)
+
+
+def is_numba(function: Any) -> bool:
+    """Return whether a kernel is Numba's. CuPy's stand-in has __getitem__, too, to say how it is launched."""
+    return hasattr(function, "py_func")
 
 
 def _as_tuple(size: Size) -> tuple[int, ...]:
