@@ -154,7 +154,7 @@ def pytorch_largest_batch(depth: int = 101, limit_bytes: int = 4 * GIB) -> dict[
     rows = []
     for precision in ("float32", "bfloat16"):
         for way, plan in (("kept", (0,)), ("best", plans.best(inputs, inside))):
-            low, high = 0, 64  # in fours: `low` fits, `high` is taken not to
+            low, high = 0, 128  # in fours: `low` fits, `high` is taken not to
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (middle, high) if _fits(torch, modules, 4 * middle, plan, precision) else (low, middle)
