@@ -84,6 +84,8 @@ BENCHMARK = Benchmark(
         "factors": Table(_factors, lambda value: value["alone"]),
         "peers": Table(_peers, _peers_summary),
         "peers_large": Table(_peers, _peers_summary),
+        "autotuned": Table(_peers, _peers_summary),
+        "autotuned_large": Table(_peers, _peers_summary),
     },
     __doc__,
 )

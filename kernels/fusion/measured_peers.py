@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,21 +18,24 @@ from kernels.fusion.plan import build
 from kernels.fusion.variants import KINDS, UNFUSED, variant
 from warplab.bench import timing
 
-FULL, REDUCED = "full precision", "any precision"
+ANY = "any precision"
+GROUPS = ("float32", "float16", ANY)  # within which engines are compared
 CLOCKS = ("gpu_seconds", "latency_seconds", "steady_seconds")
 TOLERANCE = {"float32": 1e-3, "tf32": 1e-2, "float16": 1e-2}
 
 
-def peers(batch: int = ENDS[0]) -> dict[str, Any]:
-    """Our engine beside the others at one batch. `ratios`: the fastest other's time over ours.
+def peers(batch: int = ENDS[0], autotuned: bool = False) -> dict[str, Any]:
+    """Our engine beside the others at one batch. `ratios`: the fastest other's time over ours, at equal precision.
 
-    `missing`: what could not be measured, and why.
+    `autotuned`: beside torch.compile's max-autotune instead, which compiles for minutes. `missing`: what could not be
+    measured, and why.
     """
     timing.cupy_on_gpu()
     images = digits.split()[2].images[:batch]
     expected = _expected(images)
     rows, missing = [_our_row(kind, batch) for kind in KINDS[1:]], {}
-    for name, precision, prepare in _others(batch, images):
+    for name, precision, prepare in _autotuned(images) if autotuned else _others(batch, images):
+        started = time.perf_counter()
         try:
             queue, result = prepare()
             error = float(np.abs(result() - expected).max())
@@ -41,8 +45,11 @@ def peers(batch: int = ENDS[0]) -> dict[str, Any]:
                 | {"error": error, "correct": error <= TOLERANCE[precision]}
             )
             del queue, result
+            print(f"  {rows[-1]}", flush=True)
         except Exception as lack:  # not installed, or it cannot run this network: of as many types as there are peers
             missing[f"{name}, {precision}"] = f"{type(lack).__name__}: {lack}"[:200]
+            print(f"  {name}, {precision}: {lack!r}"[:1000], flush=True)
+        print(f"  {name}, {precision}, batch {batch}: {time.perf_counter() - started:.0f} s", flush=True)
         gc.collect()
     return {"rows": rows, "missing": missing, "ratios": ratios(rows)}
 
@@ -52,12 +59,22 @@ def peers_large() -> dict[str, Any]:
     return peers(ENDS[-1])
 
 
+def autotuned() -> dict[str, Any]:
+    """Our engine beside torch.compile's max-autotune, one image at a time."""
+    return peers(ENDS[0], autotuned=True)
+
+
+def autotuned_large() -> dict[str, Any]:
+    """The same at the largest of ENDS."""
+    return peers(ENDS[-1], autotuned=True)
+
+
 def ratios(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """By batch and precision: time of the fastest other over the time of our fastest, for each clock; above 1: ours."""
     found: dict[str, dict[str, float]] = {}
     for batch in dict.fromkeys(r["batch"] for r in rows):
-        for group in (FULL, REDUCED):
-            able = [r for r in rows if r["batch"] == batch and (group == REDUCED or r["precision"] == "float32")]
+        for group in GROUPS:
+            able = [r for r in rows if r["batch"] == batch and group in (ANY, r["precision"])]
             ours, others = ([r for r in able if r["ours"] == own and r["correct"]] for own in (True, False))
             if ours and others:
                 found[f"batch {batch}, {group}"] = {
@@ -122,19 +139,24 @@ Prepared = tuple[Callable[[], Any], Callable[[], np.ndarray]]
 def _others(batch: int, images: np.ndarray) -> Iterator[tuple[str, str, Callable[[], Prepared]]]:
     """Name, precision, and what prepares it."""
     for precision in on_pytorch.PRECISIONS:
-        # torch.compile takes minutes for each; TF32 lies between the other two.
+        # TF32 lies between the other two, and compiling takes long.
         for way in on_pytorch.WAYS if precision != "tf32" else on_pytorch.WAYS[:-1]:
-            yield (
-                f"PyTorch, {way}",
-                precision,
-                lambda w=way, p=precision: on_pytorch.prepared(variant(UNFUSED), images, w, p),
-            )
+            yield _pytorch(way, precision, images)
     for precision in ("float32", "float16"):
         yield "cuDNN's fused graphs", precision, lambda p=precision: _cudnn(batch, images, p)
     if on_tensorrt.is_installed():
         model = export_onnx(variant(UNFUSED))
         for precision in ("float32", "float16"):
             yield "TensorRT", precision, lambda p=precision: on_tensorrt.prepared(model, images, p)
+
+
+def _autotuned(images: np.ndarray) -> Iterator[tuple[str, str, Callable[[], Prepared]]]:
+    for precision in ("float32", "float16"):
+        yield _pytorch(on_pytorch.AUTOTUNED, precision, images)
+
+
+def _pytorch(way: str, precision: str, images: np.ndarray) -> tuple[str, str, Callable[[], Prepared]]:
+    return f"PyTorch, {way}", precision, lambda: on_pytorch.prepared(variant(UNFUSED), images, way, precision)
 
 
 def _cudnn(batch: int, images: np.ndarray, precision: str) -> Prepared:

@@ -19,4 +19,6 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "factors": measured_peers.factors,
     "peers": measured_peers.peers,
     "peers_large": measured_peers.peers_large,
+    "autotuned": measured_peers.autotuned,
+    "autotuned_large": measured_peers.autotuned_large,
 }

@@ -15,7 +15,9 @@ import numpy as np
 from kernels.fusion.graph import Graph
 from kernels.fusion.nodes import Node
 
-WAYS = ("eager", "CUDA graph", "compiled")
+AUTOTUNED = "autotuned"
+WAYS = ("eager", "CUDA graph", "compiled")  # beside AUTOTUNED, which takes minutes
+MODES = {"compiled": "reduce-overhead", AUTOTUNED: "max-autotune"}  # of torch.compile; both capture CUDA graphs
 PRECISIONS = ("float32", "tf32", "float16")
 
 
@@ -35,7 +37,7 @@ def torch_on_gpu() -> Any:
 def prepared(graph: Graph, images: np.ndarray, way: str, precision: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """(queue, result): what queues a run of the raw graph on a batch that is on the GPU, and its output on the host.
 
-    `way`: of WAYS; "compiled" is torch.compile's max-autotune, which captures CUDA graphs itself, with weights frozen.
+    `way`: of WAYS, or AUTOTUNED; torch.compile gets frozen weights, so that it may fold batch norms.
     `precision`: of PRECISIONS; "tf32" lets convolutions round float32 factors to TF32, "float16" lies in NHWC.
     """
     torch = torch_on_gpu()
@@ -45,10 +47,10 @@ def prepared(graph: Graph, images: np.ndarray, way: str, precision: str) -> tupl
     layout = torch.channels_last if precision == "float16" else torch.contiguous_format
     module = _module(torch, graph).cuda().to(dtype).eval().to(memory_format=layout)
     x = torch.from_numpy(np.ascontiguousarray(images)).cuda().to(dtype).contiguous(memory_format=layout)
-    if way == "compiled":
+    if way in MODES:
         importlib.import_module("torch._inductor.config").freezing = True
         importlib.import_module("torch._dynamo").reset()
-        module = torch.compile(module, mode="max-autotune")
+        module = torch.compile(module, mode=MODES[way])
     results: dict[str, Any] = {}
 
     def run() -> None:

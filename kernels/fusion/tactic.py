@@ -77,6 +77,7 @@ class Tactic:
 
 
 def call(kernel: Kernel, grid: int, block: int, arguments: tuple) -> Call:
-    """One launch of a kernel of this lab."""
-    made = KernelLaunch(kernel, grid, block, arguments)
+    """One launch of a kernel of this lab. `arguments`: None is a null pointer."""
+    # A number, because not every version of CuPy takes None for an argument.
+    made = KernelLaunch(kernel, grid, block, tuple(np.uint64(0) if a is None else a for a in arguments))
     return Call(kernel.name, made.queue, made)

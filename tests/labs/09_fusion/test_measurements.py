@@ -49,7 +49,7 @@ def test_ratios_are_the_fastest_other_over_ours():
         row(True, "float32", 1.0, batch=128),
     ]
     found = measured_peers.ratios(rows)
-    assert found["batch 1, full precision"] == dict.fromkeys(("gpu", "latency", "steady"), 1.5)
+    assert found["batch 1, float32"] == dict.fromkeys(("gpu", "latency", "steady"), 1.5)
     assert found["batch 1, any precision"]["latency"] == 2.5
     assert len(found) == 2  # nobody else at batch 128
 
