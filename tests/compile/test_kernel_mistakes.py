@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -70,15 +72,129 @@ def unknown_name(x, y, out):
     out[0] = undefined_name  # noqa: F821
 
 
+@cuda.jit
+def unknown_function(x, y, out):
+    out[0] = math.no_such_function(x[0])
+
+
+@cuda.jit
+def divides(x, y, out):
+    i = cuda.grid(1)
+    out[i] = x[i / 4]
+
+
+@cuda.jit
+def divides_before(x, y, out):
+    i = cuda.grid(1) / 4
+    out[i] = x[i]
+
+
+@cuda.jit
+def no_dimensions(x, y, out):
+    i = cuda.grid()
+    out[i] = x[i]
+
+
+@cuda.jit
+def not_called(x, y, out):
+    i = cuda.grid
+    out[i] = x[i]
+
+
+@cuda.jit
+def two_numbers(x, y, out):
+    i = cuda.grid(2)
+    if i < out.size:
+        out[i] = x[i]
+
+
+@cuda.jit
+def three_numbers(x, y, out):
+    i = cuda.threadIdx
+    if i < out.size:
+        out[i] = x[i]
+
+
+@cuda.jit
+def round_brackets(x, y, out):
+    i = cuda.grid(1)
+    out[i] = x(i)
+
+
+@cuda.jit
+def called_size(x, y, out):
+    i = cuda.grid(1)
+    if i < out.size():
+        out[i] = x[i]
+
+
+@cuda.jit
+def compares_a_shape(x, y, out):
+    i = cuda.grid(1)
+    if i < out.shape:
+        out[i] = x[i]
+
+
+@cuda.jit
+def forgot_an_index(x, y, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = x[i] + y
+
+
+@cuda.jit
+def adds_arrays(x, y, out):
+    out += x
+
+
+@cuda.jit
+def appends(x, y, out):
+    out.append(x[0])
+
+
+@cuda.jit
+def loops_over_values(x, y, out):
+    for i in out:
+        out[i] = x[i]
+
+
+@cuda.jit
+def formats(x, y, out):
+    print(f"{x[0]}")
+    out[0] = x[0]
+
+
+@cuda.jit
+def rebinds(x, y, out):
+    i = cuda.grid(1)
+    if i < out.size:
+        out = x[i] + y[i]
+
+
 MISTAKES = [
     (slices, "out[:] = x + y\n", "i = cuda.grid(1)"),
-    (whole_arrays, "x + y\n", "write x[i] + y[i]"),
+    (whole_arrays, "z = x + y\n", "write x[i] + y[i]"),
     (returns, "return x[i] + y[i]\n", "out[i] = x[i] + y[i]"),
     (numpy_function, "np.add(x, y, out)\n", "write the operator, on elements: x[i] + y[i]"),
-    (numpy_on_elements, "np.add(x[i], y[i])\n", "write the operator, on elements: x[i] + y[i]"),
-    (makes_a_list, "[x[i], y[i]]\n", "cuda.local.array"),
-    (grows_a_list, "[]\n", "cuda.local.array"),
-    (makes_an_array, "np.zeros(4)\n", "cuda.shared.array"),
+    (numpy_on_elements, "out[i] = np.add(x[i], y[i])\n", "write the operator, on elements: x[i] + y[i]"),
+    (makes_a_list, "parts = [x[i], y[i]]\n", "cuda.local.array"),
+    (grows_a_list, "parts = []\n", "cuda.local.array"),
+    (makes_an_array, "z = np.zeros(4)\n", "cuda.shared.array"),
+    (unknown_name, "out[0] = undefined_name  # noqa: F821\n", "undefined_name has no value here"),
+    (divides, "out[i] = x[i / 4]\n", "write i // 4"),
+    (divides_before, "out[i] = x[i]\n", "write cuda.grid(1) // 4"),
+    (no_dimensions, "i = cuda.grid()\n", "cuda.grid(1) returns the number of the thread"),
+    (not_called, "i = cuda.grid\n", "Call it: cuda.grid(1)"),
+    (two_numbers, "i = cuda.grid(2)\n", "i, j = cuda.grid(2)"),
+    (three_numbers, "i = cuda.threadIdx\n", "write cuda.threadIdx.x"),
+    (round_brackets, "out[i] = x(i)\n", "square brackets: x[i]"),
+    (called_size, "if i < out.size():\n", "write out.size, without ()"),
+    (compares_a_shape, "if i < out.shape:\n", "write out.size or out.shape[0]"),
+    (forgot_an_index, "out[i] = x[i] + y\n", "write y[i]"),
+    (adds_arrays, "out += x\n", "write out[i] +="),
+    (appends, "out.append(x[0])\n", "fixed size"),
+    (loops_over_values, "for i in out:\n", "if i < out.size"),
+    (formats, 'print(f"{x[0]}")\n', "print(x[0])"),
 ]
 
 
@@ -88,18 +204,27 @@ def test_a_check_says_what_was_meant(kernel, code, advice):
     assert error.kind == "compile"
     assert f": {code}" in error.look_at
     assert advice in error.look_at
+    assert len(str(error).splitlines()) < 7, "Numba's own message is still there"
 
 
-def test_a_notebook_says_it_before_numba_s_own_message():
+def test_a_result_that_is_stored_nowhere():
+    error = failure(rebinds, SUM)
+    assert error.kind == "not written"
+    assert "out = x[i] + y[i]" in error.look_at
+    assert "name the element: out[i] = x[i] + y[i]" in error.look_at
+
+
+def test_a_notebook_says_it_in_place_of_numba_s_own_message():
     InteractiveShell.instance()
     x, y, out = np.ones((3, 32), np.float32)
     with pytest.raises(Exception, match="return_value") as caught:
         returns[1, 32](x, y, out)
     lines = short_traceback(caught.value)
     said = next(number for number, line in enumerate(lines) if "A kernel returns nothing" in line)
-    assert "TypingError" in lines[said + 1]
+    assert "%xmode Verbose" in lines[said + 1]
+    assert len(lines) == said + 2
 
 
 def test_other_errors_are_left_alone():
-    assert "undefined_name" in failure(unknown_name, SUM).got
-    assert failure(unknown_name, SUM).look_at == ""
+    assert "no_such_function" in failure(unknown_function, SUM).got
+    assert failure(unknown_function, SUM).look_at == ""

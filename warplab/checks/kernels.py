@@ -19,6 +19,7 @@ from warplab.checks.kernel_run import KernelRun, counted
 from warplab.checks.launch_failures import Launched, launch
 from warplab.checks.session import fresh_seed
 from warplab.checks.shared_work import SharedWork
+from warplab.compile.kernel_mistakes import lost_result
 from warplab.launch.kernel_source import source_of
 
 Language = Literal["Numba", "CUDA C++"]
@@ -121,6 +122,12 @@ def _name(kernel: Any, language: Language | None) -> str:
     return source.name
 
 
+def _lost_result(kernel: Any) -> str:
+    """Where a Python kernel gives a parameter a new value in place of storing to it; "" for others."""
+    function = getattr(kernel, "py_func", None)
+    return lost_result(function) if function is not None else ""
+
+
 def _launch_unless_endless(smallest: KernelRun, limits: list[Limits]) -> Launched | CheckFailed:
     """Launch the kernel on the smallest size. Raise `CheckFailed` if it does not end; return any other failure.
 
@@ -159,6 +166,7 @@ def _check(run: KernelRun, limits: list[Limits], launched: Launched | CheckFaile
             f"{run.name} wrote nothing. Either it is not written yet, or its result is never stored.",
             expected=f"values in {', '.join(run.case.expected)}",
             got="no store to global memory",
+            look_at=_lost_result(run.kernel),
             kind="not written",
         )
     outputs.check(run, buffers, profile.counts)

@@ -11,6 +11,7 @@ from warplab.checks import illegal_access, outputs
 from warplab.checks.errors import CheckFailed, kind_of, line_of
 from warplab.checks.kernel_run import KernelRun
 from warplab.checks.thread_work import ThreadWork
+from warplab.compile.short_traceback import first_line
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.errors import DataRace, IllegalAddress, InstructionLimit, SimulatorError, SimulatorFailure
 
@@ -54,14 +55,13 @@ def launch(run: KernelRun, *, counters: bool, by_thread: bool = False, path_limi
         raise run.failed(
             f"{run.name} was stopped by the simulator.", got=str(error), kind=kind_of(error), line=line_of(error)
         ) from None
-    except (TypeError, ValueError) as error:
-        raise _unfit(run, error) from None
     except (MemoryError, SimulatorFailure):  # says nothing about the kernel
         raise
     except Exception as error:  # the compilers raise classes of their own
-        text = f"{type(error).__name__}: {error}"
-        look_at = "\n".join(getattr(error, "__notes__", ())) or _look_at_compile_error(text)
-        raise run.failed(f"{run.name} does not compile.", got=text, look_at=look_at, kind="compile") from None
+        known = getattr(error, "__notes__", ())
+        if isinstance(error, TypeError | ValueError) and not known:
+            raise _unfit(run, error) from None
+        raise _uncompiled(run, error, "\n".join(known)) from None
 
 
 def _data_race(run: KernelRun, error: DataRace) -> CheckFailed:
@@ -89,6 +89,14 @@ def _data_race(run: KernelRun, error: DataRace) -> CheckFailed:
     return run.failed(
         f"{run.name} has a data race.", got=str(error), look_at=look_at, kind=kind_of(error), line=line_of(error)
     )
+
+
+def _uncompiled(run: KernelRun, error: Exception, known: str) -> CheckFailed:
+    """The failure for a compiler's error. `known`: what was meant; then the compiler's own words, of which Numba has
+    many, would only hide it."""
+    text = first_line(error) if known else f"{type(error).__name__}: {error}"
+    look_at = known or _look_at_compile_error(text)
+    return run.failed(f"{run.name} does not compile.", got=text, look_at=look_at, kind="compile")
 
 
 def _unfit(run: KernelRun, error: Exception) -> CheckFailed:

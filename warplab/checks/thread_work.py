@@ -23,6 +23,7 @@ KINDS = {
     "bytes_loaded": "bytes loaded from global memory",
     "bytes_written": "bytes written to global memory",
 }
+_ALIKE = 1.5  # times the work of the other threads: a guard or a tail makes that much difference
 _LOOK_AT = "which outputs a thread computes, which it leaves to other threads and blocks, and how often it does each"
 
 
@@ -94,16 +95,27 @@ class ThreadWork(Observer):
             if work <= most:
                 continue
             block, thread = divmod(number, run.threads_per_block)
-            share = 100 * work / self._totals[kind]
             raise run.failed(
                 f"{run.name}: one thread does too much of the work.",
                 expected=f"per thread at most {most:,.0f} {KINDS[kind]}",
-                got=f"{work:,} by thread {_place(thread, run.block)} of block {_place(block, run.grid)}, "
-                f"{share:.3g} % of all that the launch's {run.threads:,} threads do",
+                got=f"{work:,} by thread {_place(thread, run.block)} of block {_place(block, run.grid)}: "
+                + _share(work, self._totals[kind], run.threads),
                 look_at=_LOOK_AT,
                 kind="limit",
                 missed="one thread does too much of the work",
             )
+
+
+def _share(work: int, total: int, threads: int) -> str:
+    """What the busiest thread does of the work of a launch, in words."""
+    others = (total - work) / (threads - 1) if threads > 1 else 0
+    if threads == 1 or work == total:
+        return f"all of it, although the launch has {threads:,} threads" if threads > 1 else "the launch has no other"
+    if work > total / 2:
+        return f"nearly all of it ({100 * work / total:.0f} %), although the launch has {threads:,} threads"
+    if work <= _ALIKE * others:
+        return f"the other {threads - 1:,} threads do about as much. Does every thread do all the work?"
+    return f"{work / (total / threads):,.0f} times what the launch's {threads:,} threads do on average"
 
 
 def _place(number: int, size: Dimensions) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 _ELEMENT = "A kernel is what one thread does, so it works on elements"
 _ARRAYS = frozenset({"array", "arange", "empty", "empty_like", "full", "linspace", "ones", "ones_like", "zeros"})
@@ -18,6 +19,21 @@ _NO_ARRAYS = ("NRT required", "_ol_array_allocate", "array_expr", "arrayexpr")
 
 def hint(function: Callable, error: Exception) -> str:
     """Return what was meant and what to write, with the line; "" if the kernel has none of these mistakes."""
+    return _first_mistake(function, _FINDERS, str(error))
+
+
+def lost_result(function: Callable) -> str:
+    """For a kernel that compiles and stores nothing: the line with which it gives a parameter a new value, as in
+    `out = x[i]`, and what was meant; "" if it has none."""
+    return _first_mistake(function, (_rebound,), "")
+
+
+Found = Iterator[tuple[ast.stmt | ast.expr, str]]
+Finder = Callable[[ast.FunctionDef, str], Found]
+
+
+def _first_mistake(function: Callable, finders: Iterable[Finder], error: str) -> str:
+    """The first mistake that one of `finders` finds: its line, and what was meant; "" if none does."""
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
@@ -26,14 +42,10 @@ def hint(function: Callable, error: Exception) -> str:
     kernel = next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
     if kernel is None:
         return ""
-    for find in (_returned, _slices, _lists, _new_arrays, _functions_of_arrays, _whole_arrays):
-        for node, text in find(kernel, str(error)):
-            code = ast.unparse(node)
-            return f"line {first + node.lineno - 1}: {code if len(code) < 80 else code[:77] + '...'}\n{text}"
+    for find in finders:
+        for node, text in find(kernel, error):
+            return f"line {first + node.lineno - 1}: {lines[node.lineno - 1].strip()}\n{text}"
     return ""
-
-
-Found = Iterator[tuple[ast.stmt | ast.expr, str]]
 
 
 def _returned(kernel: ast.FunctionDef, error: str) -> Found:
@@ -93,7 +105,7 @@ def _whole_arrays(kernel: ast.FunctionDef, error: str) -> Found:
     """`z = x + y` of parameters that are arrays."""
     if not any(text in error for text in _NO_ARRAYS):
         return
-    parameters = {argument.arg for argument in kernel.args.args}
+    parameters = _parameters(kernel)
     for node in ast.walk(kernel):
         if isinstance(node, ast.BinOp):
             names = [side.id for side in (node.left, node.right) if isinstance(side, ast.Name)]
@@ -103,6 +115,173 @@ def _whole_arrays(kernel: ast.FunctionDef, error: str) -> Found:
                     node,
                     f"{_ELEMENT}, not on whole arrays ({given}): write x[i] + y[i] for the element i of the thread.",
                 )
+
+
+def _positions(kernel: ast.FunctionDef, error: str) -> Found:
+    """`cuda.grid()`, `cuda.grid` and `cuda.threadIdx` where a number is meant; `cuda.grid(2)` for one number."""
+    called = {id(node.func) for node in ast.walk(kernel) if isinstance(node, ast.Call)}
+    inside = {id(node.value) for node in ast.walk(kernel) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Call) and _of_cuda(node.func) in _COUNTED and not node.args:
+            name = _of_cuda(node.func)
+            yield (
+                node,
+                f"cuda.{name} asks for the number of dimensions: cuda.{name}(1) {_COUNTED[name]}, cuda.{name}(2) two, "
+                "for x and y.",
+            )
+        elif isinstance(node, ast.Attribute) and _of_cuda(node) in _COUNTED and id(node) not in called:
+            name = _of_cuda(node)
+            yield node, f"cuda.{name} is a function. Call it: cuda.{name}(1) {_COUNTED[name]}."
+        elif isinstance(node, ast.Attribute) and _of_cuda(node) in _TRIPLES and id(node) not in inside:
+            yield node, f"{ast.unparse(node)} has three numbers: write {ast.unparse(node)}.x, .y or .z."
+        elif (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Call)
+            and _of_cuda(node.value.func) in _COUNTED
+            and node.value.args
+            and ast.unparse(node.value.args[0]) in ("2", "3")
+            and "UniTuple(int64" in error
+        ):
+            call = ast.unparse(node.value)
+            yield node, f"{call} returns several numbers: write i, j = {call}, or {call[:-2]}1) for one."
+
+
+def _indices(kernel: ast.FunctionDef, error: str) -> Found:
+    """An index that is no whole number, `x(i)` and `out.append(...)`."""
+    arrays = _parameters(kernel)
+    assigned = {
+        target.id: node.value
+        for node in ast.walk(kernel)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Subscript):
+            index: ast.expr = node.slice
+            if isinstance(index, ast.Name):
+                index = assigned.get(index.id, index)
+            for part in ast.walk(index):
+                if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Div):
+                    quotient = f"{ast.unparse(part.left)} // {ast.unparse(part.right)}"
+                    yield node, f"An index is a whole number, and / makes a float: write {quotient}, which rounds down."
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in arrays and node.args:
+            given = ", ".join(ast.unparse(argument) for argument in node.args)
+            if "as a callable" in error:
+                yield (
+                    node,
+                    f"({given}) calls a function; an element stands in square brackets: {node.func.id}[{given}].",
+                )
+        elif (
+            isinstance(node, ast.Attribute)
+            and node.attr in ("append", "extend", "insert")
+            and isinstance(node.value, ast.Name)
+            and node.value.id in arrays
+        ):
+            yield node, f"An array has a fixed size. A thread writes its element: {node.value.id}[i] = ..."
+        elif isinstance(node, ast.For) and isinstance(node.iter, ast.Name) and node.iter.id in arrays:
+            name = node.iter.id
+            yield (
+                node.iter,
+                f"This loop runs over the values of {name}, not over their places, and every thread would do all of "
+                f"it. A thread takes one element: i = cuda.grid(1), if i < {name}.size.",
+            )
+
+
+def _sizes(kernel: ast.FunctionDef, error: str) -> Found:
+    """`i < out.shape` and `out.size()`."""
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Compare):
+            for side in (node.left, *node.comparators):
+                if isinstance(side, ast.Attribute) and side.attr == "shape" and "UniTuple(int64" in error:
+                    array = ast.unparse(side.value)
+                    yield (
+                        node,
+                        f"{array}.shape has a number for each dimension: write {array}.size or {array}.shape[0].",
+                    )
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in ("size", "shape", "ndim")
+            and "as a callable" in error
+        ):
+            yield node, f"{node.func.attr} is no function: write {ast.unparse(node.func)}, without ()."
+
+
+def _whole_right_sides(kernel: ast.FunctionDef, error: str) -> Found:
+    """`out[i] = x[i] + y` and `out += x`: a whole array for one element."""
+    arrays = _parameters(kernel)
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in arrays:
+            if "ufunc" in error or any(text in error for text in _NO_ARRAYS):
+                yield node, f"{_ELEMENT}, not on a whole array ({node.target.id}): write {node.target.id}[i] += ..."
+        elif isinstance(node, ast.Assign) and "setitem" in error and isinstance(node.targets[0], ast.Subscript):
+            taken = {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Subscript | ast.Attribute)}
+            for part in ast.walk(node.value):
+                if isinstance(part, ast.Name) and part.id in arrays and id(part) not in taken:
+                    yield node, f"{part.id} is a whole array, and an element takes one number: write {part.id}[i]."
+
+
+def _undefined(kernel: ast.FunctionDef, error: str) -> Found:
+    unknown = re.search(r"name '(\w+)' is not defined", error)
+    for node in ast.walk(kernel):
+        if unknown and isinstance(node, ast.Name) and node.id == unknown[1]:
+            yield (
+                node,
+                f"{node.id} has no value here. A kernel knows its parameters, the variables that it assigns, and what "
+                "is defined outside before it is compiled.",
+            )
+
+
+def _texts(kernel: ast.FunctionDef, error: str) -> Found:
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.JoinedStr):
+            values = ", ".join(ast.unparse(part.value) for part in node.values if isinstance(part, ast.FormattedValue))
+            yield node, f"A kernel has no f-strings; print takes values: print({values})."
+
+
+def _rebound(kernel: ast.FunctionDef, error: str) -> Found:
+    parameters = _parameters(kernel)
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id in parameters:
+                    name, value = target.id, ast.unparse(node.value)
+                    yield (
+                        node,
+                        f"This gives the name {name} a new value in each thread, and the array stays as it was. To "
+                        f"store in the array, name the element: {name}[i] = {value if len(value) < 40 else '...'}",
+                    )
+
+
+_COUNTED = {"grid": "returns the number of the thread", "gridsize": "returns the number of threads in the grid"}
+_TRIPLES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
+_FINDERS: tuple[Finder, ...] = (
+    _returned,
+    _undefined,
+    _slices,
+    _lists,
+    _texts,
+    _positions,
+    _indices,
+    _sizes,
+    _new_arrays,
+    _functions_of_arrays,
+    _whole_arrays,
+    _whole_right_sides,
+)
+
+
+def _parameters(kernel: ast.FunctionDef) -> set[str]:
+    return {argument.arg for argument in kernel.args.args}
+
+
+def _of_cuda(node: ast.AST) -> str:
+    """The name x of a node cuda.x; "" for other nodes."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "cuda":
+        return node.attr
+    return ""
 
 
 def _numpy_calls(kernel: ast.FunctionDef) -> Iterator[tuple[ast.Call, str]]:

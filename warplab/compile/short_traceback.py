@@ -31,8 +31,8 @@ def _one_line(error: KeyboardInterrupt, doing: str) -> list[str]:
 def short_traceback(error: BaseException) -> list[str]:
     """Return the lines of `error` for IPython, which asks an exception's `_render_traceback_` for them.
 
-    Its notes, which say what was meant, come before its message, which of some compilers is long. After `%xmode
-    Verbose` the lines are the whole traceback, as always.
+    Its notes, which say what was meant, take the place of its message but for the first line: of some compilers it is
+    long. After `%xmode Verbose` the lines are the whole traceback, as always.
     """
     shell = sys.modules["IPython"].get_ipython()
     if shell.InteractiveTB.mode == "Verbose":
@@ -45,4 +45,15 @@ def short_traceback(error: BaseException) -> list[str]:
         if internal or "get_ipython().run_cell_magic(" in code:
             continue
         lines += [f"{display_name(frame.filename)}, line {number}:", f"    {code}"]
-    return [*lines, *getattr(error, "__notes__", ()), f"{type(error).__name__}: {error}"]
+    said, notes = f"{type(error).__name__}: {error}", getattr(error, "__notes__", ())
+    if notes and "\n" in said.strip():
+        said = f"{first_line(error)} (%xmode Verbose shows the whole message)"
+    return [*lines, *notes, said]
+
+
+def first_line(error: BaseException) -> str:
+    """The class of an error, and the first line of its message that says something."""
+    text = str(error).removeprefix("- Resolution failure for literal arguments:")
+    said = [line.strip(" >") for line in text.splitlines() if line.strip() and "pipeline (step" not in line]
+    parts = 2 if said and said[0].endswith(":") else 1  # Numba's "... found for signature:"
+    return f"{type(error).__name__}: {' '.join(said[:parts])}"
