@@ -14,8 +14,9 @@ def hierarchical_ring_all_reduce(nodes: int, per_node: int, slices: int) -> Sche
     3. all-gather round the ring of each node.
 
     With g per node and n nodes: S a multiple of g·n; 2(g − 1) + 2(n − 1) steps, of messages of N/g and N/(gn) bytes;
-    2(g − 1)·N/g bytes on a link inside a node, and 2(n − 1)·N/(gn) on one between nodes (g such rings share what network
-    a node has). The latency grows with g + n, a flat ring's with g·n. Horovod's NCCLHierarchicalAllreduce works so.
+    2(g − 1)·N/g bytes on a link inside a node, and 2(n − 1)·N/(gn) on one between nodes (g such rings share what
+    network a node has). The latency grows with g + n, a flat ring's with g·n. Horovod's hierarchical all-reduce works
+    so.
     """
     if nodes < 1 or per_node < 1:
         raise ValueError(f"a cluster has at least one node of at least one rank, not {nodes} of {per_node}")

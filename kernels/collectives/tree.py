@@ -1,9 +1,13 @@
 """Tree algorithms: few messages on the way from the root to the last rank, but not every link works all the time.
 
-N: bytes of a buffer, S: slices, k: ranks. Ranks are counted from the root: v = (rank − root) mod k.
+A rank sends one message at a time and receives one. N: bytes of a buffer, S: slices, k: ranks. Ranks are counted from
+the root: v = (rank − root) mod k.
 """
 
 from __future__ import annotations
+
+import functools
+from dataclasses import replace
 
 from kernels.collectives.schedule import Schedule, Send
 from kernels.collectives.sizes import check_sizes
@@ -31,29 +35,63 @@ def binary_tree_broadcast(ranks: int, slices: int, root: int = 0) -> Schedule:
     twice, so at best 2N/B: half of the ring's speed, with a latency of log2 k instead of k steps.
     """
     check_sizes(ranks, slices, root)
-    begin = _begin(ranks, 0)
-    return Schedule("broadcast", ranks, slices, _down(ranks, slices, root, begin), root)
+    period = min(2, ranks - 1)  # how many messages the root sends per slice
+    begin = [0] * ranks  # the step at which v sends slice 0 to its left child
+    sends = []
+    for v in range(1, ranks):
+        parent, second = (v - 1) // 2, (v + 1) % 2
+        begin[v] = begin[parent] + second + 1
+        sends += [
+            Send(begin[parent] + second + period * i, (root + parent) % ranks, (root + v) % ranks, i)
+            for i in range(slices)
+        ]
+    return Schedule("broadcast", ranks, slices, sends, root)
 
 
 def tree_all_reduce(ranks: int, slices: int, root: int = 0) -> Schedule:
     """Sums flow up a pipelined binary tree, and down again as soon as a slice is complete.
 
-    2(S − 1) steps more than for S = 1, and that is at most 4·log2 k; N bytes per link and direction, at best 2N/B. The
-    latency grows with log2 k, the ring's with k. On its way a rank sends up once and down twice per slice, so where all
-    its links share one port, as behind a switch, the bound is 3N/B. NCCL since 2.4 runs two such trees, each for half of
-    the data, with every rank a leaf in one of them: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth
-    broadcast, reduction and scan" (2009).
+    3 steps per slice, as a rank sends each slice up once and down twice, after a latency of at most 4·log2 k steps; N
+    bytes per link and direction, 3N leave a rank: at best 3N/B, where the ring takes 2N/B. But the ring's latency grows
+    with k. NCCL since 2.4 runs two such trees, each for half of the data, with every rank a leaf in one of them, and so
+    reaches 2N/B: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan"
+    (2009).
+
+    Rank v sends up in steps that are its phase modulo 3, and receives from above in such steps; its children's phases
+    are one and two less. So a rank sends one message per step and receives one.
     """
     check_sizes(ranks, slices, root)
-    below = level(ranks - 1)
+    period = all_reduce_period(ranks)
+    phase = [0] * ranks
+    for v in range(1, ranks):
+        phase[v] = (phase[(v - 1) // 2] - 1 - (v + 1) % 2) % period
+    up = list(phase)  # the step at which v sends slice 0 up
+    complete = [0] * ranks  # the step at which v has slice 0 of all below it
+    for v in range(ranks - 1, 0, -1):
+        up[v] = _next(complete[v], phase[v], period)
+        parent = (v - 1) // 2
+        complete[parent] = max(complete[parent], up[v] + 1)
+    down = [complete[0] - 1] * ranks  # the step at which v receives the sum of slice 0
     sends = []
     for v in range(1, ranks):
-        first = 2 * (below - level(v)) + (v + 1) % 2  # a left child (odd v) sends in even steps, a right one in odd
-        sends += [
-            Send(first + 2 * i, (root + v) % ranks, (root + (v - 1) // 2) % ranks, i, True) for i in range(slices)
-        ]
-    arrived = max((s.step for s in sends if s.destination == root and s.slice == 0), default=-1) + 1
-    return Schedule("all-reduce", ranks, slices, [*sends, *_down(ranks, slices, root, _begin(ranks, arrived))])
+        parent = (v - 1) // 2
+        down[v] = _next(down[parent] + 1, phase[v], period)
+        for i in range(slices):
+            sends.append(Send(up[v] + period * i, (root + v) % ranks, (root + parent) % ranks, i, True))
+            sends.append(Send(down[v] + period * i, (root + parent) % ranks, (root + v) % ranks, i))
+    return Schedule("all-reduce", ranks, slices, _without_idle_steps(sends), root)
+
+
+def all_reduce_period(ranks: int) -> int:
+    """Steps per slice of `tree_all_reduce`: what the busiest rank sends, up and to its children."""
+    return 3 if ranks > 4 else (0, 0, 1, 2, 2)[ranks]
+
+
+@functools.lru_cache(maxsize=1024)
+def all_reduce_latency(ranks: int) -> int:
+    """The steps of `tree_all_reduce` are `all_reduce_period` · S plus this, for all S but the smallest."""
+    full = 2 * depth(ranks) + 2  # slices that fill the pipeline
+    return tree_all_reduce(ranks, full).steps - all_reduce_period(ranks) * full
 
 
 def depth(ranks: int) -> int:
@@ -61,23 +99,12 @@ def depth(ranks: int) -> int:
     return (ranks - 1).bit_length()
 
 
-def level(v: int) -> int:
-    """How far v is from the root of a binary tree in heap order."""
-    return (v + 1).bit_length() - 1
+def _next(least: int, phase: int, period: int) -> int:
+    """The first step from `least` on that is `phase` modulo `period`."""
+    return least + (phase - least) % period
 
 
-def _begin(ranks: int, root_begins: int) -> list[int]:
-    """The step at which each v sends slice 0 to its left child."""
-    begin = [root_begins] * ranks
-    for v in range(1, ranks):
-        begin[v] = begin[(v - 1) // 2] + (1 if v % 2 else 2)
-    return begin
-
-
-def _down(ranks: int, slices: int, root: int, begin: list[int]) -> list[Send]:
-    sends = []
-    for v in range(1, ranks):
-        parent = (v - 1) // 2
-        first = begin[parent] + (v + 1) % 2
-        sends += [Send(first + 2 * i, (root + parent) % ranks, (root + v) % ranks, i) for i in range(slices)]
-    return sends
+def _without_idle_steps(sends: list[Send]) -> list[Send]:
+    """The same sends, with steps counted without those in which nobody sends."""
+    number = {step: i for i, step in enumerate(sorted({send.step for send in sends}))}
+    return [replace(send, step=number[send.step]) for send in sends]

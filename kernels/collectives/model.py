@@ -1,0 +1,306 @@
+"""The alpha–beta model: a message of n bytes takes α + n/B seconds.
+
+α: seconds per message, whatever its size; B: bytes per second of a link. A rank sends one message at a time and
+receives one (the schedules of this lab never do more in one step), a step takes as long as its longest message, and
+messages do not slow each other down (`topology` drops that last assumption). Then a broadcast round a ring of k ranks
+in S slices of N/S bytes takes
+
+    t(S) = (S + k − 2) · (α + N/(S·B))
+         = N/B  +  (k − 2)·α  +  S·α  +  (k − 2)·N/(S·B)
+
+Small S: while the ring fills, k − 2 links wait for a large slice. Large S: every slice costs α. The sum of the last two
+terms is least where they are equal, at S* = √((k − 2)·N/(α·B)), and there
+
+    t(S*) = (√(N/B) + √((k − 2)·α))²
+
+Beyond S* the time rises towards S·α. Hockney, "The communication challenge for MPP" (1994), has the model; α and B are
+his startup time and asymptotic bandwidth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kernels.collectives import recursive, ring, scatter_gather, tree
+from kernels.collectives.schedule import Schedule, Send
+
+
+@dataclass(frozen=True)
+class Link:
+    """A kind of link: `alpha` in seconds per message, `bandwidth` in bytes per second, in one direction."""
+
+    alpha: float
+    bandwidth: float
+
+    def __post_init__(self) -> None:
+        if not (self.alpha >= 0 and self.bandwidth > 0):
+            raise ValueError(f"a link has alpha ≥ 0 s and bandwidth > 0 bytes/s, not {self.alpha} and {self.bandwidth}")
+
+    def seconds(self, n: float) -> float:
+        """What a message of n bytes takes."""
+        return self.alpha + n / self.bandwidth
+
+
+# --- Times of algorithms -------------------------------------------------------------------------------------------
+# n: bytes of a buffer (bus and algorithm bandwidth count the same N); k: ranks; s: slices.
+
+
+def pipeline(n: float, link: Link, s: float, per_slice: float, latency: float) -> float:
+    """Seconds of a pipeline of per_slice · S + latency steps, each with a message of N/S bytes."""
+    return (per_slice * s + latency) * link.seconds(n / s)
+
+
+def best_pipeline(n: float, link: Link, per_slice: float, latency: float) -> float:
+    """The S at which `pipeline` is least, a real number ≥ 1; infinite if messages cost nothing (α = 0)."""
+    if latency <= 0:
+        return 1.0
+    return max(1.0, math.sqrt(latency * n / (per_slice * link.alpha * link.bandwidth))) if link.alpha else math.inf
+
+
+def ring_broadcast(n: float, k: int, s: float, link: Link) -> float:
+    """(S + k − 2)(α + N/(SB)); no time for one rank."""
+    return pipeline(n, link, s, 1, k - 2) if k > 1 else 0.0
+
+
+def best_slices(n: float, k: int, link: Link) -> float:
+    """S* = √((k − 2)N/(αB)) of the ring broadcast, a real number, at least 1. For k = 2 one slice is best."""
+    return best_pipeline(n, link, 1, k - 2)
+
+
+def best_whole_slices(n: float, k: int, link: Link) -> int:
+    """The whole number of slices at which the ring broadcast is fastest. ValueError if α = 0: then more are better."""
+    best = best_slices(n, k, link)
+    if math.isinf(best):
+        raise ValueError("without a cost per message (alpha = 0) more slices are always better; give alpha > 0")
+    around = (math.floor(best), math.ceil(best))
+    return min(around, key=lambda s: ring_broadcast(n, k, s, link))
+
+
+def best_ring_broadcast(n: float, k: int, link: Link) -> float:
+    """(√(N/B) + √((k − 2)α))², the ring broadcast with the best real S; what S = 1 takes where S* would be below 1."""
+    if k < 2:
+        return 0.0
+    if math.isinf(best := best_slices(n, k, link)):
+        return n / link.bandwidth
+    return ring_broadcast(n, k, best, link)
+
+
+def whole_broadcast(n: float, k: int, link: Link) -> float:
+    """The whole buffer from rank to rank: (k − 1)(α + N/B)."""
+    return (k - 1) * link.seconds(n)
+
+
+def tree_broadcast(n: float, k: int, s: float, link: Link) -> float:
+    """Binomial: ⌈log2 k⌉(α + N/B). S makes no difference."""
+    return tree.depth(k) * link.seconds(n)
+
+
+def binary_tree_broadcast(n: float, k: int, s: float, link: Link) -> float:
+    """(2S + L − 2)(α + N/(SB)), L: the steps of one slice alone, at most 2·log2 k. For k = 2, a chain."""
+    return pipeline(n, link, s, *_binary_broadcast(k)) if k > 1 else 0.0
+
+
+def scatter_all_gather_broadcast(n: float, k: int, s: float, link: Link) -> float:
+    """Scatter: a message of half of the parts, of a quarter, and so on; then (k − 1)S/k slices."""
+    away = [1 << i for i in range(tree.depth(k))]
+    parts = [min(a, k - a) for a in away]  # the longest message of a step is the root's
+    return sum(link.seconds(p * n / k) for p in parts) + (k - 1) * s / k * link.seconds(n / s)
+
+
+def ring_reduce_scatter(n: float, k: int, s: float, link: Link) -> float:
+    """(k − 1)(S/k)(α + N/(SB)): for S = k, (k − 1)α + (k − 1)/k · N/B. All-gather takes the same."""
+    return (k - 1) * s / k * link.seconds(n / s)
+
+
+def ring_all_reduce(n: float, k: int, s: float, link: Link) -> float:
+    """Twice a reduce-scatter: for S = k, 2(k − 1)α + 2(k − 1)/k · N/B."""
+    return 2 * ring_reduce_scatter(n, k, s, link)
+
+
+def tree_all_reduce(n: float, k: int, s: float, link: Link) -> float:
+    """(3S + L)(α + N/(SB)) for k > 4, L < 4·log2 k; for the smallest S idle steps make it a little less."""
+    return pipeline(n, link, s, tree.all_reduce_period(k), tree.all_reduce_latency(k)) if k > 1 else 0.0
+
+
+def recursive_doubling_all_reduce(n: float, k: int, s: float, link: Link) -> float:
+    """log2 k · (α + N/B). S makes no difference."""
+    return math.log2(k) * link.seconds(n)
+
+
+def halving_doubling_all_reduce(n: float, k: int, s: float, link: Link) -> float:
+    """2 log2 k · α + 2(k − 1)/k · N/B. S makes no difference."""
+    return 2 * math.log2(k) * link.alpha + 2 * (k - 1) / k * n / link.bandwidth
+
+
+def hierarchical_ring_all_reduce(n: float, nodes: int, per_node: int, inside: Link, across: Link) -> float:
+    """2(g − 1)(α + N/(gB)) inside nodes of g ranks, plus 2(nodes − 1)(α' + N/(g·nodes·B')) across.
+
+    `across`: what one rank has of the network; if the g ranks of a node share it, a g-th.
+    """
+    g = per_node
+    return 2 * (g - 1) * inside.seconds(n / g) + 2 * (nodes - 1) * across.seconds(n / (g * nodes))
+
+
+Time = Callable[[float, int, float, Link], float]
+Generator = Callable[[int, int], Schedule]
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm: its time(n, k, s, link) in seconds, its schedule(k, s), and a good number of slices(n, k, link)."""
+
+    collective: str
+    time: Time
+    schedule: Generator
+    slices: Callable[[float, int, Link], float]
+
+    def best_time(self, n: float, k: int, link: Link) -> float:
+        """Seconds with the best (real) number of slices."""
+        return self.time(n, k, self.slices(n, k, link), link)
+
+
+def _one(n: float, k: int, link: Link) -> float:
+    return 1.0
+
+
+def _as_many_as_ranks(n: float, k: int, link: Link) -> float:
+    return float(k)
+
+
+def _binary_broadcast(k: int) -> tuple[int, int]:
+    """(steps per slice, the steps besides)."""
+    period = min(2, k - 1)
+    return period, tree.binary_tree_broadcast(k, 1).steps - period
+
+
+def _best_binary(n: float, k: int, link: Link) -> float:
+    return best_pipeline(n, link, *_binary_broadcast(k)) if k > 1 else 1.0
+
+
+def _best_tree(n: float, k: int, link: Link) -> float:
+    return best_pipeline(n, link, tree.all_reduce_period(k), tree.all_reduce_latency(k)) if k > 1 else 1.0
+
+
+ALGORITHMS = {
+    "ring broadcast": Algorithm("broadcast", ring_broadcast, ring.ring_broadcast, best_slices),
+    "binomial tree broadcast": Algorithm("broadcast", tree_broadcast, tree.tree_broadcast, _one),
+    "binary tree broadcast": Algorithm("broadcast", binary_tree_broadcast, tree.binary_tree_broadcast, _best_binary),
+    "scatter and all-gather": Algorithm(
+        "broadcast",
+        scatter_all_gather_broadcast,
+        scatter_gather.scatter_all_gather_broadcast,
+        _as_many_as_ranks,
+    ),
+    "ring reduce-scatter": Algorithm(
+        "reduce-scatter", ring_reduce_scatter, ring.ring_reduce_scatter, _as_many_as_ranks
+    ),
+    "ring all-gather": Algorithm("all-gather", ring_reduce_scatter, ring.ring_all_gather, _as_many_as_ranks),
+    "ring all-reduce": Algorithm("all-reduce", ring_all_reduce, ring.ring_all_reduce, _as_many_as_ranks),
+    "tree all-reduce": Algorithm("all-reduce", tree_all_reduce, tree.tree_all_reduce, _best_tree),
+    "recursive doubling": Algorithm(
+        "all-reduce", recursive_doubling_all_reduce, recursive.recursive_doubling_all_reduce, _one
+    ),
+    "halving and doubling": Algorithm(
+        "all-reduce", halving_doubling_all_reduce, recursive.halving_doubling_all_reduce, _as_many_as_ranks
+    ),
+}
+
+
+def crossover(
+    small: Callable[[float], float], large: Callable[[float], float], low: float = 1, high: float = 2**40
+) -> float | None:
+    """The bytes at which two times(n) are equal: below, `small` is faster, above, `large`. None if one always wins.
+
+    Found by bisection of log n between `low` and `high` bytes.
+    """
+    if not (small(low) < large(low) and small(high) > large(high)):
+        return None
+    while high / low > 1 + 1e-9:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if small(middle) < large(middle) else (low, middle)
+    return math.sqrt(low * high)
+
+
+# --- A schedule's own time -----------------------------------------------------------------------------------------
+
+
+def schedule_time(schedule: Schedule, n: float, link: Link) -> float:
+    """Seconds of a schedule for buffers of n bytes, all links alike: the sum of the longest message of each step.
+
+    A step without messages takes no time.
+    """
+    return sum(
+        max((link.seconds(send.count * n / schedule.slices) for send in sends), default=0.0)
+        for sends in schedule.by_step()
+    )
+
+
+@dataclass(frozen=True)
+class Message:
+    """A send with the seconds at which it begins and ends."""
+
+    send: Send
+    begin: float
+    end: float
+
+
+def messages(schedule: Schedule, n: float, link: Link) -> list[Message]:
+    """When each message runs if nobody waits for a step's end.
+
+    A message begins as soon as its source holds the slices and is done sending what earlier steps ask of it, and its
+    destination is done receiving and has sent on what the message overwrites. Never later than in `schedule_time`,
+    which lets everybody wait for everybody after each step.
+    """
+    written: dict[tuple[int, int], float] = {}  # (rank, slice): when last
+    read: dict[tuple[int, int], float] = {}
+    sending = [0.0] * schedule.ranks  # until when each rank is
+    receiving = [0.0] * schedule.ranks
+    found = []
+    for sends in schedule.by_step():
+        timed = []
+        for send in sends:
+            before = [sending[send.source], receiving[send.destination]]
+            for i in send.slices:
+                before += [written.get((send.source, i), 0.0), written.get((send.destination, i), 0.0)]
+                before.append(read.get((send.destination, i), 0.0))
+            begin = max(before)
+            timed.append(Message(send, begin, begin + link.seconds(send.count * n / schedule.slices)))
+        for message in timed:
+            send = message.send
+            sending[send.source] = max(sending[send.source], message.end)
+            receiving[send.destination] = max(receiving[send.destination], message.end)
+            for i in send.slices:
+                written[send.destination, i] = message.end
+                read[send.source, i] = max(read.get((send.source, i), 0.0), message.end)
+        found += timed
+    return found
+
+
+# --- Fitted to measurements ----------------------------------------------------------------------------------------
+
+
+def fit_two_points(n: float, k: int, first: tuple[float, float], second: tuple[float, float]) -> Link:
+    """α and B of a ring broadcast of n bytes over k ranks from two measured (S, seconds).
+
+    t/(S + k − 2) = α + (N/B)/S is a straight line in 1/S; two points give it. ValueError if the points do not: two of
+    the same S, or such that α or B would be negative.
+    """
+    (s1, t1), (s2, t2) = first, second
+    if s1 == s2:
+        raise ValueError(f"both points have S = {s1}; measure at two different S")
+    y1, y2 = t1 / (s1 + k - 2), t2 / (s2 + k - 2)
+    seconds = (y1 - y2) / (1 / s1 - 1 / s2)  # N/B
+    alpha = y1 - seconds / s1
+    if seconds <= 0 or alpha < 0:
+        raise ValueError(
+            f"a line through S = {s1} and S = {s2} has N/B = {seconds:.3g} s and alpha = {alpha:.3g} s; neither may be "
+            "negative: the points do not follow the model, choose others"
+        )
+    return Link(alpha, n / seconds)
+
+
+def predict(n: float, k: int, slices: Sequence[int], link: Link) -> dict[int, float]:
+    """Algorithm bandwidth N/t(S) in bytes per second of the ring broadcast, by S."""
+    return {s: n / ring_broadcast(n, k, s, link) for s in slices}
