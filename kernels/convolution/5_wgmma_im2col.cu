@@ -385,7 +385,7 @@ extern "C" __global__ void IN_CLUSTERS __launch_bounds__(THREADS, BLOCKS)
                             const float a = BIAS ? s[2 * h] + added.x : s[2 * h];
                             const float b = BIAS ? s[2 * h + 1] + added.y : s[2 * h + 1];
                             const half2 rounded = __floats2half2_rn(a, b);
-                            v[2 * k + h] = RELU ? __hmax2(rounded, half2{}) : rounded;  // two at a time
+                            v[2 * k + h] = RELU ? __hmax2_nan(rounded, half2{}) : rounded;  // two at a time
                         }
                     }
                     keep_16x16(box, warp % 4 * 16, j * 8, v[0], v[1], v[2], v[3]);

@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(BLOCK)
         for (int v = 0; v < VEC; v++) {
             const int of = NHWC ? v : 0;
             value[v] = (value[v] - less[of]) * factor[of] + add[of];
-            if (relu) value[v] = fmaxf(value[v], 0.0f);
+            if (relu && value[v] < 0) value[v] = 0;  // NaN stays, as fmaxf would not have it
         }
         store<VEC>(y + place, value);
     };

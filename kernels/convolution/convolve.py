@@ -40,9 +40,8 @@ def forward(
     (N, K, P, Q), or (N, P, Q, K), without overlap with the others; None allocates it. `padding`, `stride`, `dilation`:
     whole numbers for both axes, or pairs for height and width. `step`: a name or number in `ladder.FORWARD`, or "auto"
     for the fastest that can.
-    Sums are float32; bias and ReLU come before the one rounding to float16. ReLU of NaN is 0 in "wgmma_im2col" and
-    "depthwise", NaN in the other steps. Like frameworks and cuDNN it does not turn the filter round
-    ("cross-correlation").
+    Sums are float32; bias and ReLU come before the one rounding to float16. ReLU of NaN is NaN. Like frameworks and
+    cuDNN it does not turn the filter round ("cross-correlation").
     Raise TypeError for arrays in host memory, RuntimeError where the GPU lacks a step's instructions, ValueError for
     every other argument that does not fit.
     """

@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(BLOCK)
                     for (int s = 0; s < S; s++) {
                         result[v] += value[a * STRIDE + s][v] * weight[(r * S + s) * VEC + v];
                     }
-                    if (r == R - 1 && relu) result[v] = fmaxf(result[v], 0.0f);
+                    if (r == R - 1 && relu && result[v] < 0) result[v] = 0;  // NaN stays
                 }
                 if (r == R - 1 && first_p + row < g.p && first_q + a < g.q) {
                     store<VEC>(to + ptrdiff_t(row) * of_y.row + ptrdiff_t(a) * of_y.column, result);
@@ -332,7 +332,7 @@ __global__ void __launch_bounds__(BLOCK)
             sum += float(value) * float(filter[r * g.s + s]);
         }
     }
-    y[i] = T(relu ? fmaxf(sum, 0.0f) : sum);
+    y[i] = T(relu && sum < 0 ? 0 : sum);
 }
 
 template <typename T, bool NHWC>

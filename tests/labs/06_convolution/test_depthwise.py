@@ -117,6 +117,21 @@ def test_bias_and_relu_come_before_the_rounding(name, dtype):
         assert relu == (not (found < 0).any())
 
 
+@pytest.mark.parametrize("dtype", LAYOUTS)
+@pytest.mark.parametrize("name", ["a tile and a bit", "dilation"])
+def test_relu_keeps_what_is_not_a_number(name, dtype):
+    case = CASES[name]
+    x, w, result = operands(case, "forward", dtype)
+    x.flat[x.size // 2] = np.nan
+    exact, _ = exact_and_size(case, "forward", x, w, dtype)
+    whole = cp.asarray(np.zeros(result, dtype))
+    (step,) = depthwise.FORWARD
+    step.launch(cp.asarray(x), cp.asarray(w), whole, case, None, True)
+    found = np.isnan(cp.asnumpy(whole))
+    np.testing.assert_array_equal(found, np.isnan(exact))
+    assert 0 < found.sum() < found.size
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrays_that_start_anywhere(kind):
     """Two bytes past a multiple of 16, vectors do not fit: single elements are loaded."""

@@ -328,6 +328,16 @@ def test_inference(dtype, layout, relu):
             assert near(found, np.maximum(exact, 0) if relu else exact, size)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", TYPES)
+def test_relu_after_batch_norm_keeps_what_is_not_a_number(dtype, layout):
+    x = random(shaped(2, 9, 3, 5, layout), dtype)
+    x.flat[7] = np.nan
+    arrays = [cp.asarray(a) for a in parameters(9)]
+    found = cp.asnumpy(batch_norm.inference(cp.asarray(x), *arrays, relu=True, layout=layout))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(x))
+
+
 @pytest.mark.parametrize("mean", [0, 1000])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", TYPES)
