@@ -357,10 +357,13 @@ def test_training(dtype, layout, mean):
             assert result is out
 
         found = guarded(run, x.shape, dtype)
-        # Sums are of differences from a channel's first element: the square of that one's distance costs digits.
-        first = exact[0, :, 0, 0] if layout == "NCHW" else exact[0, 0, 0]
+        # Sums are of differences from the median of a channel's first, middle and last element: the square of its
+        # distance from the mean costs digits.
+        channels = np.moveaxis(exact, 1 if layout == "NCHW" else 3, 0).reshape(sizes[1], -1)
+        last = channels.shape[1] - 1
+        start = np.median(channels[:, [0, last // 2, last]], axis=1)
         deviations = np.sqrt(variances)
-        roundings = 2.0**-20 * (1 + ((first - means) / np.maximum(deviations, 1e-30)) ** 2)
+        roundings = 2.0**-20 * (1 + ((start - means) / np.maximum(deviations, 1e-30)) ** 2)
         own_means, own_variances = map(cp.asnumpy, statistics)
         assert (abs(own_means - means) <= roundings * (deviations + abs(means))).all()
         assert (abs(own_variances - variances) <= 2 * roundings * variances).all()
@@ -368,6 +371,34 @@ def test_training(dtype, layout, mean):
         center = along(means, layout)
         size = (abs(exact - center) + abs(center) + along(deviations, layout)) * abs(factor)
         assert near(found, y, size + abs(along(beta, layout)), 2.0**24 * along(roundings, layout))
+
+
+@pytest.mark.parametrize("where", ["first", "middle", "last"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_an_element_far_off_costs_the_others_no_digits(layout, where):
+    """Were it taken off all the others, the sums of squares would leave no digit of their variance."""
+    n, c, h, w = 3, 9, 11, 7
+    channels = generator().standard_normal((c, n * h * w)).astype(np.float32)
+    at = {"first": 0, "middle": (n * h * w - 1) // 2, "last": -1}[where]
+    channels[:, at] = 1e6
+    x = channels.reshape(c, n, h, w).transpose((1, 0, 2, 3) if layout == "NCHW" else (1, 2, 3, 0))
+    ones, zeros = cp.asarray(np.ones(c, np.float32)), cp.zeros(c, np.float32)
+    y, means, variances = map(
+        cp.asnumpy, batch_norm.training(cp.asarray(np.ascontiguousarray(x)), ones, zeros, layout=layout)
+    )
+    exact = channels.astype(np.float64)
+    np.testing.assert_allclose(means, exact.mean(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(variances, exact.var(axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_statistics_of_what_is_not_a_number_are_none(layout):
+    x = random(shaped(2, 9, 3, 5, layout), np.float32)
+    x[(0, 4, 1, 1) if layout == "NCHW" else (0, 1, 1, 4)] = np.nan
+    ones, zeros = cp.asarray(np.ones(9, np.float32)), cp.zeros(9, np.float32)
+    _, *statistics = batch_norm.training(cp.asarray(x), ones, zeros, layout=layout)
+    for found in map(cp.asnumpy, statistics):
+        np.testing.assert_array_equal(np.isnan(found), np.arange(9) == 4)
 
 
 def test_sums_of_several_blocks(monkeypatch):
