@@ -1,0 +1,241 @@
+"""NCCL, by CuPy: the four collectives on whole buffers, in one process and with one process per GPU.
+
+Buffers are as the schedules of this lab have them: a rank's buffer is as long as the result, in an all-gather it begins
+with part r of rank r, in a reduce-scatter it ends with it. All is in place.
+
+    python -m kernels.collectives.nccl --ranks 2 --processes      each collective once, checked
+
+NVLink multicast stays off (NCCL_NVLS_ENABLE=0): what is compared is the links.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import importlib.util
+import multiprocessing
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.collectives.gpu_ranks import SECONDS, GpuTimeout, Ranks, ranks_text
+
+COLLECTIVES = "broadcast", "all-reduce", "all-gather", "reduce-scatter"
+_REMEDY = "it comes with `make setup` on a machine with a GPU"
+_TYPES = {"float32": "NCCL_FLOAT32", "float64": "NCCL_FLOAT64", "float16": "NCCL_FLOAT16", "int32": "NCCL_INT32"}
+
+
+class NcclMissing(RuntimeError):
+    """NCCL cannot be loaded here."""
+
+
+class RankFailed(RuntimeError):
+    """A process of a rank failed, or was not heard of in time. `ranks`: which."""
+
+    def __init__(self, message: str, ranks: Sequence[int]) -> None:
+        super().__init__(message)
+        self.ranks = tuple(ranks)
+
+
+def library() -> Any:
+    """cupy.cuda.nccl; raise NcclMissing where NCCL is not there."""
+    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
+    spec = importlib.util.find_spec("nvidia")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for path in Path(folder, "nccl", "lib").glob("libnccl.so*"):
+            with contextlib.suppress(OSError):
+                ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    try:
+        from cupy.cuda import nccl
+    except ImportError as error:
+        raise NcclMissing(f"CuPy cannot load NCCL ({error}); {_REMEDY}") from None
+    if not nccl.available:
+        raise NcclMissing(f"CuPy has found no NCCL (libnccl.so.2); {_REMEDY}")
+    return nccl
+
+
+def version() -> str:
+    """NCCL's version, such as "2.28.9"."""
+    number = library().get_version()
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+class Nccl:
+    """Communicators of all ranks in this process. After a GpuTimeout they are ended; make a new object."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self.ranks, self._nccl = ranks, library()
+        if len(set(ranks.devices)) < len(ranks):
+            raise ValueError(f"NCCL takes one GPU per rank; the ranks are on GPUs {ranks.devices}")
+        self._communicators = self._nccl.NcclCommunicator.initAll(list(ranks.devices))
+
+    def launch(self, collective: str, buffers: Sequence[Any], root: int = 0) -> None:
+        """Queue a collective in place on the ranks' streams. `buffers`: CuPy arrays, one per rank, on its GPU."""
+        self._nccl.groupStart()
+        for rank, (communicator, buffer) in enumerate(zip(self._communicators, buffers, strict=True)):
+            with self.ranks.on(rank) as stream:
+                call(self._nccl, communicator, collective, buffer, rank, len(buffers), root, stream)
+        self._nccl.groupEnd()
+
+    def wait(self, what: str = "NCCL", seconds: float = SECONDS) -> None:
+        """Wait until the ranks' streams are empty; after `seconds` end the communicators and raise GpuTimeout."""
+        try:
+            self.ranks.wait(what, seconds)
+        except GpuTimeout:
+            for communicator in self._communicators:
+                communicator.abort()
+            raise
+
+
+def call(nccl: Any, communicator: Any, collective: str, buffer: Any, rank: int, k: int, root: int, stream: Any) -> None:
+    """Call one rank's function of NCCL, in place."""
+    kind, start, n = getattr(nccl, _kind(buffer.dtype)), buffer.data.ptr, buffer.size
+    part = start + rank * (n // k) * buffer.itemsize
+    if collective in ("all-gather", "reduce-scatter") and n % k:
+        raise ValueError(f"{n} elements cannot be shared out to {k} ranks; take a multiple")
+    match collective:
+        case "broadcast":
+            communicator.broadcast(start, start, n, kind, root, stream.ptr)
+        case "all-reduce":
+            communicator.allReduce(start, start, n, kind, nccl.NCCL_SUM, stream.ptr)
+        case "all-gather":
+            communicator.allGather(part, start, n // k, kind, stream.ptr)
+        case "reduce-scatter":
+            communicator.reduceScatter(start, part, n // k, kind, nccl.NCCL_SUM, stream.ptr)
+        case _:
+            raise ValueError(f"there is no collective {collective!r} here; choose one of {', '.join(COLLECTIVES)}")
+
+
+def _kind(dtype: Any) -> str:
+    if dtype.name not in _TYPES:
+        raise TypeError(f"arrays of {dtype.name}; NCCL is given {', '.join(_TYPES)} here")
+    return _TYPES[dtype.name]
+
+
+def run(
+    collective: str, arrays: Sequence[np.ndarray], *, devices: Sequence[int] | None = None, seconds: float = SECONDS
+) -> list[np.ndarray]:
+    """What each rank holds after NCCL's collective, in one process. `arrays`: one per rank, of one shape and dtype.
+
+    Of a reduce-scatter only part r of rank r is of worth. Raise GpuTimeout if it takes longer than `seconds`.
+    """
+    ranks = Ranks(len(arrays), devices)
+    nccl, buffers = Nccl(ranks), ranks.put(arrays)
+    nccl.launch(collective, buffers)
+    nccl.wait(f"NCCL's {collective}", seconds)
+    return ranks.get(buffers)
+
+
+def run_in_processes(collective: str, arrays: Sequence[np.ndarray], *, seconds: float = 120.0) -> list[np.ndarray]:
+    """The same with one process per GPU, rank r on GPU r. Raise RankFailed, naming ranks, if one fails or hangs.
+
+    No process is left behind. Each process loads CuPy first, which takes some seconds.
+    """
+    context = multiprocessing.get_context("spawn")
+    k = len(arrays)
+    name = library().get_unique_id()
+    processes, ends = [], []
+    try:
+        for rank, array in enumerate(arrays):
+            here, there = context.Pipe()
+            process = context.Process(target=_rank, args=(there, name, rank, k, collective, array), daemon=True)
+            process.start()
+            there.close()
+            processes.append(process)
+            ends.append(here)
+        return _answers(ends, seconds)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def _answers(ends: list[Connection], seconds: float) -> list[np.ndarray]:
+    """What the ranks send, in their order."""
+    found: dict[int, np.ndarray] = {}
+    end = time.monotonic() + seconds
+    while len(found) < len(ends):
+        waiting = {here: rank for rank, here in enumerate(ends) if rank not in found}
+        ready = wait(list(waiting), max(0.0, end - time.monotonic()))
+        if not ready:
+            late = sorted(waiting.values())
+            raise RankFailed(f"nothing was heard of {ranks_text(late)} of {len(ends)} within {seconds:g} s", late)
+        for here in ready:
+            rank = waiting[here]
+            try:
+                answer = here.recv()
+            except (EOFError, ConnectionError):
+                raise RankFailed(f"the process of rank {rank} ended without an answer", [rank]) from None
+            if isinstance(answer, str):
+                raise RankFailed(f"rank {rank} failed:\n{answer}", [rank])
+            found[rank] = answer
+    return [found[rank] for rank in range(len(ends))]
+
+
+def _rank(answer: Connection, name: Any, rank: int, k: int, collective: str, array: np.ndarray) -> None:
+    """The program of a rank's process."""
+    try:
+        import cupy
+
+        nccl = library()
+        cupy.cuda.Device(rank).use()
+        communicator = nccl.NcclCommunicator(k, name, rank)
+        stream = cupy.cuda.Stream(non_blocking=True)
+        buffer = cupy.asarray(array)
+        cupy.cuda.Device(rank).synchronize()
+        call(nccl, communicator, collective, buffer, rank, k, 0, stream)
+        stream.synchronize()
+        answer.send(buffer.get())
+    except BaseException:
+        answer.send(traceback.format_exc())
+
+
+def expected(collective: str, arrays: Sequence[np.ndarray], rank: int) -> tuple[slice, np.ndarray]:
+    """The part of rank's result that is of worth, and what it must be."""
+    k, n = len(arrays), arrays[0].size
+    parts = [slice(r * (n // k), (r + 1) * (n // k)) for r in range(k)]
+    everything = slice(0, n)
+    match collective:
+        case "broadcast":
+            return everything, arrays[0]
+        case "all-gather":
+            return everything, np.concatenate([array[part] for array, part in zip(arrays, parts, strict=True)])
+    total = np.sum(arrays, axis=0)
+    return (everything, total) if collective == "all-reduce" else (parts[rank], total[parts[rank]])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run each collective once on whole numbers and check it. Return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m kernels.collectives.nccl", description=__doc__.split("\n")[0])
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--elements", type=int, default=1_000_000, help="float32 per rank")
+    parser.add_argument("--processes", action="store_true", help="one process per GPU")
+    parser.add_argument("--seconds", type=float, default=120.0, help="time limit of each collective")
+    chosen = parser.parse_args(arguments)
+    n = chosen.elements // chosen.ranks * chosen.ranks
+    generator = np.random.default_rng(1)
+    arrays = [generator.integers(-1000, 1000, n).astype(np.float32) for _ in range(chosen.ranks)]
+    engine = run_in_processes if chosen.processes else run
+    wrong = 0
+    for collective in COLLECTIVES:
+        results = engine(collective, arrays, seconds=chosen.seconds)
+        right = True
+        for rank, result in enumerate(results):
+            part, want = expected(collective, arrays, rank)
+            right &= bool((result[part] == want).all())
+        wrong += not right
+        print(f"{collective:>15}, {chosen.ranks} ranks, {n:,} float32: {'right' if right else 'WRONG'}")
+    print(f"NCCL {version()}")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""The GPU kernels of this lab that run on all ranks at once: their launches, their mailboxes, their limits.
+
+An object holds what the ranks tell each other, from launch to launch. `launch(buffers)` queues one launch per rank on
+the ranks' streams and returns at once; `ranks.wait` waits, with a time limit. After a GpuTimeout what the mailboxes say
+is void: make a new object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernels.collectives.gpu_ranks import Ranks
+from warplab.bench import hopper
+
+FOLDER = Path(__file__).parent
+MAILBOX_WORDS = 32  # struct Mailbox of relay.cuh: 128 bytes
+RELAY_THREADS = 64
+SHARED_BYTES = 227 * 1024  # of a block, compute capability 9.0
+_NOBODY = np.uint64(0)
+
+
+def options(**defines: int) -> tuple[str, ...]:
+    """NVRTC's options for this folder's headers and `-DNAME=value` for each name."""
+    return (f"-I{FOLDER}", *(f"-D{name}={value}" for name, value in defines.items()))
+
+
+def require_hopper() -> None:
+    """Raise RuntimeError unless there is a GPU with TMA."""
+    hopper.require("A relay through shared memory", "the engine on_gpus, which copies by the driver")
+
+
+class _Relay:
+    """What broadcast and all-reduce by relay.cuh share. `blocks` per rank must all be on its GPU at once."""
+
+    FILE: str
+    ENTRY: str
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        *,
+        blocks: int | None = None,
+        piece: int = 16384,
+        stages: int = 12,
+        behind: int = 2,
+        **defines: Any,
+    ) -> None:
+        require_hopper()
+        shared = [ranks.devices.count(device) for device in ranks.devices]
+        room = hopper.multiprocessors() // max(shared)
+        self.ranks, self.blocks = ranks, blocks or room
+        if not 0 < self.blocks <= room:
+            raise ValueError(f"{blocks} blocks per rank: only {room} fit on a GPU at once, one per multiprocessor")
+        self._shared = piece * stages
+        if piece % 16 or piece < 16 or not 0 < behind < stages or self._shared > SHARED_BYTES - 1024:
+            raise ValueError(
+                f"{stages} stages of {piece} bytes, {behind} behind: a piece is a multiple of 16 bytes, fewer stores "
+                f"are incomplete than there are stages, and all fit into {SHARED_BYTES - 1024} bytes"
+            )
+        self._kernels, self.boxes = [], []
+        for rank in range(len(ranks)):
+            with ranks.on(rank) as stream:
+                given = options(PIECE=piece, STAGES=stages, BEHIND=behind, **defines)
+                self._kernels.append(hopper.kernel(FOLDER / self.FILE, self.ENTRY, given))
+                self.boxes.append(ranks.cupy.zeros(self.blocks * MAILBOX_WORDS, np.uint32))
+                stream.synchronize()
+
+    def _start(self, rank: int, *arguments: Any) -> None:
+        with self.ranks.on(rank):
+            given = (*arguments, self.ranks.abort)
+            self._kernels[rank]((self.blocks,), (RELAY_THREADS,), given, self._shared)
+
+    def _bytes(self, buffers: Sequence[Any]) -> np.uint64:
+        sizes = {buffer.nbytes for buffer in buffers}
+        if len(buffers) != len(self.ranks) or len(sizes) != 1 or min(sizes) % 16:
+            raise ValueError(
+                f"buffers of {sorted(sizes)} bytes for {len(self.ranks)} ranks: give one per rank, all of one size, a "
+                "multiple of 16 bytes"
+            )
+        return np.uint64(sizes.pop())
+
+
+class TmaBroadcast(_Relay):
+    """Rank 0's buffer to all, along the ring 0, 1, ..., k - 1."""
+
+    FILE, ENTRY = "forward_tma.cu", "forward_tma"
+
+    def launch(self, buffers: Sequence[Any], skip: Sequence[int] = ()) -> None:
+        """Queue a broadcast. `buffers`: CuPy arrays, one per rank, on its GPU. `skip`: ranks that fail to take part."""
+        size, last = self._bytes(buffers), len(self.ranks) - 1
+        for rank in (rank for rank in range(last + 1) if rank not in skip):
+            following = buffers[rank + 1] if rank < last else _NOBODY
+            theirs = self.boxes[rank + 1] if rank < last else _NOBODY
+            before = self.boxes[rank - 1] if rank else _NOBODY
+            self._start(rank, buffers[rank], following, size, self.boxes[rank], theirs, before)
+
+
+class TmaAllReduce(_Relay):
+    """The sum of all buffers to all ranks, in place, float32, along the ring. `together`: rounds side by side."""
+
+    FILE, ENTRY = "all_reduce_tma.cu", "all_reduce_tma"
+
+    def __init__(self, ranks: Ranks, *, together: int = 4, **settings: Any) -> None:
+        super().__init__(ranks, TOGETHER=together, **settings)
+
+    def launch(self, buffers: Sequence[Any]) -> None:
+        """Queue an all-reduce. `buffers`: CuPy arrays of float32, one per rank, on its GPU."""
+        size, k = self._bytes(buffers), len(self.ranks)
+        _require_float32(buffers)
+        for rank in range(k):
+            after = (rank + 1) % k
+            where = np.uint32(rank), np.uint32(k)
+            self._start(
+                rank,
+                buffers[rank],
+                buffers[after],
+                size,
+                *where,
+                self.boxes[rank],
+                self.boxes[after],
+                self.boxes[rank - 1],
+            )
+
+
+class OneShotAllReduce:
+    """The sum of all inputs to all ranks, for small messages; every rank gets the same bits. `limit`: bytes."""
+
+    THREADS = 512
+
+    def __init__(self, ranks: Ranks, limit: int = 2**20, *, most_blocks: int = 64) -> None:
+        self.ranks, self._slot, self._most_blocks = ranks, -(-limit // 8), most_blocks
+        k = len(ranks)
+        self._kernels, self._inboxes, self._calls = [], [], []
+        for rank in range(k):
+            with ranks.on(rank) as stream:
+                self._kernels.append(hopper.kernel(FOLDER / "one_shot.cu", "one_shot_all_reduce", options()))
+                self._inboxes.append(ranks.cupy.zeros(2 * k * self._slot * 2, np.uint64))
+                self._calls.append(ranks.cupy.zeros(2, np.uint32))
+                stream.synchronize()
+        addresses = np.array([inbox.data.ptr for inbox in self._inboxes], np.uint64)
+        self._tables = ranks.put([addresses] * k)
+
+    def launch(self, inputs: Sequence[Any], outputs: Sequence[Any], skip: Sequence[int] = ()) -> None:
+        """Queue an all-reduce of float32. `skip`: ranks that fail to take part."""
+        _require_float32([*inputs, *outputs])
+        sizes = {array.size for array in (*inputs, *outputs)}
+        (n,) = sizes if len(sizes) == 1 else (0,)
+        if n % 2 or not 0 < n <= 2 * self._slot:
+            raise ValueError(f"arrays of {sorted(sizes)} elements: give one even number, at most {2 * self._slot}")
+        k, blocks = len(self.ranks), min(self._most_blocks, -(-n // 2 // self.THREADS))
+        for rank in (rank for rank in range(k) if rank not in skip):
+            with self.ranks.on(rank):
+                arguments = (
+                    *(inputs[rank], outputs[rank], np.uint32(n // 2), np.uint32(rank), np.uint32(k)),
+                    *(self._tables[rank], np.uint64(self._slot), self._calls[rank], self.ranks.abort),
+                )
+                self._kernels[rank]((blocks,), (self.THREADS,), arguments)
+
+
+def _require_float32(arrays: Sequence[Any]) -> None:
+    if wrong := {array.dtype.name for array in arrays} - {"float32"}:
+        raise TypeError(f"arrays of {', '.join(sorted(wrong))}: this kernel adds float32")
