@@ -5,8 +5,17 @@ from typing import ClassVar
 from tests.support.exercise_harness import ExerciseTests
 
 
-class TestExercise(ExerciseTests):
+class TestCollectives(ExerciseTests):
     topic = "10_collectives"
-    points: ClassVar = {"add": [2]}
-    gaps = 1
-    least_mutants = 5
+    points: ClassVar = {
+        "slices": [1, 2, 1],
+        "broadcast": [2, 2],
+        "sums": [2, 1, 1],
+        "run": [2, 2],
+        "bandwidth": [1, 1, 1, 1],
+        "add": [2, 1],
+        "stuck": [1],
+        "programs": [1, 1],
+    }
+    gaps = 15
+    least_mutants = 260

@@ -1,0 +1,15 @@
+# problem: add
+# loses: add-right, add-counted
+# reason: is wrong in|outside|after|beyond
+
+
+@cuda.jit
+def add_slice(own, peer, number, slices):
+    """own[i] += peer[i] for the elements of slice `number`; any number of threads."""
+    n = own.size
+    for i in range(
+        number * ((n + slices - 1) // slices) + cuda.grid(1),
+        min(n, (number + 1) * ((n + slices - 1) // slices)),
+        cuda.gridsize(1),
+    ):
+        own[i] += peer[i]

@@ -1,0 +1,17 @@
+# problem: stuck
+# loses: stuck-right
+# reason: a list or tuple of
+
+
+def stuck(waits):
+    """Return the ranks that never go on, sorted. waits[r]: the rank for which rank r waits, or None."""
+    found = []
+    for rank in range(len(waits)):
+        at = waits[rank]
+        for _ in waits:
+            if at is None or at == rank:
+                break
+            at = waits[at]
+        if at == rank:
+            found.append(rank)
+    return found

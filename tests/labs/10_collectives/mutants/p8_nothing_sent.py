@@ -1,0 +1,15 @@
+# problem: programs
+# loses: programs-even, programs-odd
+# reason: empty programs
+
+
+def programs(ring):
+    """Return the program of each rank, by rank: a list of ("send", to, slice) and ("receive", from, slice)."""
+    k = len(ring)
+    found = [[] for _ in ring]
+    for step in range(k - 1):
+        for place, _rank in enumerate(ring):
+            send = ("send", ring[(place + 1) % k], ring[(place - step - 1) % k])
+            receive = ("receive", ring[place - 1], ring[(place - step - 2) % k])
+            del send, receive
+    return found
