@@ -122,8 +122,7 @@ def schedule_time(topology: Topology, schedule: Schedule, n: float, alpha: float
 
 def ring_edges(topology: Topology, order: Sequence[int]) -> Counter[Edge]:
     """How often a closed ring crosses each directed edge in one step."""
-    pairs = zip(order, [*order[1:], order[0]], strict=True)
-    return Counter(edge for a, b in pairs for edge in topology.route(a, b))
+    return Counter(edge for a, b in _hops(order) for edge in topology.route(a, b))
 
 
 def ring_bandwidth(topology: Topology, order: Sequence[int]) -> float:
@@ -292,6 +291,10 @@ def nodes_on_infiniband(
             edges |= _both_ways([(name, f"card {node}.{i * cards // per_node}")], pcie)
             places[name] = (left + i, 0.0)
     return Topology(f"{nodes} nodes of {per_node} GPUs on InfiniBand", nodes * per_node, edges, places)
+
+
+def _hops(ring: Sequence[int]) -> list[tuple[int, int]]:
+    return list(zip(ring, [*ring[1:], ring[0]], strict=True))
 
 
 def _both_ways(pairs: Iterable[Edge], bandwidth: float) -> dict[Edge, float]:
