@@ -97,3 +97,29 @@ def test_a_wrong_value_from_a_tile_points_to_the_tile():
     out[t] = 2 * tile[t];"""
     assert "including those that the block copies into shared memory" in failure_on_one_warp(body).look_at
     assert "shared memory" not in failure_on_one_warp("    out[threadIdx.x] = 3 * a[threadIdx.x] + 100;").look_at
+
+
+def test_elements_that_are_left_out_for_their_value():
+    def signed(rng, n):
+        a = distinct(rng, n) - np.float32(5)
+        return Case({"a": a, "c": None, "n": np.int32(n)}, {"c": np.maximum(a, np.float32(0))})
+
+    kernel = cuda_kernel(
+        "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n && a[i] > 0) c[i] = a[i];",
+        "const float* a, float* c, int n",
+    )
+    error = failure(kernel, signed, seed=1)
+    assert error.kind == "not written"
+    assert "the condition before the store" in error.look_at
+    assert "whatever its value" in error.look_at
+
+
+def test_two_results_have_no_tail():
+    def halves(rng, n):
+        a = summable(rng, n)
+        return Case({"a": a, "out": None}, {"out": np.array([a[::2].sum(), a[1::2].sum()])})
+
+    kernel = cuda_kernel("if (threadIdx.x < 2) out[threadIdx.x] = a[threadIdx.x];", "const float* a, float* out")
+    error = failure(kernel, halves, sizes=[32], launches=[(1, 32)], seed=1)
+    assert error.kind == "wrong result"
+    assert "tail" not in error.look_at

@@ -143,6 +143,19 @@ def forgot_an_index(x, y, out):
 
 
 @cuda.jit
+def largest_of_an_array(x, y, out):
+    i = cuda.grid(1)
+    out[i] = max(x, 0)
+
+
+@cuda.jit
+def compares_an_array(x, y, out):
+    i = cuda.grid(1)
+    if x > 0:
+        out[i] = x[i]
+
+
+@cuda.jit
 def adds_arrays(x, y, out):
     out += x
 
@@ -191,6 +204,8 @@ MISTAKES = [
     (called_size, "if i < out.size():\n", "write out.size, without ()"),
     (compares_a_shape, "if i < out.shape:\n", "write out.size or out.shape[0]"),
     (forgot_an_index, "out[i] = x[i] + y\n", "write y[i]"),
+    (largest_of_an_array, "out[i] = max(x, 0)\n", "write x[i]"),
+    (compares_an_array, "if x > 0:\n", "write x[i]"),
     (adds_arrays, "out += x\n", "write out[i] +="),
     (appends, "out.append(x[0])\n", "fixed size"),
     (loops_over_values, "for i in out:\n", "if i < out.size"),

@@ -43,8 +43,15 @@ def _unwritten_elements(written: np.ndarray, blocks: int, threads_per_block: int
     if written[first:].any():
         missing, last = n - count, first + int(np.argmax(written[first:])) - 1
         gap = f"index {first}" if first == last else f"indices {first} to {last}"
+        what = f"{missing} of {n} elements were never written, the first at index {first}"
+        if _irregular(written):
+            return (
+                what,
+                f"the condition before the store: here and there an element is left out, the first at {gap}. Every "
+                "element needs a store, whatever its value",
+            )
         return (
-            f"{missing} of {n} elements were never written, the first at index {first}",
+            what,
             f"the index of each thread: together the threads leave gaps, the first at {gap}",
         )
     if first == n - 1 > 0:
@@ -75,6 +82,13 @@ def _unwritten_elements(written: np.ndarray, blocks: int, threads_per_block: int
     )
 
 
+def _irregular(written: np.ndarray) -> bool:
+    """Whether what is left out follows the values and not the index: many gaps, of lengths that differ."""
+    ends = np.flatnonzero(np.diff(np.concatenate(([True], written, [True]))))
+    gaps = (ends[1::2] - ends[::2])[:-1]  # the end of the array may cut the last one off
+    return gaps.size >= 8 and np.unique(gaps).size >= 3
+
+
 def wrong_values(
     got: np.ndarray, expected: np.ndarray, wrong: np.ndarray, shape: tuple[int, ...], counts: Counts | None = None
 ) -> str:
@@ -102,7 +116,7 @@ def wrong_values(
         return f"the index: element {here} holds the right value of element {there}"
     if wrong.size == 1 and wrong[0] == expected.size - 1:
         return "the last element"
-    if wrong.size < 4 and wrong[0] >= expected.size // 4 * 4:
+    if wrong.size < 4 < expected.size and wrong[0] >= expected.size // 4 * 4:
         return "the tail: only elements after the last whole group of 4 are wrong"
     if counts and counts.shared_store_requests + counts.shared_copy_wavefronts:
         return (

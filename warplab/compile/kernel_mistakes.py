@@ -216,11 +216,14 @@ def _whole_right_sides(kernel: ast.FunctionDef, error: str) -> Found:
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in arrays:
             if "ufunc" in error or any(text in error for text in _NO_ARRAYS):
                 yield node, f"{_ELEMENT}, not on a whole array ({node.target.id}): write {node.target.id}[i] += ..."
-        elif isinstance(node, ast.Assign) and "setitem" in error and isinstance(node.targets[0], ast.Subscript):
+        elif (isinstance(node, ast.Compare | ast.Call) and "array(" in error and "signature" in error) or (
+            isinstance(node, ast.Assign) and "setitem" in error and isinstance(node.targets[0], ast.Subscript)
+        ):
             taken = {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Subscript | ast.Attribute)}
-            for part in ast.walk(node.value):
+            parts = node.value if isinstance(node, ast.Assign) else node
+            for part in ast.walk(parts):
                 if isinstance(part, ast.Name) and part.id in arrays and id(part) not in taken:
-                    yield node, f"{part.id} is a whole array, and an element takes one number: write {part.id}[i]."
+                    yield node, f"{part.id} is a whole array, and here one number is meant: write {part.id}[i]."
 
 
 def _undefined(kernel: ast.FunctionDef, error: str) -> Found:

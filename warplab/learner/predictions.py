@@ -95,7 +95,7 @@ def compare(key: str, value: float | str, *, label: str = "") -> None:
     record.keep("predictions", key, {"seen": value})
     said = _sentence(predicted, value) + (" You committed it after the result had been shown." if late else "")
     mine = "no prediction" if predicted is None else _shown(predicted)
-    right = " ".join(filter(None, [_shown(value), asked.unit])) + (f", {label}" if label else "")
+    right = _with_unit(value, asked.unit) + (f", {label}" if label else "")
     page = (
         '<table style="margin:.3em 0"><tr style="background:none">'
         '<th style="text-align:left;padding-right:2em">you predicted</th><th style="text-align:left">it is</th></tr>'
@@ -155,7 +155,7 @@ def _commit(key: str, answer: Answer) -> tuple[str, str]:
 
 
 def _committed(asked: _Question, answer: Answer, then: str) -> tuple[str, str]:
-    shown = " ".join(filter(None, [_shown(answer), asked.unit]))
+    shown = _with_unit(answer, asked.unit)
     page = form.framed(html.escape(asked.text), f"You predicted <b>{html.escape(shown)}</b>. {html.escape(then)}")
     return page, f"{asked.text}\nYou predicted {shown}. {then}"
 
@@ -180,6 +180,14 @@ def _sentence(predicted: Answer | None, value: Answer) -> str:
     if isinstance(predicted, str) or isinstance(value, str):
         return "As you predicted." if predicted == value else "You predicted something else."
     return numbers.difference(predicted, value)
+
+
+def _with_unit(answer: Answer, unit: str) -> str:
+    """An answer with its unit, such as "4 sectors per request" or "1 sector per request"."""
+    noun, *rest = unit.split(" ")
+    if answer == 1 and len(noun) > 3 and noun.endswith("s") and noun != "times":
+        unit = " ".join([noun[:-1], *rest])
+    return " ".join(filter(None, [_shown(answer), unit]))
 
 
 def _shown(answer: Answer) -> str:

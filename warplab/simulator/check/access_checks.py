@@ -123,7 +123,7 @@ class Checks(Observer):
         where = self.chunk.where(site, lane)
         what = f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {at:#x}"
         count = int(bad.sum())
-        others = f" (so do {count - 1:,} other threads)" if count > 1 else ""
+        others = f" (so do {count - 1:,} other threads)" if count > 2 else " (so does one more)" if count == 2 else ""
         freed, near = self.memory.find_freed(at), self.memory.nearest(at)
         if is_host_address(at):
             raise HostPointer(
