@@ -13,6 +13,7 @@ def scatter_all_gather_broadcast(ranks: int, slices: int, root: int = 0) -> Sche
 
     S a multiple of k; ⌈log2 k⌉ + (k − 1)·S/k steps; (k − 1)·N/k bytes leave the root in the scatter, and as many each
     rank in the all-gather: about 2N/B, twice the pipelined ring's, but with few messages and no S to choose (S = k).
+    The ring also brings some ranks what they have passed on in the scatter; leaving that out would save no time.
     Thakur, Rabenseifner and Gropp (2005).
     """
     check_sizes(ranks, slices, root)
