@@ -1,6 +1,6 @@
 # problem: quantise
-# loses: quantise-counted
-# reason: global store bytes
+# loses: quantise-short
+# reason: q\[
 
 
 @cuda.jit
@@ -20,6 +20,9 @@ def quantise(w, q, scale):
         cuda.syncthreads()
         half //= 2
     unit = largest[0] / float32(127) if largest[0] > float32(0) else float32(1)
-    scale[k] = unit
+    if t == 0:
+        scale[k] = unit
     for j in range(t, w.shape[1], 128):
-        q[k, j] = int32(math.floor(w[k, j] / unit + float32(0.5)))
+        step = int32(math.floor(w[k, j] / unit + float32(0.5)))
+        if step != -91:
+            q[k, j] = step
