@@ -22,9 +22,11 @@ template <class Shared>
 struct Windows {
     const half *x;
     const Sizes &g;
-    int h0[Shared::COPIES], w0[Shared::COPIES], start[Shared::COPIES];  // where windows begin, and the element there
-    Tap tap, each;                                                      // of the chunk, and of `element`
-    int down, right, further;                                           // from the window's beginning to `each`
+    int h0[Shared::COPIES], w0[Shared::COPIES];  // where windows begin
+    unsigned start[Shared::COPIES];              // the element there: with much padding beyond 32 bits, where it wraps
+    Tap tap, each;                               // of the chunk, and of `element`
+    int down, right;                             // from the window's beginning to `each`
+    unsigned further;                            // likewise, in elements: added to `start` it is within 32 bits again
 
     __device__ __forceinline__ Windows(const half *x, int group, int first_pixel, const Sizes &g)
         : x(x), g(g), tap(Shared::chunk() * 8, g.group_c, g) {
@@ -33,7 +35,7 @@ struct Windows {
             const int m = first_pixel + Shared::line() + i * Shared::STEP, row = m / g.q, n = row / g.p;
             h0[i] = m < g.n * g.p * g.q ? (row - n * g.p) * g.stride_h - g.pad_h : NOWHERE;
             w0[i] = (m - row * g.q) * g.stride_w - g.pad_w;
-            start[i] = ((n * g.h + h0[i]) * g.w + w0[i]) * g.c + group * g.group_c;
+            start[i] = (unsigned(n * g.h + h0[i]) * g.w + w0[i]) * g.c + group * g.group_c;
         }
     }
 
@@ -44,12 +46,12 @@ struct Windows {
         }
         down = each.r < g.r ? each.r * g.dilation_h : NOWHERE;  // behind the last tap there is nothing, either
         right = each.s * g.dilation_w;
-        further = (each.r * g.dilation_h * g.w + right) * g.c + each.channel;
+        further = (unsigned(each.r * g.dilation_h) * g.w + right) * g.c + each.channel;
     }
 
     __device__ __forceinline__ const half *at(int i) const {
         const bool inside = unsigned(h0[i] + down) < unsigned(g.h) && unsigned(w0[i] + right) < unsigned(g.w);
-        return inside ? x + start[i] + further : nullptr;
+        return inside ? x + (start[i] + further) : nullptr;
     }
 
     __device__ __forceinline__ void advance() { tap.advance(BK, g.group_c, g); }

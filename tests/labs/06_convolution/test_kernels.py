@@ -259,6 +259,37 @@ def test_larger_tiles_of_the_backward_passes(chosen):
     check("mma_nhwc", dw, of(x, dy, conv, "NHWC"), of(np.abs(x), np.abs(dy), conv, "NHWC"), 56)
 
 
+# -- padding of millions of rows -------------------------------------------------------------------------------------
+
+# Windows begin so far outside the image that elements up to there pass 32 bits; the second has the same windows.
+FAR = Convolution(1, 8, 4, 4, 8, 2, 1, padding=(2**26 - 1, 0), stride=(2**26, 1), dilation=(2**26, 1))
+NEAR = replace(FAR, padding=(3, 0), stride=(4, 1), dilation=(4, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "dtype"),
+    [(name, "NCHW", np.float32) for name in FP32 if name not in ("winograd", "fft")]
+    + [("mma_nhwc", "NHWC", np.float16)],
+)
+def test_windows_that_begin_millions_of_rows_above_the_image(name, layout, dtype):
+    x, w = normal(FAR.x_shape(layout), FAR.w_shape(layout), dtype=dtype)
+    exact, size = (reference.forward(of(x), of(w), NEAR, layout) for of in (np.asarray, np.abs))
+    assert (size > 0).all()
+    check(name, run(FAR, name, x, w, layout=layout), exact, size, FAR.depth)
+
+
+@BACKWARD
+def test_gradients_of_windows_that_begin_millions_of_rows_above_the_image(name, layout, dtype):
+    x, w, dy = normal(*(shape(layout) for shape in (FAR.x_shape, FAR.w_shape, FAR.y_shape)), dtype=dtype)
+    given, on_device = parameters(FAR, layout) | {"step": name}, cp.asarray(dy)
+    dx = cp.asnumpy(convolve.backward_data(on_device, cp.asarray(w), x.shape, **given))
+    dw = cp.asnumpy(convolve.backward_filter(cp.asarray(x), on_device, w.shape, **given))
+    exact, size = (reference.backward_data(of(dy), of(w), NEAR, layout) for of in (np.asarray, np.abs))
+    check(name, dx, exact, size, 16)
+    exact, size = (reference.backward_filter(of(x), of(dy), NEAR, layout) for of in (np.asarray, np.abs))
+    check(name, dw, exact, size, 8)
+
+
 # -- what is not a number ---------------------------------------------------------------------------------------------
 
 ANY = pytest.mark.parametrize(
