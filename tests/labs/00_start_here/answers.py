@@ -4,6 +4,8 @@ from tests.support.lesson_answers import Answers, one_line
 
 PYTHON_GRID = "cuda.grid(1)"
 GUARD = "if i < out.size:"
+INSIDE = "if i < x.size:"
+EVERYBODY = "Does every thread do all the work?"
 SERIAL = "one thread does too much of the work"
 
 
@@ -17,7 +19,7 @@ def serial(head: str, assignment: str) -> str:
     return "\n".join([f"@cuda.jit\ndef {head}:\n    if cuda.grid(1) == 0:", *(f"        {line}" for line in loop)])
 
 
-TRIPLE = "triple(x, out)"
+TRIPLE = "triple(x)"
 BLOCKS = "blocks_for(n, block)"
 REPEAT = "repeat(x, out)"
 DIFFERENCE = "difference(x, out)"
@@ -27,13 +29,29 @@ SUM = "out[i] = x[i] + y[i]"
 NO_NEIGHBOUR = "elif i == out.size - 1:", "    out[i] = 0"
 
 ANSWERS = {
-    "your-turn-triple": Answers(
-        numba_kernel(TRIPLE, PYTHON_GRID, f"{GUARD} out[i] = 3 * x[i]"),
+    "your-turn-add": Answers(
+        numba_kernel(ADD, PYTHON_GRID, f"{GUARD} {SUM}"),
         {
-            numba_kernel(TRIPLE, PYTHON_GRID, "out[i] = 3 * x[i]"): "the guard",
-            numba_kernel(TRIPLE, PYTHON_GRID, f"{GUARD} out[i] = 2 * x[i]"): "the expression that computes",
-            serial(TRIPLE, "out[i] = 3 * x[i]"): SERIAL,
-            "@cuda.jit\ndef triple(x, out):\n    for i in range(out.size):\n        out[i] = 3 * x[i]": SERIAL,
+            numba_kernel(ADD, PYTHON_GRID, SUM): "the guard",
+            numba_kernel(ADD, "cuda.threadIdx.x", f"{GUARD} {SUM}"): "as many as one block has threads",
+            numba_kernel(ADD, PYTHON_GRID, f"if i < out.size - 1: {SUM}"): "the last of 1000 elements",
+            numba_kernel(ADD, PYTHON_GRID, f"{GUARD} out[i] = x[i] * y[i]"): "the expression that computes",
+            "def add(x, y, out):\n    out[:] = x + y": "runs on the host",
+            numba_kernel(ADD, PYTHON_GRID, f"{GUARD} out = x[i] + y[i]"): "name the element: out[i] = x[i] + y[i]",
+            numba_kernel(ADD, "cuda.grid()", f"{GUARD} {SUM}"): "asks for the number of dimensions",
+            serial(ADD, SUM): SERIAL,
+            "@cuda.jit\ndef add(x, y, out):\n    for i in range(out.size):\n        out[i] = x[i] + y[i]": EVERYBODY,
+        },
+    ),
+    "your-turn-triple": Answers(
+        numba_kernel(TRIPLE, PYTHON_GRID, f"{INSIDE} x[i] = 3 * x[i]"),
+        {
+            numba_kernel(TRIPLE, PYTHON_GRID, "x[i] = 3 * x[i]"): "the guard",
+            numba_kernel(TRIPLE, PYTHON_GRID, f"{INSIDE} x[i] = 2 * x[i]"): "the expression that computes",
+            numba_kernel(TRIPLE, PYTHON_GRID, f"{INSIDE} x = 3 * x[i]"): "name the element: x[i] = 3 * x[i]",
+            "@cuda.jit\ndef triple(x):\n    x[:] = 3 * x": "A kernel is what one thread does",
+            "@cuda.jit\ndef triple(x):\n    if cuda.grid(1) == 0:\n"
+            "        for i in range(x.size):\n            x[i] = 3 * x[i]": "all of it, although the launch has",
         },
     ),
     "your-turn-blocks": Answers(
@@ -47,6 +65,7 @@ ANSWERS = {
     "your-turn-repeat": Answers(
         numba_kernel(REPEAT, PYTHON_GRID, f"{GUARD} out[i] = x[i // 4]"),
         {
+            numba_kernel(REPEAT, PYTHON_GRID, f"{GUARD} out[i] = x[i / 4]"): "write i // 4",
             numba_kernel(REPEAT, PYTHON_GRID, "if i < x.size: out[i] = x[i // 4]"): "only the first 1000 of 4000",
             numba_kernel(REPEAT, PYTHON_GRID, f"{GUARD} out[i] = x[i % x.size]"): "out is wrong",
             serial(REPEAT, "out[i] = x[i // 4]"): SERIAL,
@@ -64,19 +83,11 @@ ANSWERS = {
         numba_kernel(RELU, PYTHON_GRID, f"{GUARD} out[i] = max(x[i], 0)"),
         {
             numba_kernel(RELU, PYTHON_GRID, f"{GUARD} out[i] = abs(x[i])"): "out is wrong",
-            numba_kernel(RELU, PYTHON_GRID, "if i < out.size and x[i] > 0: out[i] = x[i]"): "never written",
+            numba_kernel(RELU, PYTHON_GRID, f"{GUARD} out[i] = max(x, 0)"): "x is a whole array",
+            numba_kernel(
+                RELU, PYTHON_GRID, "if i < out.size and x[i] > 0: out[i] = x[i]"
+            ): "Every element needs a store",
             serial(RELU, "out[i] = max(x[i], 0)"): SERIAL,
-        },
-    ),
-    "your-turn-add": Answers(
-        numba_kernel(ADD, PYTHON_GRID, f"{GUARD} {SUM}"),
-        {
-            numba_kernel(ADD, PYTHON_GRID, SUM): "the guard",
-            numba_kernel(ADD, "cuda.threadIdx.x", f"{GUARD} {SUM}"): "as many as one block has threads",
-            numba_kernel(ADD, PYTHON_GRID, f"if i < out.size - 1: {SUM}"): "the last of 1000 elements",
-            numba_kernel(ADD, PYTHON_GRID, f"{GUARD} out[i] = x[i] * y[i]"): "the expression that computes",
-            "def add(x, y, out):\n    out[:] = x + y": "runs on the host",
-            serial(ADD, SUM): SERIAL,
         },
     ),
 }
