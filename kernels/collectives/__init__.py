@@ -7,6 +7,6 @@ launches one of `KERNELS`; `recordings` holds what was measured on a GPU.
 from kernels.collectives.scaling import KERNELS, scale
 from warplab.bench.recordings import Recordings
 
-recordings = Recordings(__name__)
+recordings = Recordings(__name__, gpus=2)
 
 __all__ = ["KERNELS", "recordings", "scale"]

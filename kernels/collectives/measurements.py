@@ -1,42 +1,286 @@
-"""What lab 10 measures on a GPU: one function per table or plot, each returning numbers in JSON types.
+"""What lab 10 measures on GPUs: one function per table or plot, each returning numbers in JSON types.
 
-Keys end in their unit: `seconds`, `gbps` (1e9 bytes per second). Times are medians. `MEASUREMENTS` names the functions
-as `recordings.json` does.
+`RANKS` ranks, one per GPU. Keys end in their unit: `seconds`, `gbps` (1e9 bytes per second: algorithm bandwidth, N/t,
+unless the key says `bus`). Times are medians. `MEASUREMENTS` names the functions as `recordings.json` does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from kernels.collectives.scaling import BLOCK, KERNELS, arguments, blocks
+from kernels.collectives.bandwidth import bus_factor
+from kernels.collectives.collective_timing import Row, time_together
+from kernels.collectives.data_parallel import Task, difference, train_alone
+from kernels.collectives.data_parallel_gpu import WAYS, Training, seconds_per_step, timeline
+from kernels.collectives.gpu_ranks import Ranks
+from kernels.collectives.nccl import Nccl, version
+from kernels.collectives.on_gpus import Messages
+from kernels.collectives.relays import OneShotAllReduce, TmaAllReduce, TmaBroadcast
+from kernels.collectives.ring import ring_all_reduce, ring_broadcast
+from kernels.collectives.schedule import check_schedule
 from warplab.bench import timing
-from warplab.bench.timing import Candidate
 
-N = 2**28
+RANKS = 2
+N = 2**30  # bytes
+SLICES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+SIZES = tuple(2**power for power in range(20, 31, 2))  # bytes, of the all-reduce's curve
+SMALL = tuple(2**power for power in range(12, 21))  # bytes
+CALLS = 20  # in a row, of small messages
 
 
-def kernel_table(n: int = N) -> dict[str, Any]:
-    """Every kernel at n elements beside the device-to-device copy, timed in turns, each output checked."""
-    cupy = timing.cupy_on_gpu()
-    n = timing.fitting(n, 3)
-    x, out = cupy.random.random(n, dtype=np.float32), cupy.empty(n, np.float32)
-    candidates = {"copy": Candidate(timing.copy_on_device, [(out, x)])}
-    correct = {"copy": True}
-    for name, kernel in KERNELS.items():
-        given = arguments(kernel, timing.native(kernel.language, x), 2.0, timing.native(kernel.language, out))
-        candidates[name] = Candidate(lambda *a, k=kernel: k.launch(blocks(n), BLOCK, a), [given])
-        out.fill(np.nan)
-        candidates[name].function(*given)
-        correct[name] = bool((out == 2 * x).all())
-    timings = timing.time_together(candidates)
+def ranks_here() -> int:
+    """All GPUs of this machine."""
+    return max(RANKS, timing.gpu_count())
+
+
+class _Buffers:
+    """A float32 buffer of `nbytes` per rank, and what they begin with: small whole numbers, so that sums are exact."""
+
+    def __init__(self, ranks: Ranks, nbytes: int) -> None:
+        self.ranks, self.n = ranks, nbytes // 4
+        self.given, self.arrays = [], []
+        for rank in range(len(ranks)):
+            with ranks.on(rank) as stream:
+                ranks.cupy.random.seed(1 + rank)
+                given = ranks.cupy.random.randint(-99, 100, self.n, dtype=np.int32).astype(np.float32)
+                self.given.append(given)
+                self.arrays.append(given.copy())
+                stream.synchronize()
+
+    def refill(self) -> None:
+        """Put the first contents back, since sums of sums would grow beyond all bounds."""
+        for rank, (array, given) in enumerate(zip(self.arrays, self.given, strict=True)):
+            with self.ranks.on(rank) as stream:
+                array[...] = given
+                stream.synchronize()
+
+    def correct(self, launch: Callable[[], None], collective: str, results: Sequence[Any] | None = None) -> bool:
+        """Whether one launch gives what it must on all ranks; `results`: where, if not in place."""
+        ranks, outputs = self.ranks, results or self.arrays
+        for rank, (array, given) in enumerate(zip(self.arrays, self.given, strict=True)):
+            with ranks.on(rank) as stream:
+                if results:
+                    outputs[rank].fill(np.nan)
+                array[...] = given if collective != "broadcast" or rank == 0 else np.float32(np.nan)
+                stream.synchronize()
+        launch()
+        ranks.wait(f"the {collective} that is checked")
+        right = True
+        for rank, output in enumerate(outputs):
+            with ranks.on(rank) as stream:
+                want = _moved(ranks, self.given[0])
+                for other in self.given[1:] if collective == "all-reduce" else ():
+                    want += _moved(ranks, other)
+                right &= bool((output == want).all())
+                stream.synchronize()
+        return right
+
+
+def _moved(ranks: Ranks, array: Any) -> Any:
+    """A copy of an array of any GPU on the current one."""
+    here = ranks.cupy.empty_like(array)
+    stream = ranks.cupy.cuda.get_current_stream()
+    runtime = ranks.cupy.cuda.runtime
+    runtime.memcpyAsync(here.data.ptr, array.data.ptr, array.nbytes, runtime.memcpyDefault, stream.ptr)
+    return here
+
+
+def _rates(times: dict[str, timing.Timing], nbytes: int) -> dict[str, float]:
+    return {name: found.bandwidth(nbytes) for name, found in times.items()}
+
+
+def _messages(schedule: Any, buffers: _Buffers, graph: bool) -> Messages:
+    check_schedule(schedule)
+    return Messages(schedule, buffers.ranks, buffers.arrays, graph=graph)
+
+
+def broadcast_curve(n: int = N) -> dict[str, Any]:
+    """Ring broadcast of n bytes by peer copies in S slices, launched one by one and as a CUDA graph."""
+    ranks = Ranks(ranks_here())
+    buffers, rows = _Buffers(ranks, n), []
+    for slices in SLICES:
+        engines = {
+            name: _messages(ring_broadcast(len(ranks), slices), buffers, graph=name == "graph")
+            for name in ("copies", "graph")
+        }
+        correct = all(buffers.correct(engine.launch, "broadcast") for engine in engines.values())
+        times = time_together(
+            {name: Row(ranks, engine.launch, 3, prepare=buffers.refill) for name, engine in engines.items()}, 3
+        )
+        for name, found in times.items():
+            row = {"engine": name, "slices": slices, "seconds": found.seconds, "gbps": found.bandwidth(n)}
+            rows.append({**row, "correct": correct})
+    return {"ranks": len(ranks), "bytes": n, "rows": rows}
+
+
+def broadcast_table(n: int = N) -> dict[str, Any]:
+    """The best of ours beside NCCL's broadcast, n bytes, in turns."""
+    ranks = Ranks(ranks_here())
+    buffers, nccl = _Buffers(ranks, n), Nccl(ranks)
+    slices = 8 if len(ranks) == 2 else 32
+    copies = _messages(ring_broadcast(len(ranks), slices), buffers, graph=False)
+    relay = TmaBroadcast(ranks)
+    launches = {
+        f"peer copies, S = {slices}": copies.launch,
+        "kernel, TMA": lambda: relay.launch(buffers.arrays),
+        "NCCL": lambda: nccl.launch("broadcast", buffers.arrays),
+    }
+    return _table(ranks, buffers, launches, "broadcast", n)
+
+
+def all_reduce_table(n: int = N) -> dict[str, Any]:
+    """The same of the all-reduce; bus bandwidth beside the algorithm's."""
+    ranks = Ranks(ranks_here())
+    buffers, launches = _all_reduces(ranks, n)
+    return _table(ranks, buffers, launches, "all-reduce", n)
+
+
+def _all_reduces(ranks: Ranks, n: int, slices: int = 16) -> tuple[_Buffers, dict[str, Callable[[], None]]]:
+    buffers, nccl, k = _Buffers(ranks, n), Nccl(ranks), len(ranks)
+    copies = _messages(ring_all_reduce(k, slices * k), buffers, graph=False)
+    relay = TmaAllReduce(ranks)
+    return buffers, {
+        f"peer copies, S = {slices * k}": copies.launch,
+        "kernel, TMA": lambda: relay.launch(buffers.arrays),
+        "NCCL": lambda: nccl.launch("all-reduce", buffers.arrays),
+    }
+
+
+def _table(ranks: Ranks, buffers: _Buffers, launches: dict[str, Any], collective: str, n: int) -> dict[str, Any]:
+    correct = {name: buffers.correct(launch, collective) for name, launch in launches.items()}
+    times = time_together({name: Row(ranks, launch, 3, prepare=buffers.refill) for name, launch in launches.items()})
+    factor = bus_factor(collective, len(ranks))
     rows = [
-        {"kernel": name, "seconds": t.seconds, "gbps": t.bandwidth(8 * n), "correct": correct[name]}
-        for name, t in timings.items()
+        {
+            "engine": name,
+            "seconds": found.seconds,
+            "gbps": found.bandwidth(n),
+            "bus_gbps": found.bandwidth(n) * factor,
+            "ratio_to_nccl": times["NCCL"].seconds / found.seconds,
+            "correct": correct[name],
+        }
+        for name, found in times.items()
     ]
-    return {"n": n, "rows": rows}
+    return {"ranks": len(ranks), "bytes": n, "nccl": version(), "collective": collective, "rows": rows}
 
 
-MEASUREMENTS: dict[str, Callable[[], Any]] = {"kernel_table": kernel_table}
+def all_reduce_curve() -> dict[str, Any]:
+    """Bus bandwidth of the all-reduce against its size, ours and NCCL's."""
+    ranks = Ranks(ranks_here())
+    factor, rows = bus_factor("all-reduce", len(ranks)), []
+    for n in SIZES:
+        buffers, launches = _all_reduces(ranks, n, slices=max(1, min(16, n // 2**24)))
+        correct = {name: buffers.correct(launch, "all-reduce") for name, launch in launches.items()}
+        times = time_together(
+            {name: Row(ranks, launch, 5, prepare=buffers.refill) for name, launch in launches.items()}, 3
+        )
+        for name, found in times.items():
+            engine = name.partition(",")[0] if name.startswith("peer") else name
+            rows.append(
+                {
+                    "engine": engine,
+                    "bytes": n,
+                    "seconds": found.seconds,
+                    "bus_gbps": found.bandwidth(n) * factor,
+                    "correct": correct[name],
+                }
+            )
+    return {"ranks": len(ranks), "nccl": version(), "rows": rows}
+
+
+def small_messages() -> dict[str, Any]:
+    """All-reduces of 4 KiB to 1 MiB: one-shot and NCCL, calls one by one and in a CUDA graph."""
+    ranks = Ranks(ranks_here())
+    nccl, one_shot, rows = Nccl(ranks), OneShotAllReduce(ranks, SMALL[-1]), []
+    for n in SMALL:
+        buffers = _Buffers(ranks, n)
+        results = [_like(ranks, rank, array) for rank, array in enumerate(buffers.arrays)]
+        launches = {
+            "one-shot": lambda b=buffers, r=results: one_shot.launch(b.arrays, r),
+            "NCCL": lambda b=buffers: nccl.launch("all-reduce", b.arrays),
+        }
+        correct = {
+            "one-shot": buffers.correct(launches["one-shot"], "all-reduce", results),
+            "NCCL": buffers.correct(launches["NCCL"], "all-reduce"),
+        }
+        for graph in (False, True):
+            made = {
+                name: Row(ranks, launch, CALLS, graph=graph, prepare=buffers.refill)
+                for name, launch in launches.items()
+            }
+            for name, found in time_together(made).items():
+                row = {"engine": name, "graph": graph, "bytes": n, "seconds": found.seconds}
+                rows.append({**row, "correct": correct[name]})
+    return {"ranks": len(ranks), "nccl": version(), "calls": CALLS, "rows": rows}
+
+
+def _like(ranks: Ranks, rank: int, array: Any) -> Any:
+    with ranks.on(rank) as stream:
+        found = ranks.cupy.empty_like(array)
+        stream.synchronize()
+    return found
+
+
+TASK = Task(sizes=(2048, 4096, 4096, 4096, 4096, 1000), batch=512, steps=2, rate=0.01)  # batch: of one rank
+EQUAL = Task(sizes=(256, 512, 512, 10), batch=512, steps=20, rate=0.05)
+
+
+def sgd() -> dict[str, Any]:
+    """A step of data-parallel SGD: one GPU, and all with the same batch per GPU, by who sums the gradients, one after
+    another and overlapped; and how far the weights are from those of one device with the whole batch.
+    """
+    k = ranks_here()
+    alone = seconds_per_step(Training(TASK, 1, way=None))
+    task = Task(TASK.sizes, TASK.batch * k, TASK.steps, TASK.rate)
+    rows = []
+    reference, _ = train_alone(EQUAL)
+    for way in WAYS:
+        weights = Training(EQUAL, k, way=way).train()
+        apart = max(difference(reference, found) for found in weights)
+        for overlap in (False, True):
+            seconds = seconds_per_step(Training(task, k, way=way, overlap=overlap))
+            rows.append(
+                {
+                    "way": way,
+                    "overlap": overlap,
+                    "seconds": seconds,
+                    "efficiency": alone / seconds,
+                    "difference": apart,
+                    "correct": apart < 1e-4,
+                }
+            )
+    independent = seconds_per_step(Training(task, k, way=None))
+    return {
+        "ranks": k,
+        "batch_per_rank": TASK.batch,
+        "sizes": list(TASK.sizes),
+        "gradient_bytes": 4 * sum(a * b + b for a, b in zip(TASK.sizes[:-1], TASK.sizes[1:], strict=True)),
+        "one_gpu_seconds": alone,
+        "without_sums_seconds": independent,
+        "rows": rows,
+    }
+
+
+def sgd_timeline() -> dict[str, Any]:
+    """What the streams of all ranks do in one step, one after another and overlapped, the sums by NCCL."""
+    k = ranks_here()
+    task = Task(TASK.sizes, TASK.batch * k, TASK.steps, TASK.rate)
+    return {
+        "ranks": k,
+        "one after another": timeline(Training(task, k, way="nccl", overlap=False)),
+        "overlapped": timeline(Training(task, k, way="nccl", overlap=True)),
+    }
+
+
+MEASUREMENTS: dict[str, Callable[[], Any]] = {
+    "broadcast_curve": broadcast_curve,
+    "broadcast_table": broadcast_table,
+    "all_reduce_table": all_reduce_table,
+    "all_reduce_curve": all_reduce_curve,
+    "small_messages": small_messages,
+    "sgd": sgd,
+    "sgd_timeline": sgd_timeline,
+}

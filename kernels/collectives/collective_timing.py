@@ -1,0 +1,76 @@
+"""Times of collectives on GPUs: ours and NCCL's in the same way, in turns.
+
+A sample is a row of equal calls, queued while rank 0's stream is held, so that the host's launch time stays out; all
+ranks begin together, and the clock of rank 0's GPU stops when the last rank has ended. As a graph, the row is recorded
+into one CUDA graph, which is launched. Seconds of a call: the sample over its calls; the result is the median.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kernels.collectives.gpu_ranks import SECONDS, Ranks
+from warplab.bench.timing import Timing
+from warplab.launch.stream_delay import hold_stream
+
+Launch = Callable[[], None]  # queues one call on the ranks' streams
+
+
+class Row:
+    """`calls` launches one after another, ready to be timed. `graph`: recorded into one CUDA graph. `prepare` is
+    called before each sample, outside the clock.
+    """
+
+    def __init__(
+        self, ranks: Ranks, launch: Launch, calls: int, *, graph: bool = False, prepare: Launch = lambda: None
+    ) -> None:
+        self._ranks, self._launch, self._calls, self._prepare = ranks, launch, calls, prepare
+        self._forked = ranks.event(0)
+        self._joined = [ranks.event(rank) for rank in range(len(ranks))]
+        self._begin, self._end = ranks.event(0, timing=True), ranks.event(0, timing=True)
+        launch()  # compiles, loads, connects
+        ranks.wait("the first call", SECONDS)
+        start = time.perf_counter()
+        self._queue()
+        self._host_seconds = time.perf_counter() - start
+        ranks.wait("a row of calls", SECONDS)
+        self._graph = self._captured() if graph else None
+
+    def sample(self) -> float:
+        """Seconds of a call."""
+        ranks = self._ranks
+        self._prepare()
+        with ranks.on(0) as stream:
+            hold_stream(1e-4 if self._graph else 2 * self._host_seconds + 1e-4)
+            self._begin.record(stream)
+            if self._graph:
+                self._graph.launch(stream)
+            else:
+                self._queue()
+            self._end.record(stream)
+        ranks.wait("a row of calls", SECONDS)
+        return ranks.cupy.cuda.get_elapsed_time(self._begin, self._end) / 1e3 / self._calls
+
+    def _queue(self) -> None:
+        self._ranks.fork(self._forked)
+        for _ in range(self._calls):
+            self._launch()
+        self._ranks.join(self._joined)
+
+    def _captured(self) -> Any:
+        with self._ranks.on(0) as stream:
+            stream.begin_capture()
+            self._queue()
+            return stream.end_capture()
+
+
+def time_together(rows: Mapping[str, Row], rounds: int = 5, samples: int = 3) -> dict[str, Timing]:
+    """Time every row in turns, every second round backwards."""
+    found: dict[str, list[float]] = {name: [] for name in rows}
+    for turn in range(rounds):
+        for name in list(rows) if turn % 2 == 0 else reversed(list(rows)):
+            rows[name].sample()  # the first after another's finds what that left in caches
+            found[name] += [rows[name].sample() for _ in range(samples)]
+    return {name: Timing.of(values) for name, values in found.items()}

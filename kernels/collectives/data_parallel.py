@@ -1,0 +1,102 @@
+"""Data-parallel SGD: k ranks hold the same network, each computes the gradient of its part of the batch, an all-reduce
+averages the gradients, and all take the same step: that of a single device with the whole batch, to rounding.
+
+    python -m kernels.collectives.data_parallel --ranks 4     on processes, by MPI, compared with one device
+
+`train` runs all ranks in this process with any engine of this lab; on GPUs, overlapped: data_parallel_gpu.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.collectives import interpreter
+from kernels.collectives.perceptron import Perceptron, clusters
+from kernels.collectives.ring import ring_all_reduce
+from kernels.collectives.schedule import Schedule
+
+Engine = Callable[[Schedule, Sequence[np.ndarray]], list[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is trained: a perceptron of `sizes` on `batch` points per step, for `steps` steps at `rate`."""
+
+    sizes: tuple[int, ...] = (32, 64, 64, 10)
+    batch: int = 64
+    steps: int = 20
+    rate: float = 0.1
+    seed: int = 1
+
+    def data(self) -> tuple[np.ndarray, np.ndarray]:
+        """Points and classes of all steps."""
+        return clusters(self.batch * self.steps, self.sizes[0], self.sizes[-1], self.seed)
+
+    def part(self, step: int, rank: int, ranks: int) -> slice:
+        """The points that a rank takes in a step. Raise ValueError if the batch cannot be shared out equally."""
+        if self.batch % ranks:
+            raise ValueError(
+                f"a batch of {self.batch} cannot be shared out equally to {ranks} ranks, whose gradients are averaged; "
+                f"take a multiple of {ranks}"
+            )
+        points = self.batch // ranks
+        start = step * self.batch + rank * points
+        return slice(start, start + points)
+
+
+def train_alone(task: Task) -> tuple[list[np.ndarray], list[float]]:
+    """The layers' parameters after training on one device with the whole batch, and the loss of each step."""
+    return train_rank(task, 0, 1, lambda gradient: gradient)
+
+
+def train_rank(
+    task: Task, rank: int, ranks: int, all_reduce: Callable[[np.ndarray], np.ndarray]
+) -> tuple[list[np.ndarray], list[float]]:
+    """One rank's training: its parameters in the end, and the losses on its parts of the batches.
+
+    `all_reduce`: takes this rank's array and returns the sum over all ranks.
+    """
+    x, labels = task.data()
+    network, losses = Perceptron(task.sizes, task.seed), []
+    for step in range(task.steps):
+        part = task.part(step, rank, ranks)
+        losses.append(float(network.backward(x[part], labels[part])))
+        for layer in range(len(network.gradients) - 1, -1, -1):
+            network.gradients[layer] = all_reduce(network.gradients[layer]) / np.float32(ranks)
+            network.step(layer, task.rate)
+    return network.parameters, losses
+
+
+def train(
+    task: Task, ranks: int, engine: Engine = interpreter.run, schedule: Schedule | None = None
+) -> tuple[list[list[np.ndarray]], list[float]]:
+    """Train all ranks in this process: the parameters of each, and the mean loss of each step.
+
+    `engine`: `run` of an engine, such as that of on_virtual_devices. `schedule`: an all-reduce, the ring's by default.
+    """
+    schedule = schedule or ring_all_reduce(ranks, ranks)
+    if (schedule.collective, schedule.ranks) != ("all-reduce", ranks):
+        raise ValueError(
+            f"a schedule of {schedule.collective} over {schedule.ranks} ranks; give an all-reduce over {ranks}"
+        )
+    x, labels = task.data()
+    networks, losses = [Perceptron(task.sizes, task.seed) for _ in range(ranks)], []
+    for step in range(task.steps):
+        parts = [task.part(step, rank, ranks) for rank in range(ranks)]
+        found = [network.backward(x[part], labels[part]) for network, part in zip(networks, parts, strict=True)]
+        losses.append(float(np.mean(found)))
+        for layer in range(len(task.sizes) - 2, -1, -1):
+            sums = engine(schedule, [network.gradients[layer] for network in networks])
+            for network, total in zip(networks, sums, strict=True):
+                network.gradients[layer] = total / np.float32(ranks)
+                network.step(layer, task.rate)
+    return [network.parameters for network in networks], losses
+
+
+def difference(one: Sequence[np.ndarray], other: Sequence[np.ndarray]) -> float:
+    """||one - other|| / ||one|| over all layers."""
+    a, b = (np.concatenate([layer.ravel() for layer in layers]).astype(np.float64) for layers in (one, other))
+    return float(np.linalg.norm(a - b) / np.linalg.norm(a))
