@@ -158,9 +158,10 @@ def step(
         waiting += GRADIENT * layer.parameters
         count += 1
         if waiting >= bucket or i == len(layers) - 1:
-            begin = max(now if overlap else backward, free)
+            ready = min(now, backward)  # rounding may have carried the sum of the layers beyond their total
+            begin = max(ready if overlap else backward, free)
             free = begin + all_reduce(waiting, gpus)
-            found.append(Bucket(waiting, count, now, begin, free))
+            found.append(Bucket(waiting, count, ready, begin, free))
             waiting, count = 0.0, 0
     return Step(forward, backward, tuple(found) if gpus > 1 else ())
 

@@ -1,5 +1,6 @@
 """Generators: every schedule is right for many sizes, keeps its promises, and no single mutation slips through."""
 
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -234,31 +235,26 @@ def test_no_send_of_a_generator_is_spare(kind):
 
 
 @pytest.mark.parametrize("kind", sorted(MUTATIONS))
-def test_the_check_refuses_what_does_not_keep_its_promise(kind):
-    """For every send of some schedules: what the naive count calls wrong, the check refuses; it refuses most mutants."""
-    refused = wrong = all_of_them = 0
+def test_a_mutation_of_any_send_is_refused_or_right_all_the_same(kind):
+    """Every send of some schedules in turn, so that no kind of mutation passes for want of examples."""
+    refused = tried = 0
     for schedule in examples(4):
         for at in range(len(schedule.sends)):
             mutant = MUTATIONS[kind](schedule, at, (7 * at + 3) % len(schedule.sends))
             if mutant.sends == schedule.sends:
                 continue
-            all_of_them += 1
+            tried += 1
             try:
                 check_schedule(mutant)
             except ScheduleError:
                 refused += 1
-                wrong += keeps_its_promise(mutant) is False if valid_ranks(mutant) else 1
             else:
                 assert keeps_its_promise(mutant)
-    assert refused > 0.3 * all_of_them
-    assert wrong > 0 or kind == "twice at once"
+    assert tried > 50
+    assert refused > 0.3 * tried
 
 
 SPARE = scatter_gather.scatter_all_gather_broadcast(6, 6, 1)
-
-
-def valid_ranks(schedule):
-    return all(send.source != send.destination for send in schedule.sends)
 
 
 def examples(ranks):
@@ -386,9 +382,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("says", REFUSED)
 def test_sizes_that_do_not_fit_are_refused(says):
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=re.escape(says)):
         REFUSED[says]()
-    assert says in str(error.value)
 
 
 def test_one_rank_has_nothing_to_send():

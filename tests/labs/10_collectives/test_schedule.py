@@ -1,5 +1,7 @@
 """Schedules: what the check refuses and says, the reference engine, ranks' programs and their deadlocks."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -68,9 +70,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("says", REFUSED)
 def test_a_wrong_schedule_is_refused_with_what_to_do(says):
-    with pytest.raises(ScheduleError) as error:
+    with pytest.raises(ScheduleError, match=re.escape(says)):
         check_schedule(REFUSED[says])
-    assert says in str(error.value)
 
 
 def test_links_are_those_of_the_topology():
@@ -129,7 +130,7 @@ def test_the_reference_engine_refuses_what_does_not_fit():
         interpreter.run(ring, [np.zeros(4)] * 2)
     with pytest.raises(ValueError, match="the array of rank 2 has shape \\(5,\\) and dtype float64, that of rank 0"):
         interpreter.run(ring, [np.zeros(4), np.zeros(4), np.zeros(5)])
-    with pytest.raises(TypeError, match="the array of rank 1 is a list; give a numpy.ndarray"):
+    with pytest.raises(TypeError, match=r"the array of rank 1 is a list; give a numpy\.ndarray"):
         interpreter.run(ring, [np.zeros(4), [0], np.zeros(4)])
     with pytest.raises(ScheduleError):
         interpreter.run(broadcast(RIGHT[0]), [np.zeros(4)] * 3)
@@ -200,9 +201,7 @@ def test_a_wait_waits_for_all_that_was_started():
 
 
 def test_programs_that_cannot_run_are_refused():
-    with pytest.raises(
-        ScheduleError, match="rank 1: receive slice 2 from rank 0, meets rank 0: send slice 1 to rank 1"
-    ):
+    with pytest.raises(ScheduleError, match="receive slice 2 from rank 0, meets rank 0: send slice 1 to rank 1"):
         find_deadlock([[Operation("send", 1, 1)], [Operation("receive", 0, 2)]])
     with pytest.raises(ValueError, match="there is no action 'push'"):
         find_deadlock([[Operation("push", 1)], []])
