@@ -9,8 +9,8 @@ LAB = Lab(
     "copying took 1 s, multiplying 80 µs: GPUs suit training, not prediction",
     benchmark="benchmark",
     launches="launches",
-    code_cells=72,
-    pictures=11,
+    code_cells=76,
+    pictures=10,
     shown={
         "multiply-41": "The elements that each thread of two blocks takes in a loop with the stride of the grid",
         "multiply-83": "Bandwidth of each kernel, beside a copy and cupy.multiply",
