@@ -201,6 +201,8 @@ def test_without_ipywidgets_the_question_says_what_to_write(in_notebook, monkeyp
     predict(KEY, QUESTION, unit=UNIT)
     assert form.WIDGET not in in_notebook[0]
     assert "add <code>answer=12</code> to the call" in in_notebook[0]["text/html"]
+    predict("03/rows", "Which is faster?", ["rows", "columns"])
+    assert "add <code>answer='…'</code> to the call" in in_notebook[1]["text/html"]  # no choice stands out
 
 
 def test_a_task_is_kept_once_its_check_passes(capsys):

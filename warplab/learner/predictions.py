@@ -162,13 +162,13 @@ def _committed(asked: _Question, answer: Answer, then: str) -> tuple[str, str]:
 
 def _static(key: str, asked: _Question) -> tuple[str, str]:
     """The question without a form, as HTML and as text."""
-    example = repr(asked.choices[0]) if asked.choices else "12"
+    example = "'…'" if asked.choices else "12"  # no choice as the example: it would be read as a hint
     offered = " or ".join(filter(None, [", ".join((asked.choices or ())[:-1]), *(asked.choices or ())[-1:]]))
     kind = offered or (f"A number, in {asked.unit}" if asked.unit else "A number")
     page = form.framed(
         f"<b>Predict:</b> {html.escape(asked.text)}",
         f"{html.escape(kind)}. Run this cell to answer. "
-        f"Without a form, add <code>answer={html.escape(example)}</code> to the call.",
+        f"Without a form, add <code>answer={html.escape(example, quote=False)}</code> to the call.",
     )
     call = f"predict({key!r}, ..., answer={example})"
     return page, f"Predict: {asked.text}\n{kind}. Without a form, add the answer to the call: {call}"
