@@ -66,7 +66,7 @@ __device__ void relay(const char *data, char *next, Mailbox &box, Mailbox *there
             while (go_on && !barrier_ended(shared_address(&empty[stage]), (i / STAGES & 1) ^ 1)) {
                 go_on = ++looks % LOOKS || !called_off(abort);
             }
-            while (go_on && !reached(come, already + p.needs)) {
+            while (go_on && p.needs && !reached(come, already + p.needs)) {
                 come = look(&box.come);
                 go_on = ++looks % LOOKS || !called_off(abort);
             }
@@ -78,9 +78,9 @@ __device__ void relay(const char *data, char *next, Mailbox &box, Mailbox *there
             barrier_expect(full_stage, p.bytes);
             if (p.bytes) bulk_load(shared_address(stages + stage * PIECE), data + p.start, p.bytes, full_stage);
         }
-        if (go_on) wait_for(&box.come, already + comes, abort);
+        if (go_on && comes) wait_for(&box.come, already + comes, abort);
     } else if (stores && sends) {
-        // What the next rank counts as come is counted as the ring's members do all: from `already` on.
+        // All ranks count as many pieces in a launch, those that send as those that get: `already` is the next rank's too.
         const bool room = wait_for(&box.next_started, launch, abort);
         const auto tell_next = [&](unsigned complete) {
             fence_for_bulk();
