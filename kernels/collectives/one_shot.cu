@@ -38,7 +38,10 @@ extern "C" __global__ void one_shot_all_reduce(const float2 *in, float2 *out, un
                 const ulonglong2 *from = inboxes[rank] + half + source * slot + i;
                 unsigned looks = 0;
                 do {
-                    asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];" : "=l"(u), "=l"(v) : "l"(from) : "memory");
+                    asm volatile("ld.relaxed.sys.global.v2.b64 {%0, %1}, [%2];"
+                                 : "=l"(u), "=l"(v)
+                                 : "l"(from)
+                                 : "memory");
                 } while ((unsigned(u >> 32) != flag || unsigned(v >> 32) != flag) &&
                          (++looks % LOOKS || !called_off(abort)));
             }

@@ -80,7 +80,7 @@ __device__ void relay(const char *data, char *next, Mailbox &box, Mailbox *there
         }
         if (go_on && comes) wait_for(&box.come, already + comes, abort);
     } else if (stores && sends) {
-        // All ranks count as many pieces in a launch, those that send as those that get: `already` is the next rank's too.
+        // All ranks count as many pieces in a launch, whether they send or get: `already` is the next rank's too.
         const bool room = wait_for(&box.next_started, launch, abort);
         const auto tell_next = [&](unsigned complete) {
             fence_for_bulk();

@@ -1,7 +1,8 @@
 """A stand-in for CuPy with some GPUs that are NumPy's arrays: what is queued is done at once, events have come.
 
 It finds what the engine on GPUs would do wrong with any GPU: wrong addresses, devices, streams that do not fit.
-`broken` holds pairs of devices that cannot reach each other; a `Stream` of a device in `stuck` never ends what it is given.
+`broken` holds pairs of devices that cannot reach each other. Streams made while their device is in `stuck` never end
+what they are given.
 """
 
 from __future__ import annotations
