@@ -53,6 +53,7 @@ _NAMES = {
     "roofline_all": "estimate.roofline",
     "simulate": "launch.simulate",
     "sliders": "draw.sliders",
+    "virtual_devices": "dropin.virtual_devices",
 }
 _BACKEND_NAMES = ("cuda", "cp")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -77,12 +78,13 @@ def _run(
     ]
     for (arguments, expected), got in zip(table, answers, strict=True):
         if not _right(got, expected, rtol):
+            look_at = _look_at(*_numbers([expected for _, expected in table], answers))
             raise CheckFailed(
                 f"{name} returns the wrong value.",
                 expected=repr(expected),
                 got=_as(got, expected),
                 where=_call(name, arguments, seed),
-                look_at=_look_at(*_numbers([expected for _, expected in table], answers)),
+                look_at="\n".join(filter(None, (look_at, _unused(table, answers)))),
             )
     print(f"{name}: right for {len(table)} input{'s' if len(table) > 1 else ''}.")
 
@@ -210,6 +212,19 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
     return f"what is counted: every result is {ratios[0]:.6g} times the right one"
 
 
+def _unused(table: Sequence[tuple[Mapping[str, Any], Any]], answers: list[Any]) -> str:
+    """Name an input that the function ignores: two rows of the table that differ in it alone should differ in their
+    results, and do not. Empty without one, and for rows that are all answered alike."""
+    if len(set(map(str, answers))) < 2:
+        return ""
+    rows = list(zip(table, answers, strict=True))
+    for ((one, expected), got), ((other, differently), again) in itertools.combinations(rows, 2):
+        changed = [key for key in one if key not in other or bool(np.any(one[key] != other[key]))]
+        if len(changed) == 1 and one.keys() == other.keys() and got == again and expected != differently:
+            return f"Does it use {changed[0]}? It returned {got!r} for two inputs that differ in it alone."
+    return ""
+
+
 def _nearly(expected: list[Any], got: list[Any]) -> str:
     """Return a likely cause for whole numbers that are off by their rounding, or by a factor before it; else empty."""
     if len(got) < 2 or not all(
@@ -220,7 +235,11 @@ def _nearly(expected: list[Any], got: list[Any]) -> str:
     off = {g - e for e, g in pairs} - {0.0}
     if len(off) == 1 and abs(min(off)) == 1:
         side = "large" if off == {1.0} else "small"
-        return f"off by one: every wrong answer is too {side} by 1. Is it rounded in the right direction?"
+        wrong = sum(e != g for e, g in pairs)
+        return (
+            f"off by one: every wrong answer, {wrong} of {len(pairs)}, is too {side} by 1. Is a case missing, a bound "
+            "included that is not meant, or something rounded in the wrong direction?"
+        )
     # With a factor before the rounding, the answer is that many times the right one, give or take the rounding.
     for factor in (2, 4, 8, 1 / 2, 1 / 4, 1 / 8):
         if all(abs(g - factor * e) <= max(1, factor) for e, g in pairs) and max(e for e, _ in pairs) > 8:

@@ -199,6 +199,6 @@ def _overrun(name: str, before: np.ndarray, after: np.ndarray, n: int, threads: 
         )
     return (
         f"wrote {count} elements past the end of {name}, up to index {last} of an array of {n}",
-        "the guard of the store: is there one, and does it compare each index (row and column, if there are two) with "
-        "the size of the array?",
+        "the index and the guard of the store: which element is meant, and is each index (row and column, if there are "
+        "two) compared with the size of the array?",
     )

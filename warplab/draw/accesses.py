@@ -298,7 +298,7 @@ def _label(
 ) -> None:
     unit = unit or min((r.width for r in panel.requests if r.width < 16), default=4)
     name = panel.array if panel.array is not None else "unnamed memory"
-    cut = "" if len(ruler.starts) == 1 else ", cut"
+    cut = "" if len(ruler.starts) == 1 else ", gaps left out"
     ax.set_xlabel(f"element of {name} ({unit} bytes each){cut}")
     wanted = ruler.starts if len(ruler.starts) > 1 else np.arange(0, len(ruler.touched), -(-len(ruler.touched) // 8))
     wanted = wanted[:: -(-len(wanted) // 5)]

@@ -6,6 +6,7 @@ import numpy as np
 
 from warplab import simulator
 from warplab.launch.device_arrays import DeviceArray, OnDevice
+from warplab.launch.errors import ArgumentError
 
 
 class ArrayPlacement:
@@ -26,7 +27,7 @@ class ArrayPlacement:
         address = value._address_on(self.device) if isinstance(value, OnDevice) else None
         if address is None:
             if id(value) not in self._placed:
-                self._placed[id(value)] = self._copy_in(value)
+                self._placed[id(value)] = self._copy_in(value, name)
             address = self._placed[id(value)]
         allocation = self.device.memory.find(address) or self.device.memory.find_freed(address)
         if allocation is not None and name:
@@ -38,7 +39,13 @@ class ArrayPlacement:
             self.names[start] = name if known is None or known == name else f"{known}, {name}"
         return address
 
-    def _copy_in(self, value) -> int:
+    def _copy_in(self, value, name: str) -> int:
+        if self.device.queue is not None:
+            raise ArgumentError(
+                f"argument `{name}` is an array that none of the virtual devices holds, and a launch on one of them is "
+                f"queued: it cannot copy the result back. Make it an array of a device, devices[{self.device.number}]"
+                ".asarray(...), and read it with .get()"
+            )
         host = host_array(value)
         if not host.nbytes:
             return 0

@@ -25,7 +25,7 @@ class Buffer:
     def __init__(self, nbytes: int, device: simulator.Device | None = None) -> None:
         self.device = simulator.default_device() if device is None else device
         self.nbytes = nbytes
-        self.address = self.device.memory.allocate(nbytes) if nbytes else 0
+        self.address = self.device.allocate(nbytes) if nbytes else 0
         self.bytes = np.empty(0, np.uint8)
         if nbytes:
             # NumPy's views of the bytes keep `owner` alive, and `owner` the allocation: an expression that has dropped
@@ -100,7 +100,7 @@ class DeviceArray(OnDevice):
             self._buffer.device.memory.mark_initialized(self._buffer.address + offset, nbytes)
 
     def _address_on(self, device: simulator.Device) -> int | None:
-        return self._address if self._buffer.device is device else None
+        return self._address if self._buffer.device.memory is device.memory else None
 
     @property
     def _address(self) -> int:
@@ -218,4 +218,8 @@ class MappedArray(np.ndarray, OnDevice):
         # The result of an operation on a mapped array is of this class but lies in host memory.
         if not hasattr(self, "_buffer") or not self.size or not np.may_share_memory(self, self._buffer.bytes):
             return None
-        return self._buffer.address + _offset(self, self._buffer.bytes) if self._buffer.device is device else None
+        return (
+            self._buffer.address + _offset(self, self._buffer.bytes)
+            if self._buffer.device.memory is device.memory
+            else None
+        )

@@ -52,7 +52,7 @@ def simulate(
 class PreparedLaunch:
     """A kernel compiled for its arguments, with these in place on `device`. `kernel`: its name in its source.
 
-    `array_names`: the kernel's parameter name of each array, by address.
+    `array_names`: the kernel's parameter name of each array, by address. `args`: the arguments themselves.
     """
 
     kernel: str
@@ -60,11 +60,17 @@ class PreparedLaunch:
     device: simulator.Device
     array_names: dict[int, str]
     copy_back: Callable[[], None]
+    args: tuple
 
     def run(
         self, grid: tuple[int, int, int], block: tuple[int, int, int], shared_bytes: int, options: simulator.Options
     ) -> LaunchRecord:
-        """Launch, wait, and copy host arrays back. Raises what `simulate` raises, but for arguments."""
+        """Launch, wait, and copy host arrays back. Raises what `simulate` raises, but for arguments.
+
+        A device that has a queue, one of `virtual_devices`, runs the launch later and then fills in its record.
+        """
+        if self.device.queue is not None:
+            return self.device.queue.add(self, grid, block, shared_bytes, options)
         entry, params = self.bound.entry, self.bound.params
         try:
             profile = self.device.launch(entry, grid, block, params, shared_bytes=shared_bytes, options=options)
@@ -101,7 +107,7 @@ def prepare(source: KernelSource, args: tuple, device: simulator.Device | None =
             allocation = device.memory.find(address) or device.memory.find_freed(address)
             if allocation is not None:
                 allocation.name = name
-        yield PreparedLaunch(source.name, bound, device, arrays.names, arrays.copy_back)
+        yield PreparedLaunch(source.name, bound, device, arrays.names, arrays.copy_back, args)
     except KeyboardInterrupt as error:
         interrupted(error, f"{source.name} was compiled or launched")
         raise

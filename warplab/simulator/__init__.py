@@ -25,8 +25,11 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             by different threads that nothing orders: `race_records` keeps who touched what, `vector_clocks` what
             synchronisation weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp, and
             `race_report` words the error.
-run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch; the other
-            modules serve the instructions that need more than arithmetic on registers.
+            For kernels of several devices, `device_races` does the same between these, with `device_clocks`, which
+            know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
+run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
+            `device_group` runs kernels of several devices at the same time; the other modules serve the instructions
+            that need more than arithmetic on registers.
 
 How a launch runs:
 
@@ -62,6 +65,8 @@ from warplab.simulator.count.counters import COUNTERS, Access, Counter, Counts, 
 from warplab.simulator.errors import (
     AssertFailed,
     DataRace,
+    DeviceDeadlock,
+    DeviceRace,
     DivergentBarrier,
     DivergentWarp,
     HostPointer,
@@ -69,6 +74,7 @@ from warplab.simulator.errors import (
     InstructionLimit,
     InvalidLaunch,
     MisalignedAddress,
+    PeerAccess,
     SimulatorError,
     SimulatorFailure,
     UndefinedShuffle,
@@ -79,7 +85,7 @@ from warplab.simulator.memory.device_memory import Allocation
 from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.parser import load
 from warplab.simulator.ptx.program import Entry, Param, Program
-from warplab.simulator.run.device import Device, default_device, using_device
+from warplab.simulator.run.device import Device, default_device, pop_device, push_device, replace_device, using_device
 from warplab.simulator.run.options import Options
 
 __all__ = [
@@ -91,6 +97,8 @@ __all__ = [
     "Counts",
     "DataRace",
     "Device",
+    "DeviceDeadlock",
+    "DeviceRace",
     "DivergentBarrier",
     "DivergentWarp",
     "Entry",
@@ -103,6 +111,7 @@ __all__ = [
     "Observer",
     "Options",
     "Param",
+    "PeerAccess",
     "Program",
     "SimulatorError",
     "SimulatorFailure",
@@ -111,5 +120,8 @@ __all__ = [
     "UnsupportedInstruction",
     "default_device",
     "load",
+    "pop_device",
+    "push_device",
+    "replace_device",
     "using_device",
 ]

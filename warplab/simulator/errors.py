@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import traceback
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -22,6 +23,7 @@ class SimulatorError(RuntimeError):
     """
 
     profile: Any = None
+    on_device: int | None = None  # where several devices run at the same time
 
     def __init__(
         self,
@@ -48,6 +50,8 @@ class SimulatorError(RuntimeError):
         parts = [self.what]
         if self.kernel is not None:
             where = f"  in kernel {self.kernel}"
+            if self.on_device is not None:
+                where += f" on device {self.on_device}"
             if self.thread is not None:
                 where += f", block {_index(self.block)}, thread {_index(self.thread)}"
             parts.append(where)
@@ -69,6 +73,10 @@ class IllegalAddress(SimulatorError):
 
 class HostPointer(IllegalAddress):
     """A kernel used an address in host memory."""
+
+
+class PeerAccess(IllegalAddress):
+    """A kernel used memory of a device that its own device cannot reach."""
 
 
 class MisalignedAddress(SimulatorError):
@@ -93,6 +101,86 @@ class DataRace(SimulatorError):
     def __init__(self, what: str, *, other_line: int, other_thread: tuple[Index3, Index3] | None, **where) -> None:
         self.other_line, self.other_thread = other_line, other_thread
         super().__init__(what, **where)
+
+
+class DeviceRace(DataRace):
+    """Threads of two devices access the same memory, at least one writes, and nothing orders them for both devices.
+
+    `device`, `other_device`: their numbers. `other_kernel`, `other_file`: the kernel of the earlier access, and its
+    file. `cause`: "no wait", "no fence before the flag", "no fence after the wait", "narrow fence", "narrow flag",
+    "plain flag" or "no barrier"; `reason` says it in a sentence.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        cause: str,
+        device: int,
+        other_device: int,
+        other_kernel: str,
+        other_file: str | None,
+        other_source: str | None,
+        other_line: int,
+        **where,
+    ) -> None:
+        self.cause, self.device, self.other_device, self.other_kernel = cause, device, other_device, other_kernel
+        self.other_file, self.other_source, self.other_line = other_file, other_source, other_line
+        super().__init__(what, other_line=other_line, **where)
+
+    def message(self) -> str:
+        code = f": {self.other_source.strip()}" if self.other_source else ""
+        earlier = f"  device {self.other_device}: {self.other_file}, line {self.other_line}{code}"
+        lines = super().message().split("\n")
+        place = next((k for k, line in enumerate(lines) if line.startswith("  at ")), 0)
+        if place:
+            lines[place] = f"  device {self.device}: {lines[place].removeprefix('  at ')}"
+        return "\n".join((*lines[: place + 1], earlier, *lines[place + 1 :]))
+
+
+class DeviceDeadlock(SimulatorError):
+    """Kernels of several devices wait for flags that none of them can set any more. `waiting`: who waits for what."""
+
+    def __init__(self, what: str, *, waiting: tuple[FlagWait, ...], **where) -> None:
+        self.waiting = waiting
+        super().__init__(what, **where)
+
+    def message(self) -> str:
+        first, *rest = super().message().split("\n")
+        return "\n".join((first, *(f"  {wait}" for wait in self.waiting), *rest[-1:]))
+
+
+@dataclass(frozen=True)
+class FlagWait:
+    """A thread that waits for a flag: element `index` of `array`, which belongs to device `owner` and holds `value`.
+
+    `array` and what follows from it are None where the loop looks at no memory.
+    """
+
+    device: int
+    block: Index3
+    thread: Index3
+    kernel: str
+    file: str | None
+    line: int | None
+    source: str | None
+    array: str | None = None
+    index: int | None = None
+    owner: int | None = None
+    value: int | None = None
+    others: int = 0
+
+    def __str__(self) -> str:
+        who = f"device {self.device}: thread {_index(self.thread)} of block {_index(self.block)}"
+        if self.others:
+            who += f" (and {self.others:,} more)"
+        if self.array is None:
+            waits = "is in a loop that never ends and looks at no memory"
+        else:
+            owner = "" if self.owner is None else f" of device {self.owner}"
+            waits = f"waits for element {self.index} of `{self.array}`{owner}, which is {self.value}"
+        code = f": {self.source.strip()}" if self.source else ""
+        return f"{who} {waits}, at {self.file}, line {self.line}{code}"
 
 
 class DivergentBarrier(SimulatorError):

@@ -115,8 +115,9 @@ class Observer:
     def exchange(self, lanes: Lanes) -> None:
         """The lanes take part in a shuffle, vote or the like."""
 
-    def fence(self, lanes: Lanes) -> None:
-        """The lanes have passed a memory fence."""
+    def fence(self, lanes: Lanes, scope: str) -> None:
+        """The lanes have passed a memory fence. `scope`: "cta", "cluster", "gpu" or "sys"; "" for one that orders
+        only other ways to memory (fence.proxy)."""
 
     def mbarrier(self, site: Site, addresses: Addresses, lanes: Lanes, initialises: bool) -> None:
         """The lanes are about to use mbarriers in shared memory."""

@@ -98,7 +98,7 @@ def ones(shape, dtype=float, order: _Order = "C") -> ndarray:
 def full(shape, fill_value, dtype=None, order: _Order = "C") -> ndarray:
     """Make an array filled with `fill_value`, of its dtype unless one is given."""
     filled = ndarray._allocate(shape, np.asarray(_to_host(fill_value)).dtype if dtype is None else dtype, order)
-    filled.fill(fill_value)
+    filled._write(..., _to_host(fill_value))
     return filled
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Sequence as _Sequence
 
 import numpy as np
 
+from warplab import simulator as _simulator
 from warplab.dropin import simulated_device as _device
 from warplab.dropin.cupy._core.missing import missing as _missing
 from warplab.simulator.constants import WARP_SIZE as _WARP_SIZE
@@ -51,7 +53,7 @@ class Stream:
         return self
 
     def synchronize(self) -> None:
-        pass
+        _simulator.default_device().synchronize()
 
     def record(self, event: Event | None = None) -> Event:
         return Event() if event is None else event
@@ -68,24 +70,44 @@ def get_current_stream() -> Stream:
 
 
 class Device:
-    """The simulated device, number 0."""
+    """The current simulated device, or number `device` of those that share its memory (`warplab.virtual_devices`).
 
-    def __init__(self, device: int | None = None) -> None:
-        if device not in (None, 0):
-            raise ValueError(f"device {device} does not exist; the one simulated device is 0")
-        self.id = 0
+    As a context manager it is the current one inside the block.
+    """
+
+    def __init__(self, device: int | None = None, *, siblings: _Sequence[_simulator.Device] = ()) -> None:
+        current = _simulator.default_device()
+        every = siblings or current.siblings or (current,)
+        number = current.number if device is None else int(device)
+        if not 0 <= number < len(every):
+            have = "the one simulated device is 0" if len(every) == 1 else f"there are 0 to {len(every) - 1}"
+            raise ValueError(f"device {device} does not exist; {have}. `with virtual_devices(k):` makes k of them")
+        self.id, self._device = number, every[number]
 
     def __enter__(self) -> Device:
+        _simulator.push_device(self._device)
         return self
 
     def __exit__(self, *_) -> None:
-        pass
+        _simulator.pop_device()
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, Device) and other._device is self._device
+
+    def __hash__(self) -> int:
+        return hash((Device, self.id))
+
+    def __repr__(self) -> str:
+        return f"<CUDA Device {self.id}>"
 
     def use(self) -> None:
-        pass
+        _simulator.replace_device(self._device)
 
     def synchronize(self) -> None:
-        pass
+        self._device.synchronize()
 
     @property
     def compute_capability(self) -> str:
@@ -116,10 +138,34 @@ def _get_device_properties(device: int = 0) -> dict:
     }
 
 
+def _peers(device: int, peer: int) -> tuple[set[tuple[int, int]], tuple[int, int]]:
+    """The pairs of devices with peer access, and this pair."""
+    here, there = Device(device), Device(peer)
+    if here.id == there.id:
+        raise ValueError(f"device {device} and its peer are the same; give two devices")
+    return here._device.queue.group.peer_access, (here.id, there.id)
+
+
+def _can_access_peer(device: int, peer: int) -> int:
+    _peers(device, peer)
+    return 1
+
+
+def _set_peer_access(peer: int, enabled: bool) -> None:
+    pairs, pair = _peers(Device().id, peer)
+    if (pair in pairs) == enabled:
+        raise RuntimeError(f"peer access from device {pair[0]} to device {peer} is {'' if enabled else 'not '}enabled")
+    (pairs.add if enabled else pairs.remove)(pair)
+
+
 runtime = types.SimpleNamespace(
-    deviceSynchronize=lambda: None,
-    getDevice=lambda: 0,
-    getDeviceCount=lambda: 1,
+    deviceCanAccessPeer=_can_access_peer,
+    deviceDisablePeerAccess=lambda peer: _set_peer_access(peer, False),
+    deviceEnablePeerAccess=lambda peer: _set_peer_access(peer, True),
+    deviceSynchronize=lambda: Device().synchronize(),
+    getDevice=lambda: Device().id,
+    getDeviceCount=lambda: len(_simulator.default_device().siblings) or 1,
+    setDevice=lambda device: Device(device).use(),
     getDeviceProperties=_get_device_properties,
     memGetInfo=lambda: Device().mem_info,
 )

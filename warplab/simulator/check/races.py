@@ -129,7 +129,7 @@ class Races(Observer):
         self.ordered = True
         self.latest.clear()
 
-    def fence(self, lanes) -> None:
+    def fence(self, lanes, scope: str = "gpu") -> None:
         if self.fences is None:
             self.fences = np.zeros(self.blocks * self.threads + 1, np.int32)
         self.fences[self._snapshot(lanes).thread] += 1

@@ -39,6 +39,7 @@ class Allocation:
     item: int | None = None
     origin: int = 0
     of_heap: bool = False  # a kernel's own malloc or new
+    device: int | None = None  # the number of the device that it belongs to, where several share one address space
 
     @property
     def end(self) -> int:
@@ -74,10 +75,10 @@ class DeviceMemory:
 
     # -- allocations ---------------------------------------------------------------------------------------
 
-    def allocate(self, nbytes: int, name: str | None = None, gap: int = GAP) -> int:
+    def allocate(self, nbytes: int, name: str | None = None, gap: int = GAP, device: int | None = None) -> int:
         """Return the address of `nbytes` new, uninitialised bytes, with `gap` unallocated ones after them.
 
-        Raises MemoryError when device memory is used up.
+        `device`: as in `Allocation`. Raises MemoryError when device memory is used up.
         """
         nbytes = int(nbytes)
         if nbytes < 0:
@@ -90,7 +91,7 @@ class DeviceMemory:
         address = self._place(nbytes, gap)
         position = bisect.bisect_left(self._starts, address)
         self._starts.insert(position, address)
-        self._allocations.insert(position, Allocation(address, nbytes, name))
+        self._allocations.insert(position, Allocation(address, nbytes, name, device=device))
         self.used_bytes += nbytes
         return address
 

@@ -132,9 +132,9 @@ class Chunk:
             device.memory.mark_initialized(device.parameters, len(self.params))
         return np.array([device.parameters + offset], np.uint64)
 
-    def fence(self, lanes) -> None:
+    def fence(self, lanes, scope: str) -> None:
         for notify in self.observers.fence:
-            notify(lanes)
+            notify(lanes, scope)
 
     def sync_warp(self, lanes) -> None:
         for notify in self.observers.sync_warp:

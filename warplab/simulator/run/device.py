@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.errors import InvalidLaunch, SimulatorError
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.memory.heap import Heap
-from warplab.simulator.memory.lane_groups import BankPassCache
+from warplab.simulator.memory.lane_groups import BankPassCache, Group
 from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Entry, Program
 from warplab.simulator.run import cooperative, undefined_shuffles
@@ -31,16 +32,29 @@ from warplab.simulator.translate.translation import Translation, translate
 CHUNK_BYTES = 1 << 29  # memory of the blocks that run at one time, roughly
 
 
+class Together(Protocol):
+    """Of a launch that runs at the same time as others: what observes it before any other observer, and what is told
+    when a chunk begins."""
+
+    observers: Sequence[Observer]
+
+    def begins(self, scheduler: Scheduler) -> None: ...
+
+
 class Device:
-    """A simulated GPU. `memory_bytes`: its memory; a page takes host memory only once it is touched.
+    """A simulated GPU. `memory_bytes`: its memory; a page takes host memory only once it is touched. `memory`: one
+    that it shares with other devices.
 
     `echo`: also write what kernels print to standard output.
     """
 
     echo = True
+    number = 0
+    siblings: Sequence[Device] = ()  # all devices of the address space that it shares with others
+    queue: Any = None  # what takes the launches of a device that runs them later, together with those of others
 
-    def __init__(self, memory_bytes: int = 16 << 30) -> None:
-        self.memory = DeviceMemory(memory_bytes)
+    def __init__(self, memory_bytes: int = 16 << 30, *, memory: DeviceMemory | None = None) -> None:
+        self.memory = DeviceMemory(memory_bytes) if memory is None else memory
         self._variables: dict[int, tuple[Program, dict[str, int]]] = {}
         self.heap = Heap(self.memory)
         self.printed = Printed()
@@ -65,6 +79,27 @@ class Device:
         dynamic shared memory per block. Returns the profile (its counts are empty with `counters=False`). Raises
         InvalidLaunch, UnsupportedInstruction, or the error for what the kernel did wrong.
         """
+        turns = self.turns(entry, grid, block, params, shared_bytes=shared_bytes, options=options)
+        with np.errstate(all="ignore"):
+            while True:
+                try:
+                    next(turns)
+                except StopIteration as end:
+                    return end.value
+
+    def turns(
+        self,
+        entry: Entry,
+        grid: Sequence[int],
+        block: Sequence[int],
+        params: Sequence[bytes],
+        *,
+        shared_bytes: int = 0,
+        options: Options | None = None,
+        together: Together | None = None,
+    ) -> Generator[tuple[Scheduler, int, Group], None, LaunchProfile]:
+        """Run a kernel as `launch` does, floating-point warnings apart; where it runs `together` with kernels of other
+        devices, in turns. Each yields the scheduler, and the block and group that it runs next."""
         options = options or Options()
         grid, block = check_launch(entry, grid, block, params, shared_bytes)
         translation = translate(entry)
@@ -79,13 +114,18 @@ class Device:
             self.workspace = cooperative.workspace(self.memory)
         runs = sampling.split(total, step, options.sample_blocks)
         observers = observers_of(options, translation, self.memory, runs, threads, total)
+        if together is not None:
+            observers = [*together.observers, *observers]
         passes = BankPassCache()
         profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
         self.launches += 1
         self.shuffles = UndefinedShuffles()
         examined = (
-            options.checks and options.sample_blocks is None and undefined_shuffles.examined(translation, self.memory)
+            together is None  # what others have read in the meantime cannot be taken back
+            and options.checks
+            and options.sample_blocks is None
+            and undefined_shuffles.examined(translation, self.memory)
         )
         if examined:  # also of the variables that a module has in device memory
             variables = [*entry.program.variables.values(), *entry.variables.values()]
@@ -94,19 +134,26 @@ class Device:
                     self.variable_address(entry.program, variable.name)
         before = self.memory.contents() if examined else {}
 
-        def run_all(observers: Sequence[Observer]) -> None:
+        def run_all(observers: Sequence[Observer]) -> Iterator[tuple[Scheduler, int, Group]]:
             executed = 0
             for run in runs:
                 geometry = chunk_geometry(grid, block, run.first, run.blocks)
                 chunk = Chunk(self, entry, translation, geometry, bytes(buffer), shared_bytes, options, passes)
                 chunk.observe(observers)
-                executed += Scheduler(
+                scheduler = Scheduler(
                     chunk,
                     # In a launch that ends, one chunk takes only a small part of the whole.
                     min(options.instruction_limit - executed, options.instruction_limit // 8),
                     options.path_limit,
                     options.scheduling,
-                ).run()
+                )
+                if together is None:
+                    scheduler.run()
+                else:
+                    together.begins(scheduler)
+                    for number, group in scheduler.turns():
+                        yield scheduler, number, group
+                executed += scheduler.executed
                 chunk.copies.finish()
                 self.ticks += chunk.clock + chunk.system.slept
                 chunk.free()
@@ -117,16 +164,16 @@ class Device:
             ticks, printed = self.ticks, self.printed
             self.ticks, self.printed = started, Printed()
             try:
-                run_all(())
+                for _ in run_all(()):
+                    pass
             finally:
                 self.ticks, self.printed = ticks, printed
 
         started = self.ticks
         try:
-            with np.errstate(all="ignore"):
-                run_all(observers)
-                if examined and self.shuffles.met:
-                    self.shuffles.check(self.memory, before, run_again)
+            yield from run_all(observers)
+            if examined and self.shuffles.met:
+                self.shuffles.check(self.memory, before, run_again)
         except SimulatorError as error:
             for observer in observers:
                 observer.end_launch(profile, finished=False)
@@ -138,6 +185,15 @@ class Device:
         for observer in observers:
             observer.end_launch(profile, finished=True)
         return profile
+
+    def synchronize(self) -> None:
+        """Wait for launches that are queued."""
+        if self.queue is not None:
+            self.queue.synchronize()
+
+    def allocate(self, nbytes: int) -> int:
+        """Return the address of `nbytes` new bytes of this device, uninitialised."""
+        return self.memory.allocate(nbytes)
 
     @staticmethod
     def _room_for(translation: Translation, threads: int, shared_bytes: int) -> int:
@@ -189,6 +245,23 @@ def default_device() -> Device:
     if not _devices:
         _devices.append(Device())
     return _devices[-1]
+
+
+def push_device(device: Device) -> None:
+    """Make `device` the default one until `pop_device`."""
+    default_device()
+    _devices.append(device)
+
+
+def pop_device() -> None:
+    """Make the device the default one again that was before the latest `push_device`."""
+    _devices.pop()
+
+
+def replace_device(device: Device) -> None:
+    """Make `device` the default one in place of the present one."""
+    default_device()
+    _devices[-1] = device
 
 
 @contextmanager

@@ -13,6 +13,8 @@ warp.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from warplab.simulator.errors import SimulatorError
@@ -34,6 +36,7 @@ class Scheduler:
         self.chunk, self.policy = chunk, policy
         chunk.scheduler = self
         self.budget, self.path_budget = budget, path_budget
+        self.turn = self.executed = 0
         self.pending: dict[int, list[np.ndarray]] = {}
         # For each warp, the bits of the lanes that have not ended.
         self.alive = ((np.uint64(1) << chunk.warp_sizes.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
@@ -50,18 +53,27 @@ class Scheduler:
 
     def run(self) -> int:
         """Run to the end. Returns the number of thread instructions executed. Raises SimulatorError."""
+        for _ in self.turns():
+            pass
+        return self.executed
+
+    def turns(self) -> Iterator[tuple[int, Group]]:
+        """Run to the end, in turns of `turn` instructions along the path if that is set: whoever asks for the next one
+        may run other chunks before. Yields the block and the group that come next."""
         chunk, translation = self.chunk, self.chunk.translation
         blocks, functions, registers = translation.blocks, translation.functions, chunk.registers
         lengths = [len(block.counted) for block in blocks]
         pending, observers = self.pending, chunk.observers
         executed = path = 0
+        turn_ends = min(self.turn, self.path_budget) if self.turn else self.path_budget
         current, group = 0, chunk.everyone
         while True:
             if pending:
                 current, group = self._next(current, group)
             elif group is None:
                 if not self._idle():
-                    return executed
+                    self.executed = executed
+                    return
                 continue
             block = blocks[current]
             if block.warp_wide is not None:
@@ -70,8 +82,11 @@ class Scheduler:
                     continue
             executed += group.count * lengths[current]
             path += lengths[current]
-            if executed > self.budget or path > self.path_budget:
-                raise instruction_limits.error(self, block, group, executed, path)
+            if executed > self.budget or path > turn_ends:
+                if executed > self.budget or path > self.path_budget:
+                    raise instruction_limits.error(self, block, group, executed, path)
+                yield current, group
+                turn_ends = min(path + self.turn, self.path_budget)
             for notify in observers.block:
                 notify(current, group, path - lengths[current])
             chunk.group, chunk.clock = group, path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from warplab.simulator.ptx.program import Immediate, Instruction
 from warplab.simulator.translate.basic_blocks import Block
 
-_WAITING = frozenset(("volatile", "relaxed", "acquire", "mmio", "cas", "exch", "try_wait", "test_wait"))
+_WAITING = frozenset(("volatile", "relaxed", "acquire", "mmio", "cas", "exch", "cv", "try_wait", "test_wait"))
 _NEUTRAL = frozenset(("add", "or", "xor"))  # with 0
 
 

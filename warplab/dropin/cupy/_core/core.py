@@ -60,6 +60,7 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
         self, stream=None, order: Literal["C", "F", "A"] = "C", out: np.ndarray | None = None, blocking: bool = True
     ):
         """Return a copy as a NumPy array."""
+        self._buffer.device.synchronize()
         if out is None:
             fortran = order == "F" or (order == "A" and self.flags.fnc)
             return self._view.copy("F" if fortran else "C")
@@ -76,6 +77,7 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
             raise TypeError(f"{arr.dtype} array cannot be set to {self.dtype} array")
         if arr.shape != self.shape:
             raise ValueError(f"Shape mismatch. Expected shape: {self.shape}, actual shape: {arr.shape}")
+        self._buffer.device.synchronize()
         self._write(..., arr)
 
     def __array__(self, dtype=None, copy=None):
@@ -129,12 +131,14 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
     def __setitem__(self, key, value) -> None:
         if not isinstance(value, (ndarray, *_NUMBERS)):
             raise TypeError(f"Unsupported type {type(value)}: assign a CuPy array, made with cp.asarray(...)")
+        self._buffer.device.synchronize()
         self._write(_index(key), to_host(value))
 
     def __iter__(self):
         return (self[i] for i in range(len(self)))
 
     def fill(self, value) -> None:
+        self._buffer.device.synchronize()
         self._write(..., to_host(value))
 
     # -- other shapes and types ----------------------------------------------------------------------------
@@ -194,7 +198,8 @@ class ndarray(DeviceArray, NDArrayOperatorsMixin):
 
     @property
     def device(self) -> cuda.Device:
-        return cuda.Device()
+        owner = self._buffer.device
+        return cuda.Device(owner.number, siblings=owner.siblings or (owner,))
 
     # -- NumPy's protocols: np.add(a, b), np.sum(a) give device arrays ----------------------------------------
 
@@ -257,6 +262,7 @@ for _name in _METHODS.split():
 def to_host(value):
     """Convert `value` for NumPy, a device array to a view of its bytes. Refuse NumPy arrays with axes, as CuPy does."""
     if isinstance(value, DeviceArray):
+        value._buffer.device.synchronize()
         return value._view
     if isinstance(value, np.ndarray):
         raise TypeError(f"Unsupported type {type(value)}: make it a device array with cp.asarray(...)")

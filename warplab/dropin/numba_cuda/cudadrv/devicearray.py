@@ -19,6 +19,7 @@ class _DeviceData(DeviceArray):
         """Copy the values to a new NumPy array or to `ary`. Raises TypeError or ValueError if `ary` does not fit."""
         if any(stride < 0 for stride in self.strides):
             raise NotImplementedError(f"D->H copy not implemented for negative strides: {self.strides}")
+        self._buffer.device.synchronize()
         if ary is None:
             return self._view.copy("K")
         _check_same(self, self._view, ary)
@@ -29,6 +30,7 @@ class _DeviceData(DeviceArray):
         """Overwrite with the values of `ary`, an array of the host or the device with the same shape and dtype."""
         if not ary.size:
             return
+        self._buffer.device.synchronize()
         _check_contiguous(self._view)
         if isinstance(ary, DeviceArray):
             source = ary._view

@@ -13,6 +13,8 @@ _IGNORED = {
     *("ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "v2", "v4", *_SPACES, *_WINDOWS),
 }
 
+_SCOPES = {"cta": "cta", "cluster": "cluster", "gl": "gpu", "gpu": "gpu", "sys": "sys"}  # of a fence; .gl is membar's
+
 
 def _memory(w: BlockWriter, i: Instruction) -> tuple[str, str, int]:
     """Space, dtype and number of elements per lane of a load or store."""
@@ -80,7 +82,8 @@ def _store(w: BlockWriter, i: Instruction) -> None:
 
 def _fence(w: BlockWriter, i: Instruction) -> None:
     """The lanes of a chunk see each other's stores at once; only observers care about the fence."""
-    w.line("m.fence(L)")
+    scope = next((_SCOPES[m] for m in i.modifiers if m in _SCOPES), "")
+    w.line(f"m.fence(L, {scope!r})")
 
 
 TABLE = {"ld": _load, "ldu": _load, "st": _store, **dict.fromkeys(("membar", "fence"), _fence)}

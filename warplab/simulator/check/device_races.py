@@ -1,0 +1,343 @@
+"""Races between devices whose kernels run at the same time, and accesses to memory that a device cannot reach.
+
+For each word of global memory and each device, the latest write and the latest read are recorded: by which thread, when
+and where in the program. An access by another device is ordered if its thread knows of the earlier one
+(`device_clocks`). Flags, which are strong accesses with the scope .sys on both sides, do not race with one another.
+Races between threads of one device are those that `races` finds.
+
+Volatile accesses have the scope .sys. So do loads with .cv and stores with .wt, the nearest that Numba has to volatile
+ones (cuda.ldcv, cuda.stwt). Atomic operations without a scope have .gpu.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from warplab.simulator.check.device_clocks import (
+    Arrival,
+    Barrier,
+    Begin,
+    DeviceClocks,
+    End,
+    Event,
+    Fence,
+    Flag,
+    WarpSync,
+)
+from warplab.simulator.check.device_race_report import Access, race_error
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.errors import PeerAccess
+from warplab.simulator.memory.array_locations import element
+from warplab.simulator.memory.device_memory import Allocation, DeviceMemory
+from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.observer import Observer
+from warplab.simulator.translate.translation import Translation
+
+_STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "cv", "wt"))
+_SYSTEM = frozenset(("sys", "volatile", "mmio", "cv", "wt"))
+_GPU_WIDE = frozenset(("gpu", "sys"))
+
+
+class Kind(NamedTuple):
+    """What an access does: `strong`: it may be a flag; `system`: with the scope .sys."""
+
+    reads: bool
+    writes: bool
+    strong: bool
+    system: bool
+    acquires: bool
+    releases: bool
+    atomic: bool
+
+    @classmethod
+    def of(cls, site) -> Kind:
+        words = next((word for word in site.text.split() if word[0] not in "@{"), "").rstrip(";").split(".")
+        atomic = site.op == "atomic"
+        return cls(
+            reads=site.op == "load" or (atomic and words[0] == "atom"),
+            writes=site.op != "load",
+            strong=atomic or not _STRONG.isdisjoint(words),
+            system=not _SYSTEM.isdisjoint(words),
+            acquires=not {"acquire", "acq_rel"}.isdisjoint(words),
+            releases=not {"release", "acq_rel"}.isdisjoint(words),
+            atomic=atomic,
+        )
+
+
+class _Touched:
+    """Who touched each word of an allocation last, of one device: threads numbered from 1, times, sites."""
+
+    def __init__(self, words: int) -> None:
+        self.writer, self.written_at, self.write_site, self.reader, self.read_at, self.read_site = np.zeros(
+            (6, words), np.int32
+        )
+        self.write_is_flag, self.read_is_flag = np.zeros((2, words), bool)
+
+
+@dataclass(eq=False)
+class Members:
+    """A chunk of thread blocks on a device, as messages name its threads. `first`: number of its first thread."""
+
+    first: int
+    device: int
+    chunk: object
+    names: dict[int, str]
+
+
+@dataclass(eq=False)
+class DeviceAccesses:
+    """What the kernels of all devices share during one run.
+
+    `first_warp`: for each device the number of its first warp, and of `warps` in all. `word`: bytes per word, those of
+    the narrowest access. `reachable`: for each device the numbers of those whose memory it can access.
+    """
+
+    memory: DeviceMemory
+    first_warp: list[int]
+    warps: int
+    word: int
+    reachable: list[Collection[int]]
+    checks: bool = True
+    events: list[Event] = field(default_factory=list)
+    touched: dict[int, dict[int, _Touched]] = field(default_factory=dict)
+    sites: list = field(default_factory=list)
+    members: list[Members] = field(default_factory=list)
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        self.clocks = DeviceClocks(self.warps)
+        self.lane_of = np.zeros(1, np.int64)  # of each thread, its lane in `device_clocks`; they are numbered from 1
+        self.set: dict[int, int] = {}  # by place: how often the flag was set
+        self.seen: dict[tuple[int, int, int], int] = {}  # by place, first lane and number of lanes: at which of these
+
+    def happens(self, event: Event) -> None:
+        self.events.append(event)
+        self.clocks.happens(event)
+
+    @property
+    def now(self) -> int:
+        return self.clocks.now
+
+
+class DeviceRaces(Observer):
+    """Observes the launches of one device. `names`: the kernel's name of each array, by address."""
+
+    _kinds: ClassVar[dict[int, Kind]] = {}
+
+    def __init__(self, shared: DeviceAccesses, device: int, translation: Translation, names: dict[int, str]) -> None:
+        self.shared, self.device, self.names = shared, device, names
+        self.first_site = len(shared.sites)
+        shared.sites += translation.sites
+        self.kinds = [Kind.of(site) for site in translation.sites]
+        self.looked: set[int] = set()  # warps that have seen a flag which others of theirs may still learn of
+
+    def watch(self, chunk) -> DeviceRaces:
+        self.chunk, shared = chunk, self.shared
+        self.first_thread = shared.threads + 1
+        warps = shared.first_warp[self.device] + chunk.warp_of
+        self.lanes = WARP_SIZE * warps + chunk.lane_of.astype(np.int64)
+        shared.lane_of = np.concatenate((shared.lane_of, self.lanes))
+        shared.members.append(Members(self.first_thread, self.device, chunk, self.names))
+        shared.threads += chunk.lanes
+        self.thread = np.arange(self.first_thread, shared.threads + 1, dtype=np.int32)
+        per_block = -(-chunk.threads // WARP_SIZE)
+        first = shared.first_warp[self.device]
+        self.blocks = np.arange(first, first + chunk.warps).reshape(chunk.blocks, per_block)
+        full = ((np.uint64(1) << chunk.warp_sizes.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
+        shared.happens(Begin(self.device, list(self.blocks), full))
+        return self
+
+    def end_chunk(self) -> None:
+        self.shared.happens(End(self.device, self.blocks.ravel()))
+
+    # -- what orders accesses --------------------------------------------------------------------------------------
+
+    def _of(self, lanes) -> np.ndarray:
+        return self.lanes if lanes is None else self.lanes[lanes]
+
+    def fence(self, lanes, scope: str) -> None:
+        if scope:
+            self.shared.happens(Fence(self._of(lanes), scope == "sys"))
+
+    def barrier(self, lanes) -> None:
+        blocks = self.blocks if lanes is None else self.blocks[np.unique(self.chunk.block_of[lanes])]
+        self.looked.clear()
+        self.shared.happens(Barrier(list(blocks)))
+
+    def grid_barrier(self) -> None:
+        self.looked.clear()
+        self.shared.happens(Barrier([self.blocks.ravel()]))
+
+    def sync_warp(self, lanes) -> None:
+        self.shared.happens(WarpSync(self._of(lanes)))
+
+    def exchange(self, lanes) -> None:
+        if self.looked and not self.looked.isdisjoint(np.unique(self._of(lanes) // WARP_SIZE).tolist()):
+            self.shared.happens(WarpSync(self._of(lanes), orders=False))
+
+    def arrive(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        self._arrival(places, lanes, waits=False)
+
+    def wait_over(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        self._arrival(places, lanes, waits=True)
+
+    def _arrival(self, places: np.ndarray, lanes: np.ndarray, waits: bool) -> None:
+        own = np.broadcast_to(places, lanes.shape) * len(self.shared.first_warp) + self.device
+        self.shared.happens(Arrival(tuple(own.tolist()), tuple(self._of(lanes).tolist()), waits))
+
+    def _flag(self, kind: Kind, space: str, addresses: np.ndarray, lanes: np.ndarray) -> None:
+        """Follow an access that is meant to synchronise."""
+        shared = self.shared
+        places = addresses.astype(np.int64)
+        if space == "shared":  # each device's own: numbers that no address has
+            places = -1 - (places * len(shared.first_warp) + self.device)
+        numbers = tuple(np.broadcast_to(places, lanes.shape).tolist())
+        if kind.writes:
+            for place in set(numbers):
+                shared.set[place] = shared.set.get(place, 0) + 1
+        else:  # nothing new to learn where it was not set since the last look
+            key = hash(numbers), int(lanes[0]), lanes.shape[0]
+            version = sum(shared.set.get(place, 0) for place in set(numbers))
+            if shared.seen.get(key) == version:
+                return
+            shared.seen[key] = version
+        self.looked.update(np.unique(lanes // WARP_SIZE).tolist())
+        shared.happens(
+            Flag(
+                self.device,
+                numbers,
+                tuple(lanes.tolist()),
+                kind.reads,
+                kind.writes,
+                kind.acquires,
+                kind.releases,
+                kind.system or space == "shared",
+                kind.atomic,
+            )
+        )
+
+    # -- accesses --------------------------------------------------------------------------------------------------
+
+    def load(self, site, space: str, addresses: Addresses, lanes) -> None:
+        self._access(site, space, addresses, lanes)
+
+    def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
+        self._access(site, space, addresses, lanes)
+
+    def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
+        self._access(site, space, addresses, lanes)
+
+    copy_read, copy_done = load, store
+
+    def _access(self, site, space: str, addresses: Addresses, lanes) -> None:
+        kind = self.kinds[site.index]
+        if space == "shared":
+            if kind.strong and self.shared.checks:
+                self._flag(kind, space, addresses.at(site.offset), self._of(lanes))
+            return
+        if space != "global":
+            return
+        for allocation, chosen, address in self._parts(site, addresses):
+            self._reachable(allocation, site, address, lanes, chosen)
+            if not self.shared.checks:
+                continue
+            own = self._of(lanes)
+            own = own if chosen is None else own[chosen]
+            if kind.strong:
+                self._flag(kind, space, address, own)
+            thread = self.thread if lanes is None else self.thread[lanes]
+            thread = thread if chosen is None else thread[chosen]
+            self._follow(site, kind, allocation, address, own, thread)
+
+    def _parts(self, site, addresses: Addresses) -> Iterator[tuple[Allocation, np.ndarray | None, np.ndarray]]:
+        """For each allocation that the access touches: which lanes do (None for all), and their addresses."""
+        address = addresses.at(site.offset)
+        allocation = self.chunk.access.allocation(site, addresses)
+        if allocation is not None:
+            yield allocation, None, address
+            return
+        address = np.broadcast_to(address, self.chunk.group.count)
+        left = np.ones(address.shape, bool)
+        while left.any():
+            start = int(address[np.argmax(left)])
+            allocation = self.shared.memory.find(start)
+            if allocation is None:  # an illegal address, which is for others to report
+                return
+            chosen = left & (address >= np.uint64(allocation.address)) & (address < np.uint64(allocation.end))
+            yield allocation, np.flatnonzero(chosen), address[chosen]
+            left &= ~chosen
+
+    def _reachable(self, allocation: Allocation, site, address: np.ndarray, lanes, chosen) -> None:
+        owner = allocation.device
+        if owner is None or owner == self.device or owner in self.shared.reachable[self.device]:
+            return
+        place = 0 if chosen is None else int(chosen[0])
+        name = self.names.get(allocation.address) or allocation.name
+        raise PeerAccess(
+            f"device {self.device} accesses an array of device {owner}, to which it has no peer access",
+            reason=f"Enable it before the launch: devices[{self.device}].enable_peer_access({owner}), "
+            f"as cudaDeviceEnablePeerAccess does, or send the data by way of a device that both can reach.",
+            address=int(address[0]),
+            array=name,
+            index=element(allocation, int(address[0]), site.item),
+            **self.chunk.where(site, place if lanes is None else int(lanes[place])),
+        )
+
+    def _follow(self, site, kind: Kind, allocation: Allocation, address: np.ndarray, own, thread) -> None:
+        """Compare an access with those of other devices, then record it."""
+        shared, size = self.shared, self.shared.word
+        word = (address.view(np.int64) - allocation.address) // size
+        count = -(-site.width // size)
+        if word.shape[0] != own.shape[0]:
+            word = np.broadcast_to(word, own.shape)
+        if count > 1:
+            word = (word[:, None] + np.arange(count)).ravel()
+            own, thread = np.repeat(own, count), np.repeat(thread, count)
+        by_device = shared.touched.setdefault(allocation.address, {})
+        is_flag = kind.strong and kind.system
+        for device, touched in by_device.items():
+            if device == self.device:
+                continue
+            earlier = touched.writer, touched.written_at, touched.write_site, touched.write_is_flag
+            self._compare("wrote", earlier, site, kind, allocation, word, own, thread, is_flag)
+            if kind.writes:
+                earlier = touched.reader, touched.read_at, touched.read_site, touched.read_is_flag
+                self._compare("read", earlier, site, kind, allocation, word, own, thread, is_flag)
+        mine = by_device.get(self.device)
+        if mine is None:
+            mine = by_device[self.device] = _Touched(-(-allocation.nbytes // size))
+        number = self.first_site + site.index
+        if kind.writes:
+            mine.writer[word], mine.written_at[word] = thread, shared.now
+            mine.write_site[word], mine.write_is_flag[word] = number, is_flag
+        else:
+            mine.reader[word], mine.read_at[word] = thread, shared.now
+            mine.read_site[word], mine.read_is_flag[word] = number, is_flag
+
+    def _compare(self, did: str, earlier, site, kind: Kind, allocation, word, own, thread, is_flag: bool) -> None:
+        others, when, sites, flags = earlier
+        time = when[word]
+        suspect = time > 0
+        if is_flag:
+            suspect &= ~flags[word]
+        if not suspect.any():
+            return
+        places = np.flatnonzero(suspect)
+        other, time = others[word[places]], time[places]
+        lanes = self.shared.lane_of[other]
+        known = self.shared.clocks.knows(own[places], lanes, time)
+        if known.all():
+            return
+        first = int(np.argmin(known))
+        place = places[first]
+        at = int(word[place])
+        earlier_site = self.shared.sites[int(sites[at])]
+        now = Access(site, kind, int(thread[place]), int(own[place]))
+        before = Access(earlier_site, Kind.of(earlier_site), int(other[first]), int(lanes[first]))
+        does = "writes" if kind.writes else "reads"
+        offset = at * self.shared.word
+        raise race_error(self.shared, (does, did), now, before, int(time[first]), allocation, offset)

@@ -1,0 +1,186 @@
+"""Threads that wait for a flag: whether a kernel gets anywhere, and what its threads look at while it does not.
+
+For kernels of several devices that run at the same time (`run.device_group`). A kernel gets on when it runs code other
+than the loops in which it looks at what other threads write (`translate.waiting_loops`), or when such a loop writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warplab.simulator.errors import FlagWait
+from warplab.simulator.memory.array_locations import element
+from warplab.simulator.memory.device_memory import DeviceMemory
+from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.lane_groups import Group
+from warplab.simulator.observer import Observer
+from warplab.simulator.translate.basic_blocks import EXIT, TRAP, Block
+from warplab.simulator.translate.block_writer import Site
+from warplab.simulator.translate.translation import Translation
+from warplab.simulator.translate.waiting_loops import reached
+
+
+@dataclass
+class MemoryChanges:
+    """How often the kernels of all devices have written to global memory so far."""
+
+    count: int = 0
+
+
+@dataclass(eq=False)
+class _Look:
+    """The latest load or atomic operation in a loop."""
+
+    site: Site
+    space: str
+    address: np.ndarray
+    lanes: np.ndarray
+
+
+class FlagWaits(Observer):
+    """Observes the launches of one device. `worked`: it has got on since this was last set to False.
+
+    `probing`: also find out whether loops change anything from one round to the next, which `stuck` then tells.
+    """
+
+    def __init__(self, changes: MemoryChanges, translation: Translation, device: int, names: dict[int, str]) -> None:
+        self.changes, self.device, self.names = changes, device, names
+        self.translation = translation
+        blocks = translation.blocks
+        following = [block.successors() for block in blocks]
+        ends = {block.index for block in blocks if block.end in (EXIT, TRAP)}
+        self.endless = {
+            block.index for block in blocks if block.index not in ends and not ends & reached(following, block.index)
+        }
+        self.loops = translation.waiting_loops
+        self.heads = {min(loop) for loop in self.loops.values()}
+        self.worked = True
+        self.probing = False
+        self.looks: dict[frozenset[int], _Look] = {}
+        self._changes_before: dict[int, int] = {}
+        self._state: dict[int, list[tuple[bytes, ...]]] = {}
+        self._loop: frozenset[int] | None = None
+        self._undecided: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def watch(self, chunk) -> FlagWaits:
+        self.chunk = chunk
+        self.worked = True
+        self.looks.clear()
+        self.forget()
+        return self
+
+    def forget(self) -> None:
+        """Begin a new time of `probing`, or end it."""
+        self.probing = False
+        self._state.clear()
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def block(self, number: int, group: Group, time: int) -> None:
+        self.decide()
+        self._loop = self.loops.get(number)
+        if self._loop is None:
+            if number not in self.endless:
+                self.worked = True
+            return
+        if number in self.heads:
+            if self._changes_before.get(number) == self.changes.count:
+                self.chunk.waits_in_vain = True
+            self._changes_before[number] = self.changes.count
+            if self.probing:
+                states = self._state.setdefault(number, [])
+                states[:] = [*states[-1:], self._registers(number, group)]
+
+    def _registers(self, number: int, group: Group) -> tuple[bytes, ...]:
+        """What the code from here on may read of these lanes."""
+        chunk, slots = self.chunk, self.translation.slots
+        values = [
+            chunk.registers[slots[name]] for name in sorted(self.translation.blocks[number].live_in & slots.keys())
+        ]
+        if group.lanes is not None:
+            values = [chunk.at(array, group.lanes) for array in values]
+        return group.all_lanes.tobytes(), *(array.tobytes() for array in values)
+
+    def load(self, site, space: str, addresses: Addresses, lanes) -> None:
+        if self._loop is not None and space in ("global", "shared"):
+            every = self.chunk.all_lanes if lanes is None else lanes
+            self.looks[self._loop] = _Look(site, space, addresses.at(site.offset), every)
+
+    def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
+        if space == "global":
+            self.changes.count += 1
+            self.worked = True
+
+    def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
+        if self._loop is None:
+            if space == "global":
+                self.changes.count += 1
+            return
+        if space == "global":
+            self.load(site, space, addresses, lanes)
+            view, index = self.chunk.access.elements(site, space, addresses)
+            self._undecided = view, index, view.take(index)
+
+    copy_done = store
+
+    def decide(self) -> None:
+        """Has the latest atomic operation of a loop changed memory?"""
+        if self._undecided is not None:
+            view, index, before = self._undecided
+            self._undecided = None
+            if (view.take(index) != before).any():
+                self.changes.count += 1
+                self.worked = True
+
+    # -- questions -------------------------------------------------------------------------------------------------
+
+    def only_waits(self, numbers: list[int]) -> bool:
+        """Are all these blocks of code, where lanes stand, in loops that wait?"""
+        return all(number in self.loops or number in self.endless for number in numbers)
+
+    def stuck(self, numbers: list[int]) -> bool:
+        """Is each loop in which lanes stand seen to repeat itself exactly?"""
+        return all(number in self.endless or self._repeats(self.loops[number]) for number in numbers)
+
+    def _repeats(self, loop: frozenset[int]) -> bool:
+        states = self._state.get(min(loop), [])
+        clocks = any(_reads_clock(self.translation.blocks[number]) for number in loop)
+        return len(states) == 2 and states[0] == states[1] and not clocks
+
+    def waiting(self, number: int, lanes: np.ndarray, memory: DeviceMemory, kernel: str) -> FlagWait:
+        """Say what the first of `lanes`, which stand at block `number` of code, waits for."""
+        look = self.looks.get(self.loops.get(number, frozenset()))
+        lane = int(lanes[0])
+        if look is None:
+            where = self.chunk.where_block(self.translation.blocks[number], lane)
+            found: dict[str, Any] = {}
+        else:
+            place = int(np.searchsorted(look.lanes, lane)) if lane in look.lanes else 0
+            lane = int(look.lanes[place])
+            address = int(np.broadcast_to(look.address, look.lanes.shape)[place])
+            where = self.chunk.where(look.site, lane)
+            found = {"array": "shared memory", "index": address, "value": None}
+            allocation = memory.find(address) if look.space == "global" else None
+            if allocation is not None:
+                name = self.names.get(allocation.address) or allocation.name or "an array"
+                found = {"array": name, "index": element(allocation, address, look.site.item)}
+                found["owner"] = allocation.device
+                found["value"] = memory.view(address, look.site.item).view(look.site.dtype)[0].item()
+        return FlagWait(
+            self.device,
+            where["block"],
+            where["thread"],
+            kernel,
+            where["file"],
+            where["line"],
+            where["source"],
+            others=lanes.shape[0] - 1,
+            **found,
+        )
+
+
+def _reads_clock(block: Block) -> bool:
+    return any(name in i.text for i in block.body for name in ("%clock", "%globaltimer"))
