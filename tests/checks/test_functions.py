@@ -83,9 +83,9 @@ def test_the_unit_is_a_cause_of_a_comparison_that_never_changes():
     [
         (
             lambda x: math.floor(x),
-            "off by one: every wrong answer is too small by 1. Is it rounded in the right direction?",
+            "off by one: every wrong answer, 4 of 4, is too small by 1. ",
         ),
-        (lambda x: math.ceil(x) + 1, "off by one: every wrong answer is too large by 1. Is it rounded in the right"),
+        (lambda x: math.ceil(x) + 1, "off by one: every wrong answer, 4 of 4, is too large by 1. "),
         (lambda x: math.ceil(2 * x), "what is counted: every result is about 2 times the right one"),
         (lambda x: math.ceil(x / 4), "what is counted: every result is about 0.25 times the right one"),
         (lambda x: math.ceil(x * x), "how the result depends on each input: the error differs from input to input"),
@@ -97,6 +97,16 @@ def test_whole_numbers_wrong_by_their_rounding_or_a_factor_before_it(answer, loo
     with pytest.raises(checks.CheckFailed) as caught:
         checks.examples(answer, table)
     assert caught.value.look_at.startswith(look_at)
+
+
+def test_an_input_that_is_not_used_is_named():
+    table = [({"n": n, "parts": parts}, n / parts) for n, parts in ((12, 2), (12, 3), (20, 4))]
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.examples(lambda n, parts: 7.0 * n, table)
+    assert caught.value.look_at.endswith("Does it use parts? It returned 84.0 for two inputs that differ in it alone.")
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.examples(lambda n, parts: 7.0 * n / parts**2, table)
+    assert "Does it use" not in caught.value.look_at
 
 
 def test_numpy_scalars_are_numbers():

@@ -90,4 +90,4 @@ def test_with_tiles_a_load_and_a_store_outside_are_both_named():
 def test_stores_far_outside_point_to_the_guard_not_to_its_bound():
     body = "    out[threadIdx.x] = 2 * a[min(threadIdx.x, n - 1)];\n    if (threadIdx.x > 20) out[threadIdx.x + 3] = 1;"
     error = failure_on_one_warp(body, n=27)
-    assert error.look_at.startswith("the guard of the store: is there one"), error
+    assert error.look_at.startswith("the index and the guard of the store"), error

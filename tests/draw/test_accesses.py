@@ -105,7 +105,7 @@ def test_a_mark_lies_in_the_band_of_its_sector_also_where_addresses_are_cut_out(
     for (left, _, _, _), (start, _, width, _) in zip(marks, bands, strict=True):
         assert left == start
         assert width == 4
-    assert figure.axes[0].get_xlabel().endswith(", cut")
+    assert figure.axes[0].get_xlabel().endswith(", gaps left out")
     ticks = [label.get_text().replace("\N{NARROW NO-BREAK SPACE}", "") for label in figure.axes[0].get_xticklabels()]
     assert all(int(tick) % 8 == 0 for tick in ticks)
     gaps = {b - a for a, b in pairwise(int(t) for t in ticks)}
