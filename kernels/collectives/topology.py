@@ -214,8 +214,9 @@ def cube_mesh(links: dict[tuple[int, int], int] | None = None, bandwidth: float 
     edges: dict[Edge, float] = {}
     for (a, b), count in found.items():
         edges[gpu(a), gpu(b)] = edges[gpu(b), gpu(a)] = count * bandwidth
-    corners = [(0.0, 1.0), (1.0, 1.0), (1.0, 0.0), (0.0, 0.0)]
-    places = {gpu(i): corners[i % 4] if i < 4 else (corners[i % 4][0] + 1.9, corners[i % 4][1]) for i in range(8)}
+    corners = ((0.0, 2.0), (2.3, 2.0), (2.3, 0.0), (0.0, 0.0))  # a cube seen from the side, so that no links cover
+    back = (1.05, 0.6)
+    places = {gpu(i): (corners[i % 4][0] + i // 4 * back[0], corners[i % 4][1] + i // 4 * back[1]) for i in range(8)}
     return Topology("NVLink cube mesh of 8 GPUs", 8, edges, places)
 
 
