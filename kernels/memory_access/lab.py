@@ -9,8 +9,8 @@ LAB = Lab(
     "coalesced L1 reaches 90 % of hand-managed shared memory",
     benchmark="benchmark",
     launches="launches",
-    code_cells=91,
-    pictures=18,
+    code_cells=94,
+    pictures=19,
     shown={
         "memory-42": "Banks that the lanes of a warp load a padded tile's column from: 1 wavefront",
         "memory-16": "Bandwidth of a strided copy, beside its sectors per request",

@@ -111,6 +111,7 @@ ANSWERS = {
         {
             one_line("sectors_at(offset)", "5 if offset else 4"): "sectors_at(offset=8)",
             one_line("sectors_at(offset)", "4 + offset // 8"): "sectors_at(offset=1)",
+            one_line("sectors_at(offset)", "5 if offset % 32 else 4"): "off by one: every wrong answer, 1 of 6",
             one_line("sectors_at(offset)", "4"): "the same value for all",
         },
     ),
@@ -238,7 +239,7 @@ ANSWERS = {
     "your-turn-little": Answers(
         one_line(LITTLE, "bandwidth * latency / multiprocessors"),
         {
-            one_line(LITTLE, "bandwidth * latency"): "the error differs from input to input",
+            one_line(LITTLE, "bandwidth * latency"): "Does it use multiprocessors?",
             one_line(LITTLE, "bandwidth / latency / multiprocessors"): "in_flight returns the wrong value",
             one_line(LITTLE, "1e9 * bandwidth * latency / multiprocessors"): "a power of 1000 is missing",
         },
