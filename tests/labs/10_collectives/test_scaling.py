@@ -183,6 +183,18 @@ def test_halving_and_doubling_beat_the_ring_on_32_servers():
     assert published.halving_against_ring(1e9) == pytest.approx(1, abs=0.01)
 
 
+def test_predictions_beyond_what_was_published():
+    """32 GPUs are no difficulty for such wires; thousands are, for rings, and uneven ranks cost more than wires."""
+    for algorithm in ("flat ring", "hierarchical", "halving and doubling"):
+        assert published.predicted(32, algorithm) > 0.95
+        curve = [published.predicted(gpus, algorithm) for gpus in published.PREDICTED]
+        assert curve == sorted(curve, reverse=True)
+    assert published.predicted(16384, "flat ring") < 0.1
+    assert published.predicted(16384, "hierarchical") < 0.5
+    assert published.predicted(16384) > 0.95
+    assert published.predicted(16384, jitter=published.PREDICTED_JITTER) < 0.9
+
+
 def test_every_source_has_an_address_and_is_used():
     used = {source for curve in published.CURVES for source in curve.sources}
     assert used | {source for _, source in published.SEVEN_ON_EIGHT} == set(published.URLS)
