@@ -245,8 +245,8 @@ def page() -> str:
     )
     beyond = (
         "ResNet-50, batch 32, 0.100 s on one V100, on DGX-1 nodes with four 100 Gbit/s cards, buckets of 25 MiB, as "
-        "share of one GPU. In the last column every rank's computation varies by 3 % (one standard deviation, a guess), "
-        "and the step waits for the slowest. So of what the talks claim, nearly linear from 1 to 32 GPUs, the model says "
+        "share of one GPU. In the last column every rank's computation varies by 3 % (one standard deviation, a guess),"
+        " and the step waits for the slowest. So of the talks' claim, nearly linear from 1 to 32 GPUs, the model says "
         "that the wires of such nodes do not stand in its way; that no other cause does, it cannot say."
     )
     lines = [
