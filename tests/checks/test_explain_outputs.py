@@ -119,7 +119,27 @@ def test_two_results_have_no_tail():
         a = summable(rng, n)
         return Case({"a": a, "out": None}, {"out": np.array([a[::2].sum(), a[1::2].sum()])})
 
-    kernel = cuda_kernel("if (threadIdx.x < 2) out[threadIdx.x] = a[threadIdx.x];", "const float* a, float* out")
+    kernel = cuda_kernel(
+        "float sum = 0; for (int i = 0; i < 32; i++) sum += a[i]; if (threadIdx.x < 2) out[threadIdx.x] = sum;",
+        "const float* a, float* out",
+    )
     error = failure(kernel, halves, sizes=[32], launches=[(1, 32)], seed=1)
     assert error.kind == "wrong result"
-    assert "tail" not in error.look_at
+    assert error.look_at == "which elements go into each result, and whether each does so exactly once"
+
+
+@pytest.mark.parametrize(
+    ("other", "look_at"),
+    [
+        ("a[i % 32 == 31 ? i : i + 1]", "lane 31 of each warp, the only one that is wrong"),
+        ("a[i < 3 ? i : (i + 1) % 32 + i / 32 * 32]", "the first 3 elements, the only ones that are wrong"),
+    ],
+)
+def test_wrong_elements_that_lie_together(other, look_at):
+    def turned_warps(rng, n):
+        a = distinct(rng, n)
+        return Case({"a": a, "c": None}, {"c": a + np.roll(a.reshape(-1, 32), -1, axis=1).ravel()})
+
+    kernel = cuda_kernel(f"int i = blockIdx.x * 32 + threadIdx.x; c[i] = a[i] + {other};", "const float* a, float* c")
+    error = failure(kernel, turned_warps, sizes=[128], launches=[(4, 32)], seed=1)
+    assert error.look_at.startswith(look_at)

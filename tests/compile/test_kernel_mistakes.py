@@ -10,7 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from tests.support.kernel_checks import failure
 from warplab import cuda
-from warplab.checks.cases import elementwise
+from warplab.checks.cases import Case, elementwise
 from warplab.compile.short_traceback import short_traceback
 
 SUM = elementwise(np.add, ("x", "y"), "out")
@@ -156,6 +156,12 @@ def compares_an_array(x, y, out):
 
 
 @cuda.jit
+def takes_a_row(pixels, out):
+    i = cuda.grid(1)
+    out[i] = pixels[3 * i]
+
+
+@cuda.jit
 def adds_arrays(x, y, out):
     out += x
 
@@ -220,6 +226,15 @@ def test_a_check_says_what_was_meant(kernel, code, advice):
     assert f": {code}" in error.look_at
     assert advice in error.look_at
     assert len(str(error).splitlines()) < 7, "Numba's own message is still there"
+
+
+def test_a_row_for_an_element():
+    def grey(rng, n):
+        pixels = rng.random((n, 3), np.float32)
+        return Case({"pixels": pixels, "out": None}, {"out": pixels.sum(axis=1)})
+
+    error = failure(takes_a_row, grey)
+    assert "out[i] = pixels[3 * i]\nHas pixels two dimensions?" in error.look_at
 
 
 def test_a_result_that_is_stored_nowhere():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import Counts
 
 READS = "the expression that computes an element, and which elements of the inputs it reads"
+_FEW = 8  # results of which each may be made of many elements
 TAIL = "the tail: the elements left over when n is not a multiple of 4"
 
 
@@ -110,10 +112,20 @@ def wrong_values(
         )
     if expected.size == 1:
         return "which elements go into the single result, and whether each does so exactly once"
+    if expected.size <= _FEW and counts and counts.global_load_bytes > 4 * expected.nbytes:
+        return "which elements go into each result, and whether each does so exactly once"
     source = np.flatnonzero(expected == values[0])
     if source.size and _are_others(values[:8], expected):
         here, there = (str(i) if len(shape) == 1 else place(i, shape) for i in (int(wrong[0]), int(source[0])))
         return f"the index: element {here} holds the right value of element {there}"
+    lanes = np.unique(wrong % WARP_SIZE)
+    if lanes.size == 1 and wrong.size > 1 and len(shape) == 1:
+        return f"lane {lanes[0]} of each warp, the only one that is wrong: which element, or whose value, does it take?"
+    if wrong[-1] == wrong.size - 1 < expected.size // 8 and len(shape) == 1:
+        return (
+            f"the first {wrong.size} elements, the only ones that are wrong: what do they read before the start of an "
+            "array? In Numba a negative index counts from the end"
+        )
     if wrong.size == 1 and wrong[0] == expected.size - 1:
         return "the last element"
     if wrong.size < 4 < expected.size and wrong[0] >= expected.size // 4 * 4:

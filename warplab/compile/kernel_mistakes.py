@@ -237,6 +237,28 @@ def _undefined(kernel: ast.FunctionDef, error: str) -> Found:
             )
 
 
+def _rows(kernel: ast.FunctionDef, error: str) -> Found:
+    """`out[i] = pixels[k]` where `pixels` has two dimensions."""
+    if not re.search(r"setitem\(array\([^()]*\), [^(]*, array\(", error):
+        return
+    arrays = _parameters(kernel)
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            for part in ast.walk(node.value):
+                if (
+                    isinstance(part, ast.Subscript)
+                    and isinstance(part.value, ast.Name)
+                    and part.value.id in arrays
+                    and not isinstance(part.slice, ast.Tuple | ast.Slice)
+                ):
+                    name = part.value.id
+                    yield (
+                        node,
+                        f"Has {name} two dimensions? Then {ast.unparse(part)} is a whole row; one element has an index "
+                        f"for each dimension, {name}[row, column].",
+                    )
+
+
 def _texts(kernel: ast.FunctionDef, error: str) -> Found:
     for node in ast.walk(kernel):
         if isinstance(node, ast.JoinedStr):
@@ -273,6 +295,7 @@ _FINDERS: tuple[Finder, ...] = (
     _functions_of_arrays,
     _whole_arrays,
     _whole_right_sides,
+    _rows,
 )
 
 
