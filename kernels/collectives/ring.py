@@ -28,7 +28,7 @@ def ring_broadcast(ranks: int, slices: int, root: int = 0, order: Sequence[int] 
 def ring_reduce(ranks: int, slices: int, root: int = 0, order: Sequence[int] | None = None) -> Schedule:
     """The broadcast backwards: sums flow along the ring to the root, which comes last.
 
-    S + k − 2 steps; N bytes on each of the k − 1 links used.
+    S + k − 2 steps; N bytes on each of the k − 1 links used. The same source.
     """
     check_sizes(ranks, slices, root)
     ring = ring_order(ranks, order, root)
@@ -53,7 +53,7 @@ def ring_reduce_scatter(ranks: int, slices: int, order: Sequence[int] | None = N
 def ring_all_gather(ranks: int, slices: int, order: Sequence[int] | None = None) -> Schedule:
     """Each of k parts goes once round the ring from the rank that owns it, and everybody keeps a copy.
 
-    S a multiple of k; (k − 1)·S/k steps; (k − 1)·N/k bytes on each of the k links, the least possible.
+    S a multiple of k; (k − 1)·S/k steps; (k − 1)·N/k bytes on each of the k links, the least possible. The same source.
     """
     check_sizes(ranks, slices)
     check_multiple("ring_all_gather", slices, ranks)

@@ -32,7 +32,8 @@ def binary_tree_broadcast(ranks: int, slices: int, root: int = 0) -> Schedule:
     """Pipelined binary tree: v sends each slice to 2v + 1, and one step later to 2v + 2.
 
     2(S − 1) steps more than for S = 1, and that is at most 2·log2 k; N bytes per link, but a rank sends each slice
-    twice, so at best 2N/B: half of the ring's speed, with a latency of log2 k instead of k steps.
+    twice, so at best 2N/B: half of the ring's speed, with a latency of log2 k instead of k steps. Sanders, Speck and
+    Träff, as below.
     """
     check_sizes(ranks, slices, root)
     period = min(2, ranks - 1)  # how many messages the root sends per slice

@@ -51,6 +51,7 @@ REFUSED = {
     "steps begin at 0": broadcast(*RIGHT, Send(-1, 0, 1, 0)),
     "a message carries at least one slice, not 0": broadcast(*RIGHT, Send(2, 0, 1, 0, False, 0)),
     "step must be a whole number, not 0.5": broadcast(Send(0.5, 0, 1, 0)),
+    "source must be a whole number, not None": broadcast(RIGHT[0], Send(0, None, 2, 0)),
     "root 3 is no rank; ranks are 0 to 2": broadcast(*RIGHT, root=3),
     "there is no collective 'scatter'; choose one of broadcast, reduce-scatter": Schedule("scatter", 2, 1, ()),
     "a schedule has at least one of ranks, not 0": Schedule("broadcast", 0, 1, ()),
