@@ -86,7 +86,6 @@ class VirtualDevice:
 
     def enable_peer_access(self, peer: int) -> None:
         """Let kernels of this device access the memory of device number `peer`. Raises ValueError if there is none."""
-        cupy_cuda.Device(self.id, siblings=self._queue.group.devices)
         peer = cupy_cuda.Device(peer, siblings=self._queue.group.devices).id
         self._queue.group.peer_access.add((self.id, peer))
 
@@ -137,7 +136,8 @@ class VirtualDevices(Sequence[VirtualDevice]):
         self._group.run()
 
     def __enter__(self) -> VirtualDevices:
-        simulator.push_device(self._group.devices[0])
+        if backend.name() != "gpu":  # there `cp` is CuPy itself, which knows nothing of these
+            simulator.push_device(self._group.devices[0])
         return self
 
     def __exit__(self, kind, *_) -> None:
@@ -145,19 +145,25 @@ class VirtualDevices(Sequence[VirtualDevice]):
             if kind is None:
                 self.synchronize()
         finally:
-            simulator.pop_device()
+            if backend.name() != "gpu":
+                simulator.pop_device()
 
     def __repr__(self) -> str:
         return f"<{len(self)} virtual devices>"
 
 
 def virtual_devices(
-    k: int, *, peer_access: bool | Iterable[tuple[int, int]] = True, counters: bool = True
+    k: int,
+    *,
+    peer_access: bool | Iterable[tuple[int, int]] = True,
+    counters: bool = True,
+    memory_bytes: int = 4 << 30,
 ) -> VirtualDevices:
     """Make k simulated GPUs, 1 to 16, in one address space, for `with virtual_devices(k) as devices:`.
 
     `peer_access`: whether each can access the memory of all others, or pairs (a, b) where device a can access that of
-    device b. `counters`: count what the launches do. Raises ValueError for a k or a pair out of range.
+    device b. `counters`: count what the launches do. `memory_bytes`: of all devices together; of the process's address
+    space they take four times as much. Raises ValueError for a k or a pair out of range.
     """
     k = operator.index(k)
     if not 1 <= k <= MOST_DEVICES:
@@ -168,4 +174,4 @@ def virtual_devices(
         raise ValueError(
             f"peer_access has {sorted(pairs - every)}; give pairs of two different devices from 0 to {k - 1}"
         )
-    return VirtualDevices(DeviceGroup(k, pairs), counters)
+    return VirtualDevices(DeviceGroup(k, pairs, memory_bytes), counters)

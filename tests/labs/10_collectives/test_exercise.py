@@ -14,8 +14,9 @@ class TestCollectives(ExerciseTests):
         "run": [2, 2],
         "bandwidth": [1, 1, 1, 1],
         "add": [2, 1],
+        "forward": [2, 2],
         "stuck": [1],
         "programs": [1, 1],
     }
-    gaps = 15
-    least_mutants = 260
+    gaps = 17
+    least_mutants = 320

@@ -12,7 +12,7 @@ from kernels.collectives.data_parallel import Task, difference, train_alone
 from kernels.collectives.data_parallel_gpu import WAYS, Training, timeline
 from kernels.collectives.gpu_ranks import GpuTimeout, Ranks
 from kernels.collectives.recursive import halving_doubling_all_reduce, recursive_doubling_all_reduce
-from kernels.collectives.relays import OneShotAllReduce, TmaAllReduce, TmaBroadcast
+from kernels.collectives.relays import OneShotAllReduce, StoreBroadcast, TmaAllReduce, TmaBroadcast
 from kernels.collectives.ring import ring_all_gather, ring_all_reduce, ring_broadcast, ring_reduce_scatter
 from warplab.bench import hopper, timing
 
@@ -69,7 +69,7 @@ def test_copies_end_as_the_interpreter_says(schedule, graph, several):
 @pytest.mark.parametrize("several", PLACES)
 @pytest.mark.parametrize("k", [2, 3, 4])
 @pytest.mark.parametrize("n", [4, 1000, 1_000_004])
-@pytest.mark.parametrize("kind", [TmaBroadcast, TmaAllReduce])
+@pytest.mark.parametrize("kind", [StoreBroadcast, TmaBroadcast, TmaAllReduce])
 def test_relays(kind, n, k, several):
     ranks, arrays = Ranks(k, devices(k, several)), whole_numbers(k, n)
     relay = kind(ranks)
@@ -77,7 +77,7 @@ def test_relays(kind, n, k, several):
         buffers = ranks.put(arrays)
         relay.launch(buffers)
         ranks.wait("the relay", 10)
-        want = arrays[0] if kind is TmaBroadcast else np.sum(arrays, axis=0)
+        want = np.sum(arrays, axis=0) if kind is TmaAllReduce else arrays[0]
         for got in ranks.get(buffers):
             np.testing.assert_array_equal(got, want)
 
@@ -101,16 +101,17 @@ def test_one_shot_gives_all_ranks_the_same_bits(k, several):
 
 @pytest.mark.parametrize("several", PLACES)
 @pytest.mark.parametrize("absent", [0, 1])
-def test_a_rank_that_does_not_take_part_is_an_error_in_time(absent, several):
+@pytest.mark.parametrize("kind", [StoreBroadcast, TmaBroadcast])
+def test_a_rank_that_does_not_take_part_is_an_error_in_time(kind, absent, several):
     k, n = 3, 4_000_000
     ranks = Ranks(k, devices(k, several))
     buffers = ranks.put([np.zeros(n, np.float32)] * k)
-    TmaBroadcast(ranks).launch(buffers, skip=[absent])
+    kind(ranks).launch(buffers, skip=[absent])
     start = time.monotonic()
     with pytest.raises(GpuTimeout, match=r"had not ended after 1 s at rank"):
         ranks.wait("the broadcast", 1)
     assert time.monotonic() - start < 20  # a time limit, not a speed
-    TmaBroadcast(ranks).launch(buffers)  # the GPUs work again
+    kind(ranks).launch(buffers)  # the GPUs work again
     ranks.wait("the broadcast", 10)
     outputs = ranks.put([np.zeros(1000, np.float32)] * k)
     OneShotAllReduce(ranks).launch(outputs, outputs, skip=[absent])

@@ -1,0 +1,225 @@
+"""The check of a kernel that forwards slices round a ring, on virtual devices.
+
+Every device runs `forward(mine, next, arrived, passed, n, slices)` once. The root's data lies in its `mine`; `next` is
+the buffer of the next device in the ring, and for the last device an array of its own. Block b of a device waits for
+`arrived[s * blocks + b]` and sets `passed[s * blocks + b]`, the next device's `arrived`, when its part of slice s is
+there. The root's flags are set before the launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from warplab import virtual_devices
+from warplab.checks import Case, CheckFailed
+from warplab.checks.counter_limits import Limits
+from warplab.checks.errors import kind_of, line_of
+from warplab.checks.kernel_run import KernelRun, counted
+from warplab.checks.session import fresh_seed
+from warplab.checks.thread_work import ThreadWork
+from warplab.launch.kernel_source import CudaSource, source_of
+from warplab.simulator import DeviceDeadlock, DeviceRace, SimulatorError, SimulatorFailure
+from warplab.simulator.constants import WARP_SIZE
+
+BAND = 64  # elements before and after each array, which nobody may write
+POISONS = (np.float32(np.nan), np.float32(-3))  # what stands in the buffers before: the result must not depend on it
+_MEMORY = 16 << 20  # bytes: a judge of answers has little address space
+_FEED = CudaSource((Path(__file__).parent / "feed.cu").read_text(), "feed", file="feed.cu")
+_LOOK_AT = {
+    "no wait": "what a thread must have seen before it reads a slice that another device writes",
+    "no barrier": "which thread looks at a flag or sets one, and what the other threads of its block know of it then",
+    "narrow fence": "for whom the fence orders: for the threads of one device, or of all",
+    "no fence before the flag": "what keeps a flag from being seen before the data",
+    "no fence after the wait": "what keeps the data from being read before the flag",
+    "narrow flag": "how the flag is stored and loaded: by an operation that other devices see?",
+    "plain flag": "the type of the flags: an ordinary variable may be loaded once and never again",
+}
+
+
+class Ring(NamedTuple):
+    """Where a kernel runs. `devices`: their numbers in the order of the ring, the root first.
+
+    `gated`: the root sends a slice only when the last device has passed on the one before.
+    """
+
+    devices: tuple[int, ...]
+    n: int
+    slices: int
+    gated: bool = False
+
+
+def check_forward(
+    kernel: Any,
+    rings: Sequence[Ring],
+    launches: Sequence[tuple[int, int]],
+    *,
+    language: str | None = None,
+    seed: int | None = None,
+) -> None:
+    """Check a forwarding kernel on each ring with each launch (blocks, threads per block); raise CheckFailed.
+
+    Asks for the root's data in every buffer, whatever stood there before, nothing written elsewhere, no race between
+    devices, no deadlock, and for work that all threads share.
+    """
+    try:
+        source = source_of(kernel)
+    except TypeError as error:
+        raise CheckFailed("This is not a kernel.", got=str(error), kind="no kernel") from None
+    if language is not None and source.language != language:
+        raise CheckFailed(
+            f"{source.name} is written in the wrong language.",
+            expected=language,
+            got=source.language,
+            kind="wrong language",
+        )
+    seed = fresh_seed() if seed is None else seed
+    for ring in rings:
+        for blocks, threads in launches:
+            size: Any = ring  # whose fields name the run in failures
+            run = KernelRun(kernel, source.name, Case({}, {}), size, blocks, threads, seed, 0.0, 0.0)
+            data = 1 + np.random.default_rng([seed, ring.n]).permutation(ring.n).astype(np.float32)
+            for poison in POISONS:
+                _check(run, ring, data, poison)
+    print(f"{source.name}: right on {counted(len(rings), 'ring')} with {counted(len(launches), 'launch shape')}.")
+
+
+def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> None:
+    flags = ring.slices * run.blocks
+    with virtual_devices(len(ring.devices), memory_bytes=_MEMORY) as devices:
+        order = [devices[number] for number in ring.devices]
+        ends = [*order, order[-1]]
+        buffers = [_Banded(device, np.full(ring.n, poison) if place else data) for place, device in enumerate(ends)]
+        # The flags that a device waits for, in its own memory; a gated root waits for those of the last.
+        arrived = [
+            _Banded(device, np.full(flags, not place and not ring.gated, np.uint32))
+            for place, device in enumerate(ends)
+        ]
+        works = [ThreadWork() for _ in order]
+        try:
+            for place, device in enumerate(order):
+                fed = ring.gated and not place
+                device.launch(
+                    _FEED if fed else run.kernel,
+                    run.grid,
+                    run.block,
+                    (
+                        buffers[place].view,
+                        buffers[place + 1].view,
+                        arrived[-1 if fed else place].view,
+                        arrived[place + 1].view,
+                        np.int32(ring.n),
+                        np.int32(ring.slices),
+                    ),
+                    observers=(works[place],),
+                    trace_warps=0,
+                    volatile_orders=False,
+                    lanes_apart=True,
+                )
+            devices.synchronize()
+        except SimulatorError as error:
+            raise _stopped(run, error) from None
+        except (MemoryError, SimulatorFailure):  # says nothing about the kernel
+            raise
+        except (TypeError, ValueError) as error:
+            raise run.failed(f"{run.name} cannot be launched.", got=str(error), kind="arguments") from None
+        except Exception as error:  # the compilers raise classes of their own
+            text = f"{type(error).__name__}: {error}"
+            raise run.failed(f"{run.name} does not compile.", got=text, kind="compile") from None
+        for place, banded in enumerate(buffers):
+            _check_buffer(run, ring, place, data, banded)
+        for place, banded in enumerate(arrived):
+            _check_bands(run, f"the flags of {_place(ring, place)}", banded)
+        for place in range(int(ring.gated), len(order)):
+            try:
+                _limits(ring, run).check(run, order[place].launches[0], works[place])
+            except CheckFailed as failed:
+                raise failed.at(_place(ring, place)) from None
+
+
+class _Banded:
+    """An array on a device between two bands that nobody may write."""
+
+    def __init__(self, device: Any, values: np.ndarray) -> None:
+        self._band = np.full(BAND, 7777, values.dtype)
+        self._whole = device.asarray(np.concatenate([self._band, values, self._band]))
+        self.view = self._whole[BAND : BAND + len(values)]
+
+    def written_around(self) -> bool:
+        whole = self._whole.get()
+        return bool((whole[:BAND] != self._band).any() or (whole[-BAND:] != self._band).any())
+
+
+def _place(ring: Ring, place: int) -> str:
+    if place == len(ring.devices):
+        return f"device {ring.devices[-1]}, its second array"
+    return f"device {ring.devices[place]}"
+
+
+def _check_buffer(run: KernelRun, ring: Ring, place: int, data: np.ndarray, banded: _Banded) -> None:
+    _check_bands(run, f"the buffer of {_place(ring, place)}", banded)
+    got = banded.view.get()
+    wrong = np.flatnonzero(got != data)
+    if wrong.size:
+        at = int(wrong[0])
+        part = next(s for s in range(ring.slices) if at < (s + 1) * ring.n // ring.slices)
+        raise run.failed(
+            f"{run.name}: the buffer of {_place(ring, place)} is wrong in {wrong.size} of {ring.n} elements.",
+            expected=f"element {at}, in slice {part}, = {data[at]}",
+            got=f"element {at} = {got[at]}",
+            look_at="which elements of which slice a thread copies",
+        )
+
+
+def _check_bands(run: KernelRun, what: str, banded: _Banded) -> None:
+    if banded.written_around():
+        raise run.failed(
+            f"{run.name} writes before or after {what}.", look_at="the index of each store", kind="outside"
+        )
+
+
+def _limits(ring: Ring, run: KernelRun) -> Limits:
+    """Each element stored once, by neighbouring threads together, each thread its share; and the flags."""
+    lengths = [(s + 1) * ring.n // ring.slices - s * ring.n // ring.slices for s in range(ring.slices)]
+    share = sum(-(-length // run.threads) for length in lengths) + ring.slices
+    warps = -(-run.threads_per_block // WARP_SIZE) * run.blocks
+    requests = sum(-(-length // WARP_SIZE) + warps for length in lengths) + ring.slices * run.blocks
+    return Limits(
+        {
+            "global_store_bytes": 4 * (ring.n + ring.slices * run.blocks),
+            "global_store_requests": requests,
+            "atomics": ring.slices * run.blocks,
+        },
+        per_thread={"bytes_written": 4 * share},
+    )
+
+
+def _stopped(run: KernelRun, error: SimulatorError) -> CheckFailed:
+    """The failure for what the simulator found: of a race the cause, but not the cure."""
+    if isinstance(error, DeviceRace):
+        return run.failed(
+            f"{run.name} has a race between devices, {error.cause}.",
+            got=_without_cure(error),
+            look_at=_LOOK_AT.get(error.cause, ""),
+            kind="race",
+            line=line_of(error),
+        )
+    if isinstance(error, DeviceDeadlock):
+        return run.failed(
+            f"{run.name} waits for ever.",
+            got=_without_cure(error),
+            look_at="for which flag a block waits, and when it is set",
+            kind="endless",
+            line=line_of(error),
+        )
+    return run.failed(
+        f"{run.name} was stopped by the simulator.", got=str(error), kind=kind_of(error), line=line_of(error)
+    )
+
+
+def _without_cure(error: SimulatorError) -> str:
+    text, reason = str(error), error.reason
+    return text.replace(reason, "").rstrip() if reason else text

@@ -1,0 +1,55 @@
+"""Exercise 10 as a class is graded: in the sandbox, where the judge imports the lab's checks, as the student's does."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbgrader")  # a GPU machine that only measures may lack it
+
+from tests.support.exercise_harness import cell_id, is_solution, read_mutants, source_notebook
+from tests.support.grading_harness import Cells
+from warplab.grading.judge.judge import trusted_cells
+from warplab.grading.sandbox.isolation import find
+from warplab.grading.sandbox.kernel_manager import Zygotes
+
+MUTANTS = {mutant.path.stem: mutant for mutant in read_mutants(Path(__file__).parent / "mutants")}
+SHOWN = ("p2_star", "p3_both_at_once", "p4_reads_while_it_writes", "p6_one_thread", "p6_forward_narrow_fences")
+
+
+@pytest.fixture(scope="module")
+def zygotes():
+    with Zygotes(find()) as found:
+        yield found
+
+
+def graded(zygotes, answers):
+    """Grade the exercise with the solutions where `answers` gives no other; return the failures."""
+    cells = Cells()
+    cells.notebook = source_notebook("10_collectives")
+    cells.tests, cells.setup = trusted_cells(cells.notebook)
+    kept = [cell for cell in cells.notebook.cells if cell.cell_type == "code"]
+    cells.notebook.cells = kept
+    cells.answers = {cell_id(cell): cell.source for cell in kept if is_solution(cell)}
+    for cell in kept:
+        cell.source = answers.get(cell_id(cell), cell.source)
+    return cells.run(zygotes).failed
+
+
+def test_the_solution_gets_every_point(zygotes):
+    assert graded(zygotes, {}) == {}
+
+
+def test_wrong_answers_lose_what_they_lose_at_home(zygotes):
+    wrong = {MUTANTS[name].problem: MUTANTS[name] for name in SHOWN}
+    failed = graded(zygotes, {problem: mutant.cell for problem, mutant in wrong.items()})
+    assert failed.keys() == frozenset().union(*(mutant.loses for mutant in wrong.values()))
+
+
+def test_checks_that_the_student_replaces_are_not_the_judges(zygotes):
+    """The student's process imports the same module; what it does to it there changes no verdict."""
+    star = MUTANTS["p2_star"]
+    forged = (
+        "from kernels.collectives import answer_checks\n"
+        "answer_checks.check_messages = check_messages = lambda *_, **__: None\n" + star.cell
+    )
+    assert graded(zygotes, {"broadcast": forged}).keys() == star.loses
