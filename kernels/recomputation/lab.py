@@ -9,9 +9,8 @@ LAB = Lab(
     "√n memory for one more forward pass",
     benchmark="benchmark",
     launches="launches",
-    status="ready without a GPU, partly recorded",
-    code_cells=50,
-    pictures=9,
+    code_cells=60,
+    pictures=7,
     shown={
         "recomputation-plans-drawn": "Which activations are in memory when: all 16 kept, and four segments of four",
         "recomputation-recomputed-drawn": "Live bytes over a step of 64 layers, kept and recomputed",
