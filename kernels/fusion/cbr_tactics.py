@@ -82,7 +82,7 @@ class PixelTiles:
 
 
 AnyTiles = Tiles | FragmentTiles | PixelTiles
-PIXEL_TILES = (PixelTiles(4, 16), PixelTiles(8, 8))
+PIXEL_TILES = (PixelTiles(4, 16), PixelTiles(8, 8), PixelTiles(4, 32))
 TILES = (Tiles(16, 16, 2, 2, 8), Tiles(16, 16, 2, 2, 2), Tiles(32, 32, 4, 4, 2), Tiles(64, 64, 8, 4, 1))
 FRAGMENT_TILES = (
     FragmentTiles(1, 1, 1, 8),

@@ -18,6 +18,7 @@ import numpy as np
 from kernels.fusion import tactics
 from kernels.fusion.layer import layers
 from kernels.fusion.memory_plan import ITEMSIZE
+from kernels.fusion.parallel import Step, in_a_row, steps
 from kernels.fusion.plan import Plan, check
 from kernels.fusion.tactic import Call
 from kernels.fusion.tune import DTYPES, memory_shape
@@ -28,11 +29,12 @@ from warplab.hardware import backend
 class Engine:
     """`plan` on this machine. `cuda_graph`: whether to capture the launches; None: where there is a GPU.
 
+    `side_by_side`: whether the captured graph lets launches run at once that need not wait for each other (`parallel`).
     `launches`: the calls, in order. `weights_bytes`: of the device copies of weights as kernels read them. PlanError
     for a plan that cannot run here.
     """
 
-    def __init__(self, plan: Plan, *, cuda_graph: bool | None = None) -> None:
+    def __init__(self, plan: Plan, *, cuda_graph: bool | None = None, side_by_side: bool = False) -> None:
         check(plan)
         on_gpu = backend.name() == "gpu"
         if cuda_graph and not on_gpu:
@@ -42,14 +44,13 @@ class Engine:
         self._arrays = {name: self._array(name) for name in plan.graph.tensors}
         self._write_constants()
         self.weights_bytes = 0
-        self.launches: list[Call] = []
-        for layer in plan.layers:
-            self.launches += self._bind(layer)
+        self._calls = [self._bind(layer) for layer in plan.layers]
+        self.launches: list[Call] = [call for calls in self._calls for call in calls]
         for call in self.launches:
             call.compile()
         self._graph = None
         if on_gpu if cuda_graph is None else cuda_graph:
-            self._capture()
+            self._capture(steps(plan) if side_by_side else in_a_row(plan))
 
     def run(self, *inputs: Any) -> Any:
         """The graph's output, (samples, *shape), float32 on the host; a dictionary by name if there are several.
@@ -129,15 +130,30 @@ class Engine:
                 )
         return arrays
 
-    def _capture(self) -> None:
+    def _capture(self, order: list[Step]) -> None:
         """Capture the launches as a CUDA graph, after one plain run, which loads and compiles all there is to."""
         for array in (self._arrays[name] for name in self.plan.graph.inputs):
             array.fill(0)
         for call in self.launches:
             call.queue()
         cp.cuda.get_current_stream().synchronize()
-        with cp.cuda.Stream(non_blocking=True) as stream:  # the default stream cannot be captured
-            stream.begin_capture()
-            for call in self.launches:
-                call.queue()
-            self._graph = stream.end_capture()
+        # The default stream cannot be captured.
+        streams = [cp.cuda.Stream(non_blocking=True) for _ in range(1 + max(step.stream for step in order))]
+        done = [cp.cuda.Event(disable_timing=True) for _ in order]
+        streams[0].begin_capture()
+        start = cp.cuda.Event(disable_timing=True)
+        start.record(streams[0])
+        for stream in streams[1:]:  # a stream becomes a part of the capture by waiting for one that is
+            stream.wait_event(start)
+        for step in order:
+            stream = streams[step.stream]
+            for layer in step.waits:
+                stream.wait_event(done[layer])
+            with stream:
+                for call in self._calls[step.layer]:
+                    call.queue()
+            done[step.layer].record(stream)
+        for last in {step.stream: step for step in order}.values():  # all come together again
+            if last.stream:
+                streams[0].wait_event(done[last.layer])
+        self._graph = streams[0].end_capture()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import io
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,9 +14,11 @@ import numpy as np
 from kernels.fusion import clocks, digits, on_cudnn, on_pytorch, on_tensorrt, tactics, tune
 from kernels.fusion.engine import Engine
 from kernels.fusion.graph import Graph
-from kernels.fusion.measured_engine import ENDS, cache, row
+from kernels.fusion.measured_engine import CAPTURED, ENDS, row
 from kernels.fusion.onnx_export import export_onnx
+from kernels.fusion.passes.choose_layout import choose_layout
 from kernels.fusion.plan import build
+from kernels.fusion.timing_cache import TimingCache
 from kernels.fusion.variants import KINDS, UNFUSED, variant
 from warplab.bench import timing
 
@@ -33,7 +37,7 @@ def peers(batch: int = ENDS[0], autotuned: bool = False) -> dict[str, Any]:
     timing.cupy_on_gpu()
     images = digits.split()[2].images[:batch]
     expected = _expected(images)
-    rows, missing = [_our_row(kind, batch) for kind in KINDS[1:]], {}
+    rows, missing = [_our_row(kind, batch, way) for kind in KINDS[1:] for way in CAPTURED], {}
     for name, precision, prepare in _autotuned(images) if autotuned else _others(batch, images):
         started = time.perf_counter()
         try:
@@ -127,10 +131,10 @@ def _framework(ours: float) -> dict[str, float]:
     return {"PyTorch eager": 1 / clocks.times(queue)["steady_seconds"], "our engine, unfused": ours}
 
 
-def _our_row(kind: str, batch: int) -> dict[str, Any]:
-    found = row(kind, batch, "CUDA graph")
+def _our_row(kind: str, batch: int, way: str) -> dict[str, Any]:
+    found = row(kind, batch, way)
     kept = {key: found[key] for key in (*CLOCKS, "launches", "error", "correct")}
-    return {"name": "our engine", "precision": kind, "batch": batch, "ours": True} | kept
+    return {"name": f"our engine, {way}", "precision": kind, "batch": batch, "ours": True} | kept
 
 
 Prepared = tuple[Callable[[], Any], Callable[[], np.ndarray]]
@@ -142,7 +146,7 @@ def _others(batch: int, images: np.ndarray) -> Iterator[tuple[str, str, Callable
         # TF32 lies between the other two, and compiling takes long.
         for way in on_pytorch.WAYS if precision != "tf32" else on_pytorch.WAYS[:-1]:
             yield _pytorch(way, precision, images)
-    for precision in ("float32", "float16"):
+    for precision in on_pytorch.PRECISIONS:
         yield "cuDNN's fused graphs", precision, lambda p=precision: _cudnn(batch, images, p)
     if on_tensorrt.is_installed():
         model = export_onnx(variant(UNFUSED))
@@ -160,13 +164,21 @@ def _pytorch(way: str, precision: str, images: np.ndarray) -> tuple[str, str, Ca
 
 
 def _cudnn(batch: int, images: np.ndarray, precision: str) -> Prepared:
-    """Our engine with cuDNN's kernels wherever they can run; a convolution that writes several slices cannot."""
-    tactic = on_cudnn.tactic()
-    graph = _one_slice_each(variant("float16" if precision == "float16" else "float32"))
+    """Our engine with cuDNN's kernels wherever they can run; a convolution that writes several slices cannot.
+
+    float32 lies in NHWC, for which alone cuDNN fuses. RuntimeError where cuDNN has no plan for any layer.
+    """
+    tactic = on_cudnn.tactic(tf32=precision == "tf32")
+    with contextlib.redirect_stdout(io.StringIO()):  # what the pass says
+        full = variant("float16") if precision == "float16" else choose_layout(variant("float32"), {"float32": "NHWC"})
+    graph = _one_slice_each(full)
     tactics.register(tactic, replace=True)
     try:
-        tuned = tune.tune(graph, batch, cache())
+        tuned = tune.tune(graph, batch, TimingCache(tune.device()))  # its own: "cudnn" may mean with TF32 or without
         able = {layer: tactic.name for layer, times in tuned.seconds.items() if tactic.name in times}
+        if not able:
+            raise RuntimeError(f"cuDNN has no plan that fuses, in {precision}, for any layer")
+        print(f"  cuDNN's fused graphs, {precision}: {len(able)} layers of {len(tuned.seconds)}", flush=True)
         engine = Engine(build(graph, batch, tuned=tuned, choices=able), cuda_graph=True)
     finally:
         tactics.forget(tactic.name)

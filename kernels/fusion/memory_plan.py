@@ -105,15 +105,21 @@ class MemoryPlan:
         return f"{table.text()}\n{sizes}"
 
 
-def plan(graph: Graph, batch: int = 1, *, reuse: bool = True) -> MemoryPlan:
-    """The plan for a graph and a batch. `reuse`: False gives each tensor memory of its own."""
+def plan(graph: Graph, batch: int = 1, *, reuse: bool = True, side_by_side: bool = False) -> MemoryPlan:
+    """The plan for a graph and a batch. `reuse`: False gives each tensor memory of its own.
+
+    `side_by_side`: tensors share memory only where the graph itself says that one is done with before the other, so
+    that launches which could run at once need not wait for memory.
+    """
     owners = _owners(graph)
+    apart = _Order(graph, owners) if side_by_side else None
     lives, launches = lifetimes(graph, owners)
     sizes = {name: batch * math.prod(graph.tensors[name].shape) * ITEMSIZE[graph.tensors[name].dtype] for name in lives}
     placed: list[Placed] = []
     for name in sorted(lives, key=lambda name: (-sizes[name], lives[name])):
         first, last = lives[name] if reuse else (0, launches)
-        offset = _lowest(sizes[name], [p for p in placed if p.first <= last and first <= p.last])
+        alive = [p for p in placed if (p.first <= last and first <= p.last) or (apart and not apart(p.tensor, name))]
+        offset = _lowest(sizes[name], alive)
         placed.append(Placed(name, first, last, offset, sizes[name]))
     if not reuse:
         placed = [Placed(p.tensor, *lives[p.tensor], p.offset, p.nbytes) for p in placed]
@@ -178,6 +184,39 @@ def lifetimes(graph: Graph, owners: dict[str, str] | None = None) -> tuple[dict[
     for name in graph.outputs:
         lives[owners[name]] = lives[owners[name]][0], end
     return lives, len(numbers)
+
+
+class _Order:
+    """What a graph says of the order of launches, whatever order its nodes are listed in."""
+
+    def __init__(self, graph: Graph, owners: dict[str, str]) -> None:
+        writers: dict[str, set[int]] = {}
+        self._touched: dict[str, set[int]] = {}  # by tensor the launches that read or write it
+        self._before: list[set[int]] = []  # by launch all those that it needs, near or far
+        constants = {owners[node.output] for node in graph.nodes if node.op == "constant"}
+        self._from_start = {owners[name] for name in graph.inputs} | constants
+        self._to_end = {owners[name] for name in graph.outputs} | constants
+        numbers = {name: i for i, name in enumerate(launched(graph))}
+        for node in graph.nodes:
+            if node.name not in numbers:
+                continue
+            now, reads = numbers[node.name], {owners[name] for name in node.inputs}
+            needed = set().union(*(writers.get(name, set()) for name in reads))
+            self._before.append(needed.union(*(self._before[i] for i in needed)))
+            for part in node.outputs:
+                writers.setdefault(owners[part.tensor], set()).add(now)
+            for name in reads | {owners[part.tensor] for part in node.outputs}:
+                self._touched.setdefault(name, set()).add(now)
+
+    def __call__(self, one: str, other: str) -> bool:
+        """Whether one of two tensors is done with before the first launch that touches the other."""
+        return self._done(one, other) or self._done(other, one)
+
+    def _done(self, one: str, other: str) -> bool:
+        if one in self._to_end or other in self._from_start:
+            return False
+        earlier = self._touched.get(one, set())
+        return all(earlier <= self._before[launch] for launch in self._touched.get(other, set()))
 
 
 def _owners(graph: Graph) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """cuDNN's fused graphs (convolution, bias, residual, ReLU in one) as one more tactic, so that they run in this engine.
 
 Memory plan, slices, pools and the captured CUDA graph are then the engine's own, and the kernels of convolutions are
-all that differs. Register it on a GPU, build a plan with it, forget it. Not run yet: written from cuDNN's documentation
-("Graph API") and what lab 06 ran. Needs the package nvidia-cudnn-frontend.
+all that differs. Register it on a GPU, build a plan with it, forget it. Needs the package nvidia-cudnn-frontend.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ MOST_PLANS = 4  # of a layer that are timed, in the order of cuDNN's heuristics:
 ROUNDED = ("TENSOR_CORE", "DOWN_CONVERT_INPUTS")  # numerical notes of plans that compute float32 in TF32
 
 
-def tactic() -> Tactic:
-    """The tactic "cudnn". Plans that round float32 factors to TF32 are left out."""
-    return Tactic("cudnn", ("conv", "cbr"), _refuses, _weights, _bind)
+def tactic(tf32: bool = False) -> Tactic:
+    """The tactic "cudnn". `tf32`: whether plans may round float32 factors to TF32; if not, they are left out."""
+    return Tactic("cudnn", ("conv", "cbr"), functools.partial(_refuses, tf32), _weights, functools.partial(_bind, tf32))
 
 
-def _refuses(layer: Layer) -> str:
+def _refuses(tf32: bool, layer: Layer) -> str:
     x, (_, y) = layer.reads[0], layer.writes[0]
     top, left, bottom, right = layer.node.attributes["padding"]
     if backend.name() != "gpu":
@@ -41,7 +40,9 @@ def _refuses(layer: Layer) -> str:
         return "it takes images, and writes their type"
     if len(layer.writes) > 1:
         return f"it writes {len(layer.writes)} slices, and cuDNN one tensor"
-    return "" if (top, left) == (bottom, right) else "it pads sides differently"
+    if (top, left) != (bottom, right):
+        return "it pads sides differently"
+    return "" if _plans(layer, tf32) else "cuDNN has no plan for it"
 
 
 def _weights(layer: Layer) -> dict[str, np.ndarray]:
@@ -63,15 +64,22 @@ def _frontend() -> tuple[Any, Any]:
     return cudnn, cudnn.create_handle()
 
 
-def _bind(layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
+def _bind(tf32: bool, layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any], weights: Arrays) -> list[Call]:
     part, y = layer.writes[0]
     before = part.start * (1 if y.layout == "NHWC" else y.shape[1] * y.shape[2]) * ITEMSIZE[y.dtype]
-    addresses = [inputs[0].data.ptr, weights["filters"].data.ptr, weights["bias"].data.ptr]
-    addresses += [array.data.ptr for array in inputs[1:]] + [outputs[0].data.ptr + before]
-    if layer.key not in _chosen:
-        _chosen[layer.key] = _fastest(layer, addresses)
-    chosen = _chosen[layer.key]
-    return [Call(f"cuDNN {chosen.name}", functools.partial(chosen.launch, addresses))]
+    arrays = [inputs[0], weights["filters"], weights["bias"], *inputs[1:], outputs[0]]
+    addresses = [array.data.ptr for array in arrays]
+    addresses[-1] += before
+    key = layer.key, tf32
+    if key not in _chosen:
+        _chosen[key] = _fastest(_plans(layer, tf32), addresses)
+    chosen = _chosen[key]
+
+    def queue() -> None:
+        chosen.launch(addresses)
+
+    queue.arrays = arrays  # type: ignore[attr-defined]  # cuDNN knows addresses only: they must live as long
+    return [Call(f"cuDNN {chosen.name}", queue)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,31 +104,45 @@ class _Plan:
         self.graph.execute_plan_at_index(pointers, self.workspace.data.ptr, self.index, handle)
 
 
-_chosen: dict[str, _Plan] = {}  # by the key of a layer
+_chosen: dict[tuple[str, bool], _Plan] = {}  # by the key of a layer, and whether TF32 is allowed
+_able: dict[tuple[str, bool], list[_Plan]] = {}
 
 
-def _fastest(layer: Layer, addresses: Sequence[int]) -> _Plan:
-    """The fastest of the first plans that cuDNN's heuristics propose. RuntimeError where none can run."""
+def _plans(layer: Layer, tf32: bool) -> list[_Plan]:
+    """The first plans that cuDNN's heuristics propose for a layer and that can be built; none where none can."""
+    key = layer.key, tf32
+    if key not in _able:
+        _able[key] = _built(layer, tf32)
+    return _able[key]
+
+
+def _built(layer: Layer, tf32: bool) -> list[_Plan]:
     import cupy
 
     cudnn, handle = _frontend()
-    graph, tensors = _graph(cudnn, handle, layer)
-    graph.create_execution_plans([getattr(cudnn.heur_mode, mode) for mode in ("A", "FALLBACK")])
-    if layer.reads[0].dtype == "float32":
+    unable = cudnn.cudnnGraphNotSupportedError, RuntimeError, ValueError
+    try:
+        graph, tensors = _graph(cudnn, handle, layer)
+        graph.create_execution_plans([getattr(cudnn.heur_mode, mode) for mode in ("A", "FALLBACK")])
+    except unable:
+        return []
+    if layer.reads[0].dtype == "float32" and not tf32:
         graph.deselect_numeric_notes([getattr(cudnn.numerical_note, note) for note in ROUNDED])
-    seconds = {}
+    found: list[_Plan] = []
     for index in range(graph.get_execution_plan_count()):
         try:
             graph.build_plan_at_index(index)
-        except (cudnn.cudnnGraphNotSupportedError, RuntimeError, ValueError):
+        except unable:
             continue  # left out, or not able
         workspace = cupy.empty(max(1, graph.get_workspace_size_plan_at_index(index)), np.uint8)
-        plan = _Plan(graph, tensors, index, workspace)
-        seconds[plan] = timing.time_gpu(functools.partial(plan.launch, addresses), runs=10).seconds
-        if len(seconds) == MOST_PLANS:
+        found.append(_Plan(graph, tensors, index, workspace))
+        if len(found) == MOST_PLANS:
             break
-    if not seconds:
-        raise RuntimeError(f"cuDNN has no plan for {layer}; leave this layer to another tactic")
+    return found
+
+
+def _fastest(plans: Sequence[_Plan], addresses: Sequence[int]) -> _Plan:
+    seconds = {plan: timing.time_gpu(functools.partial(plan.launch, addresses), runs=10).seconds for plan in plans}
     return min(seconds, key=seconds.__getitem__)
 
 

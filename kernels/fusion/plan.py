@@ -49,11 +49,13 @@ def build(
     tuned: Tuned | None = None,
     choices: Mapping[str, str] | None = None,
     reuse: bool = True,
+    side_by_side: bool = False,
 ) -> Plan:
     """The plan of a graph, optimised or not, for a batch.
 
     `tuned`: takes the fastest tactics. `choices`: by layer a tactic, before all others. `reuse`: whether tensors share
-    memory. Raise NoTactic for a layer that nothing can run, PlanError for a choice that cannot run it.
+    memory; `side_by_side`: whether only those do for which no launch has to wait. Raise NoTactic for a layer that
+    nothing can run, PlanError for a choice that cannot run it.
     """
     fastest = {**(tuned.choices if tuned else {}), **(choices or {})}
     chosen = {}
@@ -63,7 +65,7 @@ def build(
             continue
         able = tactics.candidates(layer, capability())
         chosen[name] = fastest.get(name, able[0].name)
-    made = Plan(graph, batch, chosen, memory_plan.plan(graph, batch, reuse=reuse), device())
+    made = Plan(graph, batch, chosen, memory_plan.plan(graph, batch, reuse=reuse, side_by_side=side_by_side), device())
     if unknown := [name for name in choices or {} if name not in chosen]:
         raise PlanError(f"there is no layer {unknown[0]!r} to choose a tactic for; there are {', '.join(chosen)}")
     check(made)
