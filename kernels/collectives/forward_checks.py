@@ -132,7 +132,7 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
         for place, banded in enumerate(buffers):
             _check_buffer(run, ring, place, data, banded)
         for place, banded in enumerate(arrived):
-            _check_bands(run, f"the flags of {_place(ring, place)}", banded)
+            _check_flags(run, ring, place, banded)
         for place in range(int(ring.gated), len(order)):
             try:
                 _limits(ring, run).check(run, order[place].launches[0], works[place])
@@ -171,6 +171,20 @@ def _check_buffer(run: KernelRun, ring: Ring, place: int, data: np.ndarray, band
             expected=f"element {at}, in slice {part}, = {data[at]}",
             got=f"element {at} = {got[at]}",
             look_at="which elements of which slice a thread copies",
+        )
+
+
+def _check_flags(run: KernelRun, ring: Ring, place: int, banded: _Banded) -> None:
+    _check_bands(run, f"the flags of {_place(ring, place)}", banded)
+    got, right = banded.view.get(), int(place > 0 or not ring.gated)
+    wrong = np.flatnonzero(got != right)
+    if wrong.size:
+        at = int(wrong[0])
+        raise run.failed(
+            f"{run.name}: {wrong.size} of {got.size} flags of {_place(ring, place)} are wrong at the end.",
+            expected=f"flag {at} (slice {at // run.blocks}, block {at % run.blocks}) = {right}",
+            got=f"flag {at} = {got[at]}",
+            look_at="which flag a block sets, and to what",
         )
 
 
