@@ -53,16 +53,6 @@ def _section(parts: list[str], entry: str) -> str:
     raise ValueError(f"there is no code of {entry}")
 
 
-def side_by_side(name: str, width: int = 58) -> str:
-    """PTX to the left, machine code to the right, as text; the lines of the two do not correspond."""
-    left, right = ptx(name), sass(name)
-    rows = max(len(left), len(right))
-    left += [""] * (rows - len(left))
-    right = right + [""] * (rows - len(right))
-    head = f"{'PTX':{width}}  SASS, sm_{ARCH}"
-    return "\n".join([head, *(f"{a:{width}.{width}}  {b}".rstrip() for a, b in zip(left, right, strict=True))])
-
-
 @functools.cache
 def recorded() -> dict:
     """machine_code.json: compiler and disassembler, a checksum of each source file, and the kernels' lines."""

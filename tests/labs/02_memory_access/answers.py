@@ -125,7 +125,13 @@ ANSWERS = {
                 "if cuda.grid(1) == 0:",
                 "    for i in range(out.size):",
                 "        out[i] = source[i // 64 * 64 + 63 - i % 64]",
-            ): "one thread does too much of the work",
+            ): "too few shared load requests",
+            numba_kernel(
+                "reverse_tiles(source, out)",
+                "t = cuda.threadIdx.x",
+                "for first in range(64 * cuda.blockIdx.x, out.size, 64 * cuda.gridDim.x):",
+                "    out[first + t] = source[first + 63 - t]",
+            ): "too few shared load requests",
         },
     ),
     "your-turn-staged": Answers(
@@ -157,6 +163,11 @@ ANSWERS = {
             flip(32, "k / 32", "k % 32"): "too many shared load bank conflicts",
             flip(33, "k % 32", "k / 32"): "sectors per store request",
             flip(33, "k / 32", "k % 32", wait=""): "nothing orders the two",
+            """%%cuda
+__global__ void flip(const float *in, float *out, int columns) {
+    int left = 32 * blockIdx.x;
+    for (int k = threadIdx.x; k < 32 * 32; k += 256) out[left * 32 + k] = in[k % 32 * columns + left + k / 32];
+}""": "sectors per load request",
         },
     ),
     "your-turn-in-step": Answers(

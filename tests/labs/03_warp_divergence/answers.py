@@ -8,9 +8,6 @@ from tests.support.lesson_answers import Answers
 def hand_over(readers: str, others: str) -> str:
     return dedent(
         f"""\
-        from numba import float32
-
-
         @cuda.jit
         def hand_over(x, out):
             left = cuda.shared.array(32, float32)
@@ -47,8 +44,22 @@ SHUFFLED = dedent(
     @cuda.jit
     def hand_over(x, out):
         lane = cuda.laneid
-        v = cuda.shfl_sync(ALL, x[lane], 4 + lane % 4)
+        loaded = x[lane] if lane > 3 else np.float32(0)
+        v = cuda.shfl_sync(ALL, loaded, 4 + lane % 4)
         out[lane] = v if lane < 4 else 2 * v"""
+)
+EVERYBODY_LOADS = dedent(
+    """\
+    @cuda.jit
+    def hand_over(x, out):
+        left = cuda.shared.array(32, float32)
+        lane = cuda.laneid
+        left[lane] = x[lane]
+        cuda.syncwarp()
+        if lane < 4:
+            out[lane] = left[lane + 4]
+        else:
+            out[lane] = 2 * left[4 + lane % 4]"""
 )
 TAKE = "out[lane] = left[lane + 4]; left[lane] = 2 * out[lane]"
 
@@ -106,6 +117,9 @@ ANSWERS = {
                 "else { result = x[4] + 1; __syncwarp(); y[t] = -y[t]; }",
             ): "With one program counter the kernel gets stuck.",
             split(*IN_ORDER[:2], "if (t < 4) b[t] = result;"): "y is wrong",
+            split("if (t < 4) { a[t] *= 2; b[t] = x[4] + 1; } else { y[t] = -y[t]; }").replace(
+                "__shared__ float result;", ""
+            ): "too few shared load requests",
         },
     ),
     "your-turn-hand-over": Answers(
@@ -117,6 +131,7 @@ ANSWERS = {
             hand_over(TAKE, f"{LEAVE}; {SYNC}; {TAKE_BACK}"): "uninitialised read",
             hand_over("out[lane] = x[lane + 4]", "out[lane] = 2 * x[lane % 4 + 4]"): "too many global load requests",
             SHUFFLED: "too few shared load requests",
+            EVERYBODY_LOADS: "too many global load bytes",
         },
     ),
     "your-turn-trips": Answers(
@@ -131,7 +146,7 @@ ANSWERS = {
         numba_kernel("pairs", "v = x[i]", "out[i] = v + cuda.shfl_sync(ALL, v, (cuda.laneid + 1) % 32)"),
         {
             numba_kernel("pairs", "out[i] = x[i] + x[i - cuda.laneid + (cuda.laneid + 1) % 32]"): "requests",
-            numba_kernel("pairs", "v = x[i]", "out[i] = v + cuda.shfl_down_sync(ALL, v, 1)"): "out is wrong",
+            numba_kernel("pairs", "v = x[i]", "out[i] = v + cuda.shfl_down_sync(ALL, v, 1)"): "lane 31 of each warp",
             numba_kernel("pairs", "v = x[i]", "out[i] = v + cuda.shfl_up_sync(ALL, v, 1)"): "out is wrong",
         },
     ),

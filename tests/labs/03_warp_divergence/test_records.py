@@ -141,9 +141,6 @@ def test_short_conditions_are_predicated(steps, branches):
     assert any("BSSY" in line for line in lines) is branches
     # The PTX has a branch either way: around the condition, beside the guard's.
     assert sum("bra" in line for line in machine_code.ptx(name)) == 2
-    shown = machine_code.side_by_side(name)
-    assert shown.startswith("PTX")
-    assert lines[-1].strip() in shown
 
 
 def test_disassembly_is_read():
