@@ -40,16 +40,13 @@ def test_the_solution_gets_every_point(zygotes):
 
 
 def test_wrong_answers_lose_what_they_lose_at_home(zygotes):
+    """And checks that the student replaces: its process imports the same module, which changes no verdict."""
     wrong = {MUTANTS[name].problem: MUTANTS[name] for name in SHOWN}
-    failed = graded(zygotes, {problem: mutant.cell for problem, mutant in wrong.items()})
-    assert failed.keys() == frozenset().union(*(mutant.loses for mutant in wrong.values()))
-
-
-def test_checks_that_the_student_replaces_are_not_the_judges(zygotes):
-    """The student's process imports the same module; what it does to it there changes no verdict."""
-    star = MUTANTS["p2_star"]
-    forged = (
-        "from kernels.collectives import answer_checks\n"
-        "answer_checks.check_messages = check_messages = lambda *_, **__: None\n" + star.cell
+    answers = {problem: mutant.cell for problem, mutant in wrong.items()}
+    answers["broadcast"] = (
+        "from kernels.collectives import answer_checks, forward_checks\n"
+        "answer_checks.check_messages = check_messages = lambda *_, **__: None\n"
+        "forward_checks.check_forward = check_forward = lambda *_, **__: None\n" + answers["broadcast"]
     )
-    assert graded(zygotes, {"broadcast": forged}).keys() == star.loses
+    failed = graded(zygotes, answers)
+    assert failed.keys() == frozenset().union(*(mutant.loses for mutant in wrong.values()))
