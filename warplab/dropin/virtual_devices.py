@@ -63,6 +63,7 @@ class VirtualDevice:
         arrays of this or of other devices, and numbers. `shared_bytes`: dynamic shared memory per block. Returns the
         record, whose counters are there once the launch has run. Raises ArgumentError, PeerAccess, InvalidLaunch.
         """
+        options.setdefault("counters", self._queue.counters or profiling.active())
         record = simulate(
             kernel, grid, block, tuple(args), device=self._device, shared_bytes=operator.index(shared_bytes), **options
         )

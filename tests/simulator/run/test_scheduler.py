@@ -290,3 +290,19 @@ def test_addresses_whose_base_lies_before_the_memory():
     out = np.zeros(32, np.int32)
     run("from_the_end", 1, 32, out)
     assert out.tolist() == [*range(7, -1, -1), *range(31, 7, -1)]
+
+
+def test_a_lock_in_a_loop_is_handed_on():
+    """What releases the lock is an atomic operation, too, in the same loop; it does not look at memory."""
+    code = """extern "C" __global__ void lock(int* lock, int* x, int rounds) {
+        for (int r = 0; r < rounds; r++) {
+            while (atomicCAS(lock, 0, 1) != 0);
+            __threadfence();
+            x[0] = x[0] + 1;
+            __threadfence();
+            atomicExch(lock, 0);
+        }
+    }"""
+    x, lock = np.zeros(1, np.int32), np.zeros(1, np.int32)
+    simulate(CudaSource(code, "lock"), 8, 1, (lock, x, np.int32(5)))
+    assert x[0] == 40

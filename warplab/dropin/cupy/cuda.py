@@ -81,7 +81,7 @@ class Device:
         number = current.number if device is None else int(device)
         if not 0 <= number < len(every):
             have = "the one simulated device is 0" if len(every) == 1 else f"there are 0 to {len(every) - 1}"
-            raise ValueError(f"device {device} does not exist; {have}. `with virtual_devices(k):` makes k of them")
+            raise ValueError(f"device {device} does not exist; {have}; `with virtual_devices(k):` makes k of them")
         self.id, self._device = number, every[number]
 
     def __enter__(self) -> Device:

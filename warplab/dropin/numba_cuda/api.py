@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from warplab import simulator
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, from_host, from_interface
 from warplab.dropin.numba_cuda.cudadrv.devices import DeviceList, gpus
 from warplab.dropin.numba_cuda.cudadrv.driver import Context, Device, Event, Stream, context, device
@@ -137,7 +138,8 @@ def is_fp8_supported() -> bool:
 
 
 def synchronize() -> None:
-    """Wait for the device, which has always finished: a launch returns when its kernel has run."""
+    """Wait for the device. A launch returns when its kernel has run, but for those on `warplab.virtual_devices`."""
+    context.synchronize()
 
 
 def stream() -> Stream:
@@ -176,13 +178,17 @@ def require_context(fn: Callable) -> Callable:
 
 def get_current_device() -> Device:
     """Return the simulated device, named "PTX simulator"."""
-    return gpus[0]
+    return gpus.current
 
 
 def select_device(device_id: int) -> Device:
-    if device_id != 0:
-        raise ValueError(f"device {device_id} does not exist; the one simulated device is 0")
-    return gpus[0]
+    if not 0 <= device_id < len(gpus):
+        have = "the one simulated device is 0" if len(gpus) == 1 else f"there are 0 to {len(gpus) - 1}"
+        raise ValueError(f"device {device_id} does not exist; {have}; `with virtual_devices(k):` makes k of them")
+    siblings = simulator.default_device().siblings
+    if siblings:
+        simulator.replace_device(siblings[device_id])
+    return gpus[device_id]
 
 
 def list_devices() -> DeviceList:

@@ -112,6 +112,7 @@ class FlagWaits(Observer):
     def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
         if space == "global":
             self.changes.count += 1
+        if space != "local":
             self.worked = True
 
     def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:

@@ -32,9 +32,9 @@ from warplab.simulator.run.scheduler import Scheduler
 from warplab.simulator.translate.translation import translate
 
 MOST_DEVICES = 16
-_TURN, _TURN_OF_WAITING = 512, 48  # instructions along the path
+_TURN, _TURN_OF_WAITING = 128, 48  # instructions along the path
 _PROBES = 4  # turns after which a loop that repeats itself is believed to do so for ever
-_MOST_WAITING = 1 << 15  # instructions for which nothing happens anywhere until the wait is believed to be endless
+_MOST_WAITING = 1 << 14  # instructions for which nothing happens anywhere until the wait is believed to be endless
 
 
 class GroupDevice(Device):
@@ -250,7 +250,7 @@ class _Run:
     def _probe(self) -> None:
         """All wait. Go on until one gets on; raise DeviceDeadlock if that can never be."""
         before, ran = self.changes.count, 0
-        members = list(self.members)
+        members = sorted(self.members, key=lambda member: member.number)
         for member in members:
             member.waits.forget()
             member.waits.probing = True

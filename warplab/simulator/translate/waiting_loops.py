@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warplab.simulator.ptx.program import Immediate, Instruction
-from warplab.simulator.translate.basic_blocks import Block
+from warplab.simulator.translate.basic_blocks import Block, destinations, sources
 
 _WAITING = frozenset(("volatile", "relaxed", "acquire", "mmio", "cas", "exch", "cv", "try_wait", "test_wait"))
 _NEUTRAL = frozenset(("add", "or", "xor"))  # with 0
@@ -17,7 +17,8 @@ def waits_for_memory(blocks: list[Block], block: Block) -> bool:
             before[number].append(one.index)
     following = [one.successors() for one in blocks]
     loop = reached(following, block.index) & reached(before, block.index)
-    return any(_looks(blocks[number]) for number in loop)
+    read = _read(blocks)
+    return any(_looks(blocks[number], read) for number in loop)
 
 
 def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
@@ -26,18 +27,28 @@ def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
         (one.index - head, head, one.index) for one in blocks for head in one.successors() if head <= one.index
     )
     result: dict[int, frozenset[int]] = {}
+    read = _read(blocks)
     for block in blocks:
         around = next((range(head, end + 1) for _, head, end in loops if head <= block.index <= end), None)
-        if around is not None and _looks(block):
+        if around is not None and _looks(block, read):
             result.update(dict.fromkeys(around, frozenset(around)))
     return result
 
 
-def _looks(block: Block) -> bool:
+def _looks(block: Block, read: set[str]) -> bool:
+    """`read`: the registers that the kernel reads. An atomic operation whose result nobody reads, such as the one that
+    releases a lock, does not look."""
     return any(
-        i.opcode in ("ld", "atom", "mbarrier") and (not _WAITING.isdisjoint(i.modifiers) or _changes_nothing(i))
+        i.opcode in ("ld", "atom", "mbarrier")
+        and (not _WAITING.isdisjoint(i.modifiers) or _changes_nothing(i))
+        and (i.opcode != "atom" or not read.isdisjoint(destinations(i)))
         for i in block.counted
     )
+
+
+def _read(blocks: list[Block]) -> set[str]:
+    read = {name for block in blocks for i in block.counted for name in sources(i)}
+    return read.union(block.condition.name for block in blocks if block.condition is not None)
 
 
 def _changes_nothing(i: Instruction) -> bool:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from warplab import simulator
 from warplab.dropin.numba_cuda.cudadrv import driver
 
 
 class DeviceList:
-    """The one simulated device, as a list."""
+    """The one simulated device, as a list, or those of `with warplab.virtual_devices(k):`."""
 
-    def __init__(self) -> None:
-        self.lst = [driver.device]
-        self.current = self.lst[0]
+    @property
+    def lst(self) -> list[driver.Device]:
+        siblings = simulator.default_device().siblings
+        return [driver.Device(device) for device in siblings] if siblings else [driver.device]
+
+    @property
+    def current(self) -> driver.Device:
+        return self.lst[simulator.default_device().number]
 
     def __getitem__(self, devnum):
         return self.lst[devnum]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Iterator
 
+from warplab import simulator
 from warplab.dropin import simulated_device
 from warplab.dropin.simulated_device import COMPUTE_CAPABILITY
 from warplab.hardware import occupancy
@@ -24,7 +25,7 @@ class Stream:
         return self.handle
 
     def synchronize(self) -> None:
-        pass
+        simulator.default_device().synchronize()
 
     @contextlib.contextmanager
     def auto_synchronize(self) -> Iterator[Stream]:
@@ -67,9 +68,15 @@ _LIMITS = occupancy.LIMITS[COMPUTE_CAPABILITY]
 
 
 class Device:
-    """The simulated device, which is also a context manager, as `cuda.gpus[0]` is."""
+    """The simulated device, which is also a context manager, as `cuda.gpus[0]` is.
 
-    id = 0
+    `simulated`: one of those that share an address space (`warplab.virtual_devices`), the current one in the block.
+    """
+
+    def __init__(self, simulated: simulator.Device | None = None) -> None:
+        self._simulated = simulated
+        self.id = 0 if simulated is None else simulated.number
+
     name = simulated_device.NAME
     compute_capability = COMPUTE_CAPABILITY
     COMPUTE_CAPABILITY_MAJOR, COMPUTE_CAPABILITY_MINOR = COMPUTE_CAPABILITY
@@ -92,16 +99,18 @@ class Device:
     supports_float16 = supports_bfloat16 = supports_fp8 = True
 
     def __repr__(self) -> str:
-        return f"<CUDA device 0 '{self.name}'>"
+        return f"<CUDA device {self.id} '{self.name}'>"
 
     def __getattr__(self, name: str):
         raise AttributeError(f"the {self.name} does not know the device attribute {name}; ask a GPU for it")
 
     def __enter__(self) -> None:
-        pass
+        if self._simulated is not None:
+            simulator.push_device(self._simulated)
 
     def __exit__(self, *_) -> None:
-        pass
+        if self._simulated is not None:
+            simulator.pop_device()
 
     def get_primary_context(self) -> Context:
         return context
@@ -140,7 +149,7 @@ class Context:
         pass
 
     def synchronize(self) -> None:
-        pass
+        simulator.default_device().synchronize()
 
     def reset(self) -> None:
         pass
