@@ -176,8 +176,11 @@ def draw_factors(
             at *= factor
         ax.invert_yaxis()
         ax.set(xscale="log", xlabel=unit, xlim=(0.8 * start, 1.6 * end))
-        between = [tick for tick in _ticks(2 * start, 0.6 * end) if str(tick)[0] in "12"]
-        ax.set_xticks([start, *between, end])
+        decades = np.log10(end / start)
+        # Labels need room: a tenth of the axis between any two.
+        between = [tick for tick in _ticks(start, end) if str(tick)[0] in ("12" if decades < 2 else "1")]
+        room = 10 ** (decades / 9)
+        ax.set_xticks([start, *(tick for tick in between if room * start < tick < end / room), end])
         ax.xaxis.set_minor_locator(NullLocator())
         count_axis(ax.xaxis)
         finish(figure, ax, title)
