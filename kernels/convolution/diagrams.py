@@ -168,15 +168,8 @@ def draw_gather(
     traced threads load the element; `most`: the number that has the darkest blue, by default the largest. ValueError
     where the trace holds no load of `array` by that block.
     """
-    launch, title = one_launch(profile)
-    loads = [a for a in launch.accesses if a.space == "global" and a.array == array and a.op == "load"]
-    times = np.zeros(conv.c * conv.h * conv.w, int)
-    for access in loads:
-        places = (access.address[access.block == block].astype(np.int64) - access.array_start) // access.width
-        np.add.at(times, places[places < times.size], 1)
-    if not times.any():
-        raise ValueError(f"the trace of {launch.kernel} holds no load of {array} by block {block}")
-    planes = times.reshape(conv.c, conv.h, conv.w)[:channels]
+    _, title = one_launch(profile)
+    planes = times_loaded(profile, conv, array, block)[:channels]
     most = most or int(planes.max())
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(
@@ -198,6 +191,27 @@ def draw_gather(
             ax.set_title(f"{array}, channel {c}", loc="left")
         figure.suptitle(title, fontsize=9, weight="bold", x=0.01, ha="left")
     return closed(figure)
+
+
+def times_loaded(profile: object, conv: Convolution, array: str = "x", block: int = 0) -> np.ndarray:
+    """How many times a block's traced threads load each element of the first image: (channels, height, width).
+
+    Arguments and errors as of `draw_gather`, which draws it.
+    """
+    launch, _ = one_launch(profile)
+    loads = [a for a in launch.accesses if a.space == "global" and a.array == array and a.op == "load"]
+    times = np.zeros(conv.c * conv.h * conv.w, int)
+    for access in loads:
+        places = (access.address[access.block == block].astype(np.int64) - access.array_start) // access.width
+        np.add.at(times, places[places < times.size], 1)
+    if not times.any():
+        raise ValueError(f"the trace of {launch.kernel} holds no load of {array} by block {block}")
+    return times.reshape(conv.c, conv.h, conv.w)
+
+
+def sectors_loaded(profile: object, array: str = "x") -> int:
+    """Sectors that warp 0's first load of an array takes, as `draw_layouts` draws them."""
+    return len(_first_load(profile, array)[2])
 
 
 def draw_layouts(profiles: Mapping[str, object], array: str = "x") -> Figure:

@@ -4,12 +4,14 @@ the recordings.
 
 import math
 
+import nbformat
 import pytest
 from matplotlib.figure import Figure
 
-from kernels.convolution import figures, plan_table, recordings, resnet50, tables, vgg16
+from kernels.convolution import benchmark, figures, plan_table, recordings, resnet50, tables, vgg16
 from kernels.convolution.cudnn_calls import CALLS
 from warplab.bench.recordings import Measurement
+from warplab.paths import COURSE
 
 
 def plan(id_, engine, seconds, workspace=0, status="ok", numerical=""):
@@ -188,6 +190,25 @@ def test_the_shares_of_folded_networks_are_those_of_the_text():
         for rows in (folded, plain)
     ]
     assert [round(1e3 * seconds, 1) for seconds in taken] == [3.9, 2.6]
+
+
+def test_the_row_that_a_kernel_of_cudnn_distorts_says_so():
+    found = recordings.recorded("network").value
+    taken = {
+        row["precision"]: of_kinds(row["layers"])["batch norm"]
+        for row in found["configurations"]
+        if (row["mode"], row["batch"]) == ("inference", 1)
+    }
+    assert taken["mixed"] > 3 * taken["float32"]
+    half, single = (f"{1e3 * taken[precision]:.2f}" for precision in ("mixed", "float32"))
+    lines = benchmark.BENCHMARK.tables["network"].text(found).splitlines()
+    (line,) = [line for line in lines if "so the row tells" in line]
+    assert line.startswith(
+        f"mixed inference, batch 1: cuDNN's batch norm takes {milliseconds[0]}, and {milliseconds[1]} "
+    )
+    cells = nbformat.read(COURSE / "notebooks" / "06_convolution.ipynb", as_version=4).cells
+    said = next(cell.source for cell in cells if cell.id == "conv-shares-after")
+    assert f"takes {half} ms in mixed precision, but {single} ms in FP32" in said
 
 
 def of_kinds(layers):

@@ -80,6 +80,9 @@ def test_the_picture_of_loads_counts_them():
     numbers = texts(diagrams.draw_gather(traced(), conv))
     assert len(numbers) == 32  # every other element
     assert set(numbers) <= {"1", "2"}  # the compiler may load once
+    times = diagrams.times_loaded(traced(), conv)
+    assert sorted(map(str, times[times > 0])) == sorted(numbers)
+    assert (times.reshape(-1)[1::2] == 0).all()
     with pytest.raises(ValueError, match="the trace of copied holds no load of w by block 0"):
         diagrams.draw_gather(traced(), conv, array="w")
 
@@ -87,6 +90,7 @@ def test_the_picture_of_loads_counts_them():
 def test_the_picture_of_layouts_counts_sectors():
     figure = diagrams.draw_layouts({"every other": traced()})
     assert figure.axes[0].get_title(loc="left") == "every other: 8 sectors, 50% used"
+    assert diagrams.sectors_loaded(traced()) == 8
     with pytest.raises(ValueError, match="holds no load of w by warp 0"):
         diagrams.draw_layouts({"none": traced()}, array="w")
 
