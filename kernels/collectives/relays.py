@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from kernels.collectives import ring_forwarding
 from kernels.collectives.gpu_ranks import Ranks
+from kernels.collectives.ring_forwarding import RingForwarding
 from warplab.bench import hopper
 
 FOLDER = Path(__file__).parent
@@ -50,11 +52,7 @@ class _Relay:
         **defines: Any,
     ) -> None:
         require_hopper()
-        shared = [ranks.devices.count(device) for device in ranks.devices]
-        room = hopper.multiprocessors() // max(shared)
-        self.ranks, self.blocks = ranks, blocks or room
-        if not 0 < self.blocks <= room:
-            raise ValueError(f"{blocks} blocks per rank: only {room} fit on a GPU at once, one per multiprocessor")
+        self.ranks, self.blocks = ranks, _blocks(ranks, blocks)
         self._shared = piece * stages
         if piece % 16 or piece < 16 or not 0 < behind < stages or self._shared > SHARED_BYTES - 1024:
             raise ValueError(
@@ -74,14 +72,24 @@ class _Relay:
             given = (*arguments, self.ranks.abort)
             self._kernels[rank]((self.blocks,), (RELAY_THREADS,), given, self._shared)
 
-    def _bytes(self, buffers: Sequence[Any]) -> np.uint64:
-        sizes = {buffer.nbytes for buffer in buffers}
-        if len(buffers) != len(self.ranks) or len(sizes) != 1 or min(sizes) % 16:
-            raise ValueError(
-                f"buffers of {sorted(sizes)} bytes for {len(self.ranks)} ranks: give one per rank, all of one size, a "
-                "multiple of 16 bytes"
-            )
-        return np.uint64(sizes.pop())
+
+def _blocks(ranks: Ranks, blocks: int | None) -> int:
+    """Blocks per rank: as many as a GPU has multiprocessors for each of its ranks, if not given. Raise ValueError."""
+    room = hopper.multiprocessors() // max(ranks.devices.count(device) for device in ranks.devices)
+    if blocks is not None and not 0 < blocks <= room:
+        raise ValueError(f"{blocks} blocks per rank: only {room} fit on a GPU at once, one per multiprocessor")
+    return blocks or room
+
+
+def _bytes(ranks: Ranks, buffers: Sequence[Any]) -> np.uint64:
+    """The buffers' size. Raise ValueError unless there is one per rank, all of one size, in whole 16 bytes."""
+    sizes = {buffer.nbytes for buffer in buffers}
+    if len(buffers) != len(ranks) or len(sizes) != 1 or min(sizes) % 16:
+        raise ValueError(
+            f"buffers of {sorted(sizes)} bytes for {len(ranks)} ranks: give one per rank, all of one size, a "
+            "multiple of 16 bytes"
+        )
+    return np.uint64(sizes.pop())
 
 
 class TmaBroadcast(_Relay):
@@ -91,7 +99,7 @@ class TmaBroadcast(_Relay):
 
     def launch(self, buffers: Sequence[Any], skip: Sequence[int] = ()) -> None:
         """Queue a broadcast. `buffers`: CuPy arrays, one per rank, on its GPU. `skip`: ranks that fail to take part."""
-        size, last = self._bytes(buffers), len(self.ranks) - 1
+        size, last = _bytes(self.ranks, buffers), len(self.ranks) - 1
         for rank in (rank for rank in range(last + 1) if rank not in skip):
             following = buffers[rank + 1] if rank < last else _NOBODY
             theirs = self.boxes[rank + 1] if rank < last else _NOBODY
@@ -109,7 +117,7 @@ class TmaAllReduce(_Relay):
 
     def launch(self, buffers: Sequence[Any]) -> None:
         """Queue an all-reduce. `buffers`: CuPy arrays of float32, one per rank, on its GPU."""
-        size, k = self._bytes(buffers), len(self.ranks)
+        size, k = _bytes(self.ranks, buffers), len(self.ranks)
         _require_float32(buffers)
         for rank in range(k):
             after = (rank + 1) % k
@@ -124,6 +132,46 @@ class TmaAllReduce(_Relay):
                 self.boxes[after],
                 self.boxes[rank - 1],
             )
+
+
+class StoreBroadcast:
+    """Rank 0's buffer to all, along the ring, by forward.cu: threads load and store. `slices`, `blocks`, `threads` of
+    each rank; all blocks must be on its GPU at once, of which there is at most one per multiprocessor.
+    """
+
+    def __init__(
+        self, ranks: Ranks, *, slices: int = 64, blocks: int | None = None, threads: int = 512, unroll: int = 4
+    ) -> None:
+        self.ranks = ranks
+        blocks = _blocks(ranks, blocks)
+        self._kernels = []
+        for rank in range(len(ranks)):
+            with ranks.on(rank):
+                given = options(UNROLL=unroll)
+                self._kernels.append(hopper.kernel(FOLDER / ring_forwarding.FILE, ring_forwarding.ENTRY, given))
+        self._ring = RingForwarding(
+            range(len(ranks)),
+            slices=slices,
+            blocks=blocks,
+            threads=threads,
+            flags=self._flags,
+            start=self._start,
+            abort=[ranks.abort] * len(ranks),
+        )
+
+    def launch(self, buffers: Sequence[Any], skip: Sequence[int] = ()) -> None:
+        """Queue a broadcast. `buffers`: CuPy arrays, one per rank, on its GPU. `skip`: ranks that fail to take part."""
+        self._ring.launch(buffers, int(_bytes(self.ranks, buffers)), skip)
+
+    def _flags(self, rank: int, n: int) -> Any:
+        with self.ranks.on(rank) as stream:
+            found = self.ranks.cupy.zeros(n, np.uint32)
+            stream.synchronize()
+        return found
+
+    def _start(self, rank: int, grid: int, block: int, arguments: tuple) -> None:
+        with self.ranks.on(rank):
+            self._kernels[rank]((grid,), (block,), arguments)
 
 
 class OneShotAllReduce:
