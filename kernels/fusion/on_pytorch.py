@@ -1,7 +1,6 @@
 """The raw network in PyTorch on a GPU: eager, as a CUDA graph, and by torch.compile. Needs PyTorch with CUDA.
 
-The course does not install PyTorch; these functions are for whoever records. Not run yet: written from PyTorch's
-documentation.
+The course does not install PyTorch; these functions are for whoever records.
 """
 
 from __future__ import annotations
