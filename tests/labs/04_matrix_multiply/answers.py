@@ -47,10 +47,100 @@ def wide(group: str = "s // 4 % 8", lanes: str = "range(0, 32, 8)", result: str 
     )
 
 
+def any_k(
+    a: str = "a[row, start + x] if start + x < a.shape[1] else float32(0)",
+    b: str = "b[start + y, column] if start + y < a.shape[1] else float32(0)",
+    inner: str = "total += a_tile[y, i] * b_tile[i, x]",
+    end: str = "cuda.syncthreads()",
+) -> str:
+    return dedent(
+        f"""\
+        @cuda.jit
+        def any_k(a, b, c):
+            a_tile = cuda.shared.array((32, 32), float32)
+            b_tile = cuda.shared.array((32, 32), float32)
+            x, y = cuda.threadIdx.x, cuda.threadIdx.y
+            column, row = cuda.grid(2)
+            total = float32(0)
+            for start in range(0, a.shape[1], 32):
+                a_tile[y, x] = {a}
+                b_tile[y, x] = {b}
+                cuda.syncthreads()
+                for i in range(32):
+                    {inner}
+                {end}
+            c[row, column] = total"""
+    )
+
+
+SERIAL_PRODUCT = dedent(
+    """\
+    @cuda.jit
+    def KERNEL(a, b, c):
+        x, y = cuda.grid(2)
+        if x == 0 and y == 0:
+            for row in range(c.shape[0]):
+                for column in range(c.shape[1]):
+                    total = float32(0)
+                    for i in range(a.shape[1]):
+                        total += a[row, i] * b[i, column]
+                    c[row, column] = total"""
+)
+
+
+def two_by_two(loop: str, last: str = "c[lower, right] = s11") -> str:
+    return dedent(
+        f"""\
+        @cuda.jit
+        def two_by_two(a, b, c):
+            column, row = cuda.grid(2)
+            lower, right = row + c.shape[0] // 2, column + c.shape[1] // 2
+            s00 = s01 = s10 = s11 = float32(0)
+            for i in range(a.shape[1]):
+                {loop}
+            c[row, column] = s00
+            c[row, right] = s01
+            c[lower, column] = s10
+            {last}"""
+    )
+
+
+OUTER = "a0, a1, b0, b1 = a[row, i], a[lower, i], b[i, column], b[i, right]; "
+OUTER += "s00 += a0 * b0; s01 += a0 * b1; s10 += a1 * b0; s11 += a1 * b1"
+BY_ELEMENT = dedent(
+    """\
+    @cuda.jit
+    def two_by_two(a, b, c):
+        column, row = cuda.grid(2)
+        half_m, half_n = c.shape[0] // 2, c.shape[1] // 2
+        for r in range(row, c.shape[0], half_m):
+            for s in range(column, c.shape[1], half_n):
+                total = float32(0)
+                for i in range(a.shape[1]):
+                    total += a[r, i] * b[i, s]
+                c[r, s] = total"""
+)
+
+
+def in_turn(*body: str) -> str:
+    lines = "\n".join(f"        {line}" for line in body)
+    return f"""\
+@cuda.jit
+def in_turn(source, out):
+    own = cuda.shared.array((2, 64), float32)
+    t, now = cuda.threadIdx.x, 0
+    for first in range(64 * cuda.blockIdx.x, out.size, 64 * cuda.gridDim.x):
+{lines}"""
+
+
+FILL, WAIT, EMPTY = "own[now, t] = source[first + t]", "cuda.syncthreads()", "out[first + t] = own[now, 63 - t]"
+OTHER = "now = 1 - now"
+
 PEAK = "peak(sms, cores, clock_mhz)"
 INTENSITY = "intensity(m, n, k)"
 BUSY = "busy(m, n, tile, sms)"
 TILES = "math.ceil(m / tile) * math.ceil(n / tile)"
+CEILING = "math.ceil(m * n / tile**2)"
 
 ANSWERS = {
     "your-turn-peak": Answers(
@@ -67,6 +157,27 @@ ANSWERS = {
             one_line(INTENSITY, "2 * m * n * k / (m * k + k * n + m * n)"): "every result is 4 times the right one",
             one_line(INTENSITY, "m * n * k / (4 * (m * k + k * n + m * n))"): "every result is 0.5 times",
             one_line(INTENSITY, "m * n * k / (2 * (m * k + k * n))"): "the error differs from input to input",
+        },
+    ),
+    "your-turn-any-k": Answers(
+        any_k(),
+        {
+            any_k(a="a[row, start + x]", b="b[start + y, column]"): "past the end of",
+            any_k(b="b[start + y, column]"): "past the end of b",
+            any_k(end="pass"): "nothing orders the two",
+            any_k(inner="total += a[row, start + i] * b[start + i, column] if start + i < a.shape[1] else 0"): (
+                "too many global load bytes"
+            ),
+            SERIAL_PRODUCT.replace("KERNEL", "any_k"): "too many global load bytes",
+        },
+    ),
+    "your-turn-two-by-two": Answers(
+        two_by_two(OUTER),
+        {
+            two_by_two(OUTER.replace("s11 += a1 * b1", "s11 += a1 * b0")): "c is wrong",
+            two_by_two(OUTER, "pass"): "never written",
+            BY_ELEMENT: "too many global load requests",
+            SERIAL_PRODUCT.replace("KERNEL", "two_by_two"): "too many global load requests",
         },
     ),
     "your-turn-four-rows": Answers(
@@ -93,11 +204,31 @@ ANSWERS = {
             wide(lanes="range(0, 32, 16)", result="2 * sum(most)"): "wide_passes returns the wrong value",
         },
     ),
+    "your-turn-two-tiles": Answers(
+        in_turn(FILL, WAIT, EMPTY, OTHER),
+        {
+            in_turn(FILL, WAIT, EMPTY): "nothing orders the two",
+            in_turn(FILL, WAIT, EMPTY, WAIT): "too many barriers",
+            in_turn(FILL, EMPTY, OTHER): "nothing orders the two",
+            in_turn("out[first + t] = source[first + 63 - t]"): "too few shared load requests",
+            in_turn(
+                "if t == 0:",
+                "    for i in range(64):",
+                "        own[now, i] = source[first + i]",
+                WAIT,
+                EMPTY,
+                OTHER,
+            ): "one thread does too much of the work",
+        },
+    ),
     "your-turn-busy": Answers(
         one_line(BUSY, f"m * n / (math.ceil({TILES} / sms) * sms * tile * tile)"),
         {
             one_line(BUSY, f"{TILES} / (math.ceil({TILES} / sms) * sms)"): "busy(m=16, n=256, tile=128, sms=2)",
             one_line(BUSY, f"m * n / ({TILES} * tile * tile)"): "busy(m=128, n=128, tile=128, sms=10)",
+            one_line(
+                BUSY, f"m * n / (math.ceil({CEILING} / sms) * sms * tile * tile)"
+            ): "busy(m=16, n=1024, tile=128, sms=4)",
             one_line(BUSY, "1.0"): "the same value for all",
         },
     ),
