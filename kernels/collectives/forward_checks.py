@@ -19,15 +19,17 @@ from warplab.checks import Case, CheckFailed
 from warplab.checks.counter_limits import Limits
 from warplab.checks.errors import kind_of, line_of
 from warplab.checks.kernel_run import KernelRun, counted
+from warplab.checks.session import device as session_device
 from warplab.checks.session import fresh_seed
 from warplab.checks.thread_work import ThreadWork
 from warplab.launch.kernel_source import CudaSource, source_of
-from warplab.simulator import DeviceDeadlock, DeviceRace, SimulatorError, SimulatorFailure
+from warplab.simulator import DeviceDeadlock, DeviceRace, InstructionLimit, SimulatorError, SimulatorFailure
 from warplab.simulator.constants import WARP_SIZE
 
 BAND = 64  # elements before and after each array, which nobody may write
 POISONS = (np.float32(np.nan), np.float32(-3))  # what stands in the buffers before: the result must not depend on it
 _MEMORY = 16 << 20  # bytes: a judge of answers has little address space
+_PATH = 100_000  # instructions of one thread, ten times what one that copies all alone would need
 _FEED = CudaSource((Path(__file__).parent / "feed.cu").read_text(), "feed", file="feed.cu")
 _LOOK_AT = {
     "no wait": "what a thread must have seen before it reads a slice that another device writes",
@@ -69,6 +71,8 @@ def check_forward(
         source = source_of(kernel)
     except TypeError as error:
         raise CheckFailed("This is not a kernel.", got=str(error), kind="no kernel") from None
+    if source.blank:
+        raise CheckFailed(f"{source.name} is not written yet: its body is empty.", kind="not written")
     if language is not None and source.language != language:
         raise CheckFailed(
             f"{source.name} is written in the wrong language.",
@@ -84,12 +88,14 @@ def check_forward(
             data = 1 + np.random.default_rng([seed, ring.n]).permutation(ring.n).astype(np.float32)
             for poison in POISONS:
                 _check(run, ring, data, poison)
-    print(f"{source.name}: right on {counted(len(rings), 'ring')} with {counted(len(launches), 'launch shape')}.")
+    print(f"{source.name}: right for {counted(len(rings), 'ring')} with {counted(len(launches), 'launch shape')}.")
 
 
 def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> None:
     flags = ring.slices * run.blocks
     with virtual_devices(len(ring.devices), memory_bytes=_MEMORY) as devices:
+        for each in devices:
+            each._device.echo = session_device().echo  # where a class is graded, kernels print nothing
         order = [devices[number] for number in ring.devices]
         ends = [*order, order[-1]]
         buffers = [_Banded(device, np.full(ring.n, poison) if place else data) for place, device in enumerate(ends)]
@@ -118,6 +124,7 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
                     trace_warps=0,
                     volatile_orders=False,
                     lanes_apart=True,
+                    path_limit=_PATH,
                 )
             devices.synchronize()
         except SimulatorError as error:
@@ -227,6 +234,14 @@ def _stopped(run: KernelRun, error: SimulatorError) -> CheckFailed:
             got=_without_cure(error),
             look_at="for which flag a block waits, and when it is set",
             kind="endless",
+            line=line_of(error),
+        )
+    if isinstance(error, InstructionLimit):
+        return run.failed(
+            f"{run.name} does not end.",
+            got=error.without_advice(),
+            look_at="the loop: does its index reach the end?",
+            kind=kind_of(error),
             line=line_of(error),
         )
     return run.failed(

@@ -103,6 +103,8 @@ def test_a_message_is_sent_when_both_have_come_to_it():
 # -- forwarding kernels ------------------------------------------------------------------------------------------------
 
 KERNEL = """
+#include <cuda/atomic>
+
 extern "C" __global__ void forward(
     const float* mine, float* next, const volatile unsigned* arrived, volatile unsigned* passed, int n, int slices)
 {
@@ -122,12 +124,18 @@ WAITS = {
     "acquire": """if (threadIdx.x == 0) { unsigned seen; do
             asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(seen) : "l"(arrived + flag) : "memory");
         while (!seen); } __syncthreads();""",
+    "atomic_ref": """if (threadIdx.x == 0) {
+        cuda::atomic_ref<unsigned, cuda::thread_scope_system> seen(*(unsigned*)(arrived + flag));
+        while (!seen.load(cuda::memory_order_acquire)); } __syncthreads();""",
 }
 SETS = {
     "one thread": "__syncthreads(); if (threadIdx.x == 0) { __threadfence_system(); passed[flag] = 1; }",
     "all fence": "__threadfence_system(); __syncthreads(); if (threadIdx.x == 0) passed[flag] = 1;",
     "release": """__syncthreads(); if (threadIdx.x == 0)
         asm volatile("st.release.sys.global.u32 [%0], %1;" :: "l"(passed + flag), "r"(1) : "memory");""",
+    "atomic_ref": """__syncthreads(); if (threadIdx.x == 0)
+        cuda::atomic_ref<unsigned, cuda::thread_scope_system>(*(unsigned*)(passed + flag))
+            .store(1u, cuda::memory_order_release);""",
     "atomic": """__syncthreads(); if (threadIdx.x == 0) {
         __threadfence_system(); atomicExch_system((unsigned*)passed + flag, 1u); }""",
 }
