@@ -35,7 +35,7 @@ def _unwritten_places(written: np.ndarray) -> tuple[str, str]:
     return (
         f"{what} ({size} elements)",
         f"the threads that should write {' to '.join(dict.fromkeys(ends))}: how do they find their row and column, "
-        "and what does their guard compare?",
+        "does each write all elements that are its own, and what does a guard, if there is one, compare?",
     )
 
 

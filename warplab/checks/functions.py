@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import itertools
+import linecache
 import math
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -123,6 +125,7 @@ def _answer(
             f"{name} raises {type(error).__name__}: {error}",
             expected=f"raise {expected.__name__}" if _is_exception(expected) else "",
             where=where,
+            look_at=_line_of(error, function),
             kind="exception",
         ) from error
     if _is_exception(expected):
@@ -161,6 +164,16 @@ def _answer(
             kind="not finite",
         )
     return value
+
+
+def _line_of(error: Exception, function: Callable[..., Any]) -> str:
+    """The line of the learner's function that raised `error`; "" if that is not known."""
+    code = getattr(function, "__code__", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    numbers = [frame.lineno for frame in frames if code is not None and frame.filename == code.co_filename]
+    if not numbers or numbers[-1] is None:
+        return ""
+    return f"line {numbers[-1]}: {linecache.getline(code.co_filename, numbers[-1]).strip()}"
 
 
 def _as(got: Any, expected: Any) -> str:
@@ -204,6 +217,8 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
         near = _nearly(expected, got)
         if near:
             return near
+        if all(float(g).is_integer() for g in got) and not all(float(e).is_integer() for e in expected):
+            return "every answer is a whole number: // rounds down, / does not"
         so_far = f"; {right} of {len(got)} answers are right" if right else ""
         return f"how the result depends on each input: the error differs from input to input{so_far}"
     for known, cause in _UNIT_RATIOS:
@@ -220,8 +235,10 @@ def _unused(table: Sequence[tuple[Mapping[str, Any], Any]], answers: list[Any]) 
     rows = list(zip(table, answers, strict=True))
     for ((one, expected), got), ((other, differently), again) in itertools.combinations(rows, 2):
         changed = [key for key in one if key not in other or bool(np.any(one[key] != other[key]))]
-        if len(changed) == 1 and one.keys() == other.keys() and got == again and expected != differently:
-            return f"Does it use {changed[0]}? It returned {got!r} for two inputs that differ in it alone."
+        if len(one) > 1 and len(changed) == 1 and one.keys() == other.keys() and got == again:
+            if expected != differently:
+                same = _as(got, expected)
+                return f"Does it use {changed[0]}? It returned {same} for two inputs that differ in it alone."
     return ""
 
 

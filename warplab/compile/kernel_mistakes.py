@@ -259,6 +259,43 @@ def _rows(kernel: ast.FunctionDef, error: str) -> Found:
                     )
 
 
+def _numpy_habits(kernel: ast.FunctionDef, error: str) -> Found:
+    """`(x[i] - y[j]).sum()` and `x[:, None]`: arithmetic on rows, as on the host."""
+    if not any(text in error for text in (*_NO_ARRAYS, "built-in function getitem", "as a callable", "attribute")):
+        return
+    arrays = _parameters(kernel)
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_ARRAYS:
+            if _of_cuda(node.func) == "" and not isinstance(node.func.value, ast.Name):
+                yield (
+                    node,
+                    f".{node.func.attr}() works on an array that was computed before, and a kernel makes none: loop over "
+                    "its elements, and take in one number at a time.",
+                )
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in arrays:
+            indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            if any(
+                isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and index.value is None)
+                for index in indices
+            ):
+                yield (
+                    node,
+                    f"{ast.unparse(node)} is an array, which a kernel cannot compute with: loop, and take one element at "
+                    f"a time, such as {node.value.id}[i, k].",
+                )
+    if any(text in error for text in _NO_ARRAYS):
+        for node in ast.walk(kernel):
+            if isinstance(node, ast.BinOp) and any(
+                isinstance(side, ast.Subscript) and isinstance(side.value, ast.Name) and side.value.id in arrays
+                for side in (node.left, node.right)
+            ):
+                yield (
+                    node,
+                    f"{ast.unparse(node)} would make an array, if these are whole rows, and a kernel cannot: loop over "
+                    "k, one number at a time, such as x[i, k] - y[j, k].",
+                )
+
+
 def _texts(kernel: ast.FunctionDef, error: str) -> Found:
     for node in ast.walk(kernel):
         if isinstance(node, ast.JoinedStr):
@@ -281,6 +318,7 @@ def _rebound(kernel: ast.FunctionDef, error: str) -> Found:
 
 
 _COUNTED = {"grid": "returns the number of the thread", "gridsize": "returns the number of threads in the grid"}
+_OF_ARRAYS = frozenset({"sum", "mean", "min", "max", "prod", "dot", "argmin", "argmax", "any", "all"})
 _TRIPLES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
 _FINDERS: tuple[Finder, ...] = (
     _returned,
@@ -295,6 +333,7 @@ _FINDERS: tuple[Finder, ...] = (
     _functions_of_arrays,
     _whole_arrays,
     _whole_right_sides,
+    _numpy_habits,
     _rows,
 )
 

@@ -142,6 +142,48 @@ def test_whatever_is_missing_is_a_race_between_devices(cause, changes, sender_fi
     assert {error.device, error.other_device} == {0, 1}
 
 
+@pytest.mark.parametrize("sender_first", [True, False])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ((4, "if (LOOK == 0)"),),  # looks once: found set or not, that is luck
+        ((1, "SYNC; if (threadIdx.x == 0) SET; SYNC"),),  # set before the fence and again after it
+        ((1, "if (threadIdx.x == 0) { FENCE; SET; } SYNC"),),  # and before the others have stored
+    ],
+)
+def test_luck_plays_no_part(changes, sender_first):
+    with pytest.raises(DeviceRace):
+        pass_message(message(*changes), sender_first=sender_first)
+
+
+def test_a_flag_that_two_blocks_set_speaks_for_the_first():
+    code = """
+    extern "C" __global__ void send(const int* mine, int* theirs, volatile unsigned* flag, int per_block) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        theirs[i] = mine[i];
+        __syncthreads();
+        if (threadIdx.x == 0) { __threadfence_system(); flag[blockIdx.x * per_block] = 1; }
+    }
+    extern "C" __global__ void receive(const int* mine, volatile unsigned* flag, int* out, int per_block) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (threadIdx.x == 0) { while (flag[blockIdx.x * per_block] == 0); __threadfence_system(); }
+        __syncthreads();
+        out[i] = mine[i];
+    }"""
+
+    def run(per_block: bool):
+        with virtual_devices(2) as devices:
+            a, b = devices[0].asarray(np.arange(96, dtype=np.int32)), devices[1].zeros(96, np.int32)
+            flag, out = devices[1].zeros(3, np.uint32), devices[1].empty(96, np.int32)
+            devices[0].launch(CudaSource(code, "send"), 3, 32, (a, b, flag, np.int32(per_block)))
+            devices[1].launch(CudaSource(code, "receive"), 3, 32, (b, flag, out, np.int32(per_block)))
+            return out.get()
+
+    assert (run(per_block=True) == np.arange(96)).all()
+    with pytest.raises(DeviceRace, match=r"thread \(0, 0, 0\) of block \([12], 0, 0\) of device 0 wrote"):
+        run(per_block=False)
+
+
 @pytest.mark.parametrize("threads", [1, 32, 33, 128])
 def test_any_number_of_threads(threads):
     assert (pass_message(message(), threads=threads) == np.arange(1, 101)).all()
@@ -298,23 +340,61 @@ def test_blocks_of_one_device_may_use_its_own_scope():
 # -- Numba -------------------------------------------------------------------------------------------------------------
 
 
+# Numba has no volatile access and no atomic operation of system scope: flags are functions in CUDA C++.
+FLAGS = """
+#define ARRAY void*, void*, long long, long long, unsigned* flags, long long, long long
+extern "C" __device__ int look(unsigned* result, ARRAY, long long i) {
+    *result = *(volatile unsigned*)(flags + i);
+    return 0;
+}
+extern "C" __device__ int set_flag(int* result, ARRAY, long long i, unsigned value) {
+    *(volatile unsigned*)(flags + i) = value;
+    return 0;
+}"""
+linked = cuda.CUSource(FLAGS, name="flags.cu")
+look = cuda.declare_device("look", "uint32(uint32[::1], int64)", link=linked)
+set_flag = cuda.declare_device("set_flag", "int32(uint32[::1], int64, uint32)", link=linked)
+
+
 @cuda.jit
-def numba_send(mine, theirs, flag, fenced):
+def numba_send(mine, theirs, flag, fence):
     i = cuda.threadIdx.x
     theirs[i] = mine[i]
     cuda.syncthreads()
     if i == 0:
-        if fenced == 1:
+        if fence == 1:
             cuda.threadfence_system()
-        elif fenced == 2:
+        elif fence == 2:
             cuda.threadfence()
-        cuda.stwt(flag, 0, 1)
+        set_flag(flag, 0, 1)
 
 
 @cuda.jit
 def numba_receive(mine, flag, out, waits):
     i = cuda.threadIdx.x
     if i == 0 and waits:
+        while look(flag, 0) == 0:
+            pass
+        cuda.threadfence_system()
+    cuda.syncthreads()
+    out[i] = 2 * mine[i]
+
+
+@cuda.jit
+def numba_atomic(mine, flag, out, waits):
+    i = cuda.threadIdx.x
+    if i == 0 and waits:
+        while cuda.atomic.add(flag, 0, 0) == 0:
+            pass
+        cuda.threadfence_system()
+    cuda.syncthreads()
+    out[i] = 2 * mine[i]
+
+
+@cuda.jit
+def numba_cached(mine, flag, out, waits):
+    i = cuda.threadIdx.x
+    if i == 0:
         while cuda.ldcv(flag, 0) == 0:
             pass
         cuda.threadfence_system()
@@ -323,24 +403,32 @@ def numba_receive(mine, flag, out, waits):
 
 
 @pytest.mark.parametrize(
-    ("fenced", "waits", "cause"),
-    [(1, True, None), (0, True, "no fence before the flag"), (2, True, "narrow fence"), (1, False, "no wait")],
+    ("fence", "receive", "waits", "cause"),
+    [
+        (1, numba_receive, True, None),
+        (0, numba_receive, True, "no fence before the flag"),
+        (2, numba_receive, True, "narrow fence"),
+        (1, numba_receive, False, "no wait"),
+        (1, numba_atomic, True, "narrow flag"),
+        (1, numba_cached, True, "plain flag"),
+    ],
 )
-def test_numba(fenced, waits, cause):
+def test_numba(fence, receive, waits, cause):
     with virtual_devices(2) as devices:
         a = devices[0].asarray(np.arange(96, dtype=np.float32))
-        b, out, flag = devices[1].zeros(96, np.float32), devices[1].empty(96, np.float32), devices[1].zeros(1, np.int32)
+        b, out = devices[1].zeros(96, np.float32), devices[1].empty(96, np.float32)
+        flag = devices[1].zeros(1, np.uint32)
         with cp.cuda.Device(1):
-            numba_receive[1, 96](b, flag, out, waits)
+            receive[1, 96](b, flag, out, waits)
         with cuda.gpus[0]:
-            numba_send[1, 96](a, b, flag, fenced)
+            numba_send[1, 96](a, b, flag, fence)
         if cause is None:
             assert (out.get() == 2 * np.arange(96)).all()
             return
         with pytest.raises(DeviceRace) as caught:
             devices.synchronize()
         assert caught.value.cause == cause
-        assert caught.value.kernel in ("numba_send", "numba_receive")
+        assert caught.value.kernel in ("numba_send", receive.__name__)
 
 
 def test_two_devices_write_one_element():

@@ -31,13 +31,15 @@ def _reason(cause: str, before: str, now: str) -> str:
         "narrow fence": f"The fence between {before} and the flag, or after the wait for it, is too narrow: "
         f"__threadfence() is for the threads of one device. Another device needs {_SYSTEM_FENCE}.",
         "narrow flag": "The flag has too narrow a scope: an atomic operation without _system, or an access with .gpu, "
-        "is for the threads of one device. Use a volatile flag, atomicExch_system or cuda::thread_scope_system.",
+        "is for the threads of one device. Use a volatile flag, atomicExch_system or cuda::thread_scope_system; in "
+        "Numba, whose atomic functions are for one device, link functions in CUDA C++ (cuda.declare_device).",
         "no fence before the flag": f"A flag is set after {before}, but no fence stands between the two, so the other "
         f"device may see the flag first: put a {_SYSTEM_FENCE} between them.",
         "no fence after the wait": "The thread has waited for the flag, but no fence stands between the wait and "
         f"{now}, which may have been done before: put a {_SYSTEM_FENCE} after the wait.",
         "plain flag": "Is this a flag? Of an ordinary variable the compiler may load the value once, before the loop, "
-        "and nothing orders what the flag guards: make it volatile on both devices (in Numba cuda.ldcv, cuda.stwt).",
+        "and nothing orders what the flag guards: make it volatile on both devices (in Numba link functions in "
+        "CUDA C++, cuda.declare_device).",
         "no wait": f"Is a wait missing? Before {now} the thread must wait for a flag that the other device sets after "
         f"{before}, with a {_SYSTEM_FENCE} between the two.",
         "no barrier": "The flag speaks for one thread only: put a __syncthreads() between the accesses of all threads "
@@ -111,6 +113,8 @@ def _cause(shared, now: Access, before: Access, time: int, here, there) -> str:
     for cause, rules in _CAUSES:
         if replayed(shared.events, shared.warps, rules).knows(lane, other, when)[0]:
             return cause
+    if here.observer.neighbour_waits(now.thread) or there.observer.neighbour_waits(before.thread):
+        return "no barrier"
     plain = _waits(here.chunk, now.site) or _waits(there.chunk, before.site)
     return "plain flag" if plain else "no wait"
 

@@ -5,15 +5,16 @@ and where in the program. An access by another device is ordered if its thread k
 (`device_clocks`). Flags, which are strong accesses with the scope .sys on both sides, do not race with one another.
 Races between threads of one device are those that `races` finds.
 
-Volatile accesses have the scope .sys. So do loads with .cv and stores with .wt, the nearest that Numba has to volatile
-ones (cuda.ldcv, cuda.stwt). Atomic operations without a scope have .gpu.
+Volatile accesses have the scope .sys, atomic operations without a scope .gpu. Loads and stores with a cache operator,
+such as Numba's cuda.ldcv and cuda.stwt, are no flags: the operator is a hint, and the compiler takes such a load out
+of a loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,12 +35,12 @@ from warplab.simulator.errors import PeerAccess
 from warplab.simulator.memory.array_locations import element
 from warplab.simulator.memory.device_memory import Allocation, DeviceMemory
 from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.observer import Observer
 from warplab.simulator.translate.translation import Translation
 
-_STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "cv", "wt"))
-_SYSTEM = frozenset(("sys", "volatile", "mmio", "cv", "wt"))
-_GPU_WIDE = frozenset(("gpu", "sys"))
+_STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))
+_SYSTEM = frozenset(("sys", "volatile", "mmio"))
 
 
 class Kind(NamedTuple):
@@ -84,8 +85,9 @@ class Members:
 
     first: int
     device: int
-    chunk: object
+    chunk: Any
     names: dict[int, str]
+    observer: DeviceRaces
 
 
 @dataclass(eq=False)
@@ -126,22 +128,22 @@ class DeviceAccesses:
 class DeviceRaces(Observer):
     """Observes the launches of one device. `names`: the kernel's name of each array, by address."""
 
-    _kinds: ClassVar[dict[int, Kind]] = {}
-
     def __init__(self, shared: DeviceAccesses, device: int, translation: Translation, names: dict[int, str]) -> None:
         self.shared, self.device, self.names = shared, device, names
         self.first_site = len(shared.sites)
         shared.sites += translation.sites
+        self.loops = translation.waiting_loops
         self.kinds = [Kind.of(site) for site in translation.sites]
         self.looked: set[int] = set()  # warps that have seen a flag which others of theirs may still learn of
 
     def watch(self, chunk) -> DeviceRaces:
         self.chunk, shared = chunk, self.shared
+        self.runs = -1, chunk.everyone  # block of code and group
         self.first_thread = shared.threads + 1
         warps = shared.first_warp[self.device] + chunk.warp_of
         self.lanes = WARP_SIZE * warps + chunk.lane_of.astype(np.int64)
         shared.lane_of = np.concatenate((shared.lane_of, self.lanes))
-        shared.members.append(Members(self.first_thread, self.device, chunk, self.names))
+        shared.members.append(Members(self.first_thread, self.device, chunk, self.names, self))
         shared.threads += chunk.lanes
         self.thread = np.arange(self.first_thread, shared.threads + 1, dtype=np.int32)
         per_block = -(-chunk.threads // WARP_SIZE)
@@ -151,7 +153,24 @@ class DeviceRaces(Observer):
         shared.happens(Begin(self.device, list(self.blocks), full))
         return self
 
+    def block(self, number: int, group: Group, time: int) -> None:
+        self.runs = number, group
+
+    def neighbour_waits(self, thread: int) -> bool:
+        """Does another thread of the block of this one, a number in the run, stand in a loop that waits?"""
+        chunk = self.chunk
+        own = thread - self.first_thread
+        number, group = self.runs
+        standing = {number: [group.all_lanes]} | chunk.scheduler.pending
+        for number, parts in standing.items():
+            if number in self.loops:
+                lanes = np.concatenate(parts)
+                if (chunk.block_of[lanes[lanes != own]] == chunk.block_of[own]).any():
+                    return True
+        return False
+
     def end_chunk(self) -> None:
+        self.runs = -1, self.chunk.everyone
         self.shared.happens(End(self.device, self.blocks.ravel()))
 
     # -- what orders accesses --------------------------------------------------------------------------------------
@@ -189,9 +208,20 @@ class DeviceRaces(Observer):
         own = np.broadcast_to(places, lanes.shape) * len(self.shared.first_warp) + self.device
         self.shared.happens(Arrival(tuple(own.tolist()), tuple(self._of(lanes).tolist()), waits))
 
-    def _flag(self, kind: Kind, space: str, addresses: np.ndarray, lanes: np.ndarray) -> None:
-        """Follow an access that is meant to synchronise."""
+    def _flag(self, kind: Kind, site, space: str, addresses: np.ndarray, lanes: np.ndarray, new) -> None:
+        """Follow an access that is meant to synchronise. `new`: what is stored; a flag that holds it already was not
+        set by this store, as nobody who reads it can tell that from the one before."""
         shared = self.shared
+        if new is not None and site.count == 1:
+            view, index = Addresses(addresses).index(shared.memory.views[site.dtype], site.item, 0)
+            setting = np.broadcast_to(view.take(index) != new, lanes.shape)
+            if lanes.shape[0] > 1 and setting.any():  # of several lanes the first one sets it
+                _, first = np.unique(np.broadcast_to(addresses, lanes.shape), return_index=True)
+                setting = setting & np.isin(np.arange(lanes.shape[0]), first)
+            if not setting.all():
+                addresses, lanes = np.broadcast_to(addresses, lanes.shape)[setting], lanes[setting]
+                if not lanes.size:
+                    return
         places = addresses.astype(np.int64)
         if space == "shared":  # each device's own: numbers that no address has
             places = -1 - (places * len(shared.first_warp) + self.device)
@@ -226,18 +256,18 @@ class DeviceRaces(Observer):
         self._access(site, space, addresses, lanes)
 
     def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
-        self._access(site, space, addresses, lanes)
+        self._access(site, space, addresses, lanes, values)
 
     def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
         self._access(site, space, addresses, lanes)
 
     copy_read, copy_done = load, store
 
-    def _access(self, site, space: str, addresses: Addresses, lanes) -> None:
+    def _access(self, site, space: str, addresses: Addresses, lanes, values=None) -> None:
         kind = self.kinds[site.index]
         if space == "shared":
             if kind.strong and self.shared.checks:
-                self._flag(kind, space, addresses.at(site.offset), self._of(lanes))
+                self._flag(kind, site, space, addresses.at(site.offset), self._of(lanes), None)
             return
         if space != "global":
             return
@@ -248,7 +278,8 @@ class DeviceRaces(Observer):
             own = self._of(lanes)
             own = own if chosen is None else own[chosen]
             if kind.strong:
-                self._flag(kind, space, address, own)
+                new = None if values is None else values[0] if chosen is None else values[0][chosen % len(values[0])]
+                self._flag(kind, site, space, address, own, new)
             thread = self.thread if lanes is None else self.thread[lanes]
             thread = thread if chosen is None else thread[chosen]
             self._follow(site, kind, allocation, address, own, thread)

@@ -20,7 +20,9 @@ from warplab.simulator.observer import Observer
 from warplab.simulator.translate.basic_blocks import EXIT, TRAP, Block
 from warplab.simulator.translate.block_writer import Site
 from warplab.simulator.translate.translation import Translation
-from warplab.simulator.translate.waiting_loops import reached
+from warplab.simulator.translate.waiting_loops import fixed_loops, reached
+
+_STRONG = frozenset(("volatile", "relaxed", "release", "mmio"))
 
 
 @dataclass
@@ -38,11 +40,35 @@ class _Look:
     space: str
     address: np.ndarray
     lanes: np.ndarray
+    view: np.ndarray
+    index: np.ndarray
+
+
+@dataclass(eq=False)
+class Looks:
+    """What threads have seen at the places at which they look. `unknown`: not all of these are known.
+
+    `changes`: how often memory had changed then.
+    """
+
+    memory: MemoryChanges
+    changes: int
+    unknown: bool
+    seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+    def changed(self) -> bool:
+        """Is there anything new to see?"""
+        if self.changes == self.memory.count:
+            return False
+        if self.unknown:
+            return True
+        return any((view.take(index) != values).any() for view, index, values in self.seen)
 
 
 class FlagWaits(Observer):
     """Observes the launches of one device. `worked`: it has got on since this was last set to False.
 
+    `setting`: blocks of code that may set a flag. `endless`: those that no thread leaves, once it has come round.
     `probing`: also find out whether loops change anything from one round to the next, which `stuck` then tells.
     """
 
@@ -52,14 +78,15 @@ class FlagWaits(Observer):
         blocks = translation.blocks
         following = [block.successors() for block in blocks]
         ends = {block.index for block in blocks if block.end in (EXIT, TRAP)}
-        self.endless = {
+        self.endless = fixed_loops(blocks).union(
             block.index for block in blocks if block.index not in ends and not ends & reached(following, block.index)
-        }
+        )
         self.loops = translation.waiting_loops
+        self.setting = frozenset(block.index for block in blocks if block.index not in self.loops and _sets(block))
         self.heads = {min(loop) for loop in self.loops.values()}
         self.worked = True
         self.probing = False
-        self.looks: dict[frozenset[int], _Look] = {}
+        self.looks: dict[frozenset[int], dict[int, _Look]] = {}  # by loop and site
         self._changes_before: dict[int, int] = {}
         self._state: dict[int, list[tuple[bytes, ...]]] = {}
         self._loop: frozenset[int] | None = None
@@ -107,7 +134,9 @@ class FlagWaits(Observer):
     def load(self, site, space: str, addresses: Addresses, lanes) -> None:
         if self._loop is not None and space in ("global", "shared"):
             every = self.chunk.all_lanes if lanes is None else lanes
-            self.looks[self._loop] = _Look(site, space, addresses.at(site.offset), every)
+            view, index = self.chunk.access.elements(site, space, addresses)
+            look = _Look(site, space, addresses.at(site.offset), every, view, index)
+            self.looks.setdefault(self._loop, {})[site.index] = look
 
     def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
         if space == "global":
@@ -142,6 +171,14 @@ class FlagWaits(Observer):
         """Are all these blocks of code, where lanes stand, in loops that wait?"""
         return all(number in self.loops or number in self.endless for number in numbers)
 
+    def looking(self, numbers: list[int]) -> Looks:
+        """Note what the threads that stand at these blocks of code look at."""
+        loops = [self.loops[number] for number in numbers if number in self.loops]
+        looks = [self.looks.get(loop, {}).values() for loop in loops]
+        unknown = not all(looks) or any(_waits_otherwise(self.translation.blocks[k]) for loop in loops for k in loop)
+        seen = [(look.view, look.index, look.view.take(look.index)) for found in looks for look in found]
+        return Looks(self.changes, self.changes.count, unknown, seen)
+
     def stuck(self, numbers: list[int]) -> bool:
         """Is each loop in which lanes stand seen to repeat itself exactly?"""
         return all(number in self.endless or self._repeats(self.loops[number]) for number in numbers)
@@ -153,13 +190,15 @@ class FlagWaits(Observer):
 
     def waiting(self, number: int, lanes: np.ndarray, memory: DeviceMemory, kernel: str) -> FlagWait:
         """Say what the first of `lanes`, which stand at block `number` of code, waits for."""
-        look = self.looks.get(self.loops.get(number, frozenset()))
+        looks = self.looks.get(self.loops.get(number, frozenset()), {}).values()
+        look = next((look for look in looks if np.isin(lanes, look.lanes).any()), next(iter(looks), None))
         lane = int(lanes[0])
         if look is None:
             where = self.chunk.where_block(self.translation.blocks[number], lane)
             found: dict[str, Any] = {}
         else:
-            place = int(np.searchsorted(look.lanes, lane)) if lane in look.lanes else 0
+            looking = lanes[np.isin(lanes, look.lanes)]
+            place = int(np.searchsorted(look.lanes, looking[0])) if looking.size else 0
             lane = int(look.lanes[place])
             address = int(np.broadcast_to(look.address, look.lanes.shape)[place])
             where = self.chunk.where(look.site, lane)
@@ -181,6 +220,20 @@ class FlagWaits(Observer):
             others=lanes.shape[0] - 1,
             **found,
         )
+
+
+def _waits_otherwise(block: Block) -> bool:
+    """Does the block wait for something that is no load?"""
+    return any(i.opcode == "mbarrier" for i in block.body)
+
+
+def _sets(block: Block) -> bool:
+    """May the block set a flag in global memory?"""
+    return any(
+        (i.opcode in ("atom", "red") or (i.opcode == "st" and not _STRONG.isdisjoint(i.modifiers)))
+        and not any(m.startswith("shared") for m in i.modifiers)
+        for i in block.counted
+    )
 
 
 def _reads_clock(block: Block) -> bool:

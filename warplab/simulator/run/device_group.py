@@ -1,9 +1,10 @@
 """Several simulated GPUs in one address space, whose kernels run at the same time.
 
 The kernels of one device run one after another. Those of different devices take turns: each runs some instructions,
-then the next device's goes on. A kernel whose threads only wait for flags stands aside until one of the others has
-written to memory, so that it never keeps the one from running for which it waits. When all wait and nobody can write
-any more, that is a deadlock. The order in which devices take turns plays no part in finding races (`device_races`).
+then the next device's goes on. Before a kernel sets a flag, the others run until they wait, so that one that looks
+without waiting does not find the flag by luck. A kernel whose threads only wait for flags
+stands aside until one of these has changed, so that it never keeps the one from running for which it waits. When all
+wait and nobody can write any more, that is a deadlock.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from warplab.simulator.check.device_races import DeviceAccesses, DeviceRaces
-from warplab.simulator.check.flag_waits import FlagWaits, MemoryChanges
+from warplab.simulator.check.flag_waits import FlagWaits, Looks, MemoryChanges
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import LaunchProfile
 from warplab.simulator.errors import DeviceDeadlock, SimulatorError, UninitializedRead
@@ -33,6 +34,7 @@ from warplab.simulator.translate.translation import translate
 
 MOST_DEVICES = 16
 _TURN, _TURN_OF_WAITING = 128, 48  # instructions along the path
+_MOST_DEFERRED = 64  # turns of others before a device sets a flag at the latest
 _PROBES = 4  # turns after which a loop that repeats itself is believed to do so for ever
 _MOST_WAITING = 1 << 14  # instructions for which nothing happens anywhere until the wait is believed to be endless
 
@@ -91,12 +93,18 @@ class _Member:
     observers: Sequence[Observer] = ()
     state: tuple[Scheduler, int, Group] | None = None
     idle_turns: int = 0
-    asleep_since: int | None = None  # changes of memory at which it went to sleep
+    asleep: Looks | None = None  # while it stands aside: at what its threads look, and what they have seen there
+    deferred: int = 0  # turns that others had while it is about to set a flag
 
     def begins(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        scheduler.turn = _TURN
-        self.idle_turns, self.asleep_since = 0, None
+        scheduler.turn, scheduler.late = _TURN, self.waits.setting
+        self.idle_turns, self.asleep = 0, None
+
+    @property
+    def sets_flag(self) -> bool:
+        """Is it about to set a flag?"""
+        return self.state is not None and self.state[1] in self.waits.setting
 
     @property
     def places(self) -> list[tuple[int, np.ndarray]]:
@@ -201,16 +209,23 @@ class _Run:
             raise self.failed[0]
 
     def _next(self) -> _Member | None:
-        """The next device in turn of those that may get on."""
+        """The next device in turn of those that may get on; those that are about to set a flag come last."""
+        first = None
         for _ in range(len(self.members)):
             member = self.members[0]
             self.members.rotate(-1)
-            if member.asleep_since is None:
+            if member.asleep is not None:
+                if not member.asleep.changed():
+                    continue
+                member.idle_turns, member.asleep = 0, None
+            if not member.sets_flag or member.deferred >= _MOST_DEFERRED:
+                member.deferred = 0
                 return member
-            if member.asleep_since != self.changes.count:
-                member.idle_turns, member.asleep_since = 0, None
-                return member
-        return None
+            member.deferred += 1
+            first = first or member
+        if first is not None:
+            first.deferred = 0
+        return first
 
     def _turn(self, member: _Member) -> None:
         if member.state is not None:
@@ -233,7 +248,7 @@ class _Run:
         member.idle_turns += 1
         member.scheduler.turn = _TURN_OF_WAITING
         if member.idle_turns > len(member.numbers):  # all its groups have looked
-            member.asleep_since = self.changes.count
+            member.asleep = member.waits.looking(member.numbers)
 
     def _raise(self, member: _Member, error: SimulatorError) -> None:
         """Raise the error of a device's kernel, or keep it: another device may still write what nobody had written, and
@@ -257,12 +272,12 @@ class _Run:
         probes = 0
         while True:
             for member in members:
-                member.asleep_since, member.idle_turns = None, 0
+                member.asleep, member.idle_turns = None, 0
                 self._turn(member)
                 if member not in self.members or member.waits.worked or self.changes.count != before:
                     for other in self.members:
                         other.waits.forget()
-                        other.asleep_since = None
+                        other.asleep = None
                     return
             probes, ran = probes + 1, ran + _TURN_OF_WAITING
             rounds = _PROBES + 2 * max(len(member.numbers) for member in members)
@@ -284,7 +299,7 @@ class _Run:
         if any(wait.array is None for wait in waiting):
             reason = (
                 "The compiler has loaded an ordinary variable once, before the loop: make the flag volatile (in Numba "
-                "cuda.ldcv)."
+                "link a function in CUDA C++, cuda.declare_device)."
             )
         return DeviceDeadlock(
             f"deadlock: {who} for flags that nobody can set any more{how_long}",

@@ -37,6 +37,7 @@ class Scheduler:
         chunk.scheduler = self
         self.budget, self.path_budget = budget, path_budget
         self.turn = self.executed = 0
+        self.late: frozenset[int] = frozenset()  # blocks before which others get a turn
         self.pending: dict[int, list[np.ndarray]] = {}
         # For each warp, the bits of the lanes that have not ended.
         self.alive = ((np.uint64(1) << chunk.warp_sizes.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
@@ -58,12 +59,13 @@ class Scheduler:
         return self.executed
 
     def turns(self) -> Iterator[tuple[int, Group]]:
-        """Run to the end, in turns of `turn` instructions along the path if that is set: whoever asks for the next one
-        may run other chunks before. Yields the block and the group that come next."""
+        """Run to the end, in turns: whoever asks for the next one may run other chunks before. A turn ends after `turn`
+        instructions along the path, if that is set, and before blocks that are `late`. Yields the block and the group
+        that come next."""
         chunk, translation = self.chunk, self.chunk.translation
         blocks, functions, registers = translation.blocks, translation.functions, chunk.registers
         lengths = [len(block.counted) for block in blocks]
-        pending, observers = self.pending, chunk.observers
+        pending, observers, late = self.pending, chunk.observers, self.late
         executed = path = 0
         turn_ends = min(self.turn, self.path_budget) if self.turn else self.path_budget
         current, group = 0, chunk.everyone
@@ -82,7 +84,7 @@ class Scheduler:
                     continue
             executed += group.count * lengths[current]
             path += lengths[current]
-            if executed > self.budget or path > turn_ends:
+            if executed > self.budget or path > turn_ends or current in late:
                 if executed > self.budget or path > self.path_budget:
                     raise instruction_limits.error(self, block, group, executed, path)
                 yield current, group

@@ -5,7 +5,8 @@ from __future__ import annotations
 from warplab.simulator.ptx.program import Immediate, Instruction
 from warplab.simulator.translate.basic_blocks import Block, destinations, sources
 
-_WAITING = frozenset(("volatile", "relaxed", "acquire", "mmio", "cas", "exch", "cv", "try_wait", "test_wait"))
+_WAITING = frozenset(("volatile", "relaxed", "acquire", "mmio", "cas", "exch", "try_wait", "test_wait"))
+_SEES = frozenset(("ld", "ldu", "atom", "shfl", "vote", "match", "redux", "activemask", "mbarrier", "bar", "barrier"))
 _NEUTRAL = frozenset(("add", "or", "xor"))  # with 0
 
 
@@ -33,6 +34,26 @@ def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
         if around is not None and _looks(block, read):
             result.update(dict.fromkeys(around, frozenset(around)))
     return result
+
+
+def fixed_loops(blocks: list[Block]) -> frozenset[int]:
+    """The blocks of loops that look at no memory and whose condition they never change: what comes round once never
+    leaves them."""
+    result: set[int] = set()
+    for one in blocks:
+        for head in one.successors():
+            if head <= one.index:
+                around = blocks[head : one.index + 1]
+                inside = [i for block in around for i in block.counted]
+                changed = {name for i in inside for name in destinations(i)}
+                if not changed & blocks[head].live_in and all(_only_computes(i) for i in inside):
+                    result.update(range(head, one.index + 1))
+    return frozenset(result)
+
+
+def _only_computes(i: Instruction) -> bool:
+    clocks = any(name.startswith(("%clock", "%globaltimer")) for name in sources(i))
+    return i.opcode in ("bra", "nanosleep") or (bool(destinations(i)) and i.opcode not in _SEES and not clocks)
 
 
 def _looks(block: Block, read: set[str]) -> bool:
