@@ -99,6 +99,27 @@ def test_whole_numbers_wrong_by_their_rounding_or_a_factor_before_it(answer, loo
     assert caught.value.look_at.startswith(look_at)
 
 
+def test_an_exception_names_the_line_of_the_learner():
+    def share(n, tile):
+        tiles = n // tile
+        return 1 / tiles
+
+    with pytest.raises(checks.CheckFailed, match="ZeroDivisionError") as caught:
+        checks.examples(share, [({"n": 16, "tile": 128}, 1.0)])
+    assert caught.value.look_at.endswith(": return 1 / tiles")
+
+
+def test_division_that_rounds_down():
+    with pytest.raises(checks.CheckFailed, match="every answer is a whole number: // rounds down"):
+        checks.examples(lambda n, m: n // m, [({"n": 7, "m": 2}, 3.5), ({"n": 1, "m": 6}, 1 / 6)])
+
+
+def test_an_only_input_is_used():
+    with pytest.raises(checks.CheckFailed) as caught:
+        checks.examples(lambda n: n // 2 * 4, [({"n": 2}, 1), ({"n": 3}, 2), ({"n": 9}, 5)])
+    assert "Does it use" not in caught.value.look_at
+
+
 def test_an_input_that_is_not_used_is_named():
     table = [({"n": n, "parts": parts}, n / parts) for n, parts in ((12, 2), (12, 3), (20, 4))]
     with pytest.raises(checks.CheckFailed) as caught:

@@ -228,6 +228,46 @@ def test_a_check_says_what_was_meant(kernel, code, advice):
     assert len(str(error).splitlines()) < 7, "Numba's own message is still there"
 
 
+@cuda.jit
+def sums_a_row(x, y, d):
+    j, i = cuda.grid(2)
+    if i < d.shape[0] and j < d.shape[1]:
+        d[i, j] = ((x[i] - y[j]) ** 2).sum()
+
+
+@cuda.jit
+def broadcasts(x, y, d):
+    j, i = cuda.grid(2)
+    if i < d.shape[0] and j < d.shape[1]:
+        d[i, j] = x[i, None, 0] - y[j, 0]
+
+
+@cuda.jit
+def multiplies_rows(x, y, d):
+    j, i = cuda.grid(2)
+    products = x[i] * y[j]
+    d[i, j] = products[0]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "advice"),
+    [
+        (sums_a_row, "loop over"),
+        (broadcasts, "x[i, None, 0] is an array"),
+        (multiplies_rows, "x[i] * y[j] would make an array"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_rows_as_on_the_host(kernel, advice):
+    def distances(rng, n):
+        x, y = rng.random((2, 8, 3), np.float32)
+        return Case({"x": x, "y": y, "d": None}, {"d": ((x[:, None] - y) ** 2).sum(axis=2)})
+
+    error = failure(kernel, distances, sizes=[8], launches=[((1, 1), (8, 8))])
+    assert error.kind == "compile"
+    assert advice in error.look_at
+
+
 def test_a_row_for_an_element():
     def grey(rng, n):
         pixels = rng.random((n, 3), np.float32)

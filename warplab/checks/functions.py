@@ -169,8 +169,10 @@ def _answer(
 def _line_of(error: Exception, function: Callable[..., Any]) -> str:
     """The line of the learner's function that raised `error`; "" if that is not known."""
     code = getattr(function, "__code__", None)
+    if code is None:
+        return ""
     frames = traceback.extract_tb(error.__traceback__)
-    numbers = [frame.lineno for frame in frames if code is not None and frame.filename == code.co_filename]
+    numbers = [frame.lineno for frame in frames if frame.filename == code.co_filename]
     if not numbers or numbers[-1] is None:
         return ""
     return f"line {numbers[-1]}: {linecache.getline(code.co_filename, numbers[-1]).strip()}"
@@ -235,10 +237,11 @@ def _unused(table: Sequence[tuple[Mapping[str, Any], Any]], answers: list[Any]) 
     rows = list(zip(table, answers, strict=True))
     for ((one, expected), got), ((other, differently), again) in itertools.combinations(rows, 2):
         changed = [key for key in one if key not in other or bool(np.any(one[key] != other[key]))]
-        if len(one) > 1 and len(changed) == 1 and one.keys() == other.keys() and got == again:
-            if expected != differently:
-                same = _as(got, expected)
-                return f"Does it use {changed[0]}? It returned {same} for two inputs that differ in it alone."
+        if len(one) < 2 or len(changed) != 1 or one.keys() != other.keys():
+            continue
+        if got == again and expected != differently:
+            same = _as(got, expected)
+            return f"Does it use {changed[0]}? It returned {same} for two inputs that differ in it alone."
     return ""
 
 

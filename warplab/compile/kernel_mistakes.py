@@ -261,17 +261,21 @@ def _rows(kernel: ast.FunctionDef, error: str) -> Found:
 
 def _numpy_habits(kernel: ast.FunctionDef, error: str) -> Found:
     """`(x[i] - y[j]).sum()` and `x[:, None]`: arithmetic on rows, as on the host."""
-    if not any(text in error for text in (*_NO_ARRAYS, "built-in function getitem", "as a callable", "attribute")):
+    if not any(text in error for text in (*_NO_ARRAYS, "built-in function", "as a callable", "attribute")):
         return
     arrays = _parameters(kernel)
     for node in ast.walk(kernel):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _OF_ARRAYS:
-            if _of_cuda(node.func) == "" and not isinstance(node.func.value, ast.Name):
-                yield (
-                    node,
-                    f".{node.func.attr}() works on an array that was computed before, and a kernel makes none: loop over "
-                    "its elements, and take in one number at a time.",
-                )
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in _OF_ARRAYS
+            and not isinstance(node.func.value, ast.Name)
+        ):
+            yield (
+                node,
+                f".{node.func.attr}() works on a whole array, and a kernel makes none: loop over the elements, "
+                "and take in one number at a time.",
+            )
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in arrays:
             indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             if any(
@@ -280,8 +284,8 @@ def _numpy_habits(kernel: ast.FunctionDef, error: str) -> Found:
             ):
                 yield (
                     node,
-                    f"{ast.unparse(node)} is an array, which a kernel cannot compute with: loop, and take one element at "
-                    f"a time, such as {node.value.id}[i, k].",
+                    f"{ast.unparse(node)} is an array, and a kernel computes with numbers: loop, and take one element "
+                    f"at a time, such as {node.value.id}[i, k].",
                 )
     if any(text in error for text in _NO_ARRAYS):
         for node in ast.walk(kernel):
