@@ -154,6 +154,7 @@ class _Run:
         self.group, self.memory = group, group.memory
         self.changes = MemoryChanges()
         self.failed: list[SimulatorError] = []
+        self.launched = {number for number, queue in enumerate(queues) if queue}
         launches = [launch for queue in queues for launch in queue]
         warps = [
             max((launch.blocks * -(-launch.threads // WARP_SIZE) for launch in queue), default=0) for queue in queues
@@ -293,8 +294,10 @@ class _Run:
             for number, lanes in sorted(member.places, key=lambda place: int(place[1][0])):
                 waiting.append(member.waits.waiting(number, np.sort(lanes), self.memory, member.launch.kernel))
         who = "one device waits" if len(members) == 1 else f"{len(members)} devices wait"
-        ended = sorted(set(range(len(self.group.devices))) - {member.number for member in members})
-        over = "" if not ended else f" Device{'s' * (len(ended) > 1)} {', '.join(map(str, ended))}: nothing runs there."
+        here = {member.number for member in members}
+        ended = _named(self.launched - here, "ended")
+        without = _named(set(range(len(self.group.devices))) - self.launched, "no launch")
+        over = "".join(f" {text}." for text in (ended, without) if text)
         reason = "Who should set these flags? Is a launch missing, or is an index or an epoch wrong?"
         if any(wait.array is None for wait in waiting):
             reason = (
@@ -306,3 +309,11 @@ class _Run:
             waiting=tuple(waiting),
             reason=reason + over,
         )
+
+
+def _named(devices: set[int], what: str) -> str:
+    """Say of devices that they have `what`; "" if there are none."""
+    if not devices:
+        return ""
+    several = len(devices) > 1
+    return f"Device{'s' * several} {', '.join(map(str, sorted(devices)))} {'have' if several else 'has'} {what}"
