@@ -137,7 +137,7 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
             text = f"{type(error).__name__}: {error}"
             raise run.failed(f"{run.name} does not compile.", got=text, kind="compile") from None
         for place, banded in enumerate(buffers):
-            _check_buffer(run, ring, place, data, banded)
+            _check_buffer(run, ring, place, data, poison, banded)
         for place, banded in enumerate(arrived):
             _check_flags(run, ring, place, banded)
         for place in range(int(ring.gated), len(order)):
@@ -166,10 +166,19 @@ def _place(ring: Ring, place: int) -> str:
     return f"device {ring.devices[place]}"
 
 
-def _check_buffer(run: KernelRun, ring: Ring, place: int, data: np.ndarray, banded: _Banded) -> None:
+def _check_buffer(
+    run: KernelRun, ring: Ring, place: int, data: np.ndarray, poison: np.float32, banded: _Banded
+) -> None:
     _check_bands(run, f"the buffer of {_place(ring, place)}", banded)
     got = banded.view.get()
     wrong = np.flatnonzero(got != data)
+    if place and np.array_equal(got, np.full(ring.n, poison), equal_nan=True):
+        raise run.failed(
+            f"{run.name}: the buffer of {_place(ring, place)} is wrong in {ring.n} of {ring.n} elements: nothing was "
+            "written. Either the kernel is not written yet, or its result is never stored.",
+            look_at="the array on the left of each assignment",
+            kind="not written",
+        )
     if wrong.size:
         at = int(wrong[0])
         part = next(s for s in range(ring.slices) if at < (s + 1) * ring.n // ring.slices)

@@ -1,0 +1,133 @@
+"""Checks of the lesson's tasks whose answers are parts of a schedule: each makes the whole of what was answered, checks
+that, and returns a schedule made of the answers, to be drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernels.collectives.answer_checks import check_messages, check_programs
+from kernels.collectives.schedule import Schedule, Send
+from warplab.checks import CheckFailed, returned
+from warplab.launch.kernel_source import is_empty
+
+RINGS = ((0, 1, 2, 3), (0, 1), (0, 2, 1, 3), (2, 0, 1), (3, 1, 4, 0, 2))
+MOST_SLICES = 5
+RANKS = (4, 2, 3, 5, 8)
+
+
+def check_one_slice(one_slice: Callable[[list[int], int], Any]) -> Schedule:
+    """Raise CheckFailed unless the messages of one slice after the other make a broadcast in S + k − 2 steps.
+
+    `one_slice(ring, slice)`: a list of (step, source, destination, slice); the ring's first rank is the root.
+    """
+    count = 0
+    for ring in RINGS:
+        for slices in range(1, MOST_SLICES + 1):
+            messages = [message for i in range(slices) for message in _messages(one_slice, list(ring), i)]
+            steps = slices + len(ring) - 2
+            check_messages(one_slice.__name__, messages, "broadcast", ring, slices, ring[0], steps=steps)
+            count += 1
+    print(f"one_slice: right for {count} broadcasts.")
+    shown = [message for i in range(4) for message in one_slice([0, 2, 1, 3], i)]
+    return Schedule("broadcast", 4, 4, [Send(*message) for message in shown])
+
+
+def check_slice_to_send(slice_to_send: Callable[[int, int, int], Any]) -> Schedule:
+    """Raise CheckFailed unless a ring on which rank r sends slice_to_send(r, step, k) does a reduce-scatter."""
+    for k in RANKS:
+        messages = _scattered(slice_to_send, k)
+        check_messages(slice_to_send.__name__, messages, "reduce-scatter", range(k), k, steps=k - 1)
+    print(f"slice_to_send: right for {len(RANKS)} rings.")
+    sends = [Send(*message, True) for message in _scattered(slice_to_send, 4)]
+    return Schedule("reduce-scatter", 4, 4, sends)
+
+
+def _scattered(slice_to_send: Callable[[int, int, int], Any], k: int) -> list[tuple[int, int, int, Any]]:
+    where = "slice_to_send({}, {}, {})"
+    return [
+        (step, rank, (rank + 1) % k, _called(slice_to_send, where.format(rank, step, k), rank, step, k))
+        for step in range(k - 1)
+        for rank in range(k)
+    ]
+
+
+def check_one_step(one_step: Callable[[list[tuple[int, int]], list[np.ndarray]], Any], seed: int = 1) -> None:
+    """Raise CheckFailed unless one_step(messages, arrays) adds to each destination what its sources held before."""
+    rng = np.random.default_rng(seed)
+    cases = [[(0, 1)], [(0, 1), (1, 0)], [(0, 1), (1, 2), (2, 0)], [(2, 1), (0, 2)]]
+    for messages in cases:
+        arrays = [rng.integers(-99, 100, 3) for _ in range(3)]
+        given, where = [array.copy() for array in arrays], f"messages {messages}, arrays {[a.tolist() for a in arrays]}"
+        right = [array + sum(arrays[a] for a, b in messages if b == rank) for rank, array in enumerate(arrays)]
+        got = _called(one_step, where, list(messages), given)
+        returned("one_step", got, right, parts="the array of rank {}", where=where)
+        returned("the arrays given to one_step", given, arrays, parts="the given array of rank {}", where=where)
+    print(f"one_step: right for {len(cases)} steps, seed {seed}.")
+
+
+def check_receives_first(receives_first: Callable[[int], Any]) -> None:
+    """Raise CheckFailed unless blocking programs in that order end, in the fewest rounds that are possible.
+
+    `receives_first(place)`: whether the rank at that place of the ring receives before it sends, in every step.
+    """
+    for k in RANKS:
+        ring, part = list(range(k)), "receives_first({})"
+        first = [_called(receives_first, part.format(place), place) for place in ring]
+        if wrong := next((answer for answer in first if not isinstance(answer, bool | np.bool_)), None):
+            raise CheckFailed(
+                "receives_first returns the wrong type.", expected="True or False", got=repr(wrong), kind="wrong type"
+            )
+        programs = [
+            [
+                line
+                for step in range(k - 1)
+                for line in _in_order(
+                    first[place],
+                    ("send", (place + 1) % k, (place - step - 1) % k),
+                    ("receive", (place - 1) % k, (place - step - 2) % k),
+                )
+            ]
+            for place in ring
+        ]
+        rounds = 2 * (k - 1 + k % 2)
+        check_programs("receives_first", programs, "reduce-scatter", ring, k, rounds=rounds)
+    print(f"receives_first: right for {len(RANKS)} rings.")
+
+
+def _in_order(receive_first: bool, send: tuple, receive: tuple) -> tuple[tuple, tuple]:
+    return (receive, send) if receive_first else (send, receive)
+
+
+def _messages(one_slice: Callable[[list[int], int], Any], ring: list[int], i: int) -> Sequence[Any]:
+    where = f"one_slice({ring}, {i})"
+    got = _called(one_slice, where, list(ring), i)
+    if not isinstance(got, list | tuple):
+        raise CheckFailed(
+            "one_slice returns the wrong type.",
+            expected="a list",
+            got=type(got).__name__,
+            where=where,
+            kind="wrong type",
+        )
+    return got
+
+
+def _called(function: Callable[..., Any], where: str, *arguments: Any) -> Any:
+    name = getattr(function, "__name__", "the function")
+    try:
+        got = function(*arguments)
+    except Exception as error:
+        raise CheckFailed(f"{name} raises {type(error).__name__}: {error}", where=where, kind="exception") from error
+    if got is None:
+        blank = is_empty(function)
+        raise CheckFailed(
+            f"{name} is not written yet: it returns nothing." if blank else f"{name} returns nothing.",
+            where="" if blank else where,
+            look_at="the return statement",
+            kind="not written" if blank else "wrong type",
+        )
+    return got
