@@ -114,6 +114,18 @@ def test_division_that_rounds_down():
         checks.examples(lambda n, m: n // m, [({"n": 7, "m": 2}, 3.5), ({"n": 1, "m": 6}, 1 / 6)])
 
 
+def test_a_single_wrong_answer_is_named_as_such():
+    table = [({"x": x}, round(4 * x) / 4) for x in (0.2, 0.7, 1.6, 2.125, 3.1, 9.9)]
+    with pytest.raises(checks.CheckFailed, match="only this input: the other 5 answers are right"):
+        checks.examples(lambda x: math.floor(4 * x + 0.5) / 4, table)
+
+
+def test_wrong_answers_on_one_side():
+    table = [({"x": x}, 3 * x) for x in (0.5, 1.0, 2.0, 3.5)]
+    with pytest.raises(checks.CheckFailed, match=r"1 of 4 answers are right, and no wrong one is too small"):
+        checks.examples(lambda x: 3 * x + max(0, x - 0.5) ** 2, table)
+
+
 def test_an_only_input_is_used():
     with pytest.raises(checks.CheckFailed) as caught:
         checks.examples(lambda n: n // 2 * 4, [({"n": 2}, 1), ({"n": 3}, 2), ({"n": 9}, 5)])
@@ -124,7 +136,7 @@ def test_an_input_that_is_not_used_is_named():
     table = [({"n": n, "parts": parts}, n / parts) for n, parts in ((12, 2), (12, 3), (20, 4))]
     with pytest.raises(checks.CheckFailed) as caught:
         checks.examples(lambda n, parts: 7.0 * n, table)
-    assert caught.value.look_at.endswith("Does it use parts? It returned 84.0 for two inputs that differ in it alone.")
+    assert caught.value.look_at.endswith("Does it use parts? It returned 84.0 for inputs that differ in it alone.")
     with pytest.raises(checks.CheckFailed) as caught:
         checks.examples(lambda n, parts: 7.0 * n / parts**2, table)
     assert "Does it use" not in caught.value.look_at

@@ -221,7 +221,12 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
             return near
         if all(float(g).is_integer() for g in got) and not all(float(e).is_integer() for e in expected):
             return "every answer is a whole number: // rounds down, / does not"
+        if len(got) - right == 1 and len(got) > 4:
+            return f"only this input: the other {right} answers are right. What is special about it?"
         so_far = f"; {right} of {len(got)} answers are right" if right else ""
+        sides = {g > e for g, e in zip(got, map(float, expected), strict=True) if not math.isclose(g, e, rel_tol=1e-9)}
+        if right and len(sides) == 1:
+            so_far += f", and no wrong one is too {'small' if sides == {True} else 'large'}"
         return f"how the result depends on each input: the error differs from input to input{so_far}"
     for known, cause in _UNIT_RATIOS:
         if any(math.isclose(ratios[0], ratio, rel_tol=1e-9) for ratio in known):
@@ -230,19 +235,20 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
 
 
 def _unused(table: Sequence[tuple[Mapping[str, Any], Any]], answers: list[Any]) -> str:
-    """Name an input that the function ignores: two rows of the table that differ in it alone should differ in their
-    results, and do not. Empty without one, and for rows that are all answered alike."""
-    if len(set(map(str, answers))) < 2:
-        return ""
+    """Name an input that the function ignores: whenever it alone changes, the answer stays, where it should not."""
     rows = list(zip(table, answers, strict=True))
+    same: dict[str, set[bool]] = {}
+    missed: dict[str, Any] = {}
     for ((one, expected), got), ((other, differently), again) in itertools.combinations(rows, 2):
         changed = [key for key in one if key not in other or bool(np.any(one[key] != other[key]))]
-        if len(one) < 2 or len(changed) != 1 or one.keys() != other.keys():
-            continue
-        if got == again and expected != differently:
-            same = _as(got, expected)
-            return f"Does it use {changed[0]}? It returned {same} for two inputs that differ in it alone."
-    return ""
+        if len(one) > 1 and len(changed) == 1 and one.keys() == other.keys():
+            same.setdefault(changed[0], set()).add(got == again)
+            if expected != differently:
+                missed[changed[0]] = _as(got, expected)
+    ignored = [key for key in missed if same[key] == {True}]
+    if len(ignored) != 1:
+        return ""
+    return f"Does it use {ignored[0]}? It returned {missed[ignored[0]]} for inputs that differ in it alone."
 
 
 def _nearly(expected: list[Any], got: list[Any]) -> str:

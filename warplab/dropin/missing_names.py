@@ -41,5 +41,8 @@ def explanation(name: str, cell: str, kernels: list[str]) -> str:
         return ""
     near = difflib.get_close_matches(name, kernels, 1)
     if near:
-        return f"There is no {name}, but a kernel {near[0]}. Was it renamed? Here it is called {name}: keep that name."
+        return (
+            f"There is no {name}, but a kernel {near[0]}. Has the cell that defines {name} been run, without an error, and "
+            f"does a %%cuda cell begin with both per cent signs? If it was renamed: here it is called {name}."
+        )
     return f"There is no {name} yet. Run the cell that defines it, then this one. Renamed? Give it this name again."
