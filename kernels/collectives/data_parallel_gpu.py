@@ -22,6 +22,7 @@ from kernels.collectives.ring import ring_all_reduce
 from kernels.collectives.schedule import check_schedule
 
 RELAY_BLOCKS = 24  # of the 132: the others go on with the network
+SLICES = 4  # of each rank's part, in the engine of copies
 WAYS = "nccl", "tma", "copies"
 
 
@@ -41,7 +42,7 @@ class Training:
             raise ValueError(f"no way {way!r} to sum gradients; choose one of {', '.join(WAYS)}, or None")
         self.task, self.overlap, self.way = task, overlap, way
         self.ranks = Ranks(k, devices)
-        self.communication = Ranks(k, devices)  # the same GPUs, other streams
+        self.communication = Ranks(k, devices, urgent=True)  # the same GPUs, other streams
         x, labels = task.data()
         self.networks, self._data = [], []
         for rank in range(k):
@@ -127,7 +128,7 @@ class Training:
         buffers = [network.gradients[layer] for network in self.networks]
         if self.way == "copies":
             k = len(self.ranks)
-            schedule = ring_all_reduce(k, k)
+            schedule = ring_all_reduce(k, SLICES * k)
             check_schedule(schedule)
             return Messages(schedule, self.communication, buffers).launch
         if self.way == "nccl":

@@ -17,6 +17,7 @@ from warplab.bench import timing
 
 SECONDS = 30.0  # time limit, if none is given
 _POLL = 50e-6
+_MOST_URGENT = -5  # priorities of streams; a GPU takes what it does not know as its most urgent
 
 
 # From the numbers of events that have not come: what is to be said, and the ranks that it names.
@@ -77,16 +78,17 @@ def connect(devices: Sequence[int], runtime: Any) -> None:
 
 
 class Ranks:
-    """k ranks on GPUs. `devices`: the GPU of each; several ranks may share one.
+    """k ranks on GPUs. `devices`: the GPU of each; several ranks may share one. `urgent`: the blocks of these streams'
+    kernels take the next free multiprocessor, before those of others.
 
     Raise ValueError where there are too few GPUs, PeerAccessError where they cannot reach each other.
     """
 
-    def __init__(self, k: int, devices: Sequence[int] | None = None) -> None:
+    def __init__(self, k: int, devices: Sequence[int] | None = None, *, urgent: bool = False) -> None:
         self.devices = chosen_devices(k, devices, timing.gpu_count())
         import cupy
 
-        self.cupy = cupy
+        self.cupy, self._priority = cupy, _MOST_URGENT if urgent else 0
         connect(self.devices, cupy.cuda.runtime)
         self.streams = [self.stream(rank) for rank in range(k)]
         self._word = cupy.cuda.alloc_pinned_memory(4)
@@ -104,7 +106,7 @@ class Ranks:
     def stream(self, rank: int) -> Any:
         """A new stream on the rank's GPU, that waits for no other."""
         with self.cupy.cuda.Device(self.devices[rank]):
-            return self.cupy.cuda.Stream(non_blocking=True)
+            return self.cupy.cuda.Stream(non_blocking=True, priority=self._priority)
 
     def event(self, rank: int, timing: bool = False) -> Any:
         """A new event of the rank's GPU."""

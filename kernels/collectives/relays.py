@@ -19,8 +19,8 @@ from kernels.collectives.ring_forwarding import RingForwarding
 from warplab.bench import hopper
 
 FOLDER = Path(__file__).parent
-MAILBOX_WORDS = 32  # struct Mailbox of relay.cuh: 128 bytes
-RELAY_THREADS = 64
+MAILBOX_WORDS = 64  # struct Mailbox of relay.cuh: 256 bytes
+MOST_STAGES = 31
 SHARED_BYTES = 227 * 1024  # of a block, compute capability 9.0
 _NOBODY = np.uint64(0)
 
@@ -46,23 +46,22 @@ class _Relay:
         ranks: Ranks,
         *,
         blocks: int | None = None,
-        piece: int = 16384,
-        stages: int = 12,
-        behind: int = 2,
+        piece: int = 32768,
+        stages: int = 6,
         **defines: Any,
     ) -> None:
         require_hopper()
         self.ranks, self.blocks = ranks, _blocks(ranks, blocks)
-        self._shared = piece * stages
-        if piece % 16 or piece < 16 or not 0 < behind < stages or self._shared > SHARED_BYTES - 1024:
+        self._threads, self._shared = 32 * stages, piece * stages
+        if piece % 16 or piece < 16 or not 0 < stages <= MOST_STAGES or self._shared > SHARED_BYTES - 1024:
             raise ValueError(
-                f"{stages} stages of {piece} bytes, {behind} behind: a piece is a multiple of 16 bytes, fewer stores "
-                f"are incomplete than there are stages, and all fit into {SHARED_BYTES - 1024} bytes"
+                f"{stages} stages of {piece} bytes: give 1 to {MOST_STAGES} stages, pieces of a multiple of 16 bytes, "
+                f"and no more than {SHARED_BYTES - 1024} bytes in all"
             )
         self._kernels, self.boxes = [], []
         for rank in range(len(ranks)):
             with ranks.on(rank) as stream:
-                given = options(PIECE=piece, STAGES=stages, BEHIND=behind, **defines)
+                given = options(PIECE=piece, STAGES=stages, **defines)
                 self._kernels.append(hopper.kernel(FOLDER / self.FILE, self.ENTRY, given))
                 self.boxes.append(ranks.cupy.zeros(self.blocks * MAILBOX_WORDS, np.uint32))
                 stream.synchronize()
@@ -70,7 +69,7 @@ class _Relay:
     def _start(self, rank: int, *arguments: Any) -> None:
         with self.ranks.on(rank):
             given = (*arguments, self.ranks.abort)
-            self._kernels[rank]((self.blocks,), (RELAY_THREADS,), given, self._shared)
+            self._kernels[rank]((self.blocks,), (self._threads,), given, self._shared)
 
 
 def _blocks(ranks: Ranks, blocks: int | None) -> int:
@@ -177,10 +176,11 @@ class StoreBroadcast:
 class OneShotAllReduce:
     """The sum of all inputs to all ranks, for small messages; every rank gets the same bits. `limit`: bytes."""
 
-    THREADS = 512
+    BLOCKS = 128
+    THREADS = 256, 1024  # of a block, fewest and most
 
-    def __init__(self, ranks: Ranks, limit: int = 2**20, *, most_blocks: int = 64) -> None:
-        self.ranks, self._slot, self._most_blocks = ranks, -(-limit // 8), most_blocks
+    def __init__(self, ranks: Ranks, limit: int = 2**20) -> None:
+        self.ranks, self._slot = ranks, -(-limit // 8)
         k = len(ranks)
         self._kernels, self._inboxes, self._calls = [], [], []
         for rank in range(k):
@@ -199,14 +199,17 @@ class OneShotAllReduce:
         (n,) = sizes if len(sizes) == 1 else (0,)
         if n % 2 or not 0 < n <= 2 * self._slot:
             raise ValueError(f"arrays of {sorted(sizes)} elements: give one even number, at most {2 * self._slot}")
-        k, blocks = len(self.ranks), min(self._most_blocks, -(-n // 2 // self.THREADS))
+        k, pairs = len(self.ranks), n // 2
+        fewest, most = self.THREADS
+        threads = min(most, max(fewest, -(-pairs // (32 * self.BLOCKS)) * 32))
+        blocks = min(self.BLOCKS, -(-pairs // threads))
         for rank in (rank for rank in range(k) if rank not in skip):
             with self.ranks.on(rank):
                 arguments = (
-                    *(inputs[rank], outputs[rank], np.uint32(n // 2), np.uint32(rank), np.uint32(k)),
+                    *(inputs[rank], outputs[rank], np.uint32(pairs), np.uint32(rank), np.uint32(k)),
                     *(self._tables[rank], np.uint64(self._slot), self._calls[rank], self.ranks.abort),
                 )
-                self._kernels[rank]((blocks,), (self.THREADS,), arguments)
+                self._kernels[rank]((blocks,), (threads,), arguments)
 
 
 def _require_float32(arrays: Sequence[Any]) -> None:

@@ -37,7 +37,7 @@ class Array(np.ndarray):
 
 
 class Stream:
-    def __init__(self, non_blocking=False):
+    def __init__(self, non_blocking=False, priority=0):
         self.device_id = state.current
         self.ptr = id(self)
         self.stuck = self.device_id in state.stuck
