@@ -71,7 +71,7 @@ def test_what_is_done_counts_and_the_next_one_follows(course, clock):
     record.keep("exercises", "01_topic", {"problems": {"1. A": [2.0, 5.0]}})
     found = steps(course)
     assert next_step(found) is found[1]
-    assert found[1].open == "3 of 5 points"
+    assert found[1].open == "3 of 5 points to earn"
     record.keep("exercises", "01_topic", {"problems": {"1. A": [5.0, 5.0]}})
     found = steps(course)
     assert next_step(found) is found[2]

@@ -20,7 +20,7 @@ def test_a_kernel_of_a_cell_that_did_not_compile(monkeypatch):
 def test_a_renamed_kernel():
     said = explanation("multiply_cuda", "checks.kernel(multiply_cuda, product)", ["multiply", "multiply_cud"])
     assert "but a kernel multiply_cud. Has the cell that defines multiply_cuda been run" in said
-    assert "If it was renamed: here it is called multiply_cuda" in said
+    assert "If renamed: here it is called multiply_cuda" in said
 
 
 def test_a_cell_that_was_not_run():

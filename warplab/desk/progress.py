@@ -57,7 +57,7 @@ class Step:
         """What is left, in words; "" where nothing is."""
         if self.notebook.is_exercise:
             left = self.possible - self.points
-            return f"{left:g} of {self.possible:g} points" if left > 0 else ""
+            return f"{left:g} of {self.possible:g} points to earn" if left > 0 else ""
         left_over = [("prediction", self.open_predictions), ("task", self.open_tasks)]
         return " and ".join(
             f"{len(names)} {kind}{'s' if len(names) > 1 else ''} ({', '.join(names[:3])}{' …' * (len(names) > 3)})"

@@ -42,7 +42,7 @@ def explanation(name: str, cell: str, kernels: list[str]) -> str:
     near = difflib.get_close_matches(name, kernels, 1)
     if near:
         return (
-            f"There is no {name}, but a kernel {near[0]}. Has the cell that defines {name} been run, without an error, and "
-            f"does a %%cuda cell begin with both per cent signs? If it was renamed: here it is called {name}."
+            f"There is no {name}, but a kernel {near[0]}. Has the cell that defines {name} been run, without an "
+            f"error, and does a %%cuda cell begin with both per cent signs? If renamed: here it is called {name}."
         )
     return f"There is no {name} yet. Run the cell that defines it, then this one. Renamed? Give it this name again."

@@ -1,6 +1,6 @@
 # problem: roof
 # loses: roof-tile
-# reason: off by one: every wrong answer is too large by 1|returns the wrong value[\s\S]*expected +96
+# reason: off by one: every wrong answer, \d of \d, is too large by 1|returns the wrong value[\s\S]*expected +96
 def peak(multiprocessors, cores, megahertz):
     """Return the TFLOP/s of a card whose cores finish one multiply-add per clock cycle each."""
     return 2 * multiprocessors * cores * megahertz * 1e6 / 1e12

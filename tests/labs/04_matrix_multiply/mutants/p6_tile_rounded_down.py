@@ -1,6 +1,6 @@
 # problem: roof
 # loses: roof-tile
-# reason: off by one: every wrong answer is too small by 1
+# reason: off by one: every wrong answer, \d of \d, is too small by 1
 
 import math
 
