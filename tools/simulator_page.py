@@ -131,6 +131,32 @@ left to report.
 
 `cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, but do not use it: run
 them with `checks=False`."""
+DEVICES = """\
+`with warplab.virtual_devices(k) as devices:` gives 1 to 16 simulated GPUs in one address space, on any machine.
+`devices[i].asarray(x)` and `.zeros(shape, dtype)` make arrays on a device, `devices[i].launch(kernel, grid, block,
+args)` queues a kernel, which may be given arrays of other devices, and `devices.synchronize()` runs all that is
+queued: the launches of one device one after another, those of different devices at the same time. Without a GPU the
+stand-ins for CuPy and Numba choose a device as on real ones, `with cp.cuda.Device(1):`.
+
+Devices take turns. A kernel that only waits for flags stands aside until one of them changes, and before a kernel sets
+a flag, the others run until they wait. `DeviceRace` names both devices, threads and lines, the array, and the cause:
+no wait, a missing fence before the flag is set or after it was seen, a fence or a flag of too narrow a scope, an
+ordinary variable as a flag, a missing barrier. `DeviceDeadlock` says which threads wait for which flags when nobody
+can set these any more. `PeerAccess` refuses an array of a device that is out of reach (`peer_access=False`, or pairs
+of devices).
+
+The rules are those of PTX's memory model. The accesses of two devices are in order if the first one's thread, or one
+that a barrier joins it to, then passes `__threadfence_system()` and sets a flag, and the second one's thread sees that
+flag, then passes `__threadfence_system()`. The flag is `volatile`, or an atomic operation or access with the scope
+.sys; `st.release.sys` and `ld.acquire.sys` (`cuda::atomic_ref` with `thread_scope_system`) need no fences. Between
+blocks of one device the scope .gpu will do. In Numba a flag takes functions in CUDA C++ (`cuda.declare_device`):
+`cuda.atomic` has the scope .gpu, and `cuda.ldcv` in a loop is loaded once. What it does not see:
+
+- Of several threads of a device that wrote or read a word, the latest counts.
+- What is known about the lanes of a warp is merged in part. A race may be missed for that reason, but none is
+  invented.
+- A loop that counts while it waits is taken for endless after 16,384 instructions without any change, and a clock in
+  it does not run faster meanwhile."""
 TEMPLATE = """
 .version 9.0
 .target sm_90a
@@ -167,6 +193,8 @@ def page() -> str:
         "(`tests/simulator/check/test_defects.py`).",
         markdown(["mistake", "error", "first line of the message", "in Numba"], _defects()),
         RACES,
+        "## Several devices",
+        DEVICES,
         "## Speed",
         *_speed(json.loads(SPEED.read_text())),
         "## PTX instructions",

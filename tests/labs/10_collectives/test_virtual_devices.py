@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from kernels.collectives import interpreter, on_virtual_devices
+from kernels.collectives import interpreter, numba_ring, on_virtual_devices
 from kernels.collectives.hierarchical import hierarchical_ring_all_reduce
 from kernels.collectives.on_virtual_devices import ring_forwarding, ring_order
 from kernels.collectives.recursive import halving_doubling_all_reduce, recursive_doubling_all_reduce
@@ -113,6 +116,53 @@ def test_what_does_not_fit_is_refused():
 )
 def test_other_schedules_are_no_ring(schedule):
     assert ring_order(schedule) is None
+
+
+def ring_in_numba(kernel, k: int, n: int, slices: int, blocks: int, threads: int) -> list[np.ndarray]:
+    with virtual_devices(k) as devices:
+        buffers = [device.asarray(array) for device, array in zip(devices, arrays_of(k, n), strict=True)]
+        flags = [device.zeros(slices * blocks, np.uint32) for device in devices]
+        for launch in (1, 2):
+            for rank, device in enumerate(devices):
+                after = min(rank + 1, k - 1)
+                arguments = (buffers[rank], buffers[after], flags[rank], flags[after])
+                arguments += (slices, rank > 0, rank < k - 1, np.uint32(launch))
+                device.launch(kernel, blocks, threads, arguments)
+            devices.synchronize()
+        return [buffer.get() for buffer in buffers]
+
+
+@pytest.mark.parametrize(("k", "n", "slices", "blocks", "threads"), [(2, 33, 1, 1, 32), (3, 1001, 5, 2, 64)])
+def test_the_ring_in_numba(k, n, slices, blocks, threads):
+    for buffer in ring_in_numba(numba_ring.forward, k, n, slices, blocks, threads):
+        np.testing.assert_array_equal(buffer, arrays_of(k, n)[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "instead", "cause"),
+    [
+        (
+            "                cuda.threadfence_system()\n                set_flag",
+            "                set_flag",
+            "no fence before the flag",
+        ),
+        (
+            "                cuda.threadfence_system()\n            cuda.sync",
+            "            cuda.sync",
+            "no fence after the wait",
+        ),
+        ("                while look(arrived, part) != launch:\n", "                while False:\n", "no wait"),
+    ],
+)
+def test_the_ring_in_numba_without_a_part_is_refused(text, instead, cause, tmp_path):
+    source = Path(numba_ring.__file__).read_text()
+    assert source.count(text) == 1
+    path = tmp_path / "changed_ring.py"
+    path.write_text(source.replace(text, instead))
+    scope = runpy.run_path(str(path))
+    with pytest.raises(DeviceRace) as caught:
+        ring_in_numba(scope["forward"], 3, 101, 2, 2, 64)
+    assert caught.value.cause == cause
 
 
 # -- forward.cu --------------------------------------------------------------------------------------------------------
