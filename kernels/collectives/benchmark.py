@@ -36,6 +36,14 @@ def _table_summary(value: dict[str, Any]) -> dict[str, Any]:
     return {row["engine"]: {"bus_gbps": row["bus_gbps"], "of_nccl": row["ratio_to_nccl"]} for row in value["rows"]}
 
 
+def _tiles(value: dict[str, Any]) -> str:
+    rows = [
+        (row["collective"], row["relay"], row["seconds"] * 1e6, row["gbps"], row["correct"]) for row in value["rows"]
+    ]
+    heading = f"Relays by TMA by tile and stages, {value['ranks']} GPUs, {_size(value['bytes'])}"
+    return f"{heading}\n{timing.table(('collective', 'tile × stages', 'µs', 'GB/s', 'right'), rows)}"
+
+
 def _sizes(value: dict[str, Any]) -> str:
     rows = [(row["engine"], _size(row["bytes"]), row["seconds"] * 1e6, row["bus_gbps"]) for row in value["rows"]]
     heading = f"All-reduce by size, {value['ranks']} GPUs, NCCL {value['nccl']}"
@@ -75,6 +83,7 @@ BENCHMARK = Benchmark(
     MEASUREMENTS,
     {
         "broadcast_curve": Table(_curve),
+        "relay_tiles": Table(_tiles),
         "broadcast_table": Table(_table, _table_summary),
         "all_reduce_table": Table(_table, _table_summary),
         "all_reduce_curve": Table(_sizes),

@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kernels.collectives.gpu_ranks import SECONDS, Ranks
+from kernels.collectives.gpu_ranks import Ranks
 from warplab.bench.timing import Timing
 from warplab.launch.stream_delay import hold_stream
 
 Launch = Callable[[], None]  # queues one call on the ranks' streams
+
+_SECONDS = 10.0  # time limit of a row of calls
 
 
 class Row:
@@ -31,11 +33,11 @@ class Row:
         self._joined = [ranks.event(rank) for rank in range(len(ranks))]
         self._begin, self._end = ranks.event(0, timing=True), ranks.event(0, timing=True)
         launch()  # compiles, loads, connects
-        ranks.wait("the first call", SECONDS)
+        ranks.wait("the first call", _SECONDS)
         start = time.perf_counter()
         self._queue()
         self._host_seconds = time.perf_counter() - start
-        ranks.wait("a row of calls", SECONDS)
+        ranks.wait("a row of calls", _SECONDS)
         self._graph = self._captured() if graph else None
 
     def sample(self) -> float:
@@ -50,7 +52,7 @@ class Row:
             else:
                 self._queue()
             self._end.record(stream)
-        ranks.wait("a row of calls", SECONDS)
+        ranks.wait("a row of calls", _SECONDS)
         return ranks.cupy.cuda.get_elapsed_time(self._begin, self._end) / 1e3 / self._calls
 
     def _queue(self) -> None:

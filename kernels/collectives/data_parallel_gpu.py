@@ -7,6 +7,8 @@ of copies, which leaves all multiprocessors to the network.
 
 from __future__ import annotations
 
+import statistics
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +22,7 @@ from kernels.collectives.perceptron import Perceptron
 from kernels.collectives.relays import TmaAllReduce
 from kernels.collectives.ring import ring_all_reduce
 from kernels.collectives.schedule import check_schedule
+from warplab.launch.stream_delay import hold_stream
 
 RELAY_BLOCKS = 24  # of the 132: the others go on with the network
 SLICES = 4  # of each rank's part, in the engine of copies
@@ -143,23 +146,46 @@ class Training:
         return lambda: None
 
 
-def seconds_per_step(training: Training, steps: int = 10, warmup: int = 3) -> float:
-    """Mean time of a step, of the slowest rank, from the beginning of the first to the end of the last."""
+def seconds_per_step(training: Training, steps: int = 5, samples: int = 3) -> float:
+    """Seconds of a step: a row of steps, from the beginning of the first to the end of the last on the slowest rank,
+    over their number; the median. The host queues the row while the streams are held, so that none waits for it.
+    """
     ranks = training.ranks
+    elapsed, found = ranks.cupy.cuda.get_elapsed_time, []
     begin = [ranks.event(rank, timing=True) for rank in range(len(ranks))]
     end = [ranks.event(rank, timing=True) for rank in range(len(ranks))]
-    for number in range(warmup):
+    host_seconds = _queue_seconds(training)
+    for _ in range(samples):
+        _hold(training, steps * host_seconds)
+        for rank, event in enumerate(begin):
+            event.record(ranks.streams[rank])
+        for number in range(steps):
+            training.step(number)
+        for rank, event in enumerate(end):
+            event.record(ranks.streams[rank])
+        training.wait()
+        found.append(max(elapsed(first, last) for first, last in zip(begin, end, strict=True)) / 1e3 / steps)
+    return statistics.median(found)
+
+
+def _queue_seconds(training: Training) -> float:
+    """What the host takes to queue a step, everything loaded."""
+    for number in range(2):
         training.step(number)
     training.wait()
-    for rank, event in enumerate(begin):
-        event.record(ranks.streams[rank])
-    for number in range(steps):
-        training.step(number)
-    for rank, event in enumerate(end):
-        event.record(ranks.streams[rank])
+    start = time.perf_counter()
+    training.step(0)
+    seconds = time.perf_counter() - start
     training.wait()
-    elapsed = ranks.cupy.cuda.get_elapsed_time
-    return max(elapsed(first, last) for first, last in zip(begin, end, strict=True)) / 1e3 / steps
+    return seconds
+
+
+def _hold(training: Training, seconds: float) -> None:
+    """Let all ranks begin together, after the host has had twice so many seconds."""
+    ranks = training.ranks
+    with ranks.on(0):
+        hold_stream(2 * seconds + 1e-3)
+    ranks.fork(ranks.event(0))
 
 
 def timeline(training: Training, number: int = 0) -> list[dict[str, Any]]:
@@ -173,8 +199,7 @@ def timeline(training: Training, number: int = 0) -> list[dict[str, Any]]:
         event.record(stream)
         marks.append((rank, "compute" if stream == ranks.streams[rank] else "communicate", name, event))
 
-    training.step(number)
-    training.wait()
+    _hold(training, 2 * _queue_seconds(training))
     training.step(number, mark)
     training.wait()
     rows, last, start = [], {}, {}

@@ -19,7 +19,7 @@ from kernels.collectives.data_parallel_gpu import WAYS, Training, seconds_per_st
 from kernels.collectives.gpu_ranks import Ranks
 from kernels.collectives.nccl import Nccl, version
 from kernels.collectives.on_gpus import Messages
-from kernels.collectives.relays import OneShotAllReduce, TmaAllReduce, TmaBroadcast
+from kernels.collectives.relays import OneShotAllReduce, StoreBroadcast, TmaAllReduce, TmaBroadcast
 from kernels.collectives.ring import ring_all_reduce, ring_broadcast
 from kernels.collectives.schedule import check_schedule
 from warplab.bench import timing
@@ -28,7 +28,9 @@ from warplab.bench.recordings import Measurement
 RANKS = 2
 N = 2**30  # bytes
 SLICES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-SIZES = tuple(2**power for power in range(20, 31, 2))  # bytes, of the all-reduce's curve
+SIZES = tuple(2**power for power in range(12, 31, 2))  # bytes, of the all-reduce's curve
+TILES = ((65536, 3), (32768, 6), (16384, 12), (8192, 24))  # bytes and stages of the relays by TMA
+TOGETHER = 2, 4, 8  # rounds of the all-reduce's relay
 SMALL = tuple(2**power for power in range(12, 21))  # bytes
 CALLS = 20  # in a row, of small messages
 
@@ -125,16 +127,60 @@ def broadcast_curve(n: int = N) -> dict[str, Any]:
     return {"ranks": len(ranks), "bytes": n, "rows": rows}
 
 
-def broadcast_table(n: int = N) -> dict[str, Any]:
-    """The best of ours beside NCCL's broadcast, n bytes, in turns."""
+def relay_tiles(n: int = N) -> dict[str, Any]:
+    """The relays by TMA by size of a tile and number of stages, broadcast and all-reduce of n bytes."""
     ranks = Ranks(ranks_here())
-    buffers, nccl = _Buffers(ranks, n), Nccl(ranks)
-    slices = 8 if len(ranks) == 2 else 32
-    copies = _messages(ring_broadcast(len(ranks), slices), buffers, graph=False)
-    relay = TmaBroadcast(ranks)
+    buffers, rows = _Buffers(ranks, n), []
+    for collective, relays in (("broadcast", _broadcasts(ranks)), ("all-reduce", _relayed_sums(ranks))):
+        correct = {name: buffers.correct(_call(relay, buffers), collective) for name, relay in relays.items()}
+        for name, found in _timed(ranks, buffers, relays, 3).items():
+            row = {"collective": collective, "relay": name, "seconds": found.seconds, "gbps": found.bandwidth(n)}
+            rows.append({**row, "correct": correct[name]})
+    return {"ranks": len(ranks), "bytes": n, "rows": rows}
+
+
+def _broadcasts(ranks: Ranks) -> dict[str, Any]:
+    return {
+        f"{piece // 1024} KiB × {stages}": TmaBroadcast(ranks, piece=piece, stages=stages) for piece, stages in TILES
+    }
+
+
+def _relayed_sums(ranks: Ranks) -> dict[str, Any]:
+    return {
+        f"{piece // 1024} KiB × {stages}, {together} rounds": TmaAllReduce(
+            ranks, piece=piece, stages=stages, together=together
+        )
+        for piece, stages in TILES
+        for together in TOGETHER
+    }
+
+
+def _call(relay: Any, buffers: _Buffers) -> Callable[[], None]:
+    return lambda: relay.launch(buffers.arrays)
+
+
+def _timed(ranks: Ranks, buffers: _Buffers, relays: dict[str, Any], rounds: int) -> dict[str, timing.Timing]:
+    made = {name: Row(ranks, _call(relay, buffers), 3, prepare=buffers.refill) for name, relay in relays.items()}
+    return time_together(made, rounds)
+
+
+def _best(ranks: Ranks, buffers: _Buffers, relays: dict[str, Any]) -> tuple[str, Callable[[], None]]:
+    """The fastest of the relays: its name in a table, and its launch."""
+    times = _timed(ranks, buffers, relays, 1)
+    best = min(times, key=lambda name: times[name].seconds)
+    return f"kernel, TMA, {best}", _call(relays[best], buffers)
+
+
+def broadcast_table(n: int = N) -> dict[str, Any]:
+    """Ours beside NCCL's broadcast, n bytes, in turns: copies, the forwarding kernel, the best relay by TMA."""
+    ranks = Ranks(ranks_here())
+    buffers, nccl, stores = _Buffers(ranks, n), Nccl(ranks), StoreBroadcast(ranks)
+    slices = 1 if len(ranks) == 2 else 32
+    name, relayed = _best(ranks, buffers, _broadcasts(ranks))
     launches = {
-        f"peer copies, S = {slices}": copies.launch,
-        "kernel, TMA": lambda: relay.launch(buffers.arrays),
+        f"peer copies, S = {slices}": _messages(ring_broadcast(len(ranks), slices), buffers, graph=False).launch,
+        "kernel, stores": _call(stores, buffers),
+        name: relayed,
         "NCCL": lambda: nccl.launch("broadcast", buffers.arrays),
     }
     return _table(ranks, buffers, launches, "broadcast", n)
@@ -143,19 +189,14 @@ def broadcast_table(n: int = N) -> dict[str, Any]:
 def all_reduce_table(n: int = N) -> dict[str, Any]:
     """The same of the all-reduce; bus bandwidth beside the algorithm's."""
     ranks = Ranks(ranks_here())
-    buffers, launches = _all_reduces(ranks, n)
-    return _table(ranks, buffers, launches, "all-reduce", n)
-
-
-def _all_reduces(ranks: Ranks, n: int, slices: int = 16) -> tuple[_Buffers, dict[str, Callable[[], None]]]:
-    buffers, nccl, k = _Buffers(ranks, n), Nccl(ranks), len(ranks)
-    copies = _messages(ring_all_reduce(k, slices * k), buffers, graph=False)
-    relay = TmaAllReduce(ranks)
-    return buffers, {
-        f"peer copies, S = {slices * k}": copies.launch,
-        "kernel, TMA": lambda: relay.launch(buffers.arrays),
+    buffers, nccl, slices = _Buffers(ranks, n), Nccl(ranks), 4 * len(ranks)
+    name, relayed = _best(ranks, buffers, _relayed_sums(ranks))
+    launches = {
+        f"peer copies, S = {slices}": _messages(ring_all_reduce(len(ranks), slices), buffers, graph=False).launch,
+        name: relayed,
         "NCCL": lambda: nccl.launch("all-reduce", buffers.arrays),
     }
+    return _table(ranks, buffers, launches, "all-reduce", n)
 
 
 def _table(ranks: Ranks, buffers: _Buffers, launches: dict[str, Any], collective: str, n: int) -> dict[str, Any]:
@@ -179,25 +220,26 @@ def _table(ranks: Ranks, buffers: _Buffers, launches: dict[str, Any], collective
 def all_reduce_curve() -> dict[str, Any]:
     """Bus bandwidth of the all-reduce against its size, ours and NCCL's."""
     ranks = Ranks(ranks_here())
-    factor, rows = bus_factor("all-reduce", len(ranks)), []
+    factor, k, rows = bus_factor("all-reduce", len(ranks)), len(ranks), []
+    nccl, relay, one_shot = Nccl(ranks), TmaAllReduce(ranks), OneShotAllReduce(ranks, SMALL[-1])
     for n in SIZES:
-        buffers, launches = _all_reduces(ranks, n, slices=max(1, min(16, n // 2**24)))
-        correct = {name: buffers.correct(launch, "all-reduce") for name, launch in launches.items()}
-        times = time_together(
-            {name: Row(ranks, launch, 5, prepare=buffers.refill) for name, launch in launches.items()}, 3
-        )
-        for name, found in times.items():
-            engine = name.partition(",")[0] if name.startswith("peer") else name
-            rows.append(
-                {
-                    "engine": engine,
-                    "bytes": n,
-                    "seconds": found.seconds,
-                    "bus_gbps": found.bandwidth(n) * factor,
-                    "correct": correct[name],
-                }
-            )
-    return {"ranks": len(ranks), "nccl": version(), "rows": rows}
+        buffers = _Buffers(ranks, n)
+        copies = _messages(ring_all_reduce(k, k if n < 2**24 else 4 * k), buffers, graph=False)
+        launches = {
+            "peer copies": copies.launch,
+            "kernel, TMA": _call(relay, buffers),
+            "NCCL": lambda b=buffers: nccl.launch("all-reduce", b.arrays),
+        }
+        results = {}
+        if n <= SMALL[-1]:
+            outputs = results["one-shot"] = _outputs(ranks, buffers)
+            launches["one-shot"] = lambda b=buffers, o=outputs: one_shot.launch(b.arrays, o)
+        correct = {name: buffers.correct(launch, "all-reduce", results.get(name)) for name, launch in launches.items()}
+        made = {name: Row(ranks, launch, 5, prepare=buffers.refill) for name, launch in launches.items()}
+        for name, found in time_together(made, 3).items():
+            row = {"engine": name, "bytes": n, "seconds": found.seconds, "bus_gbps": found.bandwidth(n) * factor}
+            rows.append({**row, "correct": correct[name]})
+    return {"ranks": k, "nccl": version(), "rows": rows}
 
 
 def small_messages() -> dict[str, Any]:
@@ -206,7 +248,7 @@ def small_messages() -> dict[str, Any]:
     nccl, one_shot, rows = Nccl(ranks), OneShotAllReduce(ranks, SMALL[-1]), []
     for n in SMALL:
         buffers = _Buffers(ranks, n)
-        results = [_like(ranks, rank, array) for rank, array in enumerate(buffers.arrays)]
+        results = _outputs(ranks, buffers)
         launches = {
             "one-shot": lambda b=buffers, r=results: one_shot.launch(b.arrays, r),
             "NCCL": lambda b=buffers: nccl.launch("all-reduce", b.arrays),
@@ -226,10 +268,12 @@ def small_messages() -> dict[str, Any]:
     return {"ranks": len(ranks), "nccl": version(), "calls": CALLS, "rows": rows}
 
 
-def _like(ranks: Ranks, rank: int, array: Any) -> Any:
-    with ranks.on(rank) as stream:
-        found = ranks.cupy.empty_like(array)
-        stream.synchronize()
+def _outputs(ranks: Ranks, buffers: _Buffers) -> list[Any]:
+    found = []
+    for rank, array in enumerate(buffers.arrays):
+        with ranks.on(rank) as stream:
+            found.append(ranks.cupy.empty_like(array))
+            stream.synchronize()
     return found
 
 
@@ -274,18 +318,20 @@ def sgd() -> dict[str, Any]:
 
 
 def sgd_timeline() -> dict[str, Any]:
-    """What the streams of all ranks do in one step, one after another and overlapped, the sums by NCCL."""
+    """What the streams of all ranks do in one step: the sums after the backward pass and overlapped with it."""
     k = ranks_here()
     task = Task(TASK.sizes, TASK.batch * k, TASK.steps, TASK.rate)
     return {
         "ranks": k,
         "one after another": timeline(Training(task, k, way="nccl", overlap=False)),
         "overlapped": timeline(Training(task, k, way="nccl", overlap=True)),
+        "overlapped, by copies": timeline(Training(task, k, way="copies", overlap=True)),
     }
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "broadcast_curve": broadcast_curve,
+    "relay_tiles": relay_tiles,
     "broadcast_table": broadcast_table,
     "all_reduce_table": all_reduce_table,
     "all_reduce_curve": all_reduce_curve,
