@@ -121,7 +121,10 @@ def draw_buffers(buffers: Iterable[tuple[str, int, int, int, int]], title: str) 
 
 
 def draw_batches(runs: Sequence[Run], limit: float | None, title: str) -> Figure:
-    """Images per second against the time of a batch, a line per precision, a mark per batch; and a latency limit."""
+    """Images per second against the time of a batch, a line per precision, a mark per batch; and a latency limit.
+
+    Marks of powers of two have their numbers.
+    """
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.6, 3.2), dpi=DPI)
         for kind, colour in zip(dict.fromkeys(run.precision for run in runs), COLOURS, strict=False):
@@ -131,6 +134,8 @@ def draw_batches(runs: Sequence[Run], limit: float | None, title: str) -> Figure
             # FP16 and INT8 run close together: their numbers go to different sides of the lines.
             offset, side = ((-4, 4), "right") if kind.lower() == "int8" else ((4, -9), "left")
             for run in own:
+                if run.batch & (run.batch - 1):  # others than powers of two crowd the picture
+                    continue
                 place = (run.seconds, run.images_per_second)
                 ax.annotate(
                     str(run.batch), place, offset, textcoords="offset points", ha=side, fontsize=7, color=colour
