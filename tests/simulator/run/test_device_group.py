@@ -231,3 +231,18 @@ def test_an_error_of_one_device_frees_what_the_others_hold():
         with pytest.raises(SimulatorError):
             devices.synchronize()
         assert devices[0]._device.memory.used_bytes == used
+
+
+def test_more_warps_than_can_be_followed_are_refused():
+    with virtual_devices(2) as devices:
+        x = [device.empty(256 * 1024, np.int32) for device in devices]
+        for device in devices:
+            device.launch(kernel("fill"), 256, 1024, (x[device.id], np.int32(1)))
+        with pytest.raises(InvalidLaunch, match="16,384 warps on 2 devices at the same time"):
+            devices.synchronize()
+        devices[0].launch(kernel("fill"), 256, 1024, (x[1], np.int32(2)))  # one device alone may have any number
+        assert (x[1].get() == 2).all()
+        for device in devices:
+            device.launch(kernel("fill"), 64, 1024, (x[device.id], np.int32(3)))
+        devices.synchronize()
+        assert (x[0].get()[: 64 * 1024] == 3).all()

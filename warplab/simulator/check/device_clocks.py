@@ -186,7 +186,8 @@ class DeviceClocks:
         for warps in event.blocks:
             for warp in warps.tolist():
                 self.block[warp] = warps
-                self._set(warp, row)
+                if row is not self.nothing:  # else it knows nothing yet
+                    self._set(warp, row)
                 for scope in (False, True):
                     self.fenced[scope][warp], self.fenced_lanes[scope][warp] = row, _FULL
         every = np.concatenate(event.blocks)

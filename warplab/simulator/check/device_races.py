@@ -56,7 +56,7 @@ class Kind(NamedTuple):
 
     @classmethod
     def of(cls, site) -> Kind:
-        words = next((word for word in site.text.split() if word[0] not in "@{"), "").rstrip(";").split(".")
+        words = next((word for word in site.text.replace("{", " ").split() if word[0] != "@"), "").split(".")
         atomic = site.op == "atomic"
         return cls(
             reads=site.op == "load" or (atomic and words[0] == "atom"),
@@ -95,7 +95,8 @@ class DeviceAccesses:
     """What the kernels of all devices share during one run.
 
     `first_warp`: for each device the number of its first warp, and of `warps` in all. `word`: bytes per word, those of
-    the narrowest access. `reachable`: for each device the numbers of those whose memory it can access.
+    the narrowest access. `reachable`: for each device the numbers of those whose memory it can access. `checks`: look
+    for races at all.
     """
 
     memory: DeviceMemory
@@ -111,12 +112,14 @@ class DeviceAccesses:
     threads: int = 0
 
     def __post_init__(self) -> None:
-        self.clocks = DeviceClocks(self.warps)
+        self.clocks = DeviceClocks(self.warps if self.checks else 0)
         self.lane_of = np.zeros(1, np.int64)  # of each thread, its lane in `device_clocks`; they are numbered from 1
         self.set: dict[int, int] = {}  # by place: how often the flag was set
         self.seen: dict[tuple[int, int, int], int] = {}  # by place, first lane and number of lanes: at which of these
 
     def happens(self, event: Event) -> None:
+        if not self.checks:
+            return
         self.events.append(event)
         self.clocks.happens(event)
 

@@ -19,7 +19,7 @@ from warplab.simulator.check.device_races import DeviceAccesses, DeviceRaces
 from warplab.simulator.check.flag_waits import FlagWaits, Looks, MemoryChanges
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import LaunchProfile
-from warplab.simulator.errors import DeviceDeadlock, SimulatorError, UninitializedRead
+from warplab.simulator.errors import DeviceDeadlock, InvalidLaunch, SimulatorError, UninitializedRead
 from warplab.simulator.memory.device_memory import Allocation, DeviceMemory
 from warplab.simulator.memory.heap import Heap
 from warplab.simulator.memory.lane_groups import Group
@@ -33,6 +33,7 @@ from warplab.simulator.run.scheduler import Scheduler
 from warplab.simulator.translate.translation import translate
 
 MOST_DEVICES = 16
+MOST_WARPS = 4096  # of all devices at the same time
 _TURN, _TURN_OF_WAITING = 128, 48  # instructions along the path
 _MOST_DEFERRED = 64  # turns of others before a device sets a flag at the latest
 _PROBES = 4  # turns after which a loop that repeats itself is believed to do so for ever
@@ -159,6 +160,14 @@ class _Run:
         warps = [
             max((launch.blocks * -(-launch.threads // WARP_SIZE) for launch in queue), default=0) for queue in queues
         ]
+        several = len(self.launched) > 1
+        if several and sum(warps) > MOST_WARPS:
+            raise InvalidLaunch(
+                f"{sum(warps):,} warps on {len(self.launched)} devices at the same time; the simulator follows what up "
+                f"to {MOST_WARPS:,} know of one another",
+                reason="Launch fewer blocks, each of which does more work in a loop, as a kernel must that waits for "
+                "others: all its blocks have to be on the GPU at once.",
+            )
         sites = [s for launch in launches for s in translate(launch.entry).sites if s.space in ("global", "generic")]
         self.accesses = DeviceAccesses(
             self.memory,
@@ -166,8 +175,7 @@ class _Run:
             warps=sum(warps),
             word=min((site.item for site in sites), default=4),
             reachable=[[b for a, b in group.peer_access if a == number] for number in range(len(queues))],
-            checks=len([queue for queue in queues if queue]) > 1
-            and all(launch.options.checks and launch.options.races for launch in launches),
+            checks=several and all(launch.options.checks and launch.options.races for launch in launches),
         )
         self.members = deque(self._member(number, queue) for number, queue in enumerate(queues) if queue)
 
