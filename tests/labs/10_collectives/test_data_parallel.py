@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from kernels.collectives import on_virtual_devices
 from kernels.collectives.data_parallel import TOLERANCE, Task, difference, train, train_alone, train_over_mpi
 from kernels.collectives.perceptron import Perceptron, clusters
 from kernels.collectives.recursive import recursive_doubling_all_reduce
@@ -54,6 +55,13 @@ def test_four_ranks_end_with_the_weights_of_one_device(schedule):
         assert difference(reference, found) < TOLERANCE
         assert all(np.array_equal(one, other) for one, other in zip(weights[0], found, strict=True))
     np.testing.assert_allclose(mean_losses, losses, rtol=1e-4)
+
+
+def test_two_virtual_devices_end_with_the_weights_of_one():
+    task = Task(sizes=(8, 16, 4), batch=16, steps=3)
+    reference, _ = train_alone(task)
+    weights, _ = train(task, 2, engine=on_virtual_devices.run)
+    assert max(difference(reference, found) for found in weights) < TOLERANCE
 
 
 def test_without_the_sum_the_weights_would_differ():

@@ -1,0 +1,54 @@
+"""What is recorded: of measurements that exist, right outputs, shown by the benchmark's tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernels.collectives import measurements, recordings
+from kernels.collectives.benchmark import BENCHMARK
+from kernels.collectives.data_parallel_gpu import WAYS
+from kernels.collectives.measurements import MEASUREMENTS
+from warplab.bench.benchmark import correct
+
+RECORDED = recordings.load()
+
+
+@pytest.mark.parametrize("key", RECORDED)
+def test_recorded_outputs_were_right_and_on_enough_gpus(key):
+    found = RECORDED[key]
+    assert key in MEASUREMENTS
+    assert correct(found.value)
+    assert found.machine["gpus"] == recordings.gpus == measurements.RANKS
+    assert found.value["ranks"] == found.machine["gpus"]
+
+
+@pytest.mark.parametrize("key", [key for key in BENCHMARK.tables if key in RECORDED])
+def test_every_row_is_shown(key):
+    value = RECORDED[key].value
+    text = BENCHMARK.tables[key].text(value)
+    rows = len(value["rows"]) // 2 if key == "small_messages" else len(value["rows"])
+    assert len(text.splitlines()) == rows + 2  # heading and titles
+    assert "NO" not in text.split()
+
+
+def test_where_there_is_no_gpu_the_recording_is_given():
+    if measurements.timing.gpu_count() < measurements.RANKS:
+        found = measurements.measured("sgd")
+        assert not found.live
+        assert {row["way"] for row in found.value["rows"]} == set(WAYS)
+        assert measurements.measured("no such key") is None
+
+
+def test_a_timeline_has_the_parts_of_a_step_in_order():
+    value = RECORDED["sgd_timeline"].value
+    layers = len(measurements.TASK.sizes) - 1
+    for way in ("one after another", "overlapped"):
+        for rank in range(value["ranks"]):
+            mine = [row for row in value[way] if row["rank"] == rank]
+            computed = [row["what"] for row in mine if row["stream"] == "compute"]
+            assert computed == ["forward", *(f"backward {layer}" for layer in reversed(range(layers))), "update"]
+            begins = {row["what"]: row["begin"] for row in mine}
+            ends = {row["what"]: row["end"] for row in mine}
+            assert all(begins[f"sum {layer}"] >= ends[f"backward {layer}"] - 5e-6 for layer in range(layers))
+            overlapped = begins[f"sum {layers - 1}"] < begins["backward 0"]
+            assert overlapped == (way == "overlapped")
