@@ -1,6 +1,6 @@
 # problem: slices
 # loses: slices-time
-# reason: error differs from input to input
+# reason: broadcast_time returns the wrong value
 
 
 def broadcast_time(ranks, slices, size, gbs, alpha):
