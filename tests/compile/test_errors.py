@@ -1,5 +1,7 @@
 """Compile errors as a learner sees them."""
 
+import re
+
 import pytest
 
 from warplab.compile import errors
@@ -60,10 +62,21 @@ extern "C" __global__ void f() {
     [
         ("#include <stdio.h>\n__global__ void f() {}", "no host headers"),
         ("int twice(int x) { return 2 * x; }", "__device__ in front"),
+        (
+            'extern "C" __global__ void f(int n) {\n  for i in range(0, n, 16) { }\n}',
+            "This cell is C++: for (int i = 0; i < n; i++)",
+        ),
+        (
+            "#include <mma.h>\nusing namespace nvcuda::wmma;\n__global__ void f(half *d) {\n"
+            "  fragment<matrix_a, 16, 16, 16, half, row_major> a;\n"
+            "  fragment<matrix_b, 16, 16, 16, half, row_major> b;\n"
+            "  fragment<accumulator, 16, 16, 16, half> sum;\n  mma_sync(sum, b, a, sum);\n}",
+            "mma_sync(sum, fa, fb, sum)",
+        ),
     ],
 )
 def test_common_mistakes_get_a_hint(source, hint):
-    with pytest.raises(CompileError, match=hint):
+    with pytest.raises(CompileError, match=re.escape(hint)):
         compile_cuda(source)
 
 

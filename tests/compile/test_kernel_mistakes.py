@@ -236,6 +236,12 @@ def sums_a_row(x, y, d):
 
 
 @cuda.jit
+def matrix_product(x, y, d):
+    j, i = cuda.grid(2)
+    d[i, j] = x[i] @ y[j]
+
+
+@cuda.jit
 def broadcasts(x, y, d):
     j, i = cuda.grid(2)
     if i < d.shape[0] and j < d.shape[1]:
@@ -253,6 +259,7 @@ def multiplies_rows(x, y, d):
     ("kernel", "advice"),
     [
         (sums_a_row, "loop over"),
+        (matrix_product, "no product of arrays, @"),
         (broadcasts, "x[i, None, 0] is an array"),
         (multiplies_rows, "x[i] * y[j] would make an array"),
     ],

@@ -259,6 +259,12 @@ def _rows(kernel: ast.FunctionDef, error: str) -> Found:
                     )
 
 
+def _matrix_products(kernel: ast.FunctionDef, error: str) -> Found:
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            yield node, "A kernel has no product of arrays, @: loop over k, and add up one product at a time."
+
+
 def _numpy_habits(kernel: ast.FunctionDef, error: str) -> Found:
     """`(x[i] - y[j]).sum()` and `x[:, None]`: arithmetic on rows, as on the host."""
     if not any(text in error for text in (*_NO_ARRAYS, "built-in function", "as a callable", "attribute")):
@@ -337,6 +343,7 @@ _FINDERS: tuple[Finder, ...] = (
     _functions_of_arrays,
     _whole_arrays,
     _whole_right_sides,
+    _matrix_products,
     _numpy_habits,
     _rows,
 )

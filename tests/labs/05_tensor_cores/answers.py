@@ -30,6 +30,9 @@ def long_tile(of_a: str = "a + i, k", of_b: str = "b + 16 * i, 16", first: str =
     )
 
 
+STORED_IN_EACH_STEP = long_tile().replace(
+    "mma_sync(sum, fa, fb, sum);", "mma_sync(sum, fa, fb, sum); store_matrix_sync(d, sum, 16, mem_row_major);"
+)
 LONG_TILE_WITHOUT_TENSOR_CORES = dedent(
     """\
     %%cuda
@@ -65,6 +68,7 @@ ANSWERS = {
             long_tile(first="16"): "d is wrong",
             long_tile(step="8"): "misaligned matrix",
             long_tile(step="32"): "d is wrong",
+            STORED_IN_EACH_STEP: "too many global store bytes",
             long_tile().replace("fill_fragment(sum, 0.0f);", ""): "The fragment was never filled",
             LONG_TILE_WITHOUT_TENSOR_CORES: "the tensor cores do nothing",
         },
