@@ -1,6 +1,6 @@
 # problem: direct
 # loses: direct-plain, direct-any, direct-work
-# reason: one thread does too much of the work(.|\n)*by thread 0 of block 0, 100 %
+# reason: one thread does too much of the work(.|\n)*by thread 0 of block 0: (nearly )?all of it
 
 import numpy as np
 

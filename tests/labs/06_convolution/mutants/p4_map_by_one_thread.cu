@@ -1,6 +1,6 @@
 // problem: implicit
 // loses: implicit-plain, implicit-any
-// reason: sources: one thread does too much of the work(.|\n)*by thread 0 of block \(0, 0\), 100 %
+// reason: sources: one thread does too much of the work(.|\n)*by thread 0 of block \(0, 0\): (nearly )?all of it
 struct Sizes {
     int h, w, c, r, s, p, q, padding, stride, dilation;
 };

@@ -1,6 +1,6 @@
 // problem: border
 // loses: border-sides, border-all, border-loads
-// reason: one thread does too much of the work(.|\n)*by thread \(0, 0\) of block \(0, 0, 0\), 100 %
+// reason: one thread does too much of the work(.|\n)*by thread \(0, 0\) of block \(0, 0, 0\): (nearly )?all of it
 extern "C" __global__ void depthwise(const float* x, const float* filters, float* y, int channels, int h, int w)
 {
     if (blockIdx.x || blockIdx.y || blockIdx.z || threadIdx.x || threadIdx.y)

@@ -1,6 +1,6 @@
 // problem: gate
 // loses: gate-right, gate-counted
-// reason: one thread does too much of the work(.|\n)*by thread 0 of block 0, 100 %
+// reason: one thread does too much of the work(.|\n)*by thread 0 of block 0: (nearly )?all of it
 extern "C" __global__ void gate_backward(const float* dy, const float* a, const float* b, float* da, float* db, int n)
 {
     if (blockIdx.x * blockDim.x + threadIdx.x > 0)
