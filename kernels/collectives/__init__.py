@@ -1,12 +1,13 @@
 """Lab 10, NCCL, rings, and training across GPUs.
 
-A skeleton, whose one kernel multiplies a vector by a number: replace it by the lab's own. `scale` checks its arrays and
-launches one of `KERNELS`; `recordings` holds what was measured on a GPU.
+A collective is a `Schedule`, a list of messages (schedule.py); ring.py, tree.py, recursive.py, scatter_gather.py and
+hierarchical.py make them. Engines run them: interpreter.py in NumPy, on_virtual_devices.py, over_mpi.py, on_gpus.py;
+relays.py has kernels that do without a schedule. model.py, topology.py and scaling_model.py predict times;
+nccl.py is what ours is compared with; data_parallel.py trains. `recordings` holds what was measured on GPUs.
 """
 
-from kernels.collectives.scaling import KERNELS, scale
 from warplab.bench.recordings import Recordings
 
 recordings = Recordings(__name__, gpus=2)
 
-__all__ = ["KERNELS", "recordings", "scale"]
+__all__ = ["recordings"]

@@ -7,6 +7,7 @@ says measured. Every function returns a matplotlib Figure that is closed for pyp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -297,6 +298,35 @@ def draw_overlap(title: str = "a step of training, by the model", **steps: Step)
     return closed(figure)
 
 
+def draw_streams(timelines: Mapping[str, Any], label: str, rank: int = 0) -> Figure:
+    """Timelines of a measured step by name, of one rank's two streams: what ran when. `label` names device and date.
+
+    `timelines`: lists of rows with rank, stream ("compute" or "communicate"), what, begin and end in seconds; values
+    that are no lists are passed over.
+    """
+    shown = {name: [r for r in rows if r["rank"] == rank] for name, rows in timelines.items() if isinstance(rows, list)}
+    with plt.rc_context(FONT):
+        size = 7.6, 0.75 + 0.95 * len(shown)
+        figure, axes = plt.subplots(len(shown), 1, figsize=size, dpi=DPI, sharex=True, squeeze=False)
+        end = max(row["end"] for rows in shown.values() for row in rows) * 1e3
+        colours = {"forward": SKY, "backward": BLUE, "sum": GREEN, "update": AMBER}
+        for ax, (name, rows) in zip(axes[:, 0], shown.items(), strict=True):
+            for row in rows:
+                at = 0 if row["stream"] == "compute" else 1
+                _bar(ax, at, row["begin"], row["end"], colours.get(row["what"].split()[0], GREY))
+                ax.vlines(row["begin"] * 1e3, at - 0.38, at + 0.38, color="white", lw=0.8)
+            ax.set_yticks([0, 1], ["computation", "sums"])
+            ax.set(ylim=(1.6, -0.6), xlim=(0, end * 1.02))
+            finish(figure, ax, f"{name}, rank {rank}: {max(row['end'] for row in rows) * 1e3:.2f} ms")
+            ax.grid(False, axis="y")
+        axes[-1, 0].set_xlabel("ms")
+        handles = [Patch(color=colour, label=what) for what, colour in colours.items()]
+        figure.legend(handles=handles, loc="upper right", ncols=4, frameon=False, fontsize=8)
+        figure.suptitle(label, x=0.01, ha="left", fontsize=9)
+        figure.tight_layout()
+    return closed(figure)
+
+
 def _bar(ax: Axes, row: int, begin: float, end: float, colour: str, text: str = "") -> None:
     if end > begin:
         ax.barh(row, (end - begin) * 1e3, 0.76, begin * 1e3, color=colour)
@@ -354,7 +384,8 @@ def _label(send: Send) -> str:
 
 
 def _title(schedule: Schedule) -> str:
-    return f"{schedule.collective}: {schedule.ranks} ranks, {schedule.slices} slices, {schedule.steps} steps"
+    counts = (("rank", schedule.ranks), ("slice", schedule.slices), ("step", schedule.steps))
+    return f"{schedule.collective}: " + ", ".join(f"{n} {what}" + "s" * (n != 1) for what, n in counts)
 
 
 def _ranks(ax: Axes, k: int) -> None:

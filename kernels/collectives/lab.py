@@ -9,14 +9,15 @@ LAB = Lab(
     "nearly linear from 1 to 32 GPUs",
     status="ready without a GPU, not recorded yet",
     benchmark="benchmark",
-    launches="launches",
-    code_cells=50,
-    pictures=12,
+    code_cells=76,
+    pictures=15,
     shown={
         "collectives-first": "The first broadcast: a space–time diagram of its messages",
         "collectives-fit": "The alpha–beta model fitted to two readings, and the readings between",
         "collectives-scatter-held": "A reduce-scatter: how many ranks' data is in each slice, step by step",
         "collectives-tree-drawn": "Four broadcasts by size, by the model",
         "collectives-mesh": "Three rings on the NVLinks of a DGX-1 with V100",
+        "collectives-overlap": "A step of training, its all-reduces after the backward pass and beside it",
+        "collectives-published": "Published scaling, and the model with nothing fitted",
     },
 )

@@ -8,8 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from kernels.collectives.answer_checks import check_messages, check_programs
+from kernels.collectives.figures import draw_overlap
+from kernels.collectives.scaling_model import Bucket, Step
 from kernels.collectives.schedule import Schedule, Send
 from warplab.checks import CheckFailed, returned
 from warplab.launch.kernel_source import is_empty
@@ -33,7 +36,7 @@ def check_one_slice(one_slice: Callable[[list[int], int], Any]) -> Schedule:
             count += 1
     print(f"one_slice: right for {count} broadcasts.")
     shown = [message for i in range(4) for message in one_slice([0, 2, 1, 3], i)]
-    return Schedule("broadcast", 4, 4, [Send(*message) for message in shown])
+    return Schedule("broadcast", 4, 4, tuple(Send(*message) for message in shown))
 
 
 def check_slice_to_send(slice_to_send: Callable[[int, int, int], Any]) -> Schedule:
@@ -42,7 +45,7 @@ def check_slice_to_send(slice_to_send: Callable[[int, int, int], Any]) -> Schedu
         messages = _scattered(slice_to_send, k)
         check_messages(slice_to_send.__name__, messages, "reduce-scatter", range(k), k, steps=k - 1)
     print(f"slice_to_send: right for {len(RANKS)} rings.")
-    sends = [Send(*message, True) for message in _scattered(slice_to_send, 4)]
+    sends = tuple(Send(*message, True) for message in _scattered(slice_to_send, 4))
     return Schedule("reduce-scatter", 4, 4, sends)
 
 
@@ -77,9 +80,12 @@ def check_receives_first(receives_first: Callable[[int], Any]) -> None:
     for k in RANKS:
         ring, part = list(range(k)), "receives_first({})"
         first = [_called(receives_first, part.format(place), place) for place in ring]
-        if wrong := next((answer for answer in first if not isinstance(answer, bool | np.bool_)), None):
+        if wrong := [answer for answer in first if not isinstance(answer, bool | np.bool_)]:
             raise CheckFailed(
-                "receives_first returns the wrong type.", expected="True or False", got=repr(wrong), kind="wrong type"
+                "receives_first returns the wrong type.",
+                expected="True or False",
+                got=repr(wrong[0]),
+                kind="wrong type",
             )
         programs = [
             [
@@ -96,6 +102,16 @@ def check_receives_first(receives_first: Callable[[int], Any]) -> None:
         rounds = 2 * (k - 1 + k % 2)
         check_programs("receives_first", programs, "reduce-scatter", ring, k, rounds=rounds)
     print(f"receives_first: right for {len(RANKS)} rings.")
+
+
+def draw_finish(finish: Callable[[list[float], list[float]], float]) -> Figure:
+    """The timeline of a step whose all-reduces end when the learner's finish(ready, lasts) says, in ms."""
+    ready, lasts = [5.0, 7.0, 9.0, 10.0], [1.0, 3.0, 2.0, 2.0]
+    buckets = []
+    for i, duration in enumerate(lasts):
+        end = float(finish(ready[: i + 1], lasts[: i + 1]))
+        buckets.append(Bucket(1, 1, ready[i] / 1e3, (end - duration) / 1e3, end / 1e3))
+    return draw_overlap("your all-reduces", four_buckets=Step(3e-3, 10e-3, tuple(buckets)))
 
 
 def _in_order(receive_first: bool, send: tuple, receive: tuple) -> tuple[tuple, tuple]:

@@ -7,6 +7,8 @@ from tests.support.lesson_answers import Answers, one_line
 STEPS = "steps(ranks, slices)"
 ONE_SLICE = "one_slice(ring, slice)"
 SCATTER = "slice_to_send(rank, step, k)"
+ORDER = "receives_first(place)"
+FINISH = "finish(ready, lasts)"
 BUS = "all_gather_bus(ranks, count, itemsize, us)"
 
 
@@ -64,6 +66,17 @@ def pass_on(
             {done}
             if (threadIdx.x == 0) {{ {before} *passed = 1; }}
         }}"""
+    )
+
+
+def finish(start: str = "0.0", body: str = "free = max(free, r) + t") -> str:
+    return dedent(
+        f"""\
+        def finish(ready, lasts):
+            free = {start}
+            for r, t in zip(ready, lasts):
+                {body}
+            return free"""
     )
 
 
@@ -160,5 +173,27 @@ ANSWERS = {
             pass_on(loop="int i = 0; threadIdx.x == 0 && i < n; i++"): "one thread does too much of the work",
         },
         shows="[0. 1. 2. 3. 4.]",
+    ),
+    "your-turn-order": Answers(
+        one_line(ORDER, "place % 2 == 1"),
+        {
+            one_line(ORDER, "False"): "the programs stop for ever",
+            one_line(ORDER, "True"): "the programs stop for ever",
+            one_line(ORDER, "place == 0"): "too many rounds",
+            one_line(ORDER, "place != 0"): "too many rounds",
+            one_line(ORDER, "place // 2 % 2 == 1"): "too many rounds",
+            one_line(ORDER, "place % 2"): "receives_first returns the wrong type",
+        },
+    ),
+    "your-turn-finish": Answers(
+        finish(),
+        {
+            finish(body="free = max(free, r + t)"): "finish returns the wrong value",
+            finish(body="free += t"): "finish returns the wrong value",
+            finish(body="free = r + t"): "finish returns the wrong value",
+            finish(start="ready[0]", body="free += t"): "finish returns the wrong value",
+            one_line(FINISH, "max(ready) + sum(lasts)"): "finish returns the wrong value",
+            one_line(FINISH, "ready[-1] + lasts[-1]"): "finish returns the wrong value",
+        },
     ),
 }
