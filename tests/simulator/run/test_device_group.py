@@ -8,7 +8,14 @@ import pytest
 from warplab.dropin.virtual_devices import virtual_devices
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.profiling import RecordedLaunches, collect, stop
-from warplab.simulator import DeviceDeadlock, DivergentBarrier, IllegalAddress, InvalidLaunch, SimulatorError
+from warplab.simulator import (
+    DeviceDeadlock,
+    DeviceRace,
+    DivergentBarrier,
+    IllegalAddress,
+    InvalidLaunch,
+    SimulatorError,
+)
 
 SOURCE = r"""
 #define FENCE __threadfence_system()
@@ -231,6 +238,30 @@ def test_an_error_of_one_device_frees_what_the_others_hold():
         with pytest.raises(SimulatorError):
             devices.synchronize()
         assert devices[0]._device.memory.used_bytes == used
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_loop_that_looks_and_works_is_no_waiting(order):
+    """The kernel looks at each flag once: the other device sets it only when nobody can go on without it."""
+    code = """extern "C" __global__ void relay(
+        const int* mine, int* next, const volatile unsigned* come, volatile unsigned* passed, int rounds) {
+        for (int r = 0; r < rounds; r++) {
+            if (threadIdx.x == 0) { if (come[r] == 0) __nanosleep(100); __threadfence_system(); }
+            __syncthreads();
+            next[64 * r + threadIdx.x] = mine[64 * r + threadIdx.x];
+            __syncthreads();
+            if (threadIdx.x == 0) { __threadfence_system(); passed[r] = 1; }
+        }
+    }"""
+    with virtual_devices(2) as devices:
+        first, second = (devices[number] for number in order)
+        a, b, c = (device.zeros(256, np.int32) for device in (first, second, second))
+        come = [first.full(4, 1, np.uint32), second.zeros(4, np.uint32), second.zeros(4, np.uint32)]
+        first.launch(CudaSource(code, "relay"), 1, 64, (a, b, come[0], come[1], np.int32(4)))
+        second.launch(CudaSource(code, "relay"), 1, 64, (b, c, come[1], come[2], np.int32(4)))
+        with pytest.raises(DeviceRace) as caught:
+            devices.synchronize()
+        assert caught.value.cause == "no wait"
 
 
 def test_more_warps_than_can_be_followed_are_refused():

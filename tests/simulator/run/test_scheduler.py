@@ -306,3 +306,19 @@ def test_a_lock_in_a_loop_is_handed_on():
     x, lock = np.zeros(1, np.int32), np.zeros(1, np.int32)
     simulate(CudaSource(code, "lock"), 8, 1, (lock, x, np.int32(5)))
     assert x[0] == 40
+
+
+def test_warps_that_hand_on_a_turn_and_look_elsewhere_too():
+    """The loop of rounds looks at memory as well; the warp that spins in the inner one must not starve the other."""
+    code = """extern "C" __global__ void turns(volatile int* flags, int* looks, int rounds) {
+        if (threadIdx.x % 32) return;
+        int own = threadIdx.x / 32;
+        for (int r = 1; r <= rounds; r++) {
+            while (flags[own] < r);
+            if (flags[2] == 99) looks[own] = r;
+            flags[1 - own] = own ? r + 1 : r;
+        }
+    }"""
+    flags, looks = np.array([1, 0, 0], np.int32), np.zeros(2, np.int32)
+    simulate(CudaSource(code, "turns"), 1, 64, (flags, looks, np.int32(10)))
+    assert flags.tolist() == [11, 10, 0]

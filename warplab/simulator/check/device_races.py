@@ -38,6 +38,7 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.observer import Observer
 from warplab.simulator.translate.translation import Translation
+from warplab.simulator.translate.waiting_loops import working_blocks
 
 _STRONG = frozenset(("volatile", "relaxed", "acquire", "release", "acq_rel", "mmio"))
 _SYSTEM = frozenset(("sys", "volatile", "mmio"))
@@ -135,7 +136,8 @@ class DeviceRaces(Observer):
         self.shared, self.device, self.names = shared, device, names
         self.first_site = len(shared.sites)
         shared.sites += translation.sites
-        self.loops = translation.waiting_loops
+        working = working_blocks(translation.blocks)
+        self.waiting = {number for number, loop in translation.waiting_loops.items() if not loop & working}
         self.kinds = [Kind.of(site) for site in translation.sites]
         self.looked: set[int] = set()  # warps that have seen a flag which others of theirs may still learn of
 
@@ -166,7 +168,7 @@ class DeviceRaces(Observer):
         number, group = self.runs
         standing = {number: [group.all_lanes]} | chunk.scheduler.pending
         for number, parts in standing.items():
-            if number in self.loops:
+            if number in self.waiting:
                 lanes = np.concatenate(parts)
                 if (chunk.block_of[lanes[lanes != own]] == chunk.block_of[own]).any():
                     return True

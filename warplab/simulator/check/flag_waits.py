@@ -20,7 +20,7 @@ from warplab.simulator.observer import Observer
 from warplab.simulator.translate.basic_blocks import EXIT, TRAP, Block
 from warplab.simulator.translate.block_writer import Site
 from warplab.simulator.translate.translation import Translation
-from warplab.simulator.translate.waiting_loops import fixed_loops, reached
+from warplab.simulator.translate.waiting_loops import fixed_loops, reached, working_blocks
 
 _STRONG = frozenset(("volatile", "relaxed", "release", "mmio"))
 
@@ -81,7 +81,9 @@ class FlagWaits(Observer):
         self.endless = fixed_loops(blocks).union(
             block.index for block in blocks if block.index not in ends and not ends & reached(following, block.index)
         )
-        self.loops = translation.waiting_loops
+        working = working_blocks(blocks)
+        # Blocks of loops that look at what others write. What such a loop does beside that is no waiting.
+        self.loops = {number: loop for number, loop in translation.waiting_loops.items() if number not in working}
         self.setting = frozenset(block.index for block in blocks if block.index not in self.loops and _sets(block))
         self.heads = {min(loop) for loop in self.loops.values()}
         self.worked = True

@@ -36,6 +36,7 @@ MOST_DEVICES = 16
 MOST_WARPS = 4096  # of all devices at the same time
 _TURN, _TURN_OF_WAITING = 128, 48  # instructions along the path
 _MOST_DEFERRED = 64  # turns of others before a device sets a flag at the latest
+_PATIENCE = 64  # steps for which lanes of a device that could run are left waiting while others of it spin
 _PROBES = 4  # turns after which a loop that repeats itself is believed to do so for ever
 _MOST_WAITING = 1 << 14  # instructions for which nothing happens anywhere until the wait is believed to be endless
 
@@ -99,7 +100,7 @@ class _Member:
 
     def begins(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
-        scheduler.turn, scheduler.late = _TURN, self.waits.setting
+        scheduler.turn, scheduler.late, scheduler.patience = _TURN, self.waits.setting, _PATIENCE
         self.idle_turns, self.asleep = 0, None
 
     @property

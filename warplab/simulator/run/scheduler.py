@@ -165,11 +165,13 @@ class Scheduler:
         return turn
 
     def _starved(self, group: Group, loop: frozenset[int]) -> tuple[int, Group] | None:
-        """Take from `pending` lanes that wait outside the loop of `group` and may run before it.
+        """Take from `pending` lanes that may run before `group`, which spins: those outside its loop or, if there are
+        none, others in it, which may have left an inner loop.
 
         Blocks take turns: lanes that spin in other loops must not keep the one for which all wait from running.
         """
-        for number in sorted(self.pending.keys() - loop, key=lambda number: (number <= self.latest_turn, number)):
+        others = self.pending.keys() - loop or self.pending.keys()
+        for number in sorted(others, key=lambda number: (number <= self.latest_turn, number)):
             lanes = self.merged(self.pending[number]).all_lanes
             if self.policy == "pascal":  # lanes of the same warp come first
                 free = ~np.isin(self.chunk.warp_of[lanes], self.chunk.warp_of[group.all_lanes])

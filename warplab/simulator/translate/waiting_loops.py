@@ -7,6 +7,7 @@ from warplab.simulator.translate.basic_blocks import Block, destinations, source
 
 _WAITING = frozenset(("volatile", "relaxed", "acquire", "mmio", "cas", "exch", "try_wait", "test_wait"))
 _SEES = frozenset(("ld", "ldu", "atom", "shfl", "vote", "match", "redux", "activemask", "mbarrier", "bar", "barrier"))
+_WORKING = frozenset(("red", "bar", "barrier", "cp", "call", "stmatrix", "wmma", "mma", "trap", "exit", "ret"))
 _NEUTRAL = frozenset(("add", "or", "xor"))  # with 0
 
 
@@ -27,13 +28,33 @@ def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
     loops = sorted(
         (one.index - head, head, one.index) for one in blocks for head in one.successors() if head <= one.index
     )
-    result: dict[int, frozenset[int]] = {}
     read = _read(blocks)
+    looking = set()
     for block in blocks:
-        around = next((range(head, end + 1) for _, head, end in loops if head <= block.index <= end), None)
+        around = next((loop for loop in loops if loop[1] <= block.index <= loop[2]), None)
         if around is not None and _looks(block, read):
-            result.update(dict.fromkeys(around, frozenset(around)))
+            looking.add(around)
+    result: dict[int, frozenset[int]] = {}
+    for _, head, end in sorted(looking):  # a block belongs to the smallest
+        for number in range(head, end + 1):
+            result.setdefault(number, frozenset(range(head, end + 1)))
     return result
+
+
+def working_blocks(blocks: list[Block]) -> frozenset[int]:
+    """The blocks that do more than look and compute: they store, meet at a barrier, or change memory atomically."""
+    read = _read(blocks)
+    return frozenset(block.index for block in blocks if any(_works(i, read) for i in block.counted))
+
+
+def _works(i: Instruction, read: set[str]) -> bool:
+    if i.opcode == "atom":
+        return read.isdisjoint(destinations(i)) or (_WAITING.isdisjoint(i.modifiers) and not _changes_nothing(i))
+    if i.opcode == "mbarrier":
+        return _WAITING.isdisjoint(i.modifiers)
+    if i.opcode == "st":
+        return "local" not in i.modifiers
+    return i.opcode in _WORKING
 
 
 def fixed_loops(blocks: list[Block]) -> frozenset[int]:
