@@ -1,0 +1,212 @@
+"""What lab 10's lesson says of numbers, how it shows recordings, and what its tasks' checks say beside answers.py."""
+
+import nbformat
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from kernels.collectives import (
+    earlier_readings,
+    figures,
+    lesson_checks,
+    measurements,
+    model,
+    mpi_ranks,
+    over_mpi,
+    published,
+    ring,
+    topology,
+)
+from warplab.bench.recordings import Measurement
+from warplab.checks import CheckFailed
+from warplab.paths import COURSE
+
+LESSON = COURSE / "notebooks" / "10_collectives.ipynb"
+
+
+@pytest.fixture(scope="module")
+def texts():
+    """The sources of the lesson's cells by id."""
+    return {cell.id: cell.source for cell in nbformat.read(LESSON, as_version=4).cells}
+
+
+# Numbers of the text.
+
+
+def test_the_verdict_on_the_formula_is_that_of_the_readings(texts):
+    readings, hop = earlier_readings.RING_OF_PEER_COPIES[4], earlier_readings.ONE_PEER_COPY
+    text = texts["collectives-verdict-text"]
+    assert f"{readings[1]} GB/s of {hop}" in text
+    assert readings[1] / hop == pytest.approx(1 / 3, rel=0.01)
+    for slices, phrase in ((32, "At S = 32 it is {:.0f} % too high"), (256, "at S = 256 by {:.0f} %")):
+        assert phrase.format(100 * (hop * slices / (slices + 2) / readings[slices] - 1)) in text
+    check = earlier_readings.check(4, 1, 256)
+    assert check.worst < 0.02
+    two = earlier_readings.check(2, 8, 256)
+    assert (
+        f"α was {check.link.alpha * 1e6:.1f} µs on four of these GPUs, and {two.link.alpha * 1e6:.1f} µs on two" in text
+    )
+    assert max(readings, key=readings.get) == 32
+    assert "From S = 32 on" in texts["collectives-alpha-text"]
+
+
+def test_the_earlier_figures_are_those_of_the_text(texts):
+    text = texts["collectives-earlier-text"]
+    low, high = earlier_readings.LATER_NCCL_BROADCAST
+    assert f"NCCL's broadcast {earlier_readings.NCCL_BROADCAST} GB/s in the run of section 2, {low} to {high}" in text
+    assert f"{earlier_readings.RING_OF_PEER_COPIES[4][32]} with S = 32" in text
+    assert f"TMA kernel {earlier_readings.LATER_TMA_FORWARDING} in the later run" in text
+    assert f"reached {earlier_readings.LATER_TMA_ONE_HOP} there, one peer copy {earlier_readings.ONE_PEER_COPY}" in text
+
+
+def test_two_small_numbers_of_slices_predict_badly(texts):
+    assert "two small S say little of α" in texts["collectives-best-text"]
+    errors = {pair: check.worst for pair, check in earlier_readings.check_all_pairs(4).items() if check}
+    assert max(errors[pair] for pair in errors if max(pair) <= 8) > 0.1
+
+
+def test_the_scaling_is_that_of_the_text(texts):
+    errors = [100 * error for curve in published.CURVES for error in curve.errors().values()]
+    between = f"by {min(errors):.0f} to {max(errors):.0f} points"
+    assert between in texts["collectives-published-after"]
+    assert f"lie {between[3:]} below" in texts["collectives-verdict-text"]
+    resnets = published.CURVES[:2]
+    assert [round(100 * (1 - curve.published[2])) for curve in resnets] == [3, 3]
+    assert "lose 3 % on two GPUs" in texts["collectives-published-after"]
+    assert 100 * (1 - published.predicted(32, "flat ring")) == pytest.approx(2, abs=0.5)
+    times = sorted(published.SEVEN_ON_EIGHT.values())
+    assert f"tables of others have {times[0]:.1f} to {times[-1]:.1f}" in texts["collectives-verdict-text"]
+    worst = min(published.SEVEN_ON_EIGHT, key=published.SEVEN_ON_EIGHT.get)
+    assert worst[0].startswith("AlexNet")
+
+
+def test_the_messages_of_rings_are_those_of_the_text(texts):
+    text, gpus, inside = texts["collectives-ring-after"], 2048, 8
+    assert f"{2 * (gpus - 1)} for each bucket" in text
+    assert f"n nodes of g GPUs: {2 * (inside - 1) + 2 * (gpus // inside - 1)}" in text
+
+
+def test_the_bandwidth_of_the_tree_is_that_of_the_text(texts):
+    pcie = topology.pcie_tree(4)
+    good, bad = (topology.ring_bandwidth(pcie, order) / 1e9 for order in ([0, 1, 2, 3], [0, 2, 1, 3]))
+    assert (
+        f"{good:.0f} GB/s for a ring in the order of the leaves, {bad:.0f} in a bad one"
+        in texts["collectives-verdict-text"]
+    )
+
+
+def test_halving_and_doubling_is_never_slower_than_the_ring(texts):
+    assert "halving and doubling beats the ring everywhere" in texts["collectives-when-after"]
+    link = earlier_readings.check(4, 1, 256).link
+    for n in (2**10, 2**20, 2**30):
+        fewer, ringed = model.halving_doubling_all_reduce(n, 8, 8, link), model.ring_all_reduce(n, 8, 8, link)
+        assert fewer < ringed
+    assert model.recursive_doubling_all_reduce(4096, 8, 1, link) < model.halving_doubling_all_reduce(4096, 8, 8, link)
+
+
+# Cells that show recordings, whether there are any or not.
+
+TABLE = [{"engine": "ours", "seconds": 1.0, "gbps": 300.0, "bus_gbps": 300.0, "ratio_to_nccl": 1.02, "correct": True}]
+SMALL = [
+    {"engine": engine, "graph": False, "bytes": 4096, "seconds": seconds}
+    for engine, seconds in (("one-shot", 2e-6), ("NCCL", 3e-6))
+]
+SGD = [{"way": "nccl", "overlap": True, "seconds": 2e-3, "efficiency": 0.9, "difference": 0.0, "correct": True}]
+CURVE = [{"engine": "copies", "slices": 8, "seconds": 1e-3, "gbps": 311.0, "correct": True}]
+SHOWN = {
+    "collectives-curve": (CURVE, "S =   8:  311 GB/s"),
+    "collectives-nccl": (TABLE, "1.020 of NCCL's"),
+    "collectives-small": (SMALL, "4 KiB, one by one     : one-shot  2.0 µs, NCCL  3.0 µs"),
+    "collectives-sgd-measured": (SGD, "2.00 ms, efficiency 90.0%"),
+    "collectives-verdict-recorded": (SGD, "sums by nccl: 1.80 × on 2 GPUs"),
+}
+
+
+@pytest.mark.parametrize("cell", SHOWN)
+def test_a_recording_is_shown_with_device_and_date(texts, cell, monkeypatch, capsys):
+    rows, shown = SHOWN[cell]
+    found = Measurement({"ranks": 2, "rows": rows}, "Some GPU", "2001-02-03", live=False)
+    monkeypatch.setattr(measurements, "measured", lambda key: found)
+    exec(texts[cell], {"measurements": measurements})
+    out = capsys.readouterr().out
+    assert shown in out
+    assert "recorded on Some GPU, 2001-02-03" in out
+
+
+@pytest.mark.parametrize("cell", [*SHOWN, "collectives-streams"])
+def test_what_is_not_recorded_is_said_to_be_so(texts, cell, monkeypatch, capsys):
+    monkeypatch.setattr(measurements, "measured", lambda key: None)
+    exec(texts[cell], {"measurements": measurements, "figures": figures})
+    assert "Not measured yet" in capsys.readouterr().out
+
+
+def test_streams_are_drawn_for_one_rank():
+    def row(rank, stream, what, begin, end):
+        return {"rank": rank, "stream": stream, "what": what, "begin": begin, "end": end}
+
+    rows = [
+        row(0, "compute", "forward", 0, 1e-3),
+        row(0, "communicate", "sum 3", 1e-3, 3e-3),
+        row(1, "compute", "x", 0, 9),
+    ]
+    figure = figures.draw_streams({"ranks": 2, "overlapped": rows}, "recorded on Some GPU, 2001-02-03")
+    (ax,) = figure.axes
+    assert [(bar.get_x(), bar.get_width()) for bar in ax.patches] == [(0, 1), (1, 2)]
+    assert figure.get_suptitle() == "recorded on Some GPU, 2001-02-03"
+
+
+# Without MPI.
+
+
+@pytest.mark.parametrize("cell", ["collectives-mpi", "collectives-dies"])
+def test_without_mpi_the_lesson_says_what_to_install(texts, cell, monkeypatch, capsys):
+    def missing():
+        raise mpi_ranks.MpiMissing("there is no mpiexec")
+
+    monkeypatch.setattr(mpi_ranks, "mpiexec", missing)
+    arrays = [np.full(12, rank, np.float32) for rank in range(4)]
+    names = {"over_mpi": over_mpi, "ring": ring, "arrays": arrays, "schedule": ring.ring_all_reduce(4, 4)}
+    exec(texts[cell], names | {"RankFailed": mpi_ranks.RankFailed, "MpiMissing": mpi_ranks.MpiMissing})
+    assert "there is no mpiexec" in capsys.readouterr().out
+
+
+# Checks of tasks: what answers.py does not reach.
+
+
+def test_the_picture_of_all_reduces_has_the_learners_ends():
+    def finish(ready, lasts):
+        free = 0.0
+        for r, t in zip(ready, lasts, strict=True):
+            free = max(free, r) + t
+        return free
+
+    figure = lesson_checks.draw_finish(finish)
+    assert isinstance(figure, Figure)
+    right = max(bar.get_x() + bar.get_width() for bar in figure.axes[0].patches)
+    assert right == pytest.approx(14)
+
+
+def test_a_schedule_of_the_learners_messages_is_returned():
+    schedule = lesson_checks.check_one_slice(
+        lambda ring, slice: [(slice + hop, ring[hop], ring[hop + 1], slice) for hop in range(len(ring) - 1)]
+    )
+    assert (schedule.steps, schedule.ranks, schedule.sends[0].destination) == (6, 4, 2)
+    schedule = lesson_checks.check_slice_to_send(lambda rank, step, k: (rank - step - 1) % k)
+    assert schedule.steps == 3
+
+
+@pytest.mark.parametrize(
+    ("check", "answer", "problem"),
+    [
+        (lesson_checks.check_one_slice, lambda ring, slice: 3, "wrong type"),
+        (lesson_checks.check_one_slice, lambda ring, slice: [], "empty list"),
+        (lesson_checks.check_slice_to_send, lambda rank, step, k: None, "returns nothing"),
+        (lesson_checks.check_slice_to_send, lambda rank, step, k: 0.5, "is not one"),
+        (lesson_checks.check_receives_first, lambda place: 0, "wrong type"),
+        (lesson_checks.check_receives_first, lambda place: 1 / place, "raises ZeroDivisionError"),
+        (lesson_checks.check_one_step, lambda messages, arrays: arrays[:1], "wrong type"),
+    ],
+)
+def test_answers_of_another_kind_are_refused(check, answer, problem):
+    with pytest.raises(CheckFailed, match=problem):
+        check(answer)
