@@ -76,13 +76,17 @@ def test_forward_in_the_simulator(in_simulator, conv, tiles):
     check(cp.asnumpy(y), np.maximum(reference.forward(x, w, conv, "NHWC") + bias, 0), conv.depth)
 
 
-def test_relu_keeps_what_is_not_a_number(in_simulator):
+def check_relu_of_what_is_not_a_number():
     conv = Convolution(1, 8, 5, 5, 8, 3, 3, padding=(1, 1))
     x, w = np.ones(conv.x_shape("NHWC"), np.float16), -np.ones(conv.w_shape("NHWC"), np.float16)
     x[0, 0, 0, 3] = np.nan
     y = cp.asarray(np.ones(conv.y_shape("NHWC"), np.float16))
     STEP.launch(cp.asarray(x), cp.asarray(w), y, conv, None, True, tiles=SMALL)
     np.testing.assert_array_equal(cp.asnumpy(y), np.where(np.isnan(reference.forward(x, w, conv, "NHWC")), np.nan, 0))
+
+
+def test_relu_keeps_what_is_not_a_number(in_simulator):
+    check_relu_of_what_is_not_a_number()
 
 
 @pytest.mark.parametrize(("conv", "tiles"), CASES.values(), ids=CASES)
@@ -362,6 +366,11 @@ def check_on_gpu(conv, choices):
             assert np.isnan(found[:128]).all(), f"{tiles} writes before the result"
             assert np.isnan(found[-128:]).all(), f"{tiles} writes behind the result"
             check(found[128:-128].reshape(exact.shape), exact, depth)
+
+
+@pytest.mark.gpu
+def test_relu_keeps_what_is_not_a_number_on_a_gpu():
+    check_relu_of_what_is_not_a_number()
 
 
 @pytest.mark.gpu
