@@ -162,17 +162,18 @@ class DeviceRaces(Observer):
         self.runs = number, group
 
     def neighbour_waits(self, thread: int) -> bool:
-        """Does another thread of the block of this one, a number in the run, stand in a loop that waits?"""
-        chunk = self.chunk
-        own = thread - self.first_thread
+        """Has this thread, a number in the run, left behind others of its block that wait or are about to?"""
+        chunk, own = self.chunk, thread - self.first_thread
         number, group = self.runs
         standing = {number: [group.all_lanes]} | chunk.scheduler.pending
-        for number, parts in standing.items():
-            if number in self.waiting:
-                lanes = np.concatenate(parts)
-                if (chunk.block_of[lanes[lanes != own]] == chunk.block_of[own]).any():
-                    return True
-        return False
+        places = {number: np.concatenate(parts) for number, parts in standing.items()}
+        place = next((number for number, lanes in places.items() if own in lanes), len(self.chunk.translation.blocks))
+        behind = [
+            lanes[lanes != own]
+            for number, lanes in places.items()
+            if any(number <= waiting < place for waiting in self.waiting)
+        ]
+        return any((chunk.block_of[lanes] == chunk.block_of[own]).any() for lanes in behind)
 
     def end_chunk(self) -> None:
         self.runs = -1, self.chunk.everyone
