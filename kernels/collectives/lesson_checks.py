@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernels.collectives.answer_checks import check_messages, check_programs
+from kernels.collectives.answer_checks import check_messages, check_programs, in_rounds
 from kernels.collectives.figures import draw_overlap
+from kernels.collectives.programs import Operation
 from kernels.collectives.scaling_model import Bucket, Step
 from kernels.collectives.schedule import Schedule, Send
 from warplab.checks import CheckFailed, returned
@@ -72,10 +73,11 @@ def check_one_step(one_step: Callable[[list[tuple[int, int]], list[np.ndarray]],
     print(f"one_step: right for {len(cases)} steps, seed {seed}.")
 
 
-def check_receives_first(receives_first: Callable[[int], Any]) -> None:
+def check_receives_first(receives_first: Callable[[int], Any]) -> Schedule:
     """Raise CheckFailed unless blocking programs in that order end, in the fewest rounds that are possible.
 
     `receives_first(place)`: whether the rank at that place of the ring receives before it sends, in every step.
+    Returns the messages on 4 ranks, each in the round in which both ranks are ready for it.
     """
     for k in RANKS:
         ring, part = list(range(k)), "receives_first({})"
@@ -87,21 +89,30 @@ def check_receives_first(receives_first: Callable[[int], Any]) -> None:
                 got=repr(wrong[0]),
                 kind="wrong type",
             )
-        programs = [
-            [
-                line
-                for step in range(k - 1)
-                for line in _in_order(
-                    first[place],
-                    ("send", (place + 1) % k, (place - step - 1) % k),
-                    ("receive", (place - 1) % k, (place - step - 2) % k),
-                )
-            ]
-            for place in ring
-        ]
+        programs = _programs(first)
         rounds = 2 * (k - 1 + k % 2)
         check_programs("receives_first", programs, "reduce-scatter", ring, k, rounds=rounds)
     print(f"receives_first: right for {len(RANKS)} rings.")
+    programs = _programs([receives_first(place) for place in range(4)])
+    operations = [[Operation(action, peer, i, reduce=True) for action, peer, i in lines] for lines in programs]
+    return Schedule("reduce-scatter", 4, 4, tuple(in_rounds(operations)))
+
+
+def _programs(receive_first: Sequence[bool]) -> list[list[tuple[str, int, int]]]:
+    """The blocking programs of a reduce-scatter on the ring 0, 1, ..., one per rank."""
+    k = len(receive_first)
+    return [
+        [
+            line
+            for step in range(k - 1)
+            for line in _in_order(
+                receive_first[place],
+                ("send", (place + 1) % k, (place - step - 1) % k),
+                ("receive", (place - 1) % k, (place - step - 2) % k),
+            )
+        ]
+        for place in range(k)
+    ]
 
 
 def draw_finish(finish: Callable[[list[float], list[float]], float]) -> Figure:

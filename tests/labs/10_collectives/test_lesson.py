@@ -17,6 +17,9 @@ from kernels.collectives import (
     ring,
     topology,
 )
+from tests.support.lesson_answers import answers
+from tools.execute_notebooks import execute
+from warplab.bench.lab import labs
 from warplab.bench.recordings import Measurement
 from warplab.checks import CheckFailed
 from warplab.paths import COURSE
@@ -170,7 +173,23 @@ def test_without_mpi_the_lesson_says_what_to_install(texts, cell, monkeypatch, c
     assert "there is no mpiexec" in capsys.readouterr().out
 
 
-# Checks of tasks: what answers.py does not reach.
+# Tasks: what answers.py does not reach.
+
+
+@pytest.mark.slow
+def test_a_solved_lesson_runs_to_its_end(monkeypatch):
+    # Names that a check leaves behind must not break cells below it.
+    monkeypatch.setenv("WARPLAB_BACKEND", "simulator")
+    lab = next(lab for lab in labs() if lab.notebook == LESSON)
+    notebook = nbformat.read(LESSON, as_version=4)
+    solved = answers(lab)
+    for cell in notebook.cells:
+        if cell.id in solved:
+            cell.source = solved[cell.id].right
+    execute(notebook)
+    checked = [str(cell.outputs) for cell in notebook.cells if "check" in cell.metadata.get("tags", [])]
+    assert len(checked) == len(solved)
+    assert all("right for" in text for text in checked)
 
 
 def test_the_picture_of_all_reduces_has_the_learners_ends():
