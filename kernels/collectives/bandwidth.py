@@ -2,7 +2,12 @@
 
 Algorithm bandwidth is N/t. What a link carries depends on the collective and on the number of ranks, so algorithm
 bandwidths of different k cannot be compared with the hardware; bus bandwidth can: it is N/t times the bytes that the
-busiest rank must send, as a share of N. It equals the bandwidth of the links if nothing is lost.
+busiest rank must at least send or receive, as a share of N. The factor is the same for all algorithms, so bus bandwidth
+is what a link carries where the algorithm sends no more than it must, as rings do.
+
+These factors are for messages between ranks. Where the network itself adds (in-network reduction: NVLS in an NVSwitch,
+SHARP in InfiniBand) a rank sends its buffer once and gets the sum once; the source's summary has the factor
+(k − 1)/(k + 1) for such an all-reduce, which is not in FACTORS: NVLS is off in all that this lab measures.
 
 Source: https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md, read at commit a0b82b2 (2026-07).
 """

@@ -1,9 +1,10 @@
 """The alpha–beta model: a message of n bytes takes α + n/B seconds.
 
-α: seconds per message, whatever its size; B: bytes per second of a link. A rank sends one message at a time and
-receives one (the schedules of this lab never do more in one step), a step takes as long as its longest message, and
-messages do not slow each other down (`topology` drops that last assumption). Then a broadcast round a ring of k ranks
-in S slices of N/S bytes takes
+α: seconds per message, whatever its size; B: bytes per second of a link, in each direction (full duplex). Messages much
+smaller than αB are bound by latency, much larger ones by bandwidth. A rank sends one message at a time and receives one
+meanwhile (the schedules of this lab never do more in one step), a step takes as long as its longest message, and
+messages do not slow each other down (`topology` drops that last assumption). Adding costs nothing. Then a broadcast
+round a ring of k ranks in S slices of N/S bytes takes
 
     t(S) = (S + k − 2) · (α + N/(S·B))
          = N/B  +  (k − 2)·α  +  S·α  +  (k − 2)·N/(S·B)

@@ -1,4 +1,5 @@
-"""Ring algorithms: every rank sends to the next one alone, and all links work at the same time.
+"""Ring algorithms: every rank sends to the next one alone, and all links work at the same time. NCCL calls a slice a
+chunk, and runs several rings side by side, its channels.
 
 Ranks stand on the ring in the order 0, 1, ..., k − 1, or as `order` says: order[i] sends to order[i + 1], the last one
 to the first. N: bytes of a buffer, S: slices.
@@ -64,7 +65,8 @@ def ring_all_reduce(ranks: int, slices: int, order: Sequence[int] | None = None)
     """Reduce-scatter, then all-gather.
 
     S a multiple of k; 2(k − 1)·S/k steps; 2(k − 1)·N/k bytes on each of the k links, the least possible: Patarasuk and
-    Yuan (2009). For N → ∞ the time does not depend on k, but the number of messages grows with it.
+    Yuan (2009). For N → ∞ it takes 2(k − 1)/k · N/B: less than 2N/B for any k, while the number of messages grows
+    with k.
     """
     first = ring_reduce_scatter(ranks, slices, order)
     second = ring_all_gather(ranks, slices, order)
