@@ -54,8 +54,8 @@ def tree_all_reduce(ranks: int, slices: int, root: int = 0) -> Schedule:
 
     3 steps per slice, as a rank sends each slice up once and down twice, after a latency of at most 4·log2 k steps; N
     bytes per link and direction, 3N leave a rank: at best 3N/B, where the ring takes 2N/B. But the ring's latency grows
-    with k. NCCL since 2.4 runs two such trees across nodes, its double binary tree, each for half of the data, with every
-    node a leaf in one of them at least, and so reaches 2N/B: Sanders, Speck and Träff, "Two-tree algorithms for full
+    with k. NCCL since 2.4 runs two such trees across nodes, its double binary tree, each for half of the data, with an
+    inner node of one a leaf of the other, and so reaches 2N/B: Sanders, Speck and Träff, "Two-tree algorithms for full
     bandwidth broadcast, reduction and scan" (2009).
 
     Rank v sends up in steps that are its phase modulo 3, and receives from above in such steps; its children's phases
