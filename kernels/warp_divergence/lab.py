@@ -9,8 +9,8 @@ LAB = Lab(
     "on Volta, branches of one warp can wait for each other",
     benchmark="benchmark",
     launches="launches",
-    code_cells=86,
-    pictures=14,
+    code_cells=88,
+    pictures=16,
     shown={
         "divergence-handshake-deadlock": "Which lanes of a warp run in each step, and which wait for others",
         "divergence-histogram": "Bandwidth of each histogram of skewed data, beside CUB and CuPy",
