@@ -14,6 +14,9 @@ import sys as _sys
 _NAMES = {
     "CompileError": "compile.errors",
     "CudaSource": "launch.kernel_source",
+    "DeviceDeadlock": "simulator",
+    "DeviceRace": "simulator",
+    "PeerAccess": "simulator",
     "Profile": "report.profile",
     "SimulatorError": "simulator",
     "attempt": "learner.attempts",
