@@ -9,8 +9,8 @@ LAB = Lab(
     "cuBLAS is 1.5 × faster on V100 than on P100",
     benchmark="benchmark",
     launches="launches",
-    code_cells=88,
-    pictures=18,
+    code_cells=89,
+    pictures=19,
     shown={
         "matmul-warp-drawn": "The tiles of A, B and C that a block, its first warp and its first thread work on",
         "matmul-ladder": "TFLOP/s of each step, beside cuBLAS and the measured peak of multiply-adds",
