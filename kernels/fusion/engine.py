@@ -138,7 +138,9 @@ class Engine:
             call.queue()
         cp.cuda.get_current_stream().synchronize()
         # The default stream cannot be captured.
-        streams = [cp.cuda.Stream(non_blocking=True) for _ in range(1 + max(step.stream for step in order))]
+        streams = [
+            cp.cuda.Stream(non_blocking=True) for _ in range(1 + max((step.stream for step in order), default=0))
+        ]
         done = [cp.cuda.Event(disable_timing=True) for _ in order]
         streams[0].begin_capture()
         start = cp.cuda.Event(disable_timing=True)

@@ -193,3 +193,12 @@ def test_another_exception_or_none_is_wrong(body, message):
 
 def _not_yet():
     raise NotImplementedError("later")
+
+
+def test_arrays_of_other_lengths_are_other_inputs():
+    def sizes(x, n):
+        return 1.0
+
+    table = [({"x": np.arange(8), "n": 2}, 1.0), ({"x": np.arange(7), "n": 2}, 2.0)]
+    with pytest.raises(checks.CheckFailed, match="sizes"):
+        checks.examples(sizes, table)

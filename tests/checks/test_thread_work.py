@@ -16,6 +16,7 @@ FOUR_BLOCKS = {"sizes": [256], "launches": [(4, 64)]}
 ALL = "all of it, although the launch has 256 threads"
 EACH = "the other 255 threads do about as much. Does every thread do all the work?"
 ONE_STORE = {"bytes_written": 4}
+PAIRS = "if (i % 2 == 0) for (int j = i; j < i + 2 && j < n; j++) c[j] = a[j] * b[j];"
 
 
 def test_one_element_per_thread_passes():
@@ -81,6 +82,24 @@ def test_work_that_every_thread_repeats_is_found_by_instructions():
     error = failure(kernel, PRODUCT, per_thread={"instructions": 200}, **FOUR_BLOCKS)
     assert error.kind == "limit"
     assert error.got.endswith(EACH)
+
+
+def test_threads_that_write_nothing_are_missed():
+    checks.kernel(RIGHT, PRODUCT, least={"writing_threads": lambda n: n}, **FOUR_BLOCKS)
+    half = cuda_kernel(INDEX + PAIRS)
+    checks.kernel(half, PRODUCT, **FOUR_BLOCKS)
+    failed = failure(half, PRODUCT, least={"writing_threads": lambda n: n}, **FOUR_BLOCKS)
+    assert "too few threads that write to global memory" in str(failed)
+    assert (failed.expected, failed.got) == ("at least 256", "128")
+
+
+def test_loads_of_one_address_count_for_each_thread():
+    broadcast = cuda_kernel(INDEX + "if (i < n) c[i] = a[i] * b[i] + 0 * a[0];")
+    limit = {"thread_bytes_loaded": lambda n: 8 * n}
+    checks.kernel(RIGHT, PRODUCT, limits=limit, **FOUR_BLOCKS)
+    failed = failure(broadcast, PRODUCT, limits=limit, **FOUR_BLOCKS)
+    assert "too many bytes loaded by all threads together from global memory" in str(failed)
+    assert (failed.expected, failed.got) == ("at most 2,048", "3,072")
 
 
 def test_a_numba_kernel_and_two_dimensions():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from warplab.checks.kernel_run import KernelRun
-from warplab.checks.thread_work import KINDS, ThreadWork
+from warplab.checks.thread_work import KINDS, TOTALS, ThreadWork
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.counters import COUNTERS, Counts, LaunchProfile
 
@@ -54,6 +54,11 @@ class Limits:
         if unknown:
             raise ValueError(f"per_thread has {', '.join(unknown)}; it may have {', '.join(KINDS)}")
 
+    @property
+    def by_thread(self) -> bool:
+        """Whether the work of each thread must be counted."""
+        return bool(self.per_thread or TOTALS.keys() & (self.most.keys() | self.least.keys()))
+
     def __bool__(self) -> bool:
         return bool(self.most or self.least or self.products is not None or self.per_thread)
 
@@ -67,15 +72,17 @@ class Limits:
         """Raise `CheckFailed` at the first limit that the launch misses. `work`: needed for limits per thread."""
         if work is not None:
             work.check(run, {kind: _of(run, limit) for kind, limit in self.per_thread.items()})
+            for name in TOTALS:
+                _check_total(run, work, name, self.least.get(name, 0), self.most.get(name, math.inf))
         if self.products is not None:
             _check_products(run, profile, {name: _of(run, limit) for name, limit in self.products.items()})
-        for counter, limit in self.most.items():
+        for counter, limit in _counters(self.most):
             _check_most(run, profile, counter, _of(run, limit))
         if any(re.match("(global|shared)_(load|store)_|sectors_per_", counter) for counter in self.most):
             for counter in _PAST_THE_COUNTERS:
                 if counter not in self.most and counter not in self.least:
                     _check_none(run, profile, counter)
-        for counter, limit in self.least.items():
+        for counter, limit in _counters(self.least):
             _check_least(run, profile, counter, _of(run, limit))
 
 
@@ -86,6 +93,26 @@ def of_size(limit: Limit, size: Any) -> float:
 
 def _of(run: KernelRun, limit: Limit) -> float:
     return of_size(limit, run.size)
+
+
+def _counters(limits: Mapping[str, Limit]) -> list[tuple[str, Limit]]:
+    """The limits without those of TOTALS, which the counters of a launch do not have."""
+    return [(counter, limit) for counter, limit in limits.items() if counter not in TOTALS]
+
+
+def _check_total(run: KernelRun, work: ThreadWork, name: str, least: Limit, most: Limit) -> None:
+    got, low, high = work.total(name), _of(run, least), _of(run, most)
+    if low <= got <= high:
+        return
+    problem = f"too {'few' if got < low else 'many'} {TOTALS[name]}"
+    raise run.failed(
+        f"{run.name}: {problem}.",
+        expected=f"at least {_number(low)}" if got < low else f"at most {_number(high)}",
+        got=_number(got),
+        look_at="which threads have nothing to do" if got < low else "what a thread loads and does not need",
+        kind="limit",
+        missed=problem,
+    )
 
 
 def _check_products(run: KernelRun, profile: LaunchProfile, wanted: dict[str, float]) -> None:

@@ -240,7 +240,7 @@ def _unused(table: Sequence[tuple[Mapping[str, Any], Any]], answers: list[Any]) 
     same: dict[str, set[bool]] = {}
     missed: dict[str, Any] = {}
     for ((one, expected), got), ((other, differently), again) in itertools.combinations(rows, 2):
-        changed = [key for key in one if key not in other or bool(np.any(one[key] != other[key]))]
+        changed = [key for key in one if key not in other or not np.array_equal(one[key], other[key])]
         if len(one) > 1 and len(changed) == 1 and one.keys() == other.keys():
             same.setdefault(changed[0], set()).add(got == again)
             if expected != differently:

@@ -53,7 +53,8 @@ def kernel(
     `launches`: (blocks, threads per block), each an integer or up to three of them; or functions of n that return it;
     or a function of a random generator that draws them.
     `limits`: maps a counter of `Counts`, or a derived property such as "sectors_per_load_request", to the most that a
-    launch may reach: a number or a function of n. `least`: the same for the least that it must reach. With a limit on
+    launch may reach: a number or a function of n. `least`: the same for the least that it must reach. Both may name
+    one of `thread_work.TOTALS`, such as "writing_threads", too. With a limit on
     loads or stores, atomics and bulk copies, which also load and store, are allowed only if "atomics" and
     "bulk_copies" have limits, too.
     `products`: maps a key of `LaunchProfile.tensor_operations`, such as "m16n16k16.f32.f16", to the exact number of
@@ -145,7 +146,7 @@ def _launch(run: KernelRun, limits: list[Limits]) -> Launched:
     return launch(
         run,
         counters=any(limits),
-        by_thread=any(some.per_thread for some in limits),
+        by_thread=any(some.by_thread for some in limits),
         path_limit=max(some.serial_path(run) for some in limits),
     )
 

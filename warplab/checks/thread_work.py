@@ -23,6 +23,11 @@ KINDS = {
     "bytes_loaded": "bytes loaded from global memory",
     "bytes_written": "bytes written to global memory",
 }
+# Of all threads together, each counted by itself; the launch's counters take lanes that share an address once.
+TOTALS = {
+    "thread_bytes_loaded": "bytes loaded by all threads together from global memory",
+    "writing_threads": "threads that write to global memory",
+}
 _ALIKE = 1.5  # times the work of the other threads: a guard or a tail makes that much difference
 _LOOK_AT = "which outputs a thread computes, which it leaves to other threads and blocks, and how often it does each"
 
@@ -38,6 +43,7 @@ class ThreadWork(Observer):
     def __init__(self) -> None:
         self._busiest = {kind: (-1, 0) for kind in KINDS}  # most work, and the thread's number in the launch
         self._totals = dict.fromkeys(KINDS, 0)
+        self._writing = 0
 
     def watch(self, chunk) -> Observer:
         self._work = dict(zip(KINDS, np.zeros((len(KINDS), chunk.lanes), np.int64), strict=True))
@@ -58,6 +64,7 @@ class ThreadWork(Observer):
                 self._busiest[kind], (int(work[thread]), first + thread), key=lambda found: found[0]
             )
             self._totals[kind] += int(work.sum())
+        self._writing += int(np.count_nonzero(self._work["bytes_written"]))
 
     def end_launch(self, profile, finished: bool) -> None:
         self.chunk = None  # and with it the launch's memory
@@ -87,6 +94,10 @@ class ThreadWork(Observer):
             self._work[kind] += amount
         else:
             self._work[kind][lanes] += amount
+
+    def total(self, name: str) -> int:
+        """One of TOTALS, of the whole launch."""
+        return self._writing if name == "writing_threads" else self._totals["bytes_loaded"]
 
     def check(self, run: KernelRun, limits: Mapping[str, float]) -> None:
         """Raise `CheckFailed` at the first kind of work (of `KINDS`) of which a thread did more than allowed."""

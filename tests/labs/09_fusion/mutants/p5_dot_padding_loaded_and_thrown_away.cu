@@ -1,6 +1,6 @@
 // problem: dot
 // loses: dot-counted
-// reason: one thread does too much of the work
+// reason: too many bytes loaded by all threads|one thread does too much of the work
 
 extern "C" __global__ void conv_int8(const int* x, const int* filters, const float* scale, const float* bias,
                                      signed char* y, int n, int h, int w, int words, int k, int r, int s)

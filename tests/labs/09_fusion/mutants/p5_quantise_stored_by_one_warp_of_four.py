@@ -1,6 +1,6 @@
 # problem: quantise
 # loses: quantise-short, quantise-any, quantise-counted
-# reason: one thread does too much of the work
+# reason: one thread does too much of the work|too few threads that write
 
 
 @cuda.jit
