@@ -1,7 +1,8 @@
 """A schedule as each rank sees it: its own program of sends, receives and waits, and whether the programs deadlock.
 
-A blocking send returns when the other rank has posted the matching receive, as MPI's synchronous send does. MPI_Send
-may return earlier if the message fits into a buffer ("eager"); a program that relies on it works until messages grow.
+A blocking send returns when the other rank has come to the matching receive, as MPI's synchronous send does
+("rendezvous"). MPI_Send may return earlier if the message fits into a buffer ("eager"); a program that relies on it
+works until messages grow.
 Messages between two ranks match in the order in which they are posted.
 """
 

@@ -126,7 +126,11 @@ def ring_edges(topology: Topology, order: Sequence[int]) -> Counter[Edge]:
 
 
 def ring_bandwidth(topology: Topology, order: Sequence[int]) -> float:
-    """Bytes per second that every hop of a closed ring gets when all send at once."""
+    """Bytes per second that every hop of a closed ring gets when all send at once.
+
+    Of k ranks in two halves a ring crosses the cut twice at least, once in each direction, so it needs little bisection
+    bandwidth; an order that goes to and fro crosses it k times.
+    """
     return min(topology.edges[edge] / uses for edge, uses in ring_edges(topology, order).items())
 
 
