@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -82,6 +83,7 @@ def test_work_that_every_thread_repeats_is_found_by_instructions():
     error = failure(kernel, PRODUCT, per_thread={"instructions": 200}, **FOUR_BLOCKS)
     assert error.kind == "limit"
     assert error.got.endswith(EACH)
+    assert re.search(r"Of all instructions \d+ % are in line \d+: .*float x = a\[j\]", error.look_at)
 
 
 def test_threads_that_write_nothing_are_missed():

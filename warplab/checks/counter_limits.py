@@ -71,7 +71,8 @@ class Limits:
     def check(self, run: KernelRun, profile: LaunchProfile, work: ThreadWork | None = None) -> None:
         """Raise `CheckFailed` at the first limit that the launch misses. `work`: needed for limits per thread."""
         if work is not None:
-            work.check(run, {kind: _of(run, limit) for kind, limit in self.per_thread.items()})
+            most = {kind: _of(run, limit) for kind, limit in self.per_thread.items()}
+            work.check(run, most, _busiest_line(profile))
             for name in TOTALS:
                 _check_total(run, work, name, self.least.get(name, 0), self.most.get(name, math.inf))
         if self.products is not None:
@@ -235,6 +236,16 @@ def _under_limit(profile: LaunchProfile, counter: str) -> str:
     counts = profile.lines[place]
     active = counts.thread_instructions / counts.warp_instructions
     return f"{_line(profile, place)}\nOn average, {_number(active)} of the {WARP_SIZE} lanes of a warp are active here."
+
+
+def _busiest_line(profile: LaunchProfile) -> str:
+    """The source line with most of a launch's instructions, if it has a third of them; "" without one."""
+    place = max(profile.lines, key=lambda place: profile.lines[place].thread_instructions, default=None)
+    total = profile.counts.thread_instructions
+    if place is None or 3 * profile.lines[place].thread_instructions < total:
+        return ""
+    share = 100 * profile.lines[place].thread_instructions / total
+    return f"Of all instructions {share:.0f} % are in {_line(profile, place)}"
 
 
 def _line(profile: LaunchProfile, place: tuple[str, int]) -> str:

@@ -99,8 +99,11 @@ class ThreadWork(Observer):
         """One of TOTALS, of the whole launch."""
         return self._writing if name == "writing_threads" else self._totals["bytes_loaded"]
 
-    def check(self, run: KernelRun, limits: Mapping[str, float]) -> None:
-        """Raise `CheckFailed` at the first kind of work (of `KINDS`) of which a thread did more than allowed."""
+    def check(self, run: KernelRun, limits: Mapping[str, float], busiest_line: str = "") -> None:
+        """Raise `CheckFailed` at the first kind of work (of `KINDS`) of which a thread did more than allowed.
+
+        `busiest_line`: a sentence on the source line with most instructions, for a thread that executes too many.
+        """
         for kind, most in limits.items():
             work, number = self._busiest[kind]
             if work <= most:
@@ -111,7 +114,7 @@ class ThreadWork(Observer):
                 expected=f"per thread at most {most:,.0f} {KINDS[kind]}",
                 got=f"{work:,} by thread {_place(thread, run.block)} of block {_place(block, run.grid)}: "
                 + _share(work, self._totals[kind], run.threads),
-                look_at=_LOOK_AT,
+                look_at="\n".join(filter(None, (_LOOK_AT, busiest_line if kind == "instructions" else ""))),
                 kind="limit",
                 missed="one thread does too much of the work",
             )
