@@ -14,9 +14,11 @@ from kernels.collectives.answer_checks import check_messages, check_programs, in
 from kernels.collectives.figures import draw_overlap
 from kernels.collectives.programs import Operation
 from kernels.collectives.scaling_model import Bucket, Step
-from kernels.collectives.schedule import Schedule, Send
+from kernels.collectives.schedule import Schedule, ScheduleError, Send, holdings
+from warplab import virtual_devices
 from warplab.checks import CheckFailed, returned
 from warplab.launch.kernel_source import is_empty
+from warplab.simulator import DataRace
 
 RINGS = ((0, 1, 2, 3), (0, 1), (0, 2, 1, 3), (2, 0, 1), (3, 1, 4, 0, 2))
 MOST_SLICES = 5
@@ -36,7 +38,7 @@ def check_one_slice(one_slice: Callable[[list[int], int], Any]) -> Schedule:
             check_messages(one_slice.__name__, messages, "broadcast", ring, slices, ring[0], steps=steps)
             count += 1
     print(f"one_slice: right for {count} broadcasts.")
-    shown = [message for i in range(4) for message in one_slice([0, 2, 1, 3], i)]
+    shown = [message for i in range(4) for message in _messages(one_slice, [0, 2, 1, 3], i)]
     return Schedule("broadcast", 4, 4, tuple(Send(*message) for message in shown))
 
 
@@ -44,10 +46,28 @@ def check_slice_to_send(slice_to_send: Callable[[int, int, int], Any]) -> Schedu
     """Raise CheckFailed unless a ring on which rank r sends slice_to_send(r, step, k) does a reduce-scatter."""
     for k in RANKS:
         messages = _scattered(slice_to_send, k)
+        _check_owners(messages, k)
         check_messages(slice_to_send.__name__, messages, "reduce-scatter", range(k), k, steps=k - 1)
     print(f"slice_to_send: right for {len(RANKS)} rings.")
     sends = tuple(Send(*message, True) for message in _scattered(slice_to_send, 4))
     return Schedule("reduce-scatter", 4, 4, sends)
+
+
+def _check_owners(messages: Sequence[tuple[int, int, int, Any]], k: int) -> None:
+    """Raise CheckFailed if all sums are complete, but at other ranks."""
+    if not all(isinstance(i, int) and 0 <= i < k for *_, i in messages):
+        return
+    try:
+        *_, held = holdings(Schedule("reduce-scatter", k, k, tuple(Send(*message, True) for message in messages)))
+    except ScheduleError:
+        return
+    complete = [[rank for rank in range(k) if held[rank][i] == (1 << k) - 1] for i in range(k)]
+    if all(complete) and 0 not in complete[0]:
+        raise CheckFailed(
+            f"slice_to_send: slice 0 is complete at rank {complete[0][0]}, not at rank 0, which owns it.",
+            where=f"k = {k}",
+            look_at="at which rank a slice begins its journey",
+        )
 
 
 def _scattered(slice_to_send: Callable[[int, int, int], Any], k: int) -> list[tuple[int, int, int, Any]]:
@@ -62,7 +82,7 @@ def _scattered(slice_to_send: Callable[[int, int, int], Any], k: int) -> list[tu
 def check_one_step(one_step: Callable[[list[tuple[int, int]], list[np.ndarray]], Any], seed: int = 1) -> None:
     """Raise CheckFailed unless one_step(messages, arrays) adds to each destination what its sources held before."""
     rng = np.random.default_rng(seed)
-    cases = [[(0, 1)], [(0, 1), (1, 0)], [(0, 1), (1, 2), (2, 0)], [(2, 1), (0, 2)]]
+    cases = [[(0, 1)], [(0, 1), (1, 0)], [(0, 1), (1, 2), (2, 0)], [(2, 1), (0, 2)], [(0, 2), (1, 2), (2, 0)]]
     for messages in cases:
         arrays = [rng.integers(-99, 100, 3) for _ in range(3)]
         given, where = [array.copy() for array in arrays], f"messages {messages}, arrays {[a.tolist() for a in arrays]}"
@@ -115,6 +135,35 @@ def _programs(receive_first: Sequence[bool]) -> list[list[tuple[str, int, int]]]
     ]
 
 
+def check_shares(add_peer: Any) -> None:
+    """Raise CheckFailed if a kernel own[i] += peer[i] leaves elements to nobody, or several threads to one element.
+
+    A first look at how the elements are shared out, on two virtual devices; whatever else is wrong is left to others.
+    """
+    threads, n = 32, 100
+    try:
+        with virtual_devices(2) as devices:
+            own, peer = (device.asarray(np.arange(1.0, n + 1, dtype=np.float32)) for device in devices)
+            devices[0].launch(add_peer, 1, threads, (own, peer))
+        added = own.get() != np.arange(1, n + 1)
+    except DataRace as race:
+        raise CheckFailed(
+            f"{add_peer.__name__} has a data race.",
+            got=str(race).splitlines()[0],
+            where=f"n = {n}, 1 block of {threads} threads",
+            look_at="which thread an element belongs to: one alone",
+            kind="race",
+        ) from None
+    except Exception:
+        return
+    if added[:threads].all() and not added[threads:].any():
+        raise CheckFailed(
+            f"{add_peer.__name__}: elements from {threads} on still have the value that they came with.",
+            where=f"n = {n}, 1 block of {threads} threads",
+            look_at=f"who takes these elements when there are only {threads} threads",
+        )
+
+
 def draw_finish(finish: Callable[[list[float], list[float]], float]) -> Figure:
     """The timeline of a step whose all-reduces end when the learner's finish(ready, lasts) says, in ms."""
     ready, lasts = [5.0, 7.0, 9.0, 10.0], [1.0, 3.0, 2.0, 2.0]
@@ -140,7 +189,7 @@ def _messages(one_slice: Callable[[list[int], int], Any], ring: list[int], i: in
             where=where,
             kind="wrong type",
         )
-    return got
+    return [(m.step, m.source, m.destination, m.slice) if isinstance(m, Send) else m for m in got]
 
 
 def _called(function: Callable[..., Any], where: str, *arguments: Any) -> Any:

@@ -118,7 +118,7 @@ ANSWERS = {
     "your-turn-scatter": Answers(
         one_line(SCATTER, "(rank - step - 1) % k"),
         {
-            one_line(SCATTER, "(rank - step) % k"): "lacks the data of",
+            one_line(SCATTER, "(rank - step) % k"): "slice 0 is complete at rank 3, not at rank 0",
             one_line(SCATTER, "(rank + step) % k"): "lacks the data of",
             one_line(SCATTER, "rank"): "would be added twice",
             one_line(SCATTER, "rank - step - 1"): "names a slice that does not exist",
@@ -132,6 +132,7 @@ ANSWERS = {
             one_step(held="arrays"): "is wrong",
             one_step(held="list(arrays)"): "is wrong",
             one_step(result="arrays"): "the array of rank 1 is wrong",
+            one_step().replace("held[destination] +=", "held[destination] = arrays[destination] +"): "rank 2 is wrong",
             one_step(result="held[0]"): "returns the wrong type",
         },
         shows="after partners at distance 4 [11111111, 11111111",
@@ -149,12 +150,12 @@ ANSWERS = {
         add_peer(),
         {
             add_peer("range(own.size)"): "has a data race",
-            add_peer("range(cuda.grid(1), own.size, 1)"): "own is wrong",
+            add_peer("range(cuda.grid(1), own.size, 1)"): "has a data race",
             add_peer("range(cuda.threadIdx.x, own.size, cuda.blockDim.x)"): "has a data race",
             add_peer("range(own.size if cuda.grid(1) == 0 else 0)"): "one thread does too much of the work",
             add_peer(body="own[i] = peer[i]"): "own is wrong",
             add_peer(body="peer[i] += own[i]"): "the input peer was modified",
-            add_peer("range(cuda.grid(1), cuda.grid(1) + 1)"): "own is wrong in",
+            add_peer("range(cuda.grid(1), cuda.grid(1) + 1)"): "elements from 32 on still have the value",
             add_peer("range(cuda.grid(1), own.size, cuda.blockDim.x)"): "own is wrong in",
         },
     ),
