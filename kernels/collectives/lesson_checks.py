@@ -54,9 +54,19 @@ def check_slice_to_send(slice_to_send: Callable[[int, int, int], Any]) -> Schedu
 
 
 def _check_owners(messages: Sequence[tuple[int, int, int, Any]], k: int) -> None:
-    """Raise CheckFailed if all sums are complete, but at other ranks."""
+    """Raise CheckFailed if a rank does not send on what it has just received, or sums are complete at other ranks."""
     if not all(isinstance(i, int) and 0 <= i < k for *_, i in messages):
         return
+    sent = {(step, rank): i for step, rank, _, i in messages}
+    for (step, rank), i in sent.items():
+        if step and sent[step - 1, (rank - 1) % k] != i:
+            raise CheckFailed(
+                f"slice_to_send: rank {rank} does not send on what it has just received.",
+                expected=f"in step {step} slice {sent[step - 1, (rank - 1) % k]}, which came in step {step - 1}",
+                got=f"slice {i}",
+                where=f"k = {k}",
+                look_at="how the number changes from step to step",
+            )
     try:
         *_, held = holdings(Schedule("reduce-scatter", k, k, tuple(Send(*message, True) for message in messages)))
     except ScheduleError:

@@ -119,10 +119,11 @@ ANSWERS = {
         one_line(SCATTER, "(rank - step - 1) % k"),
         {
             one_line(SCATTER, "(rank - step) % k"): "slice 0 is complete at rank 3, not at rank 0",
-            one_line(SCATTER, "(rank + step) % k"): "lacks the data of",
-            one_line(SCATTER, "rank"): "would be added twice",
+            one_line(SCATTER, "(rank + step) % k"): "does not send on what it has just received",
+            one_line(SCATTER, "rank"): "does not send on what it has just received",
             one_line(SCATTER, "rank - step - 1"): "names a slice that does not exist",
-            one_line(SCATTER, "(rank + step + 1) % k"): "lacks the data of",
+            one_line(SCATTER, "(rank + step + 1) % k"): "does not send on what it has just received",
+            one_line(SCATTER, "(rank + 1 - step) % k"): "slice 0 is complete at rank",
         },
     ),
     "your-turn-one-step": Answers(
