@@ -118,7 +118,7 @@ def _listed(name: str, got: Any) -> list[Any]:
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
+    return type(value) is int or isinstance(value, np.integer)  # no bool, no class that may compare as it likes
 
 
 def _sends(name: str, got: Any, collective: str, ranks: int, slices: int, most: int) -> list[Send]:
@@ -167,7 +167,8 @@ def _operations(name: str, got: Any, ranks: int, slices: int, adding: bool) -> l
         found.append([])
         for line in lines if isinstance(lines, list | tuple) else [lines]:
             parts = tuple(line) if isinstance(line, list | tuple) else ()
-            right = len(parts) == 3 and parts[0] in ("send", "receive") and _whole(parts[1]) and _whole(parts[2])
+            right = len(parts) == 3 and type(parts[0]) in (str, np.str_) and all(map(_whole, parts[1:]))
+            right = right and parts[0] in ("send", "receive")
             if not right or not 0 <= parts[1] < ranks or parts[1] == rank or not 0 <= parts[2] < slices:
                 raise CheckFailed(
                     f"{name}: rank {rank} has a line that is none.",

@@ -23,8 +23,18 @@ from warplab.checks.session import device as session_device
 from warplab.checks.session import fresh_seed
 from warplab.checks.thread_work import ThreadWork
 from warplab.launch.kernel_source import CudaSource, source_of
-from warplab.simulator import DeviceDeadlock, DeviceRace, InstructionLimit, SimulatorError, SimulatorFailure
+from warplab.simulator import (
+    DeviceDeadlock,
+    DeviceRace,
+    InstructionLimit,
+    PeerAccess,
+    SimulatorError,
+    SimulatorFailure,
+)
 from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.observer import Lanes
+from warplab.simulator.translate.block_writer import Site
 
 BAND = 64  # elements before and after each array, which nobody may write
 POISONS = (np.float32(np.nan), np.float32(-3))  # what stands in the buffers before: the result must not depend on it
@@ -65,7 +75,8 @@ def check_forward(
     """Check a forwarding kernel on each ring with each launch (blocks, threads per block); raise CheckFailed.
 
     Asks for the root's data in every buffer, whatever stood there before, nothing written elsewhere, no race between
-    devices, no deadlock, and for work that all threads share.
+    devices, no deadlock, and for work that all threads share. Each device reaches only its own memory and that of the
+    next one.
     """
     try:
         source = source_of(kernel)
@@ -93,7 +104,7 @@ def check_forward(
 
 def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> None:
     flags = ring.slices * run.blocks
-    with virtual_devices(len(ring.devices), memory_bytes=_MEMORY) as devices:
+    with virtual_devices(len(ring.devices), peer_access=_neighbours(ring), memory_bytes=_MEMORY) as devices:
         for each in devices:
             each._device.echo = session_device().echo  # where a class is graded, kernels print nothing
         order = [devices[number] for number in ring.devices]
@@ -104,7 +115,7 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
             _Banded(device, np.full(flags, not place and not ring.gated, np.uint32))
             for place, device in enumerate(ends)
         ]
-        works = [ThreadWork() for _ in order]
+        works = [_DataWork(flags.view) for flags in arrived[: len(order)]]
         try:
             for place, device in enumerate(order):
                 fed = ring.gated and not place
@@ -145,6 +156,25 @@ def _check(run: KernelRun, ring: Ring, data: np.ndarray, poison: np.float32) -> 
                 _limits(ring, run).check(run, order[place].launches[0], works[place])
             except CheckFailed as failed:
                 raise failed.at(_place(ring, place)) from None
+
+
+def _neighbours(ring: Ring) -> set[tuple[int, int]]:
+    """Which device reaches whose memory: each that of the next; a root that is gated also the flags of the last."""
+    pairs = set(zip(ring.devices, ring.devices[1:], strict=False))
+    return pairs | {(ring.devices[0], ring.devices[-1])} if ring.gated else pairs
+
+
+class _DataWork(ThreadWork):
+    """The work of each thread, without its looks at the flags: how often it looks is not its choice."""
+
+    def __init__(self, flags: Any) -> None:
+        super().__init__()
+        self._first, self._last = flags.data.ptr, flags.data.ptr + flags.nbytes
+
+    def load(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:
+        at = addresses.base + np.uint64(site.offset % 2**64)
+        if not ((at >= self._first) & (at < self._last)).all():
+            super().load(site, space, addresses, lanes)
 
 
 class _Banded:
@@ -212,18 +242,19 @@ def _check_bands(run: KernelRun, what: str, banded: _Banded) -> None:
 
 
 def _limits(ring: Ring, run: KernelRun) -> Limits:
-    """Each element stored once, by neighbouring threads together, each thread its share; and the flags."""
+    """Each element loaded and stored once, by neighbouring threads together, each thread its share; and the flags."""
     lengths = [(s + 1) * ring.n // ring.slices - s * ring.n // ring.slices for s in range(ring.slices)]
-    share = sum(-(-length // run.threads) for length in lengths) + ring.slices
+    share = sum(-(-length // run.threads) for length in lengths)
     warps = -(-run.threads_per_block // WARP_SIZE) * run.blocks
-    requests = sum(-(-length // WARP_SIZE) + warps for length in lengths) + ring.slices * run.blocks
+    # Lanes that wait each for itself go on one after another, and come together again.
+    requests = sum(2 * (-(-length // WARP_SIZE) + warps) for length in lengths) + ring.slices * run.blocks
     return Limits(
         {
             "global_store_bytes": 4 * (ring.n + ring.slices * run.blocks),
             "global_store_requests": requests,
             "atomics": ring.slices * run.blocks,
         },
-        per_thread={"bytes_written": 4 * share},
+        per_thread={"bytes_loaded": 4 * share, "bytes_written": 4 * (share + ring.slices)},
     )
 
 
@@ -243,6 +274,13 @@ def _stopped(run: KernelRun, error: SimulatorError) -> CheckFailed:
             got=_without_cure(error),
             look_at="for which flag a block waits, and when it is set",
             kind="endless",
+            line=line_of(error),
+        )
+    if isinstance(error, PeerAccess):
+        return run.failed(
+            f"{run.name} reaches for memory of a device that is neither its own nor the next in the ring.",
+            look_at="from which buffer a thread loads, and with which index",
+            kind="outside",
             line=line_of(error),
         )
     if isinstance(error, InstructionLimit):

@@ -1,6 +1,6 @@
 """Checks of a learner's answers: `kernel` for kernels, `examples` and `function` for functions, `array` for arrays,
 `predictions` for numbers to be predicted. `trials` repeats a check of the exercise's own on fresh random inputs, and
-`returned` is for what a function returns in several parts.
+`returned` is for what a function returns in several parts. `own_work` refuses cells that take answers from the course.
 
 A check prints one line and returns None, or raises `CheckFailed`, whose message says what was expected, what came,
 for which input, and where to look.
@@ -18,6 +18,7 @@ from warplab.checks.drawn_sizes import drawn
 from warplab.checks.errors import CheckFailed
 from warplab.checks.functions import examples, function
 from warplab.checks.kernels import kernel
+from warplab.checks.own_work import own_work
 from warplab.checks.predictions import predictions
 from warplab.checks.returned import returned
 from warplab.checks.shared_work import shared_work
@@ -36,6 +37,7 @@ __all__ = [
     "examples",
     "function",
     "kernel",
+    "own_work",
     "predictions",
     "returned",
     "shared_work",

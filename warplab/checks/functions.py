@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import linecache
@@ -96,7 +97,8 @@ def _calls(function: Callable[..., Any], inputs: list[Mapping[str, Any]]) -> lis
     batch = getattr(function, "_warplab_batch", None)
     if batch is not None:
         return batch(inputs)
-    return [functools.partial(function, **arguments) for arguments in inputs]
+    # Copies, since a list that the function empties may be in several rows of a table.
+    return [functools.partial(function, **copy.deepcopy(dict(arguments))) for arguments in inputs]
 
 
 def _answer(

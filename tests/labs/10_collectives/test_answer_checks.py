@@ -2,6 +2,7 @@
 
 import pytest
 
+from kernels.collectives import forward_checks
 from kernels.collectives.answer_checks import check_messages, check_programs, in_rounds, ring_links
 from kernels.collectives.forward_checks import Ring, check_forward
 from kernels.collectives.programs import Operation
@@ -152,6 +153,27 @@ def forwarding(wait, sets):
 )
 def test_other_right_ways_to_order_data_and_flag_pass(wait, sets):
     check_forward(forwarding(WAITS[wait], SETS[sets]), SOME, [(1, 32), (2, 64)], language="CUDA C++")
+
+
+def test_a_device_reaches_only_the_next_one(monkeypatch):
+    """A star: each device copies from the root, whose data lies there from the beginning, and waits for nobody."""
+    made, ring = [], [Ring((2, 0, 1), 150, 3)]
+    make = forward_checks._Banded
+
+    def noted(device, values):
+        made.append(make(device, values))
+        return made[-1]
+
+    monkeypatch.setattr(forward_checks, "_Banded", noted)
+    check_forward(forwarding(WAITS["one thread"], SETS["one thread"]), ring, [(1, 32)])
+    root = made[0].view.data.ptr
+    star = KERNEL.replace("next[i] = mine[i];", f"next[i] = s < 0 ? mine[i] : ((const float*)({root}ull))[i];")
+    star = cp.RawModule(code=star % ("", SETS["one thread"])).get_function("forward")
+    with pytest.raises(CheckFailed, match="memory of a device that is neither its own nor the next") as failed:
+        check_forward(star, ring, [(1, 32)])
+    assert failed.value.kind == "outside"
+    monkeypatch.setattr(forward_checks, "_neighbours", lambda ring: True)
+    check_forward(star, ring, [(1, 32)])  # nothing else would tell
 
 
 def test_a_race_is_told_without_its_cure():

@@ -44,9 +44,19 @@ def test_wrong_answers_lose_what_they_lose_at_home(zygotes):
     wrong = {MUTANTS[name].problem: MUTANTS[name] for name in SHOWN}
     answers = {problem: mutant.cell for problem, mutant in wrong.items()}
     answers["broadcast"] = (
-        "from kernels.collectives import answer_checks, forward_checks\n"
+        "import kernels.collectives.answer_checks as answer_checks\n"
+        "import kernels.collectives.forward_checks as forward_checks\n"
         "answer_checks.check_messages = check_messages = lambda *_, **__: None\n"
         "forward_checks.check_forward = check_forward = lambda *_, **__: None\n" + answers["broadcast"]
     )
     failed = graded(zygotes, answers)
     assert failed.keys() == frozenset().union(*(mutant.loses for mutant in wrong.values()))
+
+
+def test_an_answer_taken_from_the_course_is_refused_with_a_sentence(zygotes):
+    """In the first problem, since nothing that a student chose is shown once hidden tests have called a function."""
+    mutant = MUTANTS["p1_from_the_course"]
+    failed = graded(zygotes, {mutant.problem: mutant.cell})
+    assert failed.keys() == mutant.loses
+    sentence = "The answers of an exercise are your own work, and kernels.collectives.model is the course's."
+    assert f"ended with an error: NotYourOwn: {sentence}" in failed["slices-time"]

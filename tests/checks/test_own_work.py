@@ -1,0 +1,100 @@
+"""`own_work`: what a notebook cell may not take from the course, and what it may."""
+
+import ast
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from warplab.checks.own_work import from_course
+
+GIVEN = "kernels.lab.answer_checks"
+RING = "The answers of an exercise are your own work, and kernels.lab.ring is the course's."
+
+
+def taken(code):
+    return list(from_course(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("import kernels.lab.ring as r", "kernels.lab.ring"),
+        ("from kernels.lab.ring import ring", "kernels.lab.ring"),
+        ("from kernels.lab import ring", "kernels.lab"),
+        ("def f():\n    from kernels.lab.ring import ring\n    return ring", "kernels.lab.ring"),
+        ("importlib.import_module('kernels.lab.ring')", "kernels.lab.ring"),
+        ("exec('from kernels.lab.ring import ring')", "kernels.lab.ring"),
+        ("exec('import math\\nfrom kernels.lab.ring import ring\\n')", "kernels.lab.ring"),
+        ("sys.modules['kernels.lab.ring']", "kernels.lab.ring"),
+        ("open('../../kernels/lab/ring.py').read()", "../../kernels/lab/ring.py"),
+        ("get_ipython().run_line_magic('run', '../kernels/lab/ring.py')", "../kernels/lab/ring.py"),
+        ("get_ipython().system('cat kernels/lab/ring.py')", "kernels/lab/ring.py"),
+        ("magic('cuda', '', 'int x;\\n#include \"../kernels/lab/k.cu\"\\n')", "../kernels/lab/k.cu"),
+        ("magic('cuda', '-I../kernels/lab', '#include \"k.cu\"')", "-I../kernels/lab"),
+    ],
+)
+def test_what_comes_from_the_course_is_found(code, found):
+    assert taken(code) == [found]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import numpy as np\nfrom warplab import checks",
+        "kernels = 3\nkernels += 1",
+        "def f():\n    'As in kernels.lab.ring.'\n    return 1",
+        "# from kernels.lab import ring",
+        "print('two kernels run')",
+        "from my_kernels.ring import x",
+        "magic('cuda', '', 'int x; // as kernels/lab/k.cu\\n')",
+    ],
+)
+def test_other_code_is_left_alone(code):
+    assert taken(code) == []
+
+
+@pytest.fixture
+def cell():
+    """A function that runs a cell and returns "" or "ErrorClass: message"."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    shell = InteractiveShell.instance(config=config, colors="nocolor")
+    shell.reset(new_session=False)
+
+    def run(source):
+        result = shell.run_cell(source, store_history=False)
+        error = result.error_before_exec or result.error_in_exec
+        return "" if error is None else f"{type(error).__name__}: {error}"
+
+    yield run
+    shell.reset(new_session=False)
+
+
+def test_a_refused_cell_does_not_run(cell):
+    assert cell(f"from warplab import checks\nchecks.own_work({GIVEN!r})") == ""
+    assert cell("x = 1\nfrom kernels.lab.ring import ring").startswith(f"NotYourOwn: {RING}\n  look at ")
+    assert cell("x") == "NameError: name 'x' is not defined"
+    assert cell("x = 2") == cell("x") == ""
+
+
+def test_what_is_given_may_be_imported_again(cell):
+    setup = "import sys\nfrom warplab import checks\nchecks.own_work('kernels.collectives.schedule')"
+    assert cell(f"from kernels.collectives.schedule import Send\n{setup}") == ""
+    assert cell(f"from kernels.collectives.schedule import Send\n{setup}\nSend(0, 0, 1, 0)") == ""
+
+
+@pytest.mark.parametrize(
+    "early",
+    ["from kernels.collectives.ring import ring_broadcast as mine", "from kernels.collectives import ring as mine"],
+)
+def test_what_was_imported_before_is_removed(cell, early):
+    assert cell(early) == ""
+    failed = cell("from warplab import checks\nchecks.own_work('kernels.collectives.schedule')")
+    assert "kernels.collectives.ring is the course's" in failed
+    assert "mine, which is removed" in failed
+    assert cell("mine") == "NameError: name 'mine' is not defined"
+
+
+def test_another_notebook_may_import_what_it_likes(cell):
+    assert cell("from kernels.collectives.ring import ring_broadcast") == ""

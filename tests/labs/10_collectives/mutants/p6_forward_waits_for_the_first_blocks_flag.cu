@@ -1,0 +1,24 @@
+// problem: forward
+// loses: forward-any
+// reason: race between devices, no wait
+extern "C" __global__ void forward(
+    const float* mine, float* next, const volatile unsigned* arrived, volatile unsigned* passed, int n, int slices)
+{
+    for (int s = 0; s < slices; s++) {
+        int first = (long long)s * n / slices, last = (long long)(s + 1) * n / slices;
+        int flag = s * gridDim.x + blockIdx.x;
+        if (threadIdx.x == 0) {
+            while (arrived[s * gridDim.x] == 0)
+                ;
+            __threadfence_system();
+        }
+        __syncthreads();
+        for (int i = first + blockIdx.x * blockDim.x + threadIdx.x; i < last; i += gridDim.x * blockDim.x)
+            next[i] = mine[i];
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            __threadfence_system();
+            passed[flag] = 1;
+        }
+    }
+}

@@ -1,0 +1,107 @@
+"""An exercise's answers are the learner's own work: `own_work` refuses cells that take them from the course.
+
+A cell is refused before it runs, so that the names which it would define are missing, in a notebook, in `warplab check`
+and where a class is graded. It looks at what a cell says: whoever hides an import on purpose may as well copy the text.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from warplab.checks.errors import CheckFailed
+
+_COURSE = "kernels"  # the package with the course's own kernels and algorithms
+_MARK = "_own_work"  # in the notebook's namespace: the modules that its exercise gives
+_PATH = re.compile(rf"[^\w\s]*(?:[\w.~-]*/)*{_COURSE}((?:\.\w+)+|(?:/[\w.-]+)+/?)[^\w\s]*")
+_OPTION = re.compile(rf"-I\S*\b{_COURSE}(/\S*)?")
+_IMPORT = re.compile(rf"^[ \t]*(?:from|import)[ \t]+({_COURSE}(?:\.\w+)+)", re.MULTILINE)
+_INCLUDE = re.compile(rf'#\s*include\s*["<]([^">]*\b{_COURSE}/[^">]*)')
+
+
+def own_work(*given: str) -> None:
+    """Refuse every later cell of this notebook that takes something from `kernels`, except from the modules `given`.
+
+    To be called at the end of an exercise's setup cell. What the notebook has from other modules of `kernels` by then
+    is removed; `CheckFailed` names it. Does nothing outside a notebook.
+    """
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None:
+        return
+    shell.user_ns[_MARK] = frozenset(given)
+    if not any(isinstance(found, _OwnWork) for found in shell.ast_transformers):
+        shell.ast_transformers.append(_OwnWork(shell))
+    taken = {name: module for name, value in shell.user_ns.items() if (module := _taken(value, given))}
+    for name in taken:
+        del shell.user_ns[name]
+    if taken:
+        name, module = next(iter(taken.items()))
+        raise CheckFailed(_problem(module), got=f"{name}, which is removed", look_at=_look_at(given))
+
+
+class _OwnWork:
+    """What IPython shows each cell to before it runs."""
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+
+    def visit(self, tree: ast.Module) -> ast.Module:
+        given = self._shell.user_ns.get(_MARK)
+        if given is not None:
+            for module in from_course(tree):
+                if module not in given:
+                    raise _rejection(f"{_problem(module)}\n  look at   {_look_at(given)}")
+        return tree
+
+
+def from_course(tree: ast.AST) -> Iterator[str]:
+    """What code takes from `kernels`: modules by name, files by path; docstrings and comments do not count."""
+    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if _is_course(alias.name))
+        elif isinstance(node, ast.ImportFrom) and node.module and _is_course(node.module):
+            yield node.module
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
+            yield from _in_text(node.value)
+
+
+def _in_text(text: str) -> Iterator[str]:
+    for word in text.split() if "\n" not in text else _IMPORT.findall(text):  # a kernel in CUDA C++ has comments
+        if _PATH.fullmatch(word) or _OPTION.fullmatch(word):
+            yield word.strip("\"'()<>[]{},;")
+    yield from _INCLUDE.findall(text)
+
+
+def _is_course(module: str) -> bool:
+    return module.split(".")[0] == _COURSE
+
+
+def _taken(value: Any, given: tuple[str, ...]) -> str:
+    """The module of the course from which a value comes; "" for any other value, and for what the exercise gives."""
+    module = value.__name__ if isinstance(value, type(sys)) else getattr(value, "__module__", None)
+    if not isinstance(module, str) or not _is_course(module):
+        return ""
+    return "" if module in given else module
+
+
+def _problem(module: str) -> str:
+    return f"The answers of an exercise are your own work, and {module} is the course's."
+
+
+def _look_at(given: Any) -> str:
+    return f"what you import or read from {_COURSE}: here only {', '.join(sorted(given)) or 'nothing'} is given"
+
+
+def _rejection(text: str) -> Exception:
+    from IPython.core.error import InputRejected
+
+    class NotYourOwn(InputRejected):
+        def _render_traceback_(self) -> list[str]:
+            return [f"NotYourOwn: {self}"]
+
+    return NotYourOwn(text)
