@@ -17,6 +17,10 @@ def _size(nbytes: int) -> str:
     return f"{nbytes} B"
 
 
+def _nccl(value: dict[str, Any]) -> str:
+    return f"NCCL {value['nccl']} as it comes (buffers not registered)"
+
+
 def _curve(value: dict[str, Any]) -> str:
     rows = [(row["engine"], row["slices"], row["seconds"] * 1e6, row["gbps"], row["correct"]) for row in value["rows"]]
     heading = f"Ring broadcast by peer copies, {value['ranks']} GPUs, {_size(value['bytes'])}"
@@ -26,10 +30,8 @@ def _curve(value: dict[str, Any]) -> str:
 def _table(value: dict[str, Any]) -> str:
     keys = "engine", "seconds", "gbps", "bus_gbps", "ratio_to_nccl", "correct"
     rows = [[row[key] * 1e6 if key == "seconds" else row[key] for key in keys] for row in value["rows"]]
-    heading = (
-        f"{value['collective'].capitalize()} of {_size(value['bytes'])}, {value['ranks']} GPUs, NCCL {value['nccl']}"
-    )
-    return f"{heading}\n{timing.table(('engine', 'µs', 'GB/s', 'bus GB/s', 'of NCCL', 'right'), rows)}"
+    heading = f"{value['collective'].capitalize()} of {_size(value['bytes'])}, {value['ranks']} GPUs, {_nccl(value)}"
+    return f"{heading}\n{timing.table(('engine', 'µs', 'GB/s', 'bus GB/s', 'times NCCL', 'right'), rows)}"
 
 
 def _table_summary(value: dict[str, Any]) -> dict[str, Any]:
@@ -46,7 +48,7 @@ def _tiles(value: dict[str, Any]) -> str:
 
 def _sizes(value: dict[str, Any]) -> str:
     rows = [(row["engine"], _size(row["bytes"]), row["seconds"] * 1e6, row["bus_gbps"]) for row in value["rows"]]
-    heading = f"All-reduce by size, {value['ranks']} GPUs, NCCL {value['nccl']}"
+    heading = f"All-reduce by size, {value['ranks']} GPUs, {_nccl(value)}"
     return f"{heading}\n{timing.table(('engine', 'size', 'µs', 'bus GB/s'), rows)}"
 
 
@@ -56,8 +58,8 @@ def _small(value: dict[str, Any]) -> str:
     for nbytes, graph in sorted({key[:2] for key in found}):
         ours, nccl = found[nbytes, graph, "one-shot"], found[nbytes, graph, "NCCL"]
         rows.append((_size(nbytes), "graph" if graph else "one by one", ours, nccl, nccl / ours))
-    heading = f"Small all-reduces, {value['ranks']} GPUs, NCCL {value['nccl']}, {value['calls']} calls in a row"
-    return f"{heading}\n{timing.table(('size', 'calls', 'one-shot, µs', 'NCCL, µs', 'of NCCL'), rows)}"
+    heading = f"Small all-reduces in place, {value['ranks']} GPUs, {_nccl(value)}, {value['calls']} calls in a row"
+    return f"{heading}\n{timing.table(('size', 'calls', 'one-shot, µs', 'NCCL, µs', 'NCCL / ours'), rows)}"
 
 
 def _sgd(value: dict[str, Any]) -> str:

@@ -15,7 +15,8 @@ __device__ __forceinline__ void bulk_store(void *to, unsigned from, unsigned byt
                  : "memory");
 }
 
-// Adds float32 to what lies there; each element by an atomic addition of the GPU that owns the memory.
+// Adds float32 to what lies there. PTX promises each addition to be atomic at .gpu scope only, and flushes subnormals:
+// here the flags see to it that nobody else touches the piece meanwhile.
 __device__ __forceinline__ void bulk_add(void *to, unsigned from, unsigned bytes) {
     asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from),
                  "r"(bytes)

@@ -1,7 +1,8 @@
 """Times of collectives on GPUs: ours and NCCL's in the same way, in turns.
 
 A sample is a row of equal calls, queued while rank 0's stream is held, so that the host's launch time stays out; all
-ranks begin together, and the clock of rank 0's GPU stops when the last rank has ended. As a graph, the row is recorded
+ranks begin together, and the clock of rank 0's GPU stops when the last rank has ended (that fork and join, some µs, is
+shared out to the calls of the row, as in nccl-tests). As a graph, the row is recorded
 into one CUDA graph, which is launched. Seconds of a call: the sample over its calls; the result is the median.
 """
 
@@ -22,13 +23,22 @@ _SECONDS = 10.0  # time limit of a row of calls
 
 class Row:
     """`calls` launches one after another, ready to be timed. `graph`: recorded into one CUDA graph. `prepare` is
-    called before each sample, outside the clock.
+    called before each sample, outside the clock; `check` after it, with what the calls left: `correct` says whether all
+    checks were passed.
     """
 
     def __init__(
-        self, ranks: Ranks, launch: Launch, calls: int, *, graph: bool = False, prepare: Launch = lambda: None
+        self,
+        ranks: Ranks,
+        launch: Launch,
+        calls: int,
+        *,
+        graph: bool = False,
+        prepare: Launch = lambda: None,
+        check: Callable[[int], bool] | None = None,  # is given the number of calls
     ) -> None:
-        self._ranks, self._launch, self._calls, self._prepare = ranks, launch, calls, prepare
+        self._ranks, self._launch, self._calls, self._prepare, self._check = ranks, launch, calls, prepare, check
+        self.correct = True
         self._forked = ranks.event(0)
         self._joined = [ranks.event(rank) for rank in range(len(ranks))]
         self._begin, self._end = ranks.event(0, timing=True), ranks.event(0, timing=True)
@@ -53,6 +63,8 @@ class Row:
                 self._queue()
             self._end.record(stream)
         ranks.wait("a row of calls", _SECONDS)
+        if self._check:
+            self.correct &= self._check(self._calls)
         return ranks.cupy.cuda.get_elapsed_time(self._begin, self._end) / 1e3 / self._calls
 
     def _queue(self) -> None:

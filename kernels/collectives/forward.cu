@@ -56,7 +56,10 @@ extern "C" __global__ void forward(const void *mine, void *next, size_t bytes, u
 
     bool go_on = true;
     if (speaks) {
-        if (before_started) before_started[block] = launch;  // the launch before, which read the buffer, has ended
+        if (before_started) {
+            __threadfence_system();  // the launch before, which read the buffer, has ended
+            before_started[block] = launch;
+        }
         if (next) go_on = wait(started + block, launch, abort);
     }
     if (!__syncthreads_and(go_on)) return;

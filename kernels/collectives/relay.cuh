@@ -71,7 +71,10 @@ __device__ void relay(const char *data, char *next, Mailbox &box, Mailbox *there
             }
             barrier_expect(loaded, p.bytes);
             if (p.bytes) bulk_load(place, data + p.start, p.bytes, loaded);
-            if (round == 0) go_on = wait_for(&box.next_started, launch, abort);
+            if (round == 0) {
+                go_on = wait_for(&box.next_started, launch, abort);
+                fence_for_bulk();  // the stores below come after what the next rank's earlier kernels did there
+            }
             barrier_wait(loaded, round & 1);
             if (!go_on) break;
             if (p.bytes) {

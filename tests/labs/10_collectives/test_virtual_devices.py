@@ -258,7 +258,7 @@ def test_a_plain_flag_is_refused():
 
 STUCK = {  # without the wait for the start, a launch sets flags to its number before they were seen with the last one
     "the wait for the start": (WAIT_FOR_START, ""),
-    "the start": ("        if (before_started) before_started[block] = launch;", ""),
+    "the start": ("            before_started[block] = launch;", ""),
     "the right number": ("next_arrived[part] = launch", "next_arrived[part] = launch + 1"),
 }
 
