@@ -3,6 +3,8 @@
 //
 // Each 8 bytes carry 4 of data and a flag, the number of the call: they arrive together or not at all, so that no fence
 // and no second message is needed (NCCL's protocol "LL"). Twice the bytes, but only one trip over the link.
+// An inbox has two halves: a rank writes to one again two calls later, when it has had all of the call between, which
+// every peer has sent after it had ended the first.
 #include "signals.cuh"
 
 // Of this rank. `call`: calls that have ended. `blocks_ended`: of the call that runs.

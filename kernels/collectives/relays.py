@@ -202,7 +202,7 @@ class OneShotAllReduce:
         k, pairs = len(self.ranks), n // 2
         fewest, most = self.THREADS
         threads = min(most, max(fewest, -(-pairs // (32 * self.BLOCKS)) * 32))
-        blocks = min(self.BLOCKS, -(-pairs // threads))
+        blocks = min(self.BLOCKS, _blocks(self.ranks, None), -(-pairs // threads))  # all on the GPUs at once
         for rank in (rank for rank in range(k) if rank not in skip):
             with self.ranks.on(rank):
                 arguments = (

@@ -14,7 +14,7 @@ from warplab import cp, virtual_devices
 from warplab.simulator import DeviceRace
 
 PIECE, BLOCKS, TOGETHER = 64, 2, 2
-STAGES = {"forward_tma": 3, "all_reduce_tma": TOGETHER, "one_shot_all_reduce": 1}
+STAGES = {"forward_tma": 3, "all_reduce_tma": 3, "one_shot_all_reduce": 1}
 SEED = 5
 
 
