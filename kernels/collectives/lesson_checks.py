@@ -98,8 +98,18 @@ def check_one_step(one_step: Callable[[list[tuple[int, int]], list[np.ndarray]],
         given, where = [array.copy() for array in arrays], f"messages {messages}, arrays {[a.tolist() for a in arrays]}"
         right = [array + sum(arrays[a] for a, b in messages if b == rank) for rank, array in enumerate(arrays)]
         got = _called(one_step, where, list(messages), given)
-        returned("one_step", got, right, parts="the array of rank {}", where=where)
-        returned("the arrays given to one_step", given, arrays, parts="the given array of rank {}", where=where)
+        try:
+            returned("one_step", got, right, parts="the array of rank {}", where=where)
+            returned("the arrays given to one_step", given, arrays, parts="the given array of rank {}", where=where)
+        except CheckFailed as failed:
+            raise CheckFailed(
+                failed.problem,
+                expected=failed.expected,
+                got=failed.got,
+                where=failed.where,
+                look_at="what a message carries: what its source held when the step began",
+                kind=failed.kind,
+            ) from None
     print(f"one_step: right for {len(cases)} steps, seed {seed}.")
 
 
