@@ -96,5 +96,16 @@ def test_what_was_imported_before_is_removed(cell, early):
     assert cell("mine") == "NameError: name 'mine' is not defined"
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["from kernels.collectives.ring import later", 'later = importlib.import_module("kernels.collectives.ring")'],
+)
+def test_a_function_from_before_that_would_import_is_removed(cell, line):
+    assert cell(f"import importlib\ndef mine():\n    {line}\n    return later") == ""
+    failed = cell("from warplab import checks\nchecks.own_work('kernels.collectives.schedule')")
+    assert "kernels.collectives.ring is the course's" in failed
+    assert cell("mine") == "NameError: name 'mine' is not defined"
+
+
 def test_another_notebook_may_import_what_it_likes(cell):
     assert cell("from kernels.collectives.ring import ring_broadcast") == ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,11 +83,23 @@ def _is_course(module: str) -> bool:
 
 
 def _taken(value: Any, given: tuple[str, ...]) -> str:
-    """The module of the course from which a value comes; "" for any other value, and for what the exercise gives."""
-    module = value.__name__ if isinstance(value, type(sys)) else getattr(value, "__module__", None)
+    """What a value takes from the course; "" for one that takes nothing, and for what the exercise gives."""
+    if isinstance(value, types.FunctionType) and not _is_course(value.__module__ or ""):
+        return next((found for found in _named(value.__code__) if found not in given), "")
+    module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     if not isinstance(module, str) or not _is_course(module):
         return ""
     return "" if module in given else module
+
+
+def _named(code: types.CodeType) -> Iterator[str]:
+    """Modules of the course that a function imports when it runs."""
+    yield from (name for name in code.co_names if _is_course(name) and "." in name)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _named(constant)
+        elif isinstance(constant, str) and constant != code.co_consts[0]:  # the first may be the docstring
+            yield from _in_text(constant)
 
 
 def _problem(module: str) -> str:
@@ -94,7 +107,7 @@ def _problem(module: str) -> str:
 
 
 def _look_at(given: Any) -> str:
-    return f"what you import or read from {_COURSE}: here only {', '.join(sorted(given)) or 'nothing'} is given"
+    return f"what you import or read from {_COURSE}: the exercise gives only {' and '.join(sorted(given)) or 'nothing'}"
 
 
 def _rejection(text: str) -> Exception:

@@ -2,6 +2,7 @@
 # loses: broadcast-plain, broadcast-any
 # reason: returns the wrong type
 
+
 def broadcast(ring, slices, root):
     first = ring.index(root)
     order = ring[first:] + ring[:first]

@@ -2,6 +2,7 @@
 # loses: broadcast-plain, broadcast-any
 # reason: name 'broadcast' is not defined
 
+
 def broadcast(ring, slices, root):
     from kernels.collectives import ring as course
 

@@ -2,6 +2,7 @@
 # loses: broadcast-plain, broadcast-any
 # reason: message 0 is not one
 
+
 class Any(int):
     def __eq__(self, other):
         return True

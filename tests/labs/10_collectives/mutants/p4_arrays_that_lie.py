@@ -2,6 +2,7 @@
 # loses: run-copies, run-adds
 # reason: is not an array
 
+
 class Right(np.ndarray):
     def __eq__(self, other):
         return np.ones(self.shape, bool)

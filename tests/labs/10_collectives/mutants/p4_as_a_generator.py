@@ -2,6 +2,7 @@
 # loses: run-copies, run-adds
 # reason: returns the wrong type
 
+
 def run(messages, arrays, slices):
     held = [array.copy() for array in arrays]
     n = held[0].size

@@ -2,6 +2,7 @@
 # loses: bandwidth-algorithm, bandwidth-bus, bandwidth-step, bandwidth-buckets
 # reason: not finite
 
+
 class Any(float):
     def __eq__(self, other):
         return True
