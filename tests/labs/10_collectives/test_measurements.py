@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernels.collectives import measurements, recordings
+from kernels.collectives import measurements, model, recordings
 from kernels.collectives.benchmark import BENCHMARK
 from kernels.collectives.data_parallel_gpu import WAYS
 from kernels.collectives.measurements import MEASUREMENTS
@@ -52,3 +52,13 @@ def test_a_timeline_has_the_parts_of_a_step_in_order():
             assert all(begins[f"sum {layer}"] >= ends[f"backward {layer}"] - 5e-6 for layer in range(layers))
             overlapped = begins[f"sum {layers - 1}"] < begins["backward 0"]
             assert overlapped == (way == "overlapped")
+
+
+@pytest.mark.parametrize("engine", ["copies", "graph"])
+def test_the_model_fitted_to_two_points_predicts_the_recorded_curve(engine):
+    value = RECORDED["broadcast_curve"].value
+    seconds = {row["slices"]: row["seconds"] for row in value["rows"] if row["engine"] == engine}
+    assert set(seconds) == set(measurements.SLICES)
+    link = model.fit_two_points(value["bytes"], value["ranks"], *((s, seconds[s]) for s in (8, 256)))
+    for slices, found in seconds.items():
+        assert model.ring_broadcast(value["bytes"], value["ranks"], slices, link) == pytest.approx(found, rel=0.1)
