@@ -153,8 +153,11 @@ blocks of one device the scope .gpu will do. In Numba a flag takes functions in 
 `cuda.atomic` has the scope .gpu, and `cuda.ldcv` in a loop is loaded once. What it does not see:
 
 - Of several threads of a device that wrote or read a word, the latest counts.
-- A fence counts on either side of a barrier of its block, by whichever thread. To the letter of PTX the thread that
-  sets or sees the flag must pass it.
+- A fence counts on either side of a barrier of its block, by whichever thread. For `__threadfence_system()`
+  (`fence.sc.sys`) PTX says so, too; for `fence.acq_rel.sys` the thread that sets or sees the flag must pass it, and
+  that is not checked.
+- Whatever earlier launches of a device did counts as released: a flag that a later launch sets without a fence is not
+  told.
 - What is known about the lanes of a warp is merged in part. A race may be missed for that reason, but none is
   invented.
 - A loop that counts while it waits is taken for endless after 16,384 instructions without any change, and a clock in

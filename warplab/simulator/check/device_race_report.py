@@ -41,7 +41,7 @@ def _reason(cause: str, before: str, now: str) -> str:
         "and nothing orders what the flag guards: make it volatile on both devices (in Numba link functions in "
         "CUDA C++, cuda.declare_device).",
         "no wait": f"Is a wait missing? Before {now} the thread must wait for a flag that the other device sets after "
-        f"{before}, with a {_SYSTEM_FENCE} between the two.",
+        f"{before}, with a {_SYSTEM_FENCE} between the two. Or was a flag set before that was done?",
         "no barrier": "The flag speaks for one thread only: put a __syncthreads() between the accesses of all threads "
         "and the one that sets the flag, and between the wait and the accesses of all threads (in Numba "
         "cuda.syncthreads()).",
