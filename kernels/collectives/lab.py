@@ -7,7 +7,7 @@ LAB = Lab(
     "10_collectives",
     "NCCL, rings, and training across GPUs",
     "nearly linear from 1 to 32 GPUs",
-    status="ready without a GPU, not recorded yet",
+    status="ready",
     benchmark="benchmark",
     code_cells=76,
     pictures=15,

@@ -5,7 +5,7 @@ from textwrap import dedent
 from tests.support.lesson_answers import Answers, one_line
 
 STEPS = "steps(ranks, slices)"
-ONE_SLICE = "one_slice(ring, slice)"
+ONE_SLICE = "one_slice(order, slice)"
 SCATTER = "slice_to_send(rank, step, k)"
 ORDER = "receives_first(place)"
 FINISH = "finish(ready, lasts)"
@@ -22,7 +22,7 @@ def alpha(result: str = "t1 - C / s1", c: str = "(t1 - t2) / (1 / s1 - 1 / s2)")
     )
 
 
-def one_slice(message: str, hops: str = "range(len(ring) - 1)") -> str:
+def one_slice(message: str, hops: str = "range(len(order) - 1)") -> str:
     return one_line(ONE_SLICE, f"[{message} for hop in {hops}]")
 
 
@@ -101,18 +101,20 @@ ANSWERS = {
         },
     ),
     "your-turn-one-slice": Answers(
-        one_slice("(slice + hop, ring[hop], ring[hop + 1], slice)"),
+        one_slice("(slice + hop, order[hop], order[hop + 1], slice)"),
         {
-            one_slice("(hop, ring[hop], ring[hop + 1], slice)"): "already carries slice",
-            one_slice("(slice, ring[hop], ring[hop + 1], slice)"): "does not hold slice 0 when the step begins",
+            one_slice("(hop, order[hop], order[hop + 1], slice)"): "already carries slice",
+            one_slice("(slice, order[hop], order[hop + 1], slice)"): "does not hold slice 0 when the step begins",
             one_slice("(slice + hop, hop, hop + 1, slice)"): "there is no link from rank",
-            one_slice("(slice * (len(ring) - 1) + hop, ring[hop], ring[hop + 1], slice)"): "too many steps",
-            one_slice("(slice + hop, ring[hop], ring[(hop + 1) % len(ring)], slice)", "range(len(ring))"): "too many",
+            one_slice("(slice * (len(order) - 1) + hop, order[hop], order[hop + 1], slice)"): "too many steps",
             one_slice(
-                "(slice + hop, ring[hop], ring[hop + 1], slice)", "range(len(ring) - 2)"
+                "(slice + hop, order[hop], order[(hop + 1) % len(order)], slice)", "range(len(order))"
+            ): "too many",
+            one_slice(
+                "(slice + hop, order[hop], order[hop + 1], slice)", "range(len(order) - 2)"
             ): "lacks the data of rank 0",
-            one_slice("(slice + hop, ring[hop], ring[hop + 1])"): "message 0 is not one",
-            one_slice("(slice + hop, ring[hop], ring[hop + 1], slice)", "range(len(ring))"): "raises IndexError",
+            one_slice("(slice + hop, order[hop], order[hop + 1])"): "message 0 is not one",
+            one_slice("(slice + hop, order[hop], order[hop + 1], slice)", "range(len(order))"): "raises IndexError",
         },
     ),
     "your-turn-scatter": Answers(
@@ -172,6 +174,7 @@ ANSWERS = {
             pass_on(done=""): "no barrier",
             pass_on(loop="int i = threadIdx.x; i < 32; i += blockDim.x"): "is wrong in",
             pass_on(wait="while (*arrived != 2);"): "waits for ever",
+            pass_on(wait="for (int t = 0; t < 100 && *arrived == 0; t++);"): "has a race between devices",
             pass_on(loop="int i = 0; threadIdx.x == 0 && i < n; i++"): "one thread does too much of the work",
         },
         shows="[0. 1. 2. 3. 4.]",
@@ -196,6 +199,7 @@ ANSWERS = {
             finish(start="ready[0]", body="free += t"): "finish returns the wrong value",
             one_line(FINISH, "max(ready) + sum(lasts)"): "finish returns the wrong value",
             one_line(FINISH, "ready[-1] + lasts[-1]"): "finish returns the wrong value",
+            one_line(FINISH, "max(ready[-1] + lasts[-1], ready[0] + sum(lasts))"): "finish returns the wrong value",
         },
     ),
 }

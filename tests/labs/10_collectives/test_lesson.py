@@ -14,6 +14,7 @@ from kernels.collectives import (
     mpi_ranks,
     over_mpi,
     published,
+    recordings,
     ring,
     topology,
 )
@@ -47,7 +48,8 @@ def test_the_verdict_on_the_formula_is_that_of_the_readings(texts):
     assert check.worst < 0.02
     two = earlier_readings.check(2, 8, 256)
     assert (
-        f"α was {check.link.alpha * 1e6:.1f} µs on four of these GPUs, and {two.link.alpha * 1e6:.1f} µs on two" in text
+        f"α was {check.link.alpha * 1e6:.1f} µs on four of these GPUs, and {two.link.alpha * 1e6:.1f} µs on two, fitted"
+        in text
     )
     assert max(readings, key=readings.get) == 32
     assert "From S = 32 on" in texts["collectives-alpha-text"]
@@ -107,6 +109,14 @@ def test_halving_and_doubling_is_never_slower_than_the_ring(texts):
     assert model.recursive_doubling_all_reduce(4096, 8, 1, link) < model.halving_doubling_all_reduce(4096, 8, 8, link)
 
 
+def test_the_gain_of_overlap_is_that_of_the_text(texts):
+    seconds = {(row["way"], row["overlap"]): row["seconds"] for row in recordings.recorded("sgd").value["rows"]}
+    longer, shorter = (1e3 * (seconds[way, True] - seconds[way, False]) for way in ("nccl", "copies"))
+    text = texts["collectives-streams-text"]
+    assert f"NCCL's step became {longer:.2f} ms longer by overlap" in text
+    assert f"with copy engines it became {-shorter:.2f} ms shorter" in text
+
+
 # Cells that show recordings, whether there are any or not.
 
 TABLE = [{"engine": "ours", "seconds": 1.0, "gbps": 300.0, "bus_gbps": 300.0, "ratio_to_nccl": 1.02, "correct": True}]
@@ -128,7 +138,12 @@ SHOWN = {
 @pytest.mark.parametrize("cell", SHOWN)
 def test_a_recording_is_shown_with_device_and_date(texts, cell, monkeypatch, capsys):
     rows, shown = SHOWN[cell]
-    found = Measurement({"ranks": 2, "rows": rows}, "Some GPU", "2001-02-03", live=False)
+    found = Measurement(
+        {"ranks": 2, "rows": rows, "one_gpu_seconds": 1.8e-3, "gradient_bytes": 10**8},
+        "Some GPU",
+        "2001-02-03",
+        live=False,
+    )
     monkeypatch.setattr(measurements, "measured", lambda key: found)
     exec(texts[cell], {"measurements": measurements})
     out = capsys.readouterr().out
