@@ -119,9 +119,21 @@ def mpiexec() -> str:
     """Path of MPICH's mpiexec: the wheel's, beside this Python, or the machine's. Raise MpiMissing."""
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    remedy = "the wheel mpich has it: run `make setup`, or `pip install mpi4py mpich`"
     if not found:
-        raise MpiMissing("there is no mpiexec; the wheel mpich has it: run `make setup`, or `pip install mpi4py mpich`")
+        raise MpiMissing(f"there is no mpiexec; {remedy}")
+    if not beside.exists() and not _is_hydra(found):
+        raise MpiMissing(f"{found} is not MPICH's mpiexec, whose options are used here; {remedy}")
     return found
+
+
+def _is_hydra(mpiexec: str) -> bool:
+    """Whether it is Hydra, MPICH's; Open MPI's has other options."""
+    try:
+        said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return "HYDRA" in said.upper()
 
 
 def launch(

@@ -110,7 +110,7 @@ def test_an_exception_names_the_line_of_the_learner():
 
 
 def test_division_that_rounds_down():
-    with pytest.raises(checks.CheckFailed, match="every answer is a whole number: // rounds down"):
+    with pytest.raises(checks.CheckFailed, match="every answer is the right one rounded down: // rounds down"):
         checks.examples(lambda n, m: n // m, [({"n": 7, "m": 2}, 3.5), ({"n": 1, "m": 6}, 1 / 6)])
 
 

@@ -221,8 +221,8 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
         near = _nearly(expected, got)
         if near:
             return near
-        if all(float(g).is_integer() for g in got) and not all(float(e).is_integer() for e in expected):
-            return "every answer is a whole number: // rounds down, / does not"
+        if any(expected) and all(float(g) == math.floor(float(e)) for g, e in zip(got, expected, strict=True)):
+            return "every answer is the right one rounded down: // rounds down, / does not"
         if len(got) - right == 1 and len(got) > 4:
             return f"only this input: the other {right} answers are right. What is special about it?"
         so_far = f"; {right} of {len(got)} answers are right" if right else ""

@@ -141,3 +141,13 @@ def test_the_command_starts_the_ranks_itself():
     failed = subprocess.run([*command, "--fail", "1:dies"], cwd=COURSE, capture_output=True, text=True, timeout=120)
     assert failed.returncode == 1
     assert "error: rank 1 (process " in failed.stderr
+
+
+def test_another_mpis_mpiexec_is_named(tmp_path, monkeypatch):
+    other = tmp_path / "mpiexec"
+    other.write_text("#!/bin/sh\necho 'mpiexec (OpenRTE) 4.1.6'\n")
+    other.chmod(0o755)
+    monkeypatch.setattr(mpi_ranks.sys, "executable", str(tmp_path / "bin" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MpiMissing, match=r"mpiexec is not MPICH's.*the wheel mpich has it: run `make setup`"):
+        mpi_ranks.mpiexec()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from warplab.compile.headers import include_folders
-from warplab.dropin import cupy as cp
 from warplab.dropin import numba_cuda as cuda
 from warplab.dropin.virtual_devices import virtual_devices
 from warplab.launch.kernel_source import CudaSource
@@ -418,10 +417,8 @@ def test_numba(fence, receive, waits, cause):
         a = devices[0].asarray(np.arange(96, dtype=np.float32))
         b, out = devices[1].zeros(96, np.float32), devices[1].empty(96, np.float32)
         flag = devices[1].zeros(1, np.uint32)
-        with cp.cuda.Device(1):
-            receive[1, 96](b, flag, out, waits)
-        with cuda.gpus[0]:
-            numba_send[1, 96](a, b, flag, fence)
+        devices[1].launch(receive, 1, 96, (b, flag, out, waits))
+        devices[0].launch(numba_send, 1, 96, (a, b, flag, fence))
         if cause is None:
             assert (out.get() == 2 * np.arange(96)).all()
             return
