@@ -8,6 +8,7 @@ there. The root's flags are set before the launch.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -177,11 +178,15 @@ class _DataWork(ThreadWork):
             super().load(site, space, addresses, lanes)
 
 
+_MARKS = itertools.count()
+
+
 class _Banded:
     """An array on a device between two bands that nobody may write."""
 
     def __init__(self, device: Any, values: np.ndarray) -> None:
-        self._band = np.full(BAND, 7777, values.dtype)
+        # Other numbers around each array: an element too many, copied from band to band, must show.
+        self._band = (1000 * (1 + next(_MARKS) % 1000) + np.arange(BAND)).astype(values.dtype)
         self._whole = device.asarray(np.concatenate([self._band, values, self._band]))
         self.view = self._whole[BAND : BAND + len(values)]
 
@@ -262,7 +267,7 @@ def _stopped(run: KernelRun, error: SimulatorError) -> CheckFailed:
     """The failure for what the simulator found: of a race the cause, but not the cure."""
     if isinstance(error, DeviceRace):
         return run.failed(
-            f"{run.name} has a race between devices, {error.cause}.",
+            f"{run.name} has a race between devices: {error.cause}.",
             got=_without_cure(error),
             look_at=_LOOK_AT.get(error.cause, ""),
             kind="race",

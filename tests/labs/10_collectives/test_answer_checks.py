@@ -177,7 +177,7 @@ def test_a_device_reaches_only_the_next_one(monkeypatch):
 
 
 def test_a_race_is_told_without_its_cure():
-    with pytest.raises(CheckFailed, match="race between devices, narrow fence") as failed:
+    with pytest.raises(CheckFailed, match="race between devices: narrow fence") as failed:
         check_forward(forwarding(WAITS["one thread"].replace("_system", ""), SETS["one thread"]), SOME, [(1, 32)])
     assert failed.value.kind == "race"
     assert "_system" not in str(failed.value)

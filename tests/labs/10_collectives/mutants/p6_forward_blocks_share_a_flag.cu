@@ -1,6 +1,6 @@
 // problem: forward
 // loses: forward-any
-// reason: race between devices, |flags of device 0 are wrong
+// reason: race between devices: |flags of device 0 are wrong
 extern "C" __global__ void forward(
     const float* mine, float* next, const volatile unsigned* arrived, volatile unsigned* passed, int n, int slices)
 {

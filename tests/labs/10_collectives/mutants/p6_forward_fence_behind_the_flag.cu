@@ -1,6 +1,6 @@
 // problem: forward
 // loses: forward-one, forward-any
-// reason: race between devices, no fence before the flag
+// reason: race between devices: no fence before the flag
 extern "C" __global__ void forward(
     const float* mine, float* next, const volatile unsigned* arrived, volatile unsigned* passed, int n, int slices)
 {

@@ -1,6 +1,6 @@
 // problem: forward
 // loses: forward-one, forward-any
-// reason: race between devices, |too much of the work|too many
+// reason: race between devices: |too much of the work|too many
 extern "C" __global__ void forward(
     const float* mine, float* next, const volatile unsigned* arrived, volatile unsigned* passed, int n, int slices)
 {

@@ -1,6 +1,6 @@
 // problem: forward
 // loses: forward-any
-// reason: race between devices, |waits for ever|writes before|stopped
+// reason: race between devices: |waits for ever|writes before|stopped
 extern "C" __global__ void forward(
     const float* mine, float* next, const volatile unsigned* arrived, volatile unsigned* passed, int n, int slices)
 {

@@ -1,6 +1,6 @@
 // problem: forward
 // loses: forward-any
-// reason: race between devices, |too much|too many
+// reason: race between devices: |too much|too many
 extern "C" __global__ void forward(
     const float* mine, float* next, const volatile unsigned* arrived, volatile unsigned* passed, int n, int slices)
 {

@@ -1,6 +1,6 @@
 // problem: forward
 // loses: forward-one, forward-any
-// reason: race between devices, narrow fence
+// reason: race between devices: narrow fence
 extern "C" __global__ void forward(
     const float* mine, float* next, const volatile unsigned* arrived, volatile unsigned* passed, int n, int slices)
 {
