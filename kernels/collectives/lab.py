@@ -8,6 +8,7 @@ LAB = Lab(
     "NCCL, rings, and training across GPUs",
     "nearly linear from 1 to 32 GPUs",
     status="ready",
+    gpus=2,
     benchmark="benchmark",
     code_cells=76,
     pictures=15,

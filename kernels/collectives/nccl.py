@@ -8,7 +8,8 @@ with part r of rank r, in a reduce-scatter it ends with it. All is in place.
 NVLink multicast stays off (NCCL_NVLS_ENABLE=0): what is compared is the links. NCCL is taken as it comes: its choice of
 algorithm and protocol, one process, buffers from cudaMalloc that are not registered, so that it copies through its
 own, while this lab's engines write straight into the peer's. It has faster ways for registered buffers, since 2.27 also
-symmetric kernels for small messages; they were not measured.
+symmetric kernels for small messages; they were not measured. (Asked to register in CUDA graphs, by the variable
+NCCL_LEGACY_CUDA_REGISTER, it took the same times on two H200, 2026-11-22; whether it did register was not seen.)
 """
 
 from __future__ import annotations
