@@ -33,7 +33,8 @@ MOST_CELLS = 4000
 
 
 def draw_space_time(schedule: Schedule, title: str | None = None) -> Figure:
-    """Ranks down, steps across: an arrow per message, with the number and colour of its slice; dashed if it adds.
+    """Ranks down, steps across: an arrow per message, with the number and colour of its slice (no number where
+    there is one slice); dashed if it adds.
 
     ValueError for a schedule with more than 200 messages, whose arrows nobody could tell apart: use `draw_links`.
     """
@@ -46,7 +47,7 @@ def draw_space_time(schedule: Schedule, title: str | None = None) -> Figure:
         figure, ax = plt.subplots(figsize=(min(10, 1.6 + 0.72 * steps), 0.8 + 0.62 * k), dpi=DPI)
         ax.hlines(range(k), 0, steps, color=PALE, lw=1.2, zorder=0)
         for send in schedule.sends:
-            _arrow(ax, send)
+            _arrow(ax, send, numbered=schedule.slices > 1)
         _ranks(ax, k)
         ax.set(xlabel="step", xlim=(-0.15, steps + 0.15))
         ax.set_xticks(range(steps + 1) if steps <= 20 else range(0, steps + 1, 5))
@@ -55,13 +56,15 @@ def draw_space_time(schedule: Schedule, title: str | None = None) -> Figure:
     return closed(figure)
 
 
-def _arrow(ax: Axes, send: Send) -> None:
+def _arrow(ax: Axes, send: Send, *, numbered: bool) -> None:
     colour = SLICES[send.slice % len(SLICES)]
     style = {"arrowstyle": "-|>", "color": colour, "lw": 1.4, "shrinkA": 0, "shrinkB": 1}
     if send.reduce:
         style["linestyle"] = (0, (4, 2))
     begin, end = (send.step + 0.04, send.source), (send.step + 0.96, send.destination)
     ax.annotate("", end, begin, arrowprops=style, zorder=2)
+    if not numbered:
+        return
     near = 0.34 if abs(send.source - send.destination) > 1 else 0.5  # arrows over several ranks cross in the middle
     place = begin[0] + near * (end[0] - begin[0]), begin[1] + near * (end[1] - begin[1])
     box = {"boxstyle": "circle,pad=0.15", "fc": "white", "ec": "none"}
