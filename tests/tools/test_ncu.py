@@ -1,7 +1,9 @@
 """The simulator's counters against those that Nsight Compute read on a GPU (`make compare-ncu`)."""
 
 import json
+import multiprocessing
 import shutil
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
@@ -24,7 +26,9 @@ def test_counters_are_those_of_the_hardware(topic):
     """And the page says so. One test per topic, so that its launches run once."""
     recorded = RECORDED[topic]
     assert ncu.unrecorded(topic, recorded) == ([], [])
-    comparisons = ncu.compare(topic, recorded)
+    # In a process of its own, as the page is made: after other tests one allowed counter of lab 09 came out equal.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
+        comparisons = alone.submit(ncu.compare, topic, recorded).result()
     assert len(comparisons) == len(ncu.launches(topic)) * (len(ncu.COMPARED) + 1)
     assert not failing(comparisons), ncu.text(failing(comparisons))
     # Requests, sectors and wavefronts have no tolerance but on the launches that say why.
