@@ -423,7 +423,8 @@ def test_checks_say_of_a_kernel_what_they_say_in_a_notebook():
     here, there = (message_of(source, PRODUCT) for source in (namespace["untyped"], talk.fetch("untyped")))
     assert here[1] == there[1] == "compile"
     assert here[0].splitlines()[0] == there[0].splitlines()[0] == "untyped does not compile."
-    assert "unknown_name" in here[0] and "unknown_name" in there[0]
+    assert "unknown_name" in here[0]
+    assert "unknown_name" in there[0]
     assert kinds["unguarded"] == "outside"
     assert kinds["on_the_host"] == "no kernel"
     assert kinds["right"] == kinds["f"] == "wrong language"
