@@ -1,0 +1,11 @@
+# problem: add
+# loses: add-right
+# reason: the last
+
+
+@cuda.jit
+def add(a, b, c):
+    """c[i] = a[i] + b[i], one thread per element."""
+    i = cuda.grid(1)
+    if i < c.size - 1:
+        c[i] = a[i] + b[i]

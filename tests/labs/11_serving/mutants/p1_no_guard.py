@@ -1,0 +1,10 @@
+# problem: add
+# loses: add-right
+# reason: the guard
+
+
+@cuda.jit
+def add(a, b, c):
+    """c[i] = a[i] + b[i], one thread per element."""
+    i = cuda.grid(1)
+    c[i] = a[i] + b[i]

@@ -1,0 +1,12 @@
+"""Exercise 11: the release, the solution, and the wrong answers that its tests must reject."""
+
+from typing import ClassVar
+
+from tests.support.exercise_harness import ExerciseTests
+
+
+class TestExercise(ExerciseTests):
+    topic = "11_serving"
+    points: ClassVar = {"add": [2]}
+    gaps = 1
+    least_mutants = 5
