@@ -123,7 +123,7 @@ def mpiexec() -> str:
     if not found:
         raise MpiMissing(f"there is no mpiexec; {remedy}")
     if not beside.exists() and not _is_hydra(found):
-        raise MpiMissing(f"{found} is not MPICH's mpiexec, whose options are used here; {remedy}")
+        raise MpiMissing(f"the mpiexec on PATH is not MPICH's, whose options are used here; {remedy}")
     return found
 
 

@@ -149,5 +149,5 @@ def test_another_mpis_mpiexec_is_named(tmp_path, monkeypatch):
     other.chmod(0o755)
     monkeypatch.setattr(mpi_ranks.sys, "executable", str(tmp_path / "bin" / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MpiMissing, match=r"mpiexec is not MPICH's.*the wheel mpich has it: run `make setup`"):
+    with pytest.raises(MpiMissing, match=r"the mpiexec on PATH is not MPICH's.*the wheel mpich has it: run `make setup`"):
         mpi_ranks.mpiexec()
