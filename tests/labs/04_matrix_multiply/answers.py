@@ -122,6 +122,64 @@ BY_ELEMENT = dedent(
 )
 
 
+EIGHT_WORDS = """\
+float p[4], q[4];
+            for (int r = 0; r < 4; r++) {
+                p[r] = a_tile[i][4 * y + r];
+                q[r] = b_tile[i][x + 8 * r];
+            }
+            for (int r = 0; r < 4; r++)
+                for (int s = 0; s < 4; s++)
+                    sum[r][s] += p[r] * q[s];"""
+FROM_SHARED_EACH_TIME = """\
+volatile float *p = a_tile[i] + 4 * y, *q = b_tile[i] + x;
+            for (int r = 0; r < 16; r++)
+                sum[r / 4][r % 4] += p[r / 4] * q[r % 4 * 8];"""
+
+
+def four_by_four(pad: int = 4, inner: str = EIGHT_WORDS, end: str = "__syncthreads();", steps: int = 8) -> str:
+    return f"""\
+%%cuda
+constexpr int PAD = {pad};
+
+extern "C" __global__ void four_by_four(const float* a, const float* b, float* c, int n, int k)
+{{
+    __shared__ float a_tile[8][32 + PAD], b_tile[8][32];
+    int x = threadIdx.x, y = threadIdx.y, row = 32 * blockIdx.y, column = 32 * blockIdx.x;
+    float sum[4][4] = {{}};
+    for (int start = 0; start < k; start += 8) {{
+        for (int i = 8 * y + x; i < 256; i += 64) {{
+            a_tile[i % 8][i / 8] = a[(row + i / 8) * k + start + i % 8];
+            b_tile[i / 32][i % 32] = b[(start + i / 32) * n + column + i % 32];
+        }}
+        __syncthreads();
+        for (int i = 0; i < {steps}; i++) {{
+            {inner}
+        }}
+        {end}
+    }}
+    for (int r = 0; r < 4; r++)
+        for (int s = 0; s < 4; s++)
+            c[(row + 4 * y + r) * n + column + x + 8 * s] = sum[r][s];
+}}"""
+
+
+SERIAL_BY_FOURS = """\
+%%cuda
+extern "C" __global__ void four_by_four(const float* a, const float* b, float* c, int n, int k)
+{
+    if (threadIdx.x + threadIdx.y)
+        return;
+    for (int r = 32 * blockIdx.y; r < 32 * blockIdx.y + 32; r++)
+        for (int s = 32 * blockIdx.x; s < 32 * blockIdx.x + 32; s++) {
+            float sum = 0;
+            for (int i = 0; i < k; i++)
+                sum += a[r * k + i] * b[i * n + s];
+            c[r * n + s] = sum;
+        }
+}"""
+
+
 def in_turn(*body: str) -> str:
     lines = "\n".join(f"        {line}" for line in body)
     return f"""\
@@ -202,6 +260,18 @@ ANSWERS = {
             wide(result="4"): "the same value for all",
             wide(group="s // 4 % 32"): "wide_passes returns the wrong value",
             wide(lanes="range(0, 32, 16)", result="2 * sum(most)"): "wide_passes returns the wrong value",
+        },
+    ),
+    "your-turn-four-by-four": Answers(
+        four_by_four(),
+        {
+            four_by_four(pad=0): "too many shared store bank conflicts",
+            four_by_four(pad=1): "too many shared store bank conflicts",
+            four_by_four(inner=FROM_SHARED_EACH_TIME): "too many shared load wavefronts",
+            four_by_four(inner=EIGHT_WORDS.replace("[x + 8 * r]", "[4 * x + r]")): "c is wrong",
+            four_by_four(steps=7): "c is wrong",
+            four_by_four(end=""): "nothing orders the two",
+            SERIAL_BY_FOURS: "too many global load sectors",
         },
     ),
     "your-turn-two-tiles": Answers(
