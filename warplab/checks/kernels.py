@@ -19,7 +19,7 @@ from warplab.checks.kernel_run import KernelRun, counted
 from warplab.checks.launch_failures import Launched, launch
 from warplab.checks.session import fresh_seed
 from warplab.checks.shared_work import SharedWork
-from warplab.compile.kernel_mistakes import lost_result
+from warplab.compile.kernel_mistakes import lost_result, never_set
 from warplab.launch.kernel_source import source_of
 
 Language = Literal["Numba", "CUDA C++"]
@@ -67,6 +67,7 @@ def kernel(
     `seed`: repeats an earlier run; each failure names its seed.
     """
     name = _name(kernel, language)
+    _refuse_unset_sums(kernel, name)
     seed = fresh_seed() if seed is None else seed
     chosen_sizes = sizes(np.random.default_rng(seed)) if callable(sizes) else sizes
     # Largest first: mistakes that look alike on one element can be told apart on many.
@@ -121,6 +122,16 @@ def _name(kernel: Any, language: Language | None) -> str:
             kind="wrong language",
         )
     return source.name
+
+
+def _refuse_unset_sums(kernel: Any, name: str) -> None:
+    """A GPU may give such sums any start; the simulator runs the compiler's code, which does not show them."""
+    function = getattr(kernel, "py_func", None)
+    if function is not None and (found := never_set(function)):
+        line, meant = found.split("\n", 1)
+        raise CheckFailed(
+            f"{name} adds to elements that were never set.", got=meant, look_at=line, line=line, kind="uninitialized"
+        )
 
 
 def _lost_result(kernel: Any) -> str:

@@ -28,6 +28,15 @@ def lost_result(function: Callable) -> str:
     return _first_mistake(function, (_rebound,), "")
 
 
+def never_set(function: Callable) -> str:
+    """For a kernel that adds to the elements of a local array of which it sets none: the line, and what was meant;
+    "" for others.
+
+    The compiler takes some value for what was never set, a 0 as a rule, and nothing of it is left in its code.
+    """
+    return _first_mistake(function, (_only_added_to,), "")
+
+
 Found = Iterator[tuple[ast.stmt | ast.expr, str]]
 Finder = Callable[[ast.FunctionDef, str], Found]
 
@@ -325,6 +334,43 @@ def _rebound(kernel: ast.FunctionDef, error: str) -> Found:
                         f"This gives the name {name} a new value in each thread, and the array stays as it was. To "
                         f"store in the array, name the element: {name}[i] = {value if len(value) < 40 else '...'}",
                     )
+
+
+def _only_added_to(kernel: ast.FunctionDef, error: str) -> Found:
+    made = {
+        node.targets[0].id
+        for node in ast.walk(kernel)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func).endswith("local.array")
+    }
+    added = [
+        node
+        for node in ast.walk(kernel)
+        if isinstance(node, ast.AugAssign)
+        and isinstance(node.target, ast.Subscript)
+        and isinstance(node.target.value, ast.Name)
+        and node.target.value.id in made
+    ]
+    # All else but reading an element may set one: an assignment, a function that is given the array, a second name.
+    harmless = {id(node.target.value) for node in added if isinstance(node.target, ast.Subscript)}
+    harmless |= {
+        id(node.value)
+        for node in ast.walk(kernel)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+    }
+    harmless |= {id(target) for node in ast.walk(kernel) if isinstance(node, ast.Assign) for target in node.targets}
+    set_elsewhere = {node.id for node in ast.walk(kernel) if isinstance(node, ast.Name) and id(node) not in harmless}
+    for node in added:
+        assert isinstance(node.target, ast.Subscript)
+        name = ast.unparse(node.target.value)
+        if name not in set_elsewhere:
+            yield (
+                node,
+                f"{name} is a cuda.local.array, which does not start at zero: set each element before it is added to, "
+                f"{name}[i] = 0.",
+            )
 
 
 _COUNTED = {"grid": "returns the number of the thread", "gridsize": "returns the number of threads in the grid"}
