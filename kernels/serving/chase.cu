@@ -1,0 +1,11 @@
+// Follow a chain of indices: each load needs the one before it, so its time is the memory's latency and nothing else.
+//
+// `next` is one cycle through all n places, in random order. Every thread begins at a place of its own.
+
+extern "C" __global__ void chase(const unsigned int *next, unsigned int steps, unsigned int *out, size_t n) {
+    const size_t i = size_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    unsigned int place = (unsigned int)i;
+    for (unsigned int k = 0; k < steps; ++k) place = next[place];
+    out[i] = place;
+}
