@@ -167,6 +167,12 @@ def draw_bytes_in_flight(m: Measurement, latency: float) -> Figure:
                     mfc=colour if width == 16 else "none",
                     label=f"{loads} × {width} bytes per thread",
                 )
+        for loads, warps, place in ((1, 32, (14, -4)), (8, 4, (14, -12))):  # those that the lesson compares
+            row = next(r for r in rows if (r["load_bytes"], r["loads"], r["warps"]) == (4, loads, warps))
+            text = f"{warps} warps, {loads} × 4 bytes"
+            point = row["in_flight_bytes"], row["gbps"]
+            arrow = {"arrowstyle": "-", "color": GREY, "lw": 0.8}
+            ax.annotate(text, point, place, textcoords="offset points", color=GREY, arrowprops=arrow)
         flights = np.geomspace(min(row["in_flight_bytes"] for row in rows), max(row["in_flight_bytes"] for row in rows))
         law = 2 * flights * multiprocessors / latency / 1e9
         label = f"2 · bytes in flight · {multiprocessors} / {duration(latency)}"
