@@ -97,7 +97,7 @@ class Load:
         return _percentile((self.latency - self.late)[self.status == OK], percent)
 
     def summary(self) -> dict[str, Any]:
-        """The run in JSON types; the statuses are strings."""
+        """The run in JSON types: statuses are strings, and what does not exist, as nothing was answered, is None."""
         return {
             "asked_per_second": self.rate,
             "offered_per_second": self.offered,
@@ -105,9 +105,11 @@ class Load:
             "requests": len(self.status),
             "statuses": {str(status): count for status, count in self.statuses.items()},
             "seconds": self.seconds,
-            **{f"p{percent}_seconds": self.percentile(percent) for percent in (50, 99)},
-            "largest_seconds": self.percentile(100),
-            "late_p99_seconds": _percentile(self.late, 99),
+            "mean_seconds": _number(self.latency[self.status == OK].mean() if OK in self.statuses else np.nan),
+            "p50_seconds": _number(self.percentile(50)),
+            "p99_seconds": _number(self.percentile(99)),
+            "largest_seconds": _number(self.percentile(100)),
+            "p99_from_sending_seconds": _number(self.from_sending(99)),
         }
 
 
@@ -334,20 +336,32 @@ def _percentile(seconds: np.ndarray, percent: float) -> float:
     return float(np.percentile(seconds, percent)) if len(seconds) else float("nan")
 
 
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def get(url: str, timeout: float = 5.0) -> tuple[int, bytes]:
+    """Status and body of a GET, past any proxy. OSError if nobody answers."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=timeout)
+    try:
+        connection.request("GET", parts.path or "/")
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    finally:
+        connection.close()
+
+
 def wait_until_ready(url: str, seconds: float = 30.0) -> None:
     """Ask `url` until it answers 200. TimeoutError with its last answer if it does not within `seconds`."""
-    parts, last, end = urlsplit(url), "no answer", time.monotonic() + seconds
+    last, end = "no answer", time.monotonic() + seconds
     while time.monotonic() < end:
-        connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=1)
         try:
-            connection.request("GET", parts.path)
-            answer = connection.getresponse()
-            if answer.status == OK:
+            status, body = get(url, 1.0)
+            if status == OK:
                 return
-            last = f"{answer.status} {answer.read(200)!r}"
-        except OSError as error:
+            last = f"{status} {body[:200]!r}"
+        except (OSError, http.client.HTTPException) as error:
             last = repr(error)
-        finally:
-            connection.close()
         time.sleep(0.05)
     raise TimeoutError(f"{url} was not ready within {seconds:g} seconds; its last answer: {last}")

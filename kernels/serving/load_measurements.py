@@ -1,0 +1,318 @@
+"""What load does to a service, measured: latency and throughput by offered load and batch limit, and under overload.
+
+Each function returns JSON types; keys end in their unit. In process, a batcher and its engine are asked by function
+call; over HTTP, LAB's service runs in a process of its own. `correct` is false if an answer was wrong or missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernels.serving import engines, service_process, torch_networks
+from kernels.serving.batcher import Limits
+from kernels.serving.load import LOST, OK, TOO_MANY, InProcess, Load, OverHttp, get, offer
+from warplab.bench import timing
+
+LATENCY_LIMIT = 0.010  # seconds that 99 % of the requests may take
+LIMITS = (Limits(1, 0.0, 256), Limits(8, 0.002, 256), Limits(32, 0.002, 256))
+PARTS = (0.3, 0.6, 0.8, 0.9, 1.0, 1.2)  # of what a service answers when it is offered more than it can
+MOST = 40_000.0  # requests per second that this generator is asked for, at most
+SECONDS = 0.6  # of each point
+PLAN = "kernels.fusion.served:digits"  # lab 09's plan, where that lab is
+OVERLOAD, OVERLOAD_SECONDS, ONE_BY_ONE = 10.0, 60.0, Limits(1, 0.0, 32)
+
+
+class Subject(NamedTuple):
+    """An engine under load. `predict`: a list of samples -> rows. `data`: samples. `right(index, row)`: whether it is.
+
+    `sizes`: batches that it is timed at.
+    """
+
+    name: str
+    predict: Callable[[list[Any]], Sequence[Any]]
+    data: Sequence[Any]
+    right: Callable[[int, Any], bool]
+    sizes: tuple[int, ...] = torch_networks.SIZES
+
+
+def subject(engine: engines.Engine, data: np.ndarray, sizes: tuple[int, ...] = torch_networks.SIZES) -> Subject:
+    """`engine` with samples and the answers that it gives to each alone.
+
+    An answer under load is right if the output that differs most between the samples is near the one it gave alone: a
+    tenth of its range, as FP16 rounds differently in a batch.
+    """
+    alone = np.concatenate([engine.predict(data[i : i + 1]) for i in range(len(data))])
+    spread = np.ptp(alone, axis=0)
+    column = int(spread.argmax())
+    expected, tolerance = alone[:, column].tolist(), float(spread[column]) / 10
+
+    def right(index: int, row: Any) -> bool:
+        return abs(float(row[column]) - expected[index]) <= tolerance
+
+    return Subject(engine.name, lambda samples: engine.predict(np.stack(samples)), data, right, sizes)
+
+
+def network(name: str, sizes: Sequence[int] = torch_networks.SIZES) -> Subject:
+    """One of `torch_networks.NETWORKS` on this GPU."""
+    return subject(torch_networks.TorchEngine(name, sizes), torch_networks.images(name), tuple(sizes))
+
+
+def batch_times(served: Subject) -> list[dict[str, Any]]:
+    """Seconds of one batch by its size, with the copies to and from the GPU, median of twenty, nothing else running."""
+    rows = []
+    for size in served.sizes:
+        batch = [served.data[i % len(served.data)] for i in range(size)]
+        seconds = timing.time_host(lambda batch=batch: served.predict(batch)).seconds
+        rows.append({"batch": size, "seconds": seconds, "samples_per_second": size / seconds})
+    return rows
+
+
+def curve(served: Subject, limits: Limits, guess: float, seconds: float, parts: Sequence[float]) -> dict[str, Any]:
+    """Load from light to too much on one batcher. `guess`: requests per second that it may answer at most."""
+    most, _ = _offer(served, limits, min(1.5 * guess, MOST), 0.4)
+    rows = []
+    for part in parts:
+        load, batches = _offer(served, limits, min(part * most.throughput, MOST), seconds)
+        answered = load.statuses.get(OK, 0)
+        rows.append(load.summary() | {"mean_batch": answered / max(batches, 1)})
+        print(f"  {served.name}, batch limit {limits.batch_limit}: {json.dumps(timing.rounded(rows[-1]))}", flush=True)
+    return {
+        "batch_limit": limits.batch_limit,
+        "wait_limit_seconds": limits.wait_limit,
+        "capacity": limits.capacity,
+        "saturated_per_second": most.throughput,
+        "rows": rows,
+    }
+
+
+def in_process(
+    served: Subject,
+    *,
+    all_limits: Sequence[Limits] = LIMITS,
+    seconds: float = SECONDS,
+    parts: Sequence[float] = PARTS,
+    latency_limit: float = LATENCY_LIMIT,
+) -> dict[str, Any]:
+    """A curve for each of `all_limits`, the times of batches alone, and the most that keeps to the latency limit."""
+    times = batch_times(served)
+    rates = {row["batch"]: row["samples_per_second"] for row in times}
+    curves = [curve(served, limits, rates[limits.batch_limit], seconds, parts) for limits in all_limits]
+    return {"engine": served.name, "times": times, "curves": curves, "cpus": os.cpu_count()} | verdict(
+        curves, latency_limit
+    )
+
+
+def verdict(curves: Sequence[dict[str, Any]], latency_limit: float) -> dict[str, Any]:
+    """`best`: by batch limit, the most requests per second of a run in which 99 % kept to the limit and none was turned
+    away, None if there was no such run. `ratio`: the best of dynamic batching over that of batch limit 1.
+    """
+    best: dict[str, float | None] = {}
+    for found in curves:
+        kept = [row["answered_per_second"] for row in found["rows"] if _keeps(row, latency_limit)]
+        best[str(found["batch_limit"])] = max(kept, default=None)
+    alone, batched = best.get("1"), [value for key, value in best.items() if key != "1" and value]
+    return {
+        "latency_limit_seconds": latency_limit,
+        "best": best,
+        "ratio": max(batched) / alone if alone and batched else None,
+        "correct": all(set(row["statuses"]) <= {str(OK), str(TOO_MANY)} for found in curves for row in found["rows"]),
+    }
+
+
+def _keeps(row: dict[str, Any], latency_limit: float) -> bool:
+    return set(row["statuses"]) == {str(OK)} and row["p99_seconds"] <= latency_limit
+
+
+def _offer(served: Subject, limits: Limits, rate: float, seconds: float) -> tuple[Load, int]:
+    """The load, and how many batches it took."""
+    with InProcess(served.predict, limits, served.data, check=served.right) as service:
+        load = offer(service, rate, seconds)
+    return load, service.batcher.counts.batches
+
+
+# -- on a GPU, in process ----------------------------------------------------------------------------------------------
+
+
+def load_small() -> dict[str, Any]:
+    """ResNet-56 for 32 × 32 images: a batch of 64 takes little longer than one of 1."""
+    return in_process(network("ResNet-56"))
+
+
+def load_large() -> dict[str, Any]:
+    """ResNet-50 for 224 × 224 images: a large batch fills the GPU."""
+    return in_process(network("ResNet-50", (1, 2, 4, 8, 16, 32)))
+
+
+def load_plan() -> dict[str, Any]:
+    """Lab 09's plan: the network is so small that Python takes longer than the GPU."""
+    return in_process(_plan())
+
+
+def _plan() -> Subject:
+    engine = engines.make(PLAN)
+    return subject(engine, np.random.default_rng(2017).random((64, *engine.shape), np.float32))
+
+
+def overload_in_process(seconds: float = OVERLOAD_SECONDS) -> dict[str, Any]:
+    """ResNet-50, one image at a time, offered ten times what it answers."""
+    return overload(network("ResNet-50", (1,)), ONE_BY_ONE, seconds)
+
+
+def overload(served: Subject, limits: Limits, seconds: float, times: float = OVERLOAD) -> dict[str, Any]:
+    """`times` what it answers at most, for `seconds`. `accepted` and `answered`: by the batcher's own count."""
+    guess = (
+        limits.batch_limit / timing.time_host(lambda: served.predict(list(served.data[: limits.batch_limit]))).seconds
+    )
+    most, _ = _offer(served, limits, min(1.5 * guess, MOST), 0.4)
+    with InProcess(served.predict, limits, served.data, check=served.right) as service:
+        load = offer(service, times * most.throughput, seconds)
+    counts = service.batcher.counts
+    return overloaded(load, most.throughput, counts.accepted, counts.answered) | {
+        "engine": served.name,
+        "batch_limit": limits.batch_limit,
+        "capacity": limits.capacity,
+    }
+
+
+def overloaded(load: Load, most: float, accepted: int, answered: int) -> dict[str, Any]:
+    """An overload in JSON types: the run, second by second too, and whether every accepted request was answered."""
+    by_second = []
+    for second in range(int(load.planned[-1]) + 1 if len(load.planned) else 0):
+        came = (load.planned >= second) & (load.planned < second + 1)
+        fine = came & (load.status == OK)
+        by_second.append(
+            {
+                "second": second,
+                "offered": int(came.sum()),
+                "answered": int(fine.sum()),
+                "turned_away": int((came & (load.status == TOO_MANY)).sum()),
+                "p99_seconds": float(np.percentile(load.latency[fine], 99)) if fine.any() else None,
+            }
+        )
+    lost = load.statuses.get(LOST, 0)
+    right = accepted == answered == load.statuses.get(OK, 0) and not lost
+    return {
+        "saturated_per_second": most,
+        "times": load.offered / most,
+        "accepted": accepted,
+        "answered": answered,
+        "lost": lost,
+        "correct": right and set(load.statuses) <= {OK, TOO_MANY},
+        "run": load.summary(),
+        "by_second": by_second,
+    }
+
+
+# -- over HTTP ---------------------------------------------------------------------------------------------------------
+
+
+def http_curve(
+    engine: str,
+    limits: Limits,
+    *,
+    options: dict[str, Any] | None = None,
+    seconds: float = 1.0,
+    parts: Sequence[float] = PARTS,
+    guess: float = 6000.0,
+    samples: int = 64,
+    connections: int = 128,
+) -> dict[str, Any]:
+    """Load on the service over HTTP, one sample per request, from light to too much."""
+    with _service(engine, limits, options) as (service, bodies, right):
+        most = _ask(service.url, bodies, right, guess, 1.0, connections)
+        rows = []
+        for part in parts:
+            load = _ask(service.url, bodies, right, part * most.throughput, seconds, connections)
+            rows.append(load.summary())
+            print(f"  {engine} over HTTP: {json.dumps(timing.rounded(rows[-1]))}", flush=True)
+        counts = service.stop()
+    found = {
+        "batch_limit": limits.batch_limit,
+        "wait_limit_seconds": limits.wait_limit,
+        "capacity": limits.capacity,
+        "connections": connections,
+        "saturated_per_second": most.throughput,
+        "rows": rows,
+        "counts": counts,
+    }
+    return {"engine": engine, "curves": [found], "cpus": os.cpu_count()} | verdict([found], LATENCY_LIMIT)
+
+
+def overload_over_http(
+    engine: str = "kernels.serving.torch_networks:thumbnails",
+    limits: Limits = ONE_BY_ONE,
+    *,
+    options: dict[str, Any] | None = None,
+    seconds: float = OVERLOAD_SECONDS,
+    times: float = OVERLOAD,
+    guess: float = 1000.0,
+    connections: int = 128,
+) -> dict[str, Any]:
+    """The service over HTTP, offered `times` what it answers at most. `accepted`, `answered`: by its own count."""
+    with _service(engine, limits, options) as (service, bodies, right):
+        most = _ask(service.url, bodies, right, guess, 1.5, connections)
+        before = most.statuses.get(OK, 0) + len(bodies)
+        load = _ask(service.url, bodies, right, times * most.throughput, seconds, connections)
+        counts = service.stop()
+    found = overloaded(load, most.throughput, counts["accepted"] - before, counts["answered"] - before)
+    return found | {"engine": engine, "batch_limit": limits.batch_limit, "capacity": limits.capacity}
+
+
+@contextlib.contextmanager
+def _service(
+    engine: str, limits: Limits, options: dict[str, Any] | None, samples: int = 64
+) -> Iterator[tuple[service_process.RunningService, list[bytes], Callable[[int, bytes], bool]]]:
+    """The service in a process of its own, bodies of requests with a sample each, and whether an answer is right."""
+    with service_process.start(
+        engine,
+        options=options,
+        batch_limit=limits.batch_limit,
+        wait_limit=limits.wait_limit,
+        capacity=limits.capacity,
+    ) as service:
+        shape = json.loads(get(service.url + "/v1/model")[1])["sample_shape"]
+        data = np.random.default_rng(2017).random((samples, *shape), np.float32).round(3)
+        if "torch_networks" in engine:
+            data = (255 * data).round()
+        alone = np.array([service.ask(sample[None])[0] for sample in data])
+        spread = np.ptp(alone, axis=0)
+        column = int(spread.argmax())
+        expected, tolerance = alone[:, column].tolist(), float(spread[column]) / 10
+
+        def right(index: int, body: bytes) -> bool:
+            return abs(json.loads(body)["predictions"][0][column] - expected[index]) <= tolerance
+
+        yield service, [json.dumps({"instances": [sample.tolist()]}).encode() for sample in data], right
+
+
+def _ask(
+    url: str,
+    bodies: Sequence[bytes],
+    right: Callable[[int, bytes], bool],
+    rate: float,
+    seconds: float,
+    connections: int,
+) -> Load:
+    with OverHttp(url + "/v1/predict", bodies, connections=connections, check=right) as service:
+        return offer(service, rate, seconds)
+
+
+def load_over_http() -> dict[str, Any]:
+    """Lab 09's plan behind HTTP: the front end, one Python process, is what limits."""
+    return http_curve(PLAN, Limits(32, 0.002, 64))
+
+
+MEASUREMENTS: dict[str, Callable[[], Any]] = {
+    "load_small": load_small,
+    "load_large": load_large,
+    "load_plan": load_plan,
+    "load_over_http": load_over_http,
+    "overload_in_process": overload_in_process,
+    "overload_over_http": overload_over_http,
+}
