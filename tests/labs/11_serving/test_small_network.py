@@ -78,7 +78,7 @@ def test_answers_that_are_not_numpys_are_refused(monkeypatch):
     network = SmallNetwork(layers=1, channels=8, size=3, classes=2)
     weights = on_device(network)
     weights[-1] = weights[-1][0], weights[-1][1] + F32(0.01)
-    with pytest.raises(WrongAnswer, match="the answer to input 0 is 0.01"):
+    with pytest.raises(WrongAnswer, match=r"the answer to input 0 is 0\.01"):
         Requests(network, weights)
 
 
