@@ -17,6 +17,7 @@ from warplab.paths import COURSE, own_folder
 from warplab.text.tables import Column, Table, document
 
 _HEADERS = ("predictions", "tasks", "points")
+_LEFT = 'style="text-align:left"'  # in the cell: JupyterLab drops the style sheet of a page that was saved
 _TEXT = """# What is done, what is next
 
 Run the cell to bring this page up to date. Predictions and tasks count when their cell was run, points when an \
@@ -37,10 +38,10 @@ class Progress:
 
     def _repr_html_(self) -> str:
         following = next_step(self.steps)
-        head = "".join(f'<th class="l">{header}</th>' for header in ("", *_HEADERS))
+        head = "".join(f"<th {_LEFT}>{header}</th>" for header in ("", *_HEADERS))
         rows = "".join(
-            f'<tr><td class="l">{self._link(step, "font-weight:700" if step is following else "")}</td>'
-            + "".join(f'<td class="l">{count}</td>' for count in _counts(step))
+            f"<tr><td {_LEFT}>{self._link(step, 'font-weight:700' if step is following else '')}</td>"
+            + "".join(f"<td {_LEFT}>{count}</td>" for count in _counts(step))
             + "</tr>"
             for step in self.steps
         )

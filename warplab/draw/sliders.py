@@ -65,7 +65,7 @@ class Sliders:
         import ipywidgets as widgets
 
         # Without this a box stretches the picture to its own width.
-        natural = widgets.Layout(align_self="flex-start", max_width="100%")
+        natural = widgets.Layout(align_self="flex-start", max_width="calc(100% - 4px)")  # its own margins count
         image, message = widgets.Image(value=self.png, format="png", layout=natural), widgets.HTML()
 
         def moved(name: str) -> Callable[[Any], None]:
@@ -100,7 +100,9 @@ class Sliders:
 
 
 def _slider(widgets: Any, style: dict[str, Any]) -> Any:
-    return widgets.SelectionSlider(continuous_update=False, layout=widgets.Layout(width="34em"), **style)
+    made = widgets.SelectionSlider(continuous_update=False, layout=widgets.Layout(width="34em"), **style)
+    made.style.handle_color = "#1976d2"  # white on white, as it is by itself, is hard to find
+    return made
 
 
 def sliders(draw: Callable[..., Figure], **ranges: Iterable) -> Sliders:

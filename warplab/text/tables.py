@@ -68,7 +68,9 @@ class Table:
             for c, (cell, column) in enumerate(zip(row, self.columns, strict=True)):
                 classes = "l" * (column.align == "left")
                 classes += " c" * (column.code and tag == "td") + " m" * column.muted + " h" * ((r, c) in self.marked)
-                out.append(f'<{tag} class="{classes.strip()}">' if classes else f"<{tag}>")
+                # Said in the cell, too: JupyterLab drops the style sheets of outputs that it does not trust.
+                style = ' style="text-align:left"' if column.align == "left" else ""
+                out.append(f'<{tag} class="{classes.strip()}"{style}>' if classes else f"<{tag}>")
                 out.append(f"{escape(cell)}</{tag}>")
             return f"<tr>{''.join(out)}</tr>"
 
