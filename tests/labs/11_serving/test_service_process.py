@@ -1,0 +1,198 @@
+"""Lab 11's service as its command: how it starts, why it does not, and how it ends under load."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels.serving import service_process
+from kernels.serving.server import ServiceError
+from kernels.serving.service import _arguments
+from kernels.serving.service import main as service_command
+from kernels.serving.service_process import Refused, start
+from tests.support.waiting import HANG, until
+
+HERE = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[3])])}
+GATE = "serving_engines:FileGate"
+
+
+def gated(folder, **arguments):
+    """A service whose engine waits until the file `open` is in `folder`."""
+    limits = {"batch_limit": 2, "capacity": 4, "wait_limit": 0}
+    return start(GATE, options={"folder": str(folder)}, environment=HERE, **limits | arguments)
+
+
+class Asking:
+    """Requests in threads of their own, one sample each: their statuses and answers, or "not accepted"."""
+
+    def __init__(self, service):
+        self._service, self._threads, self.answers = service, [], {}
+
+    def send(self, *numbers):
+        for number in numbers:
+            self._threads.append(threading.Thread(target=self._ask, args=(number,)))
+            self._threads[-1].start()
+
+    def wait(self):
+        for thread in self._threads:
+            thread.join(HANG)
+            assert not thread.is_alive()
+
+    def _ask(self, number):
+        try:
+            self.answers[number] = self._service.ask([[number, 0.5]], HANG)[0, 0]
+        except Refused as refused:
+            self.answers[number] = refused.status
+        except (urllib.error.URLError, OSError):
+            self.answers[number] = "not accepted"
+
+
+def test_it_serves_digits_and_says_what_it_did():
+    with start(batch_limit=8) as service:
+        found = service.ask(np.zeros((3, 1, 8, 8)))
+        assert found.shape == (3, 10)
+        assert 'serving_requests_total{status="200"} 1.0' in service.metrics()
+        with pytest.raises(Refused, match=r"422: instances\[0\] is a list of 8; it must be nested lists") as refused:
+            service.ask(np.zeros((1, 8, 8)))
+        assert refused.value.status == 422
+        counts = service.stop()
+    assert counts | {"batches": 0} == dict(accepted=3, answered=3, rejected=0, failed=0, withdrawn=0, batches=0)
+
+
+def test_a_signal_under_load_loses_nothing_that_was_accepted(tmp_path):
+    with gated(tmp_path) as service:
+        asking = Asking(service)
+        asking.send(1)
+        until(lambda: list(tmp_path.glob("batch-*")), "the first batch")
+        asking.send(*range(2, 12))
+        until(lambda: list(asking.answers.values()).count(429) == 6, "the answers to those that found no room")
+        os.kill(service.pid, signal.SIGTERM)
+        until(lambda: refused_as_late(service), "the answer 503")
+        os.kill(service.pid, signal.SIGTERM)  # changes nothing
+        (tmp_path / "open").touch()
+        asking.wait()
+        counts = service.stop()
+    accepted = {n: answer for n, answer in asking.answers.items() if answer != 429}
+    assert accepted == {n: n + 0.5 for n in accepted}
+    assert len(accepted) == counts["accepted"] == counts["answered"] == 5
+    assert counts["failed"] == counts["withdrawn"] == 0
+
+
+def refused_as_late(service) -> bool:
+    """Whether it answers that it shuts down; not yet, if there is no room."""
+    try:
+        service.ask([[0, 0]])
+    except Refused as refused:
+        return refused.status == 503
+    return False
+
+
+@pytest.mark.parametrize("how", ["signal", "grace"])
+def test_who_insists_ends_it_at_once_and_is_told_what_is_lost(tmp_path, how):
+    with gated(tmp_path, **{"grace": 0.05} if how == "grace" else {}) as service:
+        asking = Asking(service)
+        asking.send(1)
+        until(lambda: list(tmp_path.glob("batch-*")), "the first batch")
+        os.kill(service.pid, signal.SIGTERM)
+        if how == "signal":
+            until(lambda: refused_as_late(service), "the answer 503")
+            os.kill(service.pid, signal.SIGINT)
+        asking.wait()
+        with pytest.raises(ServiceError, match="ended with the status 1: 1 requests are left unanswered"):
+            service.stop()
+    assert asking.answers == {1: "not accepted"}
+
+
+def test_it_ends_when_the_process_that_started_it_does():
+    """The starter is killed; what it started closes by itself, after answering."""
+    script = (
+        "import os, signal\nfrom kernels.serving.service_process import start\n"
+        "service = start()\nprint(service.pid, flush=True)\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
+    printed = subprocess.run([sys.executable, "-c", script], env=os.environ | HERE, capture_output=True, text=True)
+    pid = int(printed.stdout)
+    until(lambda: not alive(pid), "the end of the service")
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_what_cannot_start_says_why_to_who_started_it():
+    with pytest.raises(ServiceError, match=r"the service ended: module 'kernels.serving.engines' has no function 'x'"):
+        start("kernels.serving.engines:x")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--option=size=3"], "error: the engine 'kernels.serving.engines:digits' could not be made of size=3"),
+        (["--engine=serving_engines:wrong_rows"], "answered a batch of 1 with float64 of shape (2, 1)"),
+        (["--host=192.0.2.1"], "error: this machine has no address 192.0.2.1: choose one that it has"),
+        (["--host=no such host"], "error: there is no address 'no such host': choose one of this machine"),
+        (["--port=70000"], "'70000' is no port: give a number from 0 to 65535"),
+        (["--capacity=1"], "error: capacity is 1, less than the batch_limit of 32"),
+        (["--batch-limit=0"], "error: batch_limit is 0"),
+        (["--body-limit=0"], "'0' must be a whole number, 1 or more"),
+    ],
+)
+def test_what_cannot_start_says_why(arguments, message, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    try:
+        status = service_command(["--port=0", *arguments])
+    except SystemExit as wrong_arguments:
+        status = wrong_arguments.code
+    said = capsys.readouterr()
+    assert (status, said.out) == (2, "")
+    assert message in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_port_in_use_is_named(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert service_command([f"--port={port}"]) == 2
+    assert f"error: port {port} of 127.0.0.1 is in use by another program: stop that one" in capsys.readouterr().err
+
+
+@pytest.fixture(autouse=True)
+def _threads_take_turns_as_before():
+    """The command changes that for its whole process."""
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_a_service_that_says_nothing_is_killed(monkeypatch):
+    monkeypatch.setattr(service_process, "START_SECONDS", 0.01)
+    with pytest.raises(ServiceError, match=r"the service said nothing for 0.01 seconds; it was killed"):
+        start()
+
+
+def test_options_come_as_json_or_as_text():
+    given = _arguments(["--option", "a=[1, 2]", "--option", "b=digits.plan", "--option", 'c="3"'])
+    assert dict(given.option) == {"a": [1, 2], "b": "digits.plan", "c": "3"}
+    for wrong in ("a", "=3", "a b=3"):
+        with pytest.raises(SystemExit):
+            _arguments(["--option", wrong])
+
+
+def test_the_help_names_every_default(capsys):
+    with pytest.raises(SystemExit):
+        _arguments(["--help"])
+    printed = re.sub(r"\s+", " ", capsys.readouterr().out)
+    for default in ("kernels.serving.engines:digits", "8000", "32", "0.002", "256"):
+        assert f"({default})" in printed
+    assert json.dumps(printed).isascii()
