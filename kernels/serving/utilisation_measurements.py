@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from kernels.serving import busy_kernels
+from kernels.serving import busy_kernels, road_measurements
 from kernels.serving.monitor import Monitor, NvmlSource
 from kernels.serving.nvml import Gpu
 from warplab.bench import isolation, nsight_compute, random_inputs, timing
@@ -252,7 +252,10 @@ def step() -> dict[str, Any]:
 
 
 def latency() -> dict[str, Any]:
-    """Seconds that one load takes when each needs the one before it, by the memory that the chain lies in."""
+    """Seconds that one load takes when each needs the one before it, by the memory that the chain lies in.
+
+    And, as "FMA", those of one fused multiply-add in such a chain. `sm_mhz`: the clock meanwhile.
+    """
     cupy = timing.cupy_on_gpu()
     rows = []
     for place, nbytes in (("L1", 2**16), ("L2", 2**23), ("DRAM", 2**28)):
@@ -264,9 +267,21 @@ def latency() -> dict[str, Any]:
             runs = [Run(lambda steps=steps, p=places, o=out: busy_kernels.chase(p, steps, o)) for _ in range(3)]
             runs[-1].wait()
             times[steps] = statistics.median(run.seconds() for run in runs)
-        short, long = times
-        rows.append({"place": place, "bytes": nbytes, "seconds": (times[long] - times[short]) / (long - short)})
+        rows.append({"place": place, "bytes": nbytes, "seconds": _per_step(times)})
+    c = cupy.asarray(busy_kernels.constants(1, random_inputs.generator()))
+    z, times = cupy.empty_like(c), {}
+    for rounds in (2**16, 2**20):
+        runs = [Run(lambda rounds=rounds: busy_kernels.spin(c, rounds, z)) for _ in range(3)]
+        runs[-1].wait()
+        times[rounds] = statistics.median(run.seconds() for run in runs)
+    rows.append({"place": "FMA", "bytes": 0, "seconds": _per_step(times)})
     return {"rows": rows, "sm_mhz": Gpu().clocks()[0]}
+
+
+def _per_step(times: Mapping[int, float]) -> float:
+    """Seconds per step, from the seconds of few steps and of many: what a launch itself takes drops out."""
+    few, many = sorted(times)
+    return (times[many] - times[few]) / (many - few)
 
 
 def launch_counted() -> None:
@@ -309,4 +324,5 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "utilisation_counted": counted,
     "utilisation_step": step,
     "latency": latency,
+    **road_measurements.MEASUREMENTS,
 }

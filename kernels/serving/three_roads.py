@@ -1,0 +1,262 @@
+"""Three roads to a faster kernel: memory, instructions, latency, and which one a launch is on, by its counters.
+
+    with profile() as p:
+        kernel[grid, block](a, b, out)
+    decide(p)
+
+Three times are reckoned for a card, each as if nothing else took any:
+
+    memory         the longest of: distinct sectors / DRAM bandwidth; 128 bytes per clock and SM between the L1 cache or
+                   shared memory and the threads (bank conflicts and uncoalesced sectors cost there)
+    instructions   the longest of: FP64, FP32, FP16 operations, tensor operations / peak; warp instructions / issue rate
+    latency        rounds of blocks x the time of one warp in which each instruction waits for the one before it: a
+                   few clocks for arithmetic, hundreds for a load from DRAM; divided by the instructions of one thread
+                   that are `independent`, which its source shows: accumulators, loads before the first use
+
+The launch takes its measured time, where there is one, else the longest of the three. If memory and instructions each
+account for less than 60 % of it, the launch waits: the road is latency, as Nsight Compute's rule "Latency Issue" has it
+(section SpeedOfLight). Else it is the larger of the two. The two are bounds from below, the latency time an estimate;
+nothing here is a measurement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from warplab.estimate.roofline import footprint, roofline
+from warplab.hardware.cards import Card
+from warplab.hardware.cards import card as find_card
+from warplab.hardware.occupancy import Occupancy, theoretical
+from warplab.launch.launch_record import LaunchRecord
+from warplab.launch.profile_queries import launches, size
+from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
+from warplab.simulator.ptx import fragments
+from warplab.text.tables import count, duration
+
+MEMORY, INSTRUCTIONS, LATENCY = "memory", "instructions", "latency"
+ROADS = (MEMORY, INSTRUCTIONS, LATENCY)
+LEAST = 0.6  # share of the time below which a resource does not explain it (Nsight Compute, section SpeedOfLight)
+L1_BYTES = 128  # per clock and SM: 32 banks of 4 bytes (CUDA C++ Programming Guide)
+# Seconds from an instruction to the one that needs its result, on an H100 80GB HBM3: chains of loads in L1, L2 and DRAM
+# (kernels/memory_access/recordings.json, "latencies", 2026-11-21), also taken for other cards.
+LOAD_SECONDS = {"L1": 2.2e-8, "L2": 1.44e-7, "DRAM": 3.5e-7}
+# Clocks of dependent arithmetic from Volta on (Jia and others, "Dissecting the NVIDIA Volta GPU Architecture via
+# Microbenchmarking", 2018, table 4.1: most take 4).
+ARITHMETIC_CLOCKS = 4
+# Rate of tensor operations by type of the factors, to that of FP16 (data sheets of A100 and H100, dense).
+TENSOR_RATES = {"f16": 1.0, "bf16": 1.0, "tf32": 0.5, "s8": 2.0, "u8": 2.0, "e4m3": 2.0, "e5m2": 2.0}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which road a launch is on, on a card.
+
+    `seconds`: what it takes, `measured` or reckoned. `terms`: seconds of every term, by road and name. `occupancy`: as
+    block size and shared memory allow it. `waves`: blocks of the grid to those that the card has room for at once.
+    `advice`: what to try, the most telling counter first.
+    """
+
+    launch: LaunchRecord
+    card: Card
+    seconds: float
+    measured: bool
+    terms: Mapping[str, Mapping[str, float]]
+    occupancy: Occupancy
+    waves: float
+    advice: tuple[str, ...]
+    name: str
+
+    @property
+    def memory(self) -> float:
+        """Share of the time that memory accounts for."""
+        return max(self.terms[MEMORY].values(), default=0.0) / self.seconds
+
+    @property
+    def instructions(self) -> float:
+        """Share of the time that instructions account for."""
+        return max(self.terms[INSTRUCTIONS].values(), default=0.0) / self.seconds
+
+    @property
+    def road(self) -> str:
+        """MEMORY, INSTRUCTIONS or LATENCY."""
+        return chosen(self.memory, self.instructions)
+
+    def text(self) -> str:
+        """The decision with its numbers, in lines."""
+        how = "measured" if self.measured else "reckoned, not measured"
+        parts = [f"{self.name}, {size(self.launch)} on {self.card.full_name}: {self.road}"]
+        parts.append(
+            f"  {duration(self.seconds)} ({how}): memory {_percent(self.memory)} of it, instructions "
+            f"{_percent(self.instructions)}"
+        )
+        for road in ROADS:
+            named = ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.terms[road].items())
+            parts.append(f"  {road}: {named or 'nothing'}")
+        return "\n".join([*parts, *(f"  - {line}" for line in self.advice)])
+
+    __str__ = __repr__ = text
+
+
+def chosen(memory: float, instructions: float) -> str:
+    """The road, from the shares of the time that memory and instructions account for."""
+    if max(memory, instructions) < LEAST:
+        return LATENCY
+    return MEMORY if memory >= instructions else INSTRUCTIONS
+
+
+def decide(
+    profile: object,
+    card: str | Card = "H100",
+    seconds: float | None = None,
+    *,
+    independent: float = 1,
+    name: str = "",
+) -> Decision:
+    """Decide for one launch. `profile`: of exactly one launch, or the launch. `seconds`: that it took on that card.
+
+    A launch that a profile timed on such a GPU brings its seconds along. `independent`: instructions of one thread that
+    need not wait for each other, at least 1. `name`: else the kernel's. Raises ValueError for several launches, where
+    the profile holds no counts, for blocks that do not fit on the card, and for a time that is not positive.
+    """
+    prediction = roofline(profile, card)  # checks the profile
+    launch, card = launches(profile)[0], find_card(card)
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds is {seconds}; a launch takes a positive time, so measure it or leave it out")
+    if not independent >= 1:
+        raise ValueError(f"independent is {independent}; a thread has at least one instruction to run")
+    if seconds is None and launch.gpu_seconds and card.name in (launch.gpu_name or ""):
+        seconds = launch.gpu_seconds
+    fits = theoretical(
+        card,
+        prod(launch.block),
+        shared_bytes=launch.static.get("shared_bytes") or 0,
+        registers=launch.static.get("registers") or 0,
+    )
+    if not fits.blocks:
+        raise ValueError(f"{launch.kernel} does not run on {card.full_name}: {fits.problem}")
+    throughput = {term.name: term.seconds for term in prediction.terms}
+    waves = prod(launch.grid) / (fits.blocks * card.sms)
+    terms = {
+        MEMORY: _present({"DRAM": throughput.pop("memory", 0.0), "L1 and shared memory": _l1_seconds(launch, card)}),
+        INSTRUCTIONS: _present({**throughput, "tensor": _tensor_seconds(launch, card)}),
+        LATENCY: {"one warp after the other": math.ceil(waves) * _warp_seconds(launch, card) / independent},
+    }
+    reckoned = max(value for road in terms.values() for value in road.values())
+    found = Decision(
+        launch, card, seconds or reckoned, seconds is not None, terms, fits, waves, (), name or launch.kernel
+    )
+    return Decision(**{**vars(found), "advice": tuple(_advice(found))})
+
+
+def _present(terms: dict[str, float]) -> dict[str, float]:
+    return {name: seconds for name, seconds in terms.items() if seconds}
+
+
+def _used(launch: LaunchRecord, card: Card) -> int:
+    """SMs that get a block."""
+    return min(card.sms, prod(launch.grid))
+
+
+def _l1_seconds(launch: LaunchRecord, card: Card) -> float:
+    c = launch.counts
+    sectors = c.global_load_sectors + c.global_store_sectors + c.global_atomic_sectors
+    kinds = ("load", "store", "copy", "atomic")
+    wavefronts = sum(getattr(c, f"shared_{kind}_wavefronts") for kind in kinds)
+    clocks = wavefronts + sectors * SECTOR_BYTES / L1_BYTES
+    return clocks / (_used(launch, card) * card.clock_mhz * 1e6)
+
+
+def _tensor_seconds(launch: LaunchRecord, card: Card) -> float:
+    if not card.tensor_tflops:
+        return 0.0
+    share = _used(launch, card) / card.sms
+    work = 0.0
+    for name, times in launch.tensor_operations.items():
+        rate = TENSOR_RATES.get(name.split(".")[2], 1.0)
+        work += times * fragments.flops(name) / rate
+    return work / (card.tensor_tflops * 1e12 * share)
+
+
+def _warps(launch: LaunchRecord) -> int:
+    return prod(launch.grid) * -(-prod(launch.block) // WARP_SIZE)
+
+
+def _warp_seconds(launch: LaunchRecord, card: Card) -> float:
+    """How long one warp takes if each of its instructions waits for the one before it."""
+    c, warps = launch.counts, _warps(launch)
+    clock = card.clock_mhz * 1e6
+    loaded = SECTOR_BYTES * c.global_load_sectors
+    first = min(1.0, launch.footprint.get("global_load_bytes", 0) / loaded) if loaded else 0.0
+    global_load = first * LOAD_SECONDS["DRAM"] + (1 - first) * LOAD_SECONDS["L2"]
+    waits = (c.global_load_requests + c.global_atomic_requests) * global_load
+    waits += (c.shared_load_wavefronts + c.shared_atomic_wavefronts) * LOAD_SECONDS["L1"]
+    return (c.warp_instructions * ARITHMETIC_CLOCKS / clock + waits) / warps
+
+
+def _advice(found: Decision) -> list[str]:
+    return {MEMORY: _of_memory, INSTRUCTIONS: _of_instructions, LATENCY: _of_latency}[found.road](found)
+
+
+def _of_memory(found: Decision) -> list[str]:
+    c, lines = found.launch.counts, []
+    for kind in ("load", "store"):
+        sectors, asked = getattr(c, f"global_{kind}_sectors"), getattr(c, f"global_{kind}_bytes")
+        if sectors and (share := asked / (SECTOR_BYTES * sectors)) < 0.9:
+            requests = getattr(c, f"global_{kind}_requests")
+            lines.append(
+                f"coalesce {kind}s: {sectors / requests:.3g} sectors per request, of whose bytes threads use "
+                f"{_percent(share)}"
+            )
+    conflicts = sum(getattr(c, f"shared_{kind}_conflicts") for kind in ("load", "store", "copy", "atomic"))
+    if conflicts:
+        lines.append(f"avoid bank conflicts ({count(conflicts)}): pad or swizzle the tile")
+    moved = SECTOR_BYTES * (c.global_load_sectors + c.global_store_sectors)
+    if footprint(found.launch) and moved > 2 * footprint(found.launch):
+        times = moved / footprint(found.launch)
+        lines.append(
+            f"read once: each sector crosses the L1 {times:.3g} times; keep a tile in shared memory or registers"
+        )
+    if c.local_load_requests + c.local_store_requests:
+        lines.append("use fewer registers: some were spilled to local memory")
+    lines.append("move fewer bytes: a smaller type, or fuse with the kernel before or after")
+    return lines
+
+
+def _of_instructions(found: Decision) -> list[str]:
+    c, lines = found.launch.counts, []
+    efficiency = c.warp_efficiency or 1.0
+    if efficiency < 0.9:
+        lines.append(f"let warps go one way: {_percent(efficiency)} of the lanes work, on average")
+    if c.flops_f64:
+        lines.append("compute in float32, if that is exact enough: FP64 has its own, fewer cores")
+    largest = max(found.terms[INSTRUCTIONS], key=lambda name: found.terms[INSTRUCTIONS][name])
+    if largest == "instructions":
+        lines.append("do more per instruction: 16-byte accesses, several elements per thread, unrolled loops")
+    if c.flops_f32 and not c.tensor_operations and largest == "FP32":
+        lines.append("take tensor cores if it is a matrix product and rounding allows it")
+    lines.append("compute less: another algorithm, cheaper functions")
+    return lines
+
+
+def _of_latency(found: Decision) -> list[str]:
+    lines, blocks = [], prod(found.launch.grid)
+    if blocks < found.card.sms:
+        lines.append(
+            f"give the card more work at a time: {count(blocks)} block{'s' * (blocks != 1)} for {found.card.sms} SMs; "
+            "a larger batch, other streams, or processes that share the card"
+        )
+    elif found.waves < 1:
+        lines.append(f"a larger grid: this one fills {_percent(found.waves)} of the card's room for blocks")
+    if found.occupancy.fraction < 0.5:
+        lines.append(f"raise occupancy: {found.occupancy}")
+    if found.launch.counts.barriers:
+        lines.append("wait less at barriers: more blocks on an SM, or copies that run ahead")
+    lines.append("let each thread have several independent loads and sums in flight")
+    return lines
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
