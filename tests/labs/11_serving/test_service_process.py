@@ -9,17 +9,19 @@ import subprocess
 import sys
 import threading
 import urllib.error
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernels.serving import service_process
+from kernels.serving import digits_network, service_process
 from kernels.serving.server import ServiceError
 from kernels.serving.service import _arguments
 from kernels.serving.service import main as service_command
 from kernels.serving.service_process import Refused, start
 from tests.support.waiting import HANG, until
+from warplab.bench.lab import labs
 
 HERE = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[3])])}
 GATE = "serving_engines:FileGate"
@@ -66,6 +68,22 @@ def test_it_serves_digits_and_says_what_it_did():
         assert refused.value.status == 422
         counts = service.stop()
     assert counts | {"batches": 0} == dict(accepted=3, answered=3, rejected=0, failed=0, withdrawn=0, batches=0)
+
+
+# Another lab may have a module for servers, which this one does not know by name.
+SERVED = [f"{lab.package}.served" for lab in labs() if find_spec(f"{lab.package}.served")]
+
+
+@pytest.mark.skipif(not SERVED, reason="no lab here has a module `served`")
+def test_another_labs_network_is_served_by_its_name(tmp_path, capsys):
+    images, numbers = digits_network.digits()[2:]
+    with start(f"{SERVED[0]}:trained", options={"batches": [1]}) as service:
+        found = service.ask(images[:3]).argmax(axis=1)
+    np.testing.assert_array_equal(found, numbers[:3])
+    damaged = tmp_path / "damaged.plan"
+    damaged.write_bytes(b"no plan")
+    assert service_command(["--port=0", f"--engine={SERVED[0]}:from_files", f"--option=paths={damaged}"]) == 2
+    assert f"could not be made of paths='{damaged}': {damaged} is no plan" in capsys.readouterr().err
 
 
 def test_a_signal_under_load_loses_nothing_that_was_accepted(tmp_path):
