@@ -1,0 +1,224 @@
+"""A batcher and its engines in virtual time: requests arrive at given moments, a batch of n takes a given time.
+
+    served = serve(Batcher(limits), poisson(rate=200, count=1000, seed=1), lambda n: 0.004 + 0.0005 * n)
+    served.latency, served.batches, violations(served, limits)
+
+It drives anything with `offer`, `due` and `take`, so the code that serves is the code that is simulated. No clock is
+read: the same arrivals give the same result, on any machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernels.serving.batcher import Limits
+
+EPSILON = 1e-9  # seconds; sums of times are rounded
+
+
+class Rules(Protocol):
+    """What decides when which requests leave together: `batcher.Batcher`, or a learner's own."""
+
+    def offer(self, request: Any, now: float) -> bool: ...
+    def due(self) -> float | None: ...
+    def take(self, now: float) -> list[Any]: ...
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Requests, by their number, that an engine answered together from `start` to `end`; it was idle since `idle`."""
+
+    requests: tuple[int, ...]
+    start: float
+    end: float
+    engine: int
+    idle: float
+
+
+@dataclass(eq=False)
+class Served:
+    """What happened. Requests are numbered in the order of their arrival.
+
+    `arrivals`: seconds, shape (requests,). `refused`: numbers of those that were turned away. `waiting`: how many
+    waited when each request came, shape (requests,). `stuck`: why the simulation ended early, or "".
+    """
+
+    arrivals: np.ndarray
+    batches: list[Batch] = field(default_factory=list)
+    refused: list[int] = field(default_factory=list)
+    waiting: np.ndarray = field(default_factory=lambda: np.empty(0, int))
+    stuck: str = ""
+
+    @property
+    def wait(self) -> np.ndarray:
+        """Seconds from arrival until its batch started, shape (requests,); NaN for those without a batch."""
+        return self._by_request(lambda batch: batch.start) - self.arrivals
+
+    @property
+    def latency(self) -> np.ndarray:
+        """Seconds from arrival until the answer, shape (requests,); NaN for those without one."""
+        return self._by_request(lambda batch: batch.end) - self.arrivals
+
+    @property
+    def seconds(self) -> float:
+        """From 0 until the last answer or arrival."""
+        return max([batch.end for batch in self.batches] + self.arrivals[-1:].tolist(), default=0.0)
+
+    @property
+    def throughput(self) -> float:
+        """Answers per second."""
+        return sum(len(batch.requests) for batch in self.batches) / self.seconds if self.batches else 0.0
+
+    @property
+    def mean_batch(self) -> float:
+        """Requests per batch; NaN if there was no batch."""
+        return float(np.mean([len(batch.requests) for batch in self.batches])) if self.batches else math.nan
+
+    @property
+    def busy(self) -> float:
+        """The part of the time in which an engine worked, for one engine."""
+        return sum(batch.end - batch.start for batch in self.batches) / self.seconds if self.batches else 0.0
+
+    def _by_request(self, value: Callable[[Batch], float]) -> np.ndarray:
+        found = np.full(len(self.arrivals), np.nan)
+        for batch in self.batches:
+            found[[r for r in batch.requests if 0 <= r < len(found)]] = value(batch)
+        return found
+
+
+def poisson(rate: float, count: int, seed: int) -> np.ndarray:
+    """Moments of `count` arrivals of a Poisson process, `rate` per second, in seconds from 0. Shape (count,)."""
+    return np.random.default_rng(seed).exponential(1 / rate, count).cumsum()
+
+
+def serve(rules: Rules, arrivals: Sequence[float], seconds: Callable[[int], float], engines: int = 1) -> Served:
+    """Let requests come at `arrivals`, in order, and an idle engine ask the rules for a batch whenever one is due.
+
+    `seconds(n)`: what a batch of n takes. A request that comes at the moment when a batch is due comes first. Rules
+    that say that a batch is due and then give none, or give one that holds no waiting requests, stop the simulation:
+    `stuck` says so.
+    """
+    arrivals = np.asarray(arrivals, float)
+    served = Served(arrivals, waiting=np.zeros(len(arrivals), int))
+    idle = [0.0] * engines  # since when, or from when on, each engine is idle
+    waiting: set[int] = set()
+    now, coming = 0.0, 0
+    while True:
+        due = rules.due()
+        engine = int(np.argmin(idle))
+        take_at = math.inf if due is None else max(due, idle[engine], now)
+        if coming < len(arrivals) and arrivals[coming] <= take_at:
+            now = float(arrivals[coming])
+            served.waiting[coming] = len(waiting)
+            if rules.offer(coming, now):
+                waiting.add(coming)
+            else:
+                served.refused.append(coming)
+            coming += 1
+        elif take_at < math.inf:
+            now = take_at
+            batch = tuple(rules.take(now))
+            if not batch or not set(batch) <= waiting:
+                served.stuck = _stuck(batch, due, now)
+                return served
+            served.batches.append(Batch(batch, now, now + seconds(len(batch)), engine, idle[engine]))
+            idle[engine] = served.batches[-1].end
+            waiting -= set(batch)
+        else:
+            return served
+
+
+def _stuck(batch: tuple[Any, ...], due: float | None, now: float) -> str:
+    if not batch:
+        return f"due() said {due:g} s, but take({now:g}) gave no request: the engine would ask for ever"
+    return f"take({now:g}) gave {batch}, of which some do not wait: they were taken before, refused, or never offered"
+
+
+def violations(served: Served, limits: Limits) -> list[str]:
+    """Every rule of `batcher` that was broken, in words; [] if none was. The first example of each."""
+    found = [served.stuck] if served.stuck else []
+    found += _of_requests(served)
+    found += _of_batches(served, limits)
+    found += _of_the_queue(served, limits)
+    return found
+
+
+def _of_requests(served: Served) -> list[str]:
+    answers = [request for batch in served.batches for request in batch.requests]
+    twice = (
+        {request for request in answers if answers.count(request) > 1} if len(set(answers)) < len(answers) else set()
+    )
+    refused = set(served.refused)
+    lost = set(range(len(served.arrivals))) - set(answers) - refused
+    found = []
+    if lost:
+        found.append(f"request {min(lost)} is lost: it was accepted and never answered (of {len(lost)})")
+    if twice:
+        found.append(f"request {min(twice)} is answered twice")
+    if both := refused & set(answers):
+        found.append(f"request {min(both)} was turned away and answered all the same")
+    if answers != sorted(answers):
+        later, sooner = next(pair for pair in itertools.pairwise(answers) if pair[0] > pair[1])
+        found.append(f"request {sooner} leaves after request {later}, which came later")
+    return found
+
+
+def _of_batches(served: Served, limits: Limits) -> list[str]:
+    too_large = early = idle = full = ""
+    for batch in served.batches:
+        count, oldest = len(batch.requests), served.arrivals[min(batch.requests)]
+        due = oldest + limits.wait_limit
+        what = f"the batch at {batch.start:g} s"
+        if count > limits.batch_limit:
+            too_large = too_large or f"{what} holds {count} requests; the limit is {limits.batch_limit}"
+        if count < limits.batch_limit and batch.start < due - EPSILON:
+            early = (
+                early or f"{what} leaves with {count} of {limits.batch_limit}, {due - batch.start:g} s before its due"
+            )
+        if batch.start > max(due, batch.idle) + EPSILON:
+            late = batch.start - max(due, batch.idle)
+            idle = idle or f"{what} starts {late:g} s after the limit of its oldest request, while the engine is idle"
+        elif count >= limits.batch_limit:
+            since = max(served.arrivals[max(batch.requests)], batch.idle)
+            if batch.start > since + EPSILON:
+                full = full or f"{what} was full {batch.start - since:g} s before, while the engine was idle"
+    return [text for text in (too_large, early, idle, full) if text]
+
+
+def _of_the_queue(served: Served, limits: Limits) -> list[str]:
+    found, refused = [], set(served.refused)
+    for request, waiting in enumerate(served.waiting.tolist()):
+        if request in refused and waiting < limits.capacity:
+            found.append(f"request {request} is turned away while {waiting} wait and {limits.capacity} may")
+            break
+    for request, waiting in enumerate(served.waiting.tolist()):
+        if request not in refused and waiting >= limits.capacity:
+            found.append(f"request {request} is accepted while {waiting} wait already and {limits.capacity} may")
+            break
+    return found
+
+
+def hang(planned: Sequence[float], service: float, start: float, seconds: float) -> tuple[np.ndarray, np.ndarray]:
+    """A server that answers one request after the other, `service` seconds each, and hangs once from `start` on.
+
+    Latency of each request as two generators report it, shape (requests,) both: since the moment it was planned for
+    (open loop), and since the moment when a generator sent it that waits for each answer first (closed loop). Request
+    and answer are the same; what differs is the clock's start. The second hides what the hang did to all but one.
+    """
+    from_plan, from_sending, free = [], [], 0.0
+    for moment in np.asarray(planned, float):
+        sent = max(moment, free)
+        began = start + seconds if start <= sent < start + seconds else sent
+        free = began + service
+        if sent < start < free and began == sent:  # it was being answered when the server hung
+            free += seconds
+        from_plan.append(free - moment)
+        from_sending.append(free - sent)
+    return np.array(from_plan), np.array(from_sending)
