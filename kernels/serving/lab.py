@@ -10,7 +10,11 @@ LAB = Lab(
     status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=7,
-    pictures=1,
-    shown={"serving-accesses": "The elements that the threads of a skeleton's kernel load and store"},
+    code_cells=48,
+    pictures=3,
+    shown={
+        "serving-first": "Utilisation 80 %: one block on one of 132 SMs",
+        "serving-streams-serial": "Copies and kernels of four chunks in one stream",
+        "serving-race": "Two streams without an event: each kernel races with its copy",
+    },
 )

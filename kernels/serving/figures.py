@@ -1,0 +1,150 @@
+"""Pictures of lab 11's lesson that show what the learner wrote: utilisation, waiting, flushes, latencies.
+
+They take plain values. Times are units of a model, not seconds of a GPU, unless a label names a device. Every function
+returns a matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from kernels.serving.load import Load
+from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
+
+COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
+PERCENTILES = (50, 90, 99)
+
+
+def draw_busy(kernels: Sequence[tuple[float, float, int]], period: float, sms: int, title: str) -> Figure:
+    """A GPU's SMs up, time across: a box for each kernel, `blocks` SMs high; below, the time with any kernel.
+
+    `kernels`: (begin, end, blocks), a block on an SM of its own. Kernels that run at the same time are stacked.
+    """
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.6, 2.5), dpi=DPI)
+        placed: list[tuple[float, float, int, int]] = []
+        strip = sms * 0.08
+        for begin, end, blocks in sorted(kernels):
+            high = min(blocks, sms)
+            floor = max((top for b, e, _, top in placed if b < end and begin < e), default=0)
+            floor = 0 if floor + high > sms else floor
+            placed.append((begin, end, floor, floor + high))
+            ax.add_patch(Rectangle((begin, floor), end - begin, high, facecolor=BLUE, edgecolor="white", lw=0.6))
+            ax.add_patch(Rectangle((begin, -1.6 * strip), end - begin, strip, facecolor=ORANGE))
+        ax.set(xlim=(0, period), ylim=(-2 * strip, sms), xlabel="time", ylabel="SMs")
+        ax.yaxis.set_major_locator(MaxNLocator(4, integer=True, prune="lower"))
+        handles = [Patch(color=BLUE, label="SM with a block"), Patch(color=ORANGE, label="some kernel runs")]
+        figure.legend(handles=handles, loc="upper right", ncols=2, frameon=False)
+        finish(figure, ax, title)
+    return closed(figure)
+
+
+def draw_waiting(
+    curves: Mapping[str, Callable[[float], float]], points: Mapping[str, Mapping[float, float]], title: str
+) -> Figure:
+    """Mean wait, in service times, against the load: lines by formula, crosses for what a simulation gave."""
+    loads = np.linspace(0.02, 0.97, 96)
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.6, 2.7), dpi=DPI)
+        for (name, wait), colour in zip(curves.items(), COLOURS, strict=False):
+            ax.plot(loads, [wait(float(load)) for load in loads], color=colour, label=name)
+        for (name, found), colour in zip(points.items(), COLOURS, strict=False):
+            ax.plot(list(found), list(found.values()), "x", color=colour, label=name)
+        ax.set(xlabel="load ρ", ylabel="wait, in service times", xlim=(0, 1), ylim=(0, 18))
+        ax.legend(frameon=False)
+        finish(figure, ax, title)
+    return closed(figure)
+
+
+def draw_latencies(latencies: Mapping[str, Sequence[float]], unit: str, title: str) -> Figure:
+    """Latency by percentile, the upper ones drawn apart as is usual: 50, 90, 99, ... at equal distances."""
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.6, 2.6), dpi=DPI)
+        for (name, values), colour in zip(latencies.items(), COLOURS, strict=False):
+            ordered = np.sort(np.asarray(values, float))
+            share = (np.arange(len(ordered)) + 0.5) / len(ordered)
+            ax.plot(-np.log10(1 - share), ordered, color=colour, label=name)
+        nines = [0.5, 0.9, 0.99, 0.999]
+        ax.set_xticks([-np.log10(1 - share) for share in nines], [f"p{100 * share:g}" for share in nines])
+        ax.set(ylabel=f"latency, {unit}", xlim=(0, 3.1), ylim=(0, None))
+        ax.legend(frameon=False)
+        finish(figure, ax, title)
+    return closed(figure)
+
+
+def draw_batches(
+    arrivals: Sequence[float], batches: Sequence[tuple[float, float, Sequence[int]]], unit: str, title: str
+) -> Figure:
+    """Requests down, time across: how long each waited (pale) and in which batch it was computed (coloured).
+
+    `arrivals`: when each request came. `batches`: (begin, end, numbers of the requests in it).
+    """
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.13 * len(arrivals)), dpi=DPI)
+        for number, (begin, end, requests) in enumerate(batches):
+            for request in requests:
+                arrived = arrivals[request]
+                ax.add_patch(Rectangle((arrived, request - 0.4), begin - arrived, 0.8, facecolor=PALE))
+                colour = COLOURS[number % len(COLOURS)]
+                ax.add_patch(Rectangle((begin, request - 0.4), end - begin, 0.8, facecolor=colour))
+        ax.plot(arrivals, range(len(arrivals)), "|", color=GREY)
+        last = max((end for _, end, _ in batches), default=max(arrivals, default=1))
+        ax.set(xlim=(0, 1.02 * last), ylim=(len(arrivals) - 0.4, -0.6), xlabel=unit, ylabel="request")
+        ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+        finish(figure, ax, title)
+        ax.grid(False, axis="y")
+    return closed(figure)
+
+
+def draw_sharing(
+    in_turns: Callable[[int, float], float],
+    together: Callable[[int, float, float], float],
+    busy: float,
+    fill: float,
+    most: int = 16,
+) -> Figure:
+    """The model's throughput of 1 to `most` processes, in units of one, by time slices and together."""
+    counts = range(1, most + 1)
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.6, 2.6), dpi=DPI)
+        ax.plot(counts, counts, color=PALE, label="n times")
+        ax.plot(counts, [together(n, busy, fill) for n in counts], "o-", ms=3, color=BLUE, label="yours: together")
+        ax.plot(counts, [in_turns(n, busy) for n in counts], "o-", ms=3, color=ORANGE, label="yours: in turns")
+        ax.set(xlabel="processes", ylabel="throughput; one alone has 1", ylim=(0, 1.15 / (busy * fill)))
+        ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        ax.legend(frameon=False)
+        title = f"the model: alone, kernels run for {busy:.0%} of the time, on {fill:.0%} of the SMs"
+        finish(figure, ax, title)
+    return closed(figure)
+
+
+def draw_load(runs: Mapping[int, Sequence[Load]], title: str) -> Figure:
+    """Throughput and latency (p50 dashed, p99) against the offered load, a colour per batch limit.
+
+    `runs`: batch limit -> what became of runs at different rates. `title`: on whose clock.
+    """
+    with plt.rc_context(FONT):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 2.9), dpi=DPI)
+        most = max(load.rate for loads in runs.values() for load in loads)
+        left.plot([0, most], [0, most], color=PALE)
+        for (limit, loads), colour in zip(runs.items(), COLOURS, strict=False):
+            offered = [load.offered for load in loads]
+            left.plot(
+                offered, [load.throughput for load in loads], "o-", ms=3, color=colour, label=f"batches ≤ {limit}"
+            )
+            for percent, style in ((50, "o--"), (99, "o-")):
+                latency = [1e3 * load.percentile(percent) for load in loads]
+                right.plot(offered, latency, style, ms=3, color=colour, label=f"batches ≤ {limit}, p{percent}")
+        for ax, what in ((left, "answered per second"), (right, "latency, ms")):
+            ax.set(xlabel="requests per second", ylabel=what, xscale="log", yscale="log")
+            ax.legend(frameon=False)
+            finish(figure, ax, "")
+        figure.suptitle(title, x=0.01, ha="left", fontsize=9)
+        figure.tight_layout()
+    return closed(figure)
