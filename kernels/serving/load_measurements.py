@@ -24,7 +24,8 @@ LIMITS = (Limits(1, 0.0, 256), Limits(8, 0.002, 256), Limits(32, 0.002, 256))
 PARTS = (0.3, 0.6, 0.8, 0.9, 1.0, 1.2)  # of what a service answers when it is offered more than it can
 MOST = 40_000.0  # requests per second that this generator is asked for, at most
 SECONDS = 0.6  # of each point
-PLAN = "kernels.fusion.served:digits"  # lab 09's plan, where that lab is
+PLAN = "kernels.fusion.served:trained"  # lab 09's plan, where that lab is
+PLAN_SIZES = (1, 8, 32)
 OVERLOAD, OVERLOAD_SECONDS, ONE_BY_ONE = 10.0, 60.0, Limits(1, 0.0, 32)
 
 
@@ -155,8 +156,8 @@ def load_plan() -> dict[str, Any]:
 
 
 def _plan() -> Subject:
-    engine = engines.make(PLAN)
-    return subject(engine, np.random.default_rng(2017).random((64, *engine.shape), np.float32))
+    engine = engines.make(PLAN, batches=list(PLAN_SIZES))
+    return subject(engine, np.random.default_rng(2017).random((64, *engine.shape), np.float32), PLAN_SIZES)
 
 
 def overload_in_process(seconds: float = OVERLOAD_SECONDS) -> dict[str, Any]:
@@ -305,7 +306,7 @@ def _ask(
 
 def load_over_http() -> dict[str, Any]:
     """Lab 09's plan behind HTTP: the front end, one Python process, is what limits."""
-    return http_curve(PLAN, Limits(32, 0.002, 64))
+    return http_curve(PLAN, Limits(32, 0.002, 64), options={"batches": list(PLAN_SIZES)})
 
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {

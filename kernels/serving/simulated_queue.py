@@ -152,9 +152,7 @@ def violations(served: Served, limits: Limits) -> list[str]:
 
 def _of_requests(served: Served) -> list[str]:
     answers = [request for batch in served.batches for request in batch.requests]
-    twice = (
-        {request for request in answers if answers.count(request) > 1} if len(set(answers)) < len(answers) else set()
-    )
+    twice = {request for request, count in Counter(answers).items() if count > 1}
     refused = set(served.refused)
     lost = set(range(len(served.arrivals))) - set(answers) - refused
     found = []
