@@ -1,25 +1,12 @@
-"""Lab 11's benchmark: the skeleton's kernels beside a copy."""
+"""Lab 11's benchmark: utilisation, ways to share a GPU, a pipeline, and a service under load."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from kernels.serving import recordings
-from kernels.serving.measurements import MEASUREMENTS
-from warplab.bench import timing
-from warplab.bench.benchmark import Benchmark, Table
+from kernels.serving.measurements import MEASUREMENTS, TABLES
+from warplab.bench.benchmark import Benchmark
 
-
-def _text(value: dict[str, Any]) -> str:
-    rows = [(row["kernel"], row["seconds"] * 1e6, row["gbps"], row["correct"]) for row in value["rows"]]
-    return f"{value['n']:,} float32 times a number\n" + timing.table(("kernel", "µs", "GB/s", "right"), rows)
-
-
-def _summary(value: dict[str, Any]) -> dict[str, Any]:
-    return {"gbps": {row["kernel"]: row["gbps"] for row in value["rows"]}}
-
-
-BENCHMARK = Benchmark(recordings, MEASUREMENTS, {"kernel_table": Table(_text, _summary)}, __doc__)
+BENCHMARK = Benchmark(recordings, MEASUREMENTS, TABLES, __doc__)
 
 if __name__ == "__main__":
     raise SystemExit(BENCHMARK.main())

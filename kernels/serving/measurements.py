@@ -1,42 +1,30 @@
-"""What lab 11 measures on a GPU: one function per table or plot, each returning numbers in JSON types.
+"""What lab 11 measures on a GPU, gathered from the modules that measure: `MEASUREMENTS` by the keys of recordings.json.
 
-Keys end in their unit: `seconds`, `gbps` (1e9 bytes per second). Times are medians. `MEASUREMENTS` names the functions
-as `recordings.json` does.
+A module exports `MEASUREMENTS`, a function per table or plot that returns numbers in JSON types, and may export
+`TABLES`, how `make bench` shows them. Keys end in their unit: `seconds`, `images_per_second`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
-import numpy as np
+from kernels.serving import load_measurements, sharing_measurements, utilisation_measurements
+from warplab.bench.benchmark import Table
 
-from kernels.serving.scaling import BLOCK, KERNELS, arguments, blocks
-from warplab.bench import timing
-from warplab.bench.timing import Candidate
-
-N = 2**28
+MODULES: tuple[ModuleType, ...] = (utilisation_measurements, sharing_measurements, load_measurements)
 
 
-def kernel_table(n: int = N) -> dict[str, Any]:
-    """Every kernel at n elements beside the device-to-device copy, timed in turns, each output checked."""
-    cupy = timing.cupy_on_gpu()
-    n = timing.fitting(n, 3)
-    x, out = cupy.random.random(n, dtype=np.float32), cupy.empty(n, np.float32)
-    candidates = {"copy": Candidate(timing.copy_on_device, [(out, x)])}
-    correct = {"copy": True}
-    for name, kernel in KERNELS.items():
-        given = arguments(kernel, timing.native(kernel.language, x), 2.0, timing.native(kernel.language, out))
-        candidates[name] = Candidate(lambda *a, k=kernel: k.launch(blocks(n), BLOCK, a), [given])
-        out.fill(np.nan)
-        candidates[name].function(*given)
-        correct[name] = bool((out == 2 * x).all())
-    timings = timing.time_together(candidates)
-    rows = [
-        {"kernel": name, "seconds": t.seconds, "gbps": t.bandwidth(8 * n), "correct": correct[name]}
-        for name, t in timings.items()
-    ]
-    return {"n": n, "rows": rows}
+def gathered(dictionaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """All entries together. Raises ValueError where a key is in two of them: one recording would replace the other."""
+    found: dict[str, Any] = {}
+    for one in dictionaries:
+        if twice := sorted(found.keys() & one.keys()):
+            raise ValueError(f"two modules measure {', '.join(twice)}; give each measurement a key of its own")
+        found |= one
+    return found
 
 
-MEASUREMENTS: dict[str, Callable[[], Any]] = {"kernel_table": kernel_table}
+MEASUREMENTS: dict[str, Callable[[], Any]] = gathered(module.MEASUREMENTS for module in MODULES)
+TABLES: dict[str, Table] = gathered(getattr(module, "TABLES", {}) for module in MODULES)

@@ -1,0 +1,133 @@
+"""The model of sharing in virtual time: against closed forms, Little's law, and recordings made from it."""
+
+import itertools
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kernels.serving import sharing_model
+from kernels.serving.sharing_model import Client, Gpu, fit, in_turns, one_thread, predict, row, together
+
+GPU = Gpu(request=150e-6, host=20e-6, width=10.0, switch=60e-6)
+KS = (1, 2, 4, 8, 16, 48)
+
+
+@pytest.mark.parametrize("k", KS)
+@pytest.mark.parametrize("batch", [1, 4])
+def test_rates_of_equal_clients_are_the_closed_forms(k, batch):
+    alone = GPU.seconds(batch)
+    switch = GPU.switch if k > 1 else 0
+    turns = min(k / (GPU.host + alone + switch), 1 / (alone + switch))
+    side_by_side = min(k * batch / (GPU.host + GPU.request), GPU.width / GPU.request)
+    thread = min(side_by_side, batch / GPU.host)
+    assert predict(GPU, "time slices", k, batch)["images_per_second"] == pytest.approx(turns * batch, rel=0.02)
+    # Clients in step prepare at the same time, so that the GPU waits for the host: less than the closed form.
+    assert predict(GPU, "MPS", k, batch)["images_per_second"] == pytest.approx(side_by_side, rel=0.15)
+    assert predict(GPU, "streams", k, batch)["images_per_second"] == pytest.approx(thread, rel=0.15)
+
+
+def test_mps_scales_until_the_width_is_used_and_time_slices_do_not():
+    factors = [predict(GPU, "MPS", k)["images_per_second"] / predict(GPU, "MPS", 1)["images_per_second"] for k in KS]
+    assert factors[:4] == pytest.approx([1, 2, 4, 8], rel=0.01)
+    assert factors[-1] == pytest.approx((GPU.request + GPU.host) / GPU.request * GPU.width, rel=0.05)
+    turns = [predict(GPU, "time slices", k)["images_per_second"] for k in KS]
+    assert turns == sorted(turns, reverse=True)
+
+
+@given(
+    k=st.integers(1, 12),
+    batch=st.integers(1, 40),
+    request=st.floats(1e-5, 1e-3),
+    host=st.floats(0, 1e-4),
+    width=st.floats(1, 50),
+    switch=st.floats(0, 1e-4),
+    way=st.sampled_from(("time slices", "MPS", "streams")),
+)
+def test_littles_law_and_limits_hold(k, batch, request, host, width, switch, way):
+    gpu = Gpu(request, host, width, switch)
+    until = 50 * k * (gpu.seconds(batch) + switch + host)
+    found = sharing_model.WAYS[way](gpu, k, batch, until)
+    assert len(found) >= k
+    for number in range(k):
+        own = [one for one in found if one.client == number]
+        assert all(after.sent >= before.answered - 1e-9 for before, after in itertools.pairwise(own))
+    for one in found:
+        assert one.sent <= one.began + 1e-9 <= one.answered + 2e-9
+        assert one.latency >= host + gpu.seconds(batch) - 1e-9
+    most = 1 / gpu.seconds(batch) if way == "time slices" else width / batch / request  # requests per second
+    assert len(found) <= until * most * 1.001 + 1
+    # Little: k in flight always, so k = rate x mean latency; the ends of the run blur it.
+    mean = sum(one.latency for one in found) / len(found)
+    assert len(found) / until * mean == pytest.approx(k, rel=0.1)
+
+
+def test_a_large_neighbour_delays_small_requests_by_way():
+    small, large = Client(), Client(batch=640)  # 64 times the GPU's width: 9.6 ms
+
+    def latency(found):
+        return row([one for one in found if one.client == 0], until=0.2)["p50_seconds"]
+
+    alone = latency(together(GPU, [small]))
+    turns = latency(in_turns(GPU, [small, large]))
+    beside = latency(together(GPU, [small, large]))
+    shared = latency(together(GPU, [small, Client(640, share=0.5)]))
+    assert alone == pytest.approx(GPU.host + GPU.request)
+    assert turns == pytest.approx(GPU.slice + 2 * GPU.switch + GPU.request, rel=0.02)  # waits for a slice of the other
+    assert beside == pytest.approx(GPU.host + 1.1 * GPU.request, rel=0.01)  # 11 images' worth where 10 fit
+    assert shared == pytest.approx(alone)
+
+
+def test_a_share_limits_a_client_that_is_alone():
+    whole = row(together(GPU, [Client(64)]), 64)["images_per_second"]
+    half = row(together(GPU, [Client(64, share=0.5)]), 64)["images_per_second"]
+    assert half == pytest.approx(whole / 2, rel=0.02)
+    small = row(together(GPU, [Client(share=0.5)]))["images_per_second"]
+    assert small == pytest.approx(1 / (GPU.host + GPU.request), rel=0.01)  # it did not use the other half
+
+
+def test_one_thread_collects_one_answer_after_the_other():
+    found = one_thread(Gpu(request=100e-6, host=10e-6, width=100), 3, until=2e-3)
+    assert [one.client for one in found[:6]] == [0, 1, 2, 0, 1, 2]
+    starts = [one.began for one in found[:3]]
+    assert starts == pytest.approx([10e-6, 20e-6, 30e-6])
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match=r"width >= 1; this one is Gpu\(request=0.1, host=0, width=0.5"):
+        Gpu(0.1, 0, 0.5)
+    with pytest.raises(ValueError, match="there is no way 'MIG' to share a GPU; choose one of time slices, MPS"):
+        predict(GPU, "MIG", 2)
+    with pytest.raises(ValueError, match="no request was answered; let the model run for longer"):
+        row([])
+
+
+def _made(gpu: Gpu) -> tuple[dict, dict]:
+    """Recordings as a GPU that follows the model would give them."""
+
+    def of(way, k, batch):
+        return {"way": way, "clients": k, "batch": batch, **predict(gpu, way, k, batch)}
+
+    ways = [of(way, k, 1) for way in ("time slices", "MPS", "streams") for k in (1, 2, 8)]
+    alone = [{"batch": batch, "seconds": gpu.seconds(batch)} for batch in (1, 8, 256)]
+    return {"alone": alone[:1], "rows": ways}, {"alone": alone, "rows": [of("one batch", 1, 64)]}
+
+
+def test_fit_finds_the_parameters_that_made_the_recordings():
+    ways, batches = _made(GPU)
+    found = fit(ways, batches)
+    assert (found.request, found.width) == pytest.approx((GPU.request, GPU.width))
+    assert found.host == pytest.approx(GPU.host, rel=0.05)
+    assert found.switch == pytest.approx(GPU.switch, rel=0.05)
+    table = sharing_model.table(found, ways, batches)
+    assert len(table) == 10
+    assert all(one["ratio"] == pytest.approx(1, rel=0.02) for one in table)
+    assert not any(math.isnan(one["predicted_p99_seconds"]) for one in table)
+
+
+def test_a_table_shows_where_the_model_fails():
+    ways, batches = _made(GPU)
+    ways["rows"][-1]["images_per_second"] *= 2  # 8 streams twice as fast as the model has it
+    table = sharing_model.table(fit(ways, batches), ways, batches)
+    assert [one["ratio"] < 0.6 for one in table] == [False] * 8 + [True, False]
