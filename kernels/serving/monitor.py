@@ -100,8 +100,8 @@ class NvmlSource:
 class RecordedSource:
     """Samples that `Monitor.save` wrote, played at the times at which they were taken."""
 
-    def __init__(self, path: Path | str = RECORDING) -> None:
-        self.about, self.samples = load(path)
+    def __init__(self, path: Path | str | None = None) -> None:
+        self.about, self.samples = load(path or RECORDING)
         self.label = f"recorded on {self.about['device']}, {self.about['date']}: not of this program"
 
     def read(self, seconds: float) -> Sample | None:
@@ -168,10 +168,14 @@ class Monitor:
         self.marks.append((self._clock() - self._began, name))
 
     def draw(self) -> Any:
-        """A matplotlib Figure of the samples so far."""
+        """A matplotlib Figure of the samples so far; where they are a recording, with the marks of that."""
         from kernels.serving.utilisation_figures import draw_monitor
 
-        return draw_monitor(self.samples, self.label, self.marks)
+        marks = self.marks
+        if isinstance(self.source, RecordedSource):
+            end = self.samples[-1].seconds if self.samples else 0.0
+            marks = [(seconds, name) for seconds, name in self.source.about["marks"] if seconds <= end]
+        return draw_monitor(self.samples, self.label, marks)
 
     def save(self, path: Path | str, about: dict[str, Any] | None = None) -> None:
         """Write JSON lines: what the machine is, then a sample per line; by `.csv` in its name, a table instead.
@@ -186,7 +190,7 @@ class Monitor:
             raise ValueError("these samples are a recording that was played, not this machine's; there is nothing new")
         about = about or {"device": self.source.label.removeprefix("measured on "), "date": time.strftime("%Y-%m-%d")}
         lines: Iterable[dict] = ({k: v for k, v in asdict(s).items() if v is not None} for s in self.samples)
-        head = {**about, "interval": self.interval, "marks": self.marks}
+        head: dict[str, Any] = {**about, "interval": self.interval, "marks": self.marks}
         path.write_text("".join(json.dumps(_short(line)) + "\n" for line in (head, *lines)))
 
     def __enter__(self) -> Monitor:
@@ -223,6 +227,14 @@ def load(path: Path | str) -> tuple[dict[str, Any], list[Sample]]:
     return lines[0], [Sample(**line) for line in lines[1:]]
 
 
+def draw_recording(path: Path | str | None = None) -> Any:
+    """A matplotlib Figure of a whole recording, the lab's unless `path` names another, labelled with its origin."""
+    from kernels.serving.utilisation_figures import draw_monitor
+
+    about, samples = load(path or RECORDING)
+    return draw_monitor(samples, f"recorded on {about['device']}, {about['date']}", about["marks"])
+
+
 def mean(samples: Sequence[Sample], name: str, after: float = 0.0, until: float = float("inf")) -> float | None:
     """The mean of one field of `Sample` over the samples in a span of time; None where none tells it."""
     values = [getattr(s, name) for s in samples if after <= s.seconds <= until and getattr(s, name) is not None]
@@ -239,6 +251,8 @@ def _save_csv(path: Path, samples: Sequence[Sample]) -> None:
 def _short(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _short(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_short(item) for item in value]
     return round(value, 4) if isinstance(value, float) else value
 
 

@@ -34,7 +34,7 @@ from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.profile_queries import launches, size
 from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.ptx import fragments
-from warplab.text.tables import count, duration
+from warplab.text.tables import count
 
 MEMORY, INSTRUCTIONS, LATENCY = "memory", "instructions", "latency"
 ROADS = (MEMORY, INSTRUCTIONS, LATENCY)
@@ -85,17 +85,16 @@ class Decision:
         return chosen(self.memory, self.instructions)
 
     def text(self) -> str:
-        """The decision with its numbers, in lines."""
-        how = "measured" if self.measured else "reckoned, not measured"
-        parts = [f"{self.name}, {size(self.launch)} on {self.card.full_name}: {self.road}"]
-        parts.append(
-            f"  {duration(self.seconds)} ({how}): memory {_percent(self.memory)} of it, instructions "
-            f"{_percent(self.instructions)}"
-        )
+        """The decision in lines: shares of the launch's time, by road and term, then what to try."""
+        how = "measured" if self.measured else "reckoned from counters, not measured"
+        lines = [f"{self.name}, {size(self.launch)} on {self.card.full_name}: {self.road}"]
+        lines.append(f"  of its time ({how})")
         for road in ROADS:
-            named = ", ".join(f"{name} {duration(seconds)}" for name, seconds in self.terms[road].items())
-            parts.append(f"  {road}: {named or 'nothing'}")
-        return "\n".join([*parts, *(f"  - {line}" for line in self.advice)])
+            named = ", ".join(
+                f"{name} {_percent(seconds / self.seconds)}" for name, seconds in self.terms[road].items()
+            )
+            lines.append(f"  {road:12}  {named or 'nothing'}")
+        return "\n".join([*lines, *(f"  - {line}" for line in self.advice)])
 
     __str__ = __repr__ = text
 

@@ -111,8 +111,10 @@ def test_a_measured_time_decides():
     assert slow.measured
     assert slow.memory == pytest.approx(reckoned.memory / 10)
     assert slow.road == LATENCY
-    assert "(measured)" in slow.text()
-    assert "reckoned, not measured" in reckoned.text()
+    assert "of its time (measured)" in slow.text()
+    assert "of its time (reckoned from counters, not measured)" in reckoned.text()
+    assert "DRAM 100 %" in reckoned.text()
+    assert "DRAM 10 %" in slow.text()
     launch.gpu_seconds, launch.gpu_name = 2 * reckoned.seconds, "NVIDIA H100 80GB HBM3"
     assert decide(launch).measured
     assert decide(launch).memory == pytest.approx(0.5 * reckoned.memory)

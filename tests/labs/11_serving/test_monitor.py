@@ -1,0 +1,163 @@
+"""The monitor against a GPU in virtual time, its files, and the recording that plays without a GPU."""
+
+import csv
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+from kernels.serving import monitor
+from kernels.serving.monitor import Monitor, NvmlSource, RecordedSource, Sample, load, mean
+from kernels.serving.nvml import Gpu, NoNvml
+
+_spec = importlib.util.spec_from_file_location("fake_nvml", Path(__file__).with_name("fake_nvml.py"))
+fake_nvml = sys.modules.setdefault("fake_nvml", importlib.util.module_from_spec(_spec))
+_spec.loader.exec_module(fake_nvml)
+
+ABOUT = {"device": "Virtual H100", "date": "2026-11-23"}
+
+
+@pytest.fixture
+def seen():
+    """A monitor that looked at a GPU ten times a second: idle, then one thread, then half the card."""
+    fake = fake_nvml.FakeNvml()
+    found = Monitor(NvmlSource(Gpu(library=fake)), clock=fake.clock)
+    for name, size in {"idle": None, "one thread": (1, 1), "half": (66, 66 * 64)}.items():
+        found.mark(name)
+        for _ in range(10):
+            if size:
+                fake.run(0.1, *size)
+            fake.clock.sleep(0.1)
+            assert found.step()
+    found.source.close()
+    assert not fake.readings
+    assert fake.open == 0
+    return found
+
+
+def test_what_a_monitor_sees(seen):
+    assert len(seen.samples) == 30
+    assert seen.label == "measured on Virtual H100"
+    assert [name for _, name in seen.marks] == ["idle", "one thread", "half"]
+    idle, one, half = (
+        {field: mean(seen.samples, field, start + 0.35, start + 1.05) for field in ("utilisation", "sm", "occupancy")}
+        for start in (0, 1, 2)
+    )
+    assert idle == {"utilisation": 0, "sm": 0, "occupancy": 0}
+    assert one["utilisation"] == pytest.approx(1, abs=0.03)
+    assert half["utilisation"] == pytest.approx(1, abs=0.03)
+    assert one["sm"] == pytest.approx(1 / 132, rel=0.02)
+    assert half["sm"] == pytest.approx(half["occupancy"], rel=1e-6) == pytest.approx(0.5, rel=0.02)
+    assert mean(seen.samples, "watts") is None  # the fake refuses
+    assert seen.samples[0].memory_bytes == 3 * 2**30
+
+
+def test_a_recording_comes_back_and_plays_with_its_label(seen, tmp_path):
+    path = tmp_path / "run.jsonl"
+    seen.save(path, ABOUT)
+    about, samples = load(path)
+    assert about["device"] == "Virtual H100"
+    assert [tuple(mark) for mark in about["marks"]] == [(round(t, 4), name) for t, name in seen.marks]
+    assert len(samples) == len(seen.samples)
+    assert all(
+        a.sm == pytest.approx(b.sm, abs=1e-4) and a.watts is b.watts is None
+        for a, b in zip(samples, seen.samples, strict=True)
+    )
+    source = RecordedSource(path)
+    assert source.label == "recorded on Virtual H100, 2026-11-23: not of this program"
+    assert source.read(0.0) == samples[0]
+    assert source.read(samples[4].seconds + 0.01) == samples[4]
+    assert source.read(100) is None
+
+
+def test_playing_adds_no_sample_twice(seen, tmp_path):
+    seen.save(tmp_path / "run.jsonl", ABOUT)
+    time = iter([0.0, *(0.05 * k for k in range(1, 200))])
+    played = Monitor(RecordedSource(tmp_path / "run.jsonl"), clock=lambda: next(time))
+    while played.step():
+        pass
+    assert [s.seconds for s in played.samples] == [s.seconds for s in load(tmp_path / "run.jsonl")[1]]
+    (above, *_) = played.draw().axes
+    assert {text.get_text() for text in above.texts} == {"idle", "one thread", "half"}
+    with pytest.raises(ValueError, match="these samples are a recording"):
+        played.save(tmp_path / "again.jsonl")
+
+
+def test_a_table_for_other_programs(seen, tmp_path):
+    seen.save(tmp_path / "run.csv")
+    with (tmp_path / "run.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 30
+    assert float(rows[-1]["sm"]) == seen.samples[-1].sm
+    assert rows[0]["watts"] == ""
+
+
+def test_the_thread_samples_until_the_block_ends(seen, tmp_path):
+    seen.save(tmp_path / "run.jsonl", ABOUT)
+
+    class Endless(RecordedSource):
+        looks = 0
+        closed = False
+
+        def read(self, seconds):
+            self.looks += 1
+            if self.looks == 3:
+                arrived.set()
+            return Sample(seconds)
+
+        def close(self):
+            self.closed = True
+
+    import threading
+
+    arrived = threading.Event()
+    source = Endless(tmp_path / "run.jsonl")
+    with Monitor(source) as m:
+        assert arrived.wait(60)
+    assert source.closed
+    assert len(m.samples) == source.looks >= 3
+    looks = source.looks
+    assert m._thread
+    assert not m._thread.is_alive()
+    assert source.looks == looks
+
+
+def test_the_picture_names_its_origin_and_what_began(seen):
+    figure = seen.draw()
+    above, below, _ = figure.axes
+    assert above.get_title(loc="left") == "measured on Virtual H100"
+    assert {line.get_label() for line in above.lines} >= {"utilisation (NVML)", "SM activity", "occupancy"}
+    assert {text.get_text() for text in above.texts} == {"idle", "one thread", "half"}
+    assert not any(line.get_label() == "power" for line in below.lines)  # nobody told
+    assert not plt.get_fignums()
+
+
+def test_without_a_gpu_the_recording_plays(monkeypatch, seen, tmp_path):
+    def none():
+        raise NoNvml("NVML finds no GPU 0")
+
+    monkeypatch.setattr(monitor, "NvmlSource", none)
+    monkeypatch.setattr(monitor, "RECORDING", tmp_path / "run.jsonl")
+    with pytest.raises(
+        NoNvml, match=r"NVML finds no GPU 0; and run.jsonl, a recording to play instead, does not exist"
+    ):
+        monitor.source()
+    seen.save(tmp_path / "run.jsonl", ABOUT)
+    assert isinstance(monitor.source(), RecordedSource)
+    (above, *_) = monitor.draw_recording().axes
+    assert above.get_title(loc="left") == "recorded on Virtual H100, 2026-11-23"
+
+
+def test_what_is_no_recording_is_refused(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"seconds": 1}) + "\n")
+    with pytest.raises(ValueError, match="its first line does not name device and date"):
+        load(path)
+    path.write_text(json.dumps(ABOUT) + "\n" + json.dumps({"seconds": 1, "colour": 2}) + "\n")
+    with pytest.raises(ValueError, match="line 2 is no sample: colour"):
+        load(path)
+    with pytest.raises(ValueError, match=r"interval is 0\.01 s; NVML's counters want at least 0\.1 s"):
+        Monitor(None, interval=0.01)
