@@ -60,7 +60,7 @@ Checks and counters take time: without them a launch is two to five times as fas
 | `sample_blocks=64` | only about 64 blocks run, and the counters are scaled to the whole grid |
 | `scheduling="pascal"` | one program counter per warp, as before 2017 |
 | `path_limit=...` | how long a loop may run before it counts as endless |
-| `volatile_orders=False` | `volatile` in shared memory is no excuse for a race |
+| `volatile_orders=False` | `volatile` in shared memory is no excuse for a race, not even within a warp |
 | `lanes_apart=True` | `__activemask()` names the calling lane alone, and no mask may name lanes that have ended |
 | `observers=(...,)` | your own observers of the launch: classes derived from `simulator.Observer` |
 

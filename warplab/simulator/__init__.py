@@ -22,9 +22,9 @@ count       `launch_counting` adds up instructions, requests, sectors and branch
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
             `sampling` scales the counters of some blocks to a large grid.
 check       `access_checks` tests bounds, alignment and initialisation before each access. `races` looks for accesses
-            by different threads that nothing orders: `race_records` keeps who touched what, `vector_clocks` what
-            synchronisation weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp, and
-            `race_report` words the error.
+            by different threads that nothing orders: `race_records` keeps who touched what, `race_words` compares,
+            `vector_clocks` knows what synchronisation weaker than a barrier orders, `lockstep` finds `volatile` used
+            in place of __syncwarp, and `race_report` words the error.
             For kernels of several devices, `device_races` does the same between these, with `device_clocks`, which
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;

@@ -82,6 +82,38 @@ KERNEL two_warps(int* a) {
     s[t] = a[t];
     a[t] = s[63 - t];
 }
+KERNEL block_scan(int* a) {  // each step reads what other warps wrote
+    __shared__ int s[256];
+    volatile int* v = s;
+    int t = threadIdx.x;
+    v[t] = 0;
+    t += blockDim.x;
+    v[t] = a[threadIdx.x];
+    for (int k = 1; k < blockDim.x; k *= 2) {
+        __syncthreads();
+        int sum = v[t] + v[t - k];
+        SYNC;
+        v[t] = sum;
+    }
+    a[threadIdx.x] = v[t];
+}
+KERNEL last_block_sums(const int* a, int* out, unsigned* count) {
+    __shared__ volatile int s[64];
+    __shared__ bool last;
+    int t = threadIdx.x;
+    s[t] = a[blockIdx.x * 64 + t];
+    SYNC;
+    if (t == 0) {
+        int sum = 0;
+        for (int k = 32; k < 64; k++) sum += s[k];
+        out[blockIdx.x] = sum;
+        __threadfence();
+        last = atomicAdd(count, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (last && t == 0)
+        for (int k = 1; k < gridDim.x; k++) out[0] += ((volatile int*)out)[k];
+}
 KERNEL handshake(int* out) {
     __shared__ volatile int ready, result;
     int t = threadIdx.x;
@@ -204,11 +236,27 @@ def test_volatile_in_place_of_syncwarp(kernel, threads):
         run(kernel, 1, threads, a, options=("-DSYNC=__syncwarp()",), volatile_orders=volatile_orders)
 
 
-def test_volatile_is_taken_for_a_flag_between_warps_and_in_kernels_that_wait():
-    a = np.arange(64, dtype=np.int32)
-    run("two_warps", 1, 64, a)
-    with pytest.raises(simulator.DataRace, match="shared memory"):
-        run("two_warps", 1, 64, a, volatile_orders=False)
+@pytest.mark.parametrize("kernel", ["block_scan", "last_block_sums", "two_warps"])
+@pytest.mark.parametrize("volatile_orders", [True, False])
+def test_volatile_excuses_no_race_between_warps(kernel, volatile_orders):
+    def launch(*options):
+        arrays = [np.arange(128, dtype=np.int32)]
+        if kernel == "last_block_sums":
+            arrays += [np.zeros(2, np.int32), np.zeros(1, np.uint32)]
+        blocks, threads = {"block_scan": (1, 128), "last_block_sums": (2, 64), "two_warps": (1, 64)}[kernel]
+        run(kernel, blocks, threads, *arrays, options=options, volatile_orders=volatile_orders)
+        return arrays
+
+    with pytest.raises(simulator.DataRace, match="shared memory") as caught:
+        launch(*NOTHING)
+    assert "`volatile` only says" in str(caught.value)
+    if kernel == "block_scan":
+        assert np.array_equal(launch()[0], np.cumsum(np.arange(128)))
+    if kernel == "last_block_sums":
+        assert launch()[1][0] == sum(range(32, 64)) + sum(range(96, 128))
+
+
+def test_volatile_words_may_be_flags_in_kernels_that_wait():
     out = np.zeros(32, np.int32)
     run("handshake", 1, 32, out)
     assert (out == 42).all()

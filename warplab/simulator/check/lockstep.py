@@ -1,8 +1,8 @@
 """Lanes of a warp that rely on lockstep, with `volatile` in place of a `__syncwarp`, as in reductions before 2017.
 
 A volatile load of shared memory that reads what another lane of its warp wrote with a volatile store, with no barrier
-and no `__syncwarp` between them, is a race. Kernels with a loop that waits for memory are exempt: their volatile words
-are flags, and what these guard may be volatile as well.
+and no `__syncwarp` between them, is a race. Kernels with a loop that waits for memory (`turns_on_memory`) are exempt:
+their volatile words are flags, and what these guard may be volatile as well.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from warplab.simulator.check.race_records import RecordedAccess
+from warplab.simulator.translate.waiting_loops import turns_on_memory
 
 REASON = (
     "`volatile` does not make the lanes of a warp wait for one another: since compute capability 7.0 (2017) they need "
@@ -19,7 +20,9 @@ REASON = (
 
 def relies_on_it(translation) -> bool:
     """Can a kernel rely on lockstep?"""
-    return not translation.waiting_loops and any(_may(site) for site in translation.sites if site.op == "store")
+    return not turns_on_memory(translation.blocks) and any(
+        _may(site) for site in translation.sites if site.op == "store"
+    )
 
 
 def _may(site) -> bool:

@@ -13,6 +13,7 @@ _BARRIER = (
     "Is a __syncthreads() missing between them (or a __syncwarp() within a warp)? "
     "In Numba: cuda.syncthreads(), cuda.syncwarp()."
 )
+_VOLATILE = "`volatile` only says that each access goes to memory; no thread waits for another. "
 _UPDATE = " Do threads add to one element, `x += ...`? That needs an atomic."
 _NO_BARRIER = (
     "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
@@ -58,6 +59,8 @@ def race_error(
         block = readers_block if other < 0 else other // chunk.threads
         own_block = allocation is None or block == own_block_number
         reason = _BARRIER if own_block else _NO_BARRIER
+        if allocation is None and any(".volatile" in place.text for place in sites):
+            reason = _VOLATILE + reason
         if any(_waits(chunk, place, name) for place in sites):
             reason = _FLAG
         elif own_block and other < 0 and earlier.where.line == site.where.line:

@@ -13,8 +13,8 @@ POLICIES = ("volta", "pascal")
 class Options:
     """How a launch is simulated.
 
-    `checks`: test every access. `races`: also look for data races. `volatile_orders`: take volatile accesses for
-    synchronisation, which cannot race; otherwise those to shared memory are treated like any others.
+    `checks`: test every access. `races`: also look for data races. `volatile_orders`: `volatile` in shared memory
+    excuses races between lanes of a warp, and all in kernels that wait for flags; otherwise none (see `check.races`).
     `counters`: count, and trace the first `trace_warps` warps, up to `trace_events` accesses and steps.
     `instruction_limit`: thread instructions that the launch may execute, and each chunk an eighth of them.
     `path_limit`: instructions along the path of one chunk. A launch that exceeds either limit counts as endless.

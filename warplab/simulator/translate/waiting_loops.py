@@ -41,6 +41,30 @@ def waiting_loops(blocks: list[Block]) -> dict[int, frozenset[int]]:
     return result
 
 
+def turns_on_memory(blocks: list[Block]) -> bool:
+    """Is there a loop in which a branch depends on what it sees others write, as one that waits for a flag has it?
+
+    Other loops that look at memory, such as the steps of a scan in volatile memory, only compute with it.
+    """
+    for number, loop in waiting_loops(blocks).items():
+        if number != min(loop):
+            continue
+        inside = [blocks[index] for index in sorted(loop)]
+        wanted = {block.condition.name for block in inside if block.condition is not None}
+        instructions = [i for block in inside for i in block.counted]
+        while (
+            more := {name for i in instructions if wanted.intersection(destinations(i)) for name in sources(i)} - wanted
+        ):
+            wanted |= more
+        if any(
+            wanted.intersection(destinations(i)) and not _WAITING.isdisjoint(i.modifiers)
+            for i in instructions
+            if i.opcode in ("ld", "atom", "mbarrier")
+        ):
+            return True
+    return False
+
+
 def working_blocks(blocks: list[Block]) -> frozenset[int]:
     """The blocks that do more than look and compute: they store, meet at a barrier, or change memory atomically."""
     read = _read(blocks)
