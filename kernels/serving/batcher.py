@@ -6,7 +6,7 @@ simulated (`simulated_queue`) and, driven by `AsyncBatcher`, behind a server.
 rules    - requests leave in the order of their arrival
          - a batch holds `batch_limit` requests at most
          - an idle engine gets a batch as soon as it is full, or as soon as its oldest request has waited `wait_limit`
-         - at most `capacity` requests wait; another one is turned away at once (HTTP's 429), so that it can go elsewhere
+         - at most `capacity` requests wait; another one is turned away at once, with HTTP's 429, to go elsewhere
 """
 
 from __future__ import annotations

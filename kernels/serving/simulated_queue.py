@@ -177,9 +177,8 @@ def _of_batches(served: Served, limits: Limits) -> list[str]:
         if count > limits.batch_limit:
             too_large = too_large or f"{what} holds {count} requests; the limit is {limits.batch_limit}"
         if count < limits.batch_limit and batch.start < due - EPSILON:
-            early = (
-                early or f"{what} leaves with {count} of {limits.batch_limit}, {due - batch.start:g} s before its due"
-            )
+            sooner = f"{due - batch.start:g} s before its oldest request has waited {limits.wait_limit:g} s"
+            early = early or f"{what} leaves with {count} of {limits.batch_limit}, {sooner}"
         if batch.start > max(due, batch.idle) + EPSILON:
             late = batch.start - max(due, batch.idle)
             idle = idle or f"{what} starts {late:g} s after the limit of its oldest request, while the engine is idle"
