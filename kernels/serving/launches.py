@@ -1,19 +1,57 @@
-"""Launches of lab 11's kernels whose counters are compared with Nsight Compute's (`make compare-ncu`)."""
+"""Launches of lab 11's kernels whose counters are compared with Nsight Compute's (`make compare-ncu`).
+
+Whole warps and blocks, and sizes at which the last ones are not full. (NVVM unrolls the loop of the copy in Numba:
+where some lanes of a warp have an iteration more, they run ahead, and a request touches a sector more.) The chain of `chase` lies on one element per
+sector, so that threads of a warp share none.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from kernels.serving.scaling import BLOCK, KERNELS, arguments, blocks
+from kernels.serving import busy_kernels, small_network
+from kernels.serving.busy_kernels import BLOCK, KERNELS, blocks
 from warplab.bench.compared_launches import Launch
 
+ROUNDS, STEPS = 20, 16
 
-def _launches(n: int) -> list[Launch]:
-    x, out = np.arange(n, dtype=np.float32), np.full(n, np.nan, np.float32)
+
+def _spin(name: str, n: int) -> Launch:
+    kernel, c = KERNELS[name], busy_kernels.constants(n, np.random.default_rng(n))
+    arguments = busy_kernels.spin_arguments(kernel, c, ROUNDS, np.full(n, np.nan, np.float32))
+    return Launch(f"{name}, n = {n}", kernel.function, blocks(n), BLOCK, arguments)
+
+
+def _copy(name: str, n: int, grid: int) -> Launch:
+    kernel, x = KERNELS[name], np.random.default_rng(n).random(n, dtype=np.float32)
+    arguments = busy_kernels.copy_arguments(kernel, x, np.full(n, np.nan, np.float32))
+    return Launch(f"{name}, n = {n}, {grid} blocks", kernel.function, grid, BLOCK, arguments)
+
+
+def _chase(n: int) -> Launch:
+    places = busy_kernels.chain(2**14, np.random.default_rng(n), stride=8)
+    arguments = (places, np.uint32(STEPS), np.zeros(n, np.uint32), np.uint64(n))
+    return Launch(f"cuda_chase, n = {n}", KERNELS["cuda_chase"].function, blocks(n, 32), 32, arguments)
+
+
+def _network() -> list[Launch]:
+    """Every launch for a batch of two images, each reading what the one before it writes."""
+    network, rng = small_network.SmallNetwork(layers=2, channels=16, size=20, classes=10), np.random.default_rng(2)
+    inner = [rng.standard_normal((2, 16, 20, 20)).astype(np.float32) for _ in range(2)]
+    buffers = (network.images(2), inner[0], inner[1], np.zeros((2, 10), np.float32))
     return [
-        Launch(f"{kernel.name}, n = {n}", kernel.function, blocks(n), BLOCK, arguments(kernel, x, 2.0, out))
-        for kernel in KERNELS.values()
+        Launch(
+            f"small network, {step.kernel.name}, launch {number}",
+            *(step.kernel.function, step.grid, small_network.BLOCK, step.arguments),
+        )
+        for number, step in enumerate(network.steps(network.weights(), buffers, 2), 1)
     ]
 
 
-LAUNCHES = [launch for n in (4096, 1003) for launch in _launches(n)]
+LAUNCHES = [
+    *(_spin(name, n) for name in ("cuda_spin", "numba_spin") for n in (1, 1000)),
+    *(_copy("cuda_copy", n, grid) for n, grid in ((4100, 1), (4100, 5))),
+    *(_copy("numba_copy", n, grid) for n, grid in ((4096, 1), (1000, 5))),
+    *(_chase(n) for n in (1, 100)),
+    *_network(),
+]
