@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from warplab.bench.compared_launches import Launch
 from warplab.bench.lab_kernels import Kernel, Sources, by_name
 from warplab.dropin import choice
 from warplab.hardware import backend
@@ -252,6 +253,20 @@ def on_device(network: SmallNetwork) -> list[tuple[Any, Any]]:
     if backend.name() == "gpu":
         cp.cuda.Device().synchronize()  # streams that do not wait for the default one read them
     return weights
+
+
+def launches() -> list[Launch]:
+    """The launches of a network of two convolutions for two images: counters to compare with Nsight Compute's."""
+    network, batch = SmallNetwork(layers=2, channels=16, size=20), 2
+    rng = np.random.default_rng(network.seed)
+    inner = (batch, network.channels, network.size, network.size)
+    one, other = (rng.uniform(0, 1, inner).astype(np.float32) for _ in range(2))
+    out = np.full((batch, network.classes), np.nan, np.float32)
+    steps = network.steps(network.weights(), (network.images(batch), one, other, out), batch)
+    return [
+        Launch(f"{step.kernel.name}, launch {number}", step.kernel.function, step.grid, BLOCK, step.arguments)
+        for number, step in enumerate(steps)
+    ]
 
 
 def _pinned(shape: tuple[int, ...]) -> np.ndarray:

@@ -92,6 +92,14 @@ def test_sizes_that_the_kernels_do_not_take_are_refused():
     assert network.flop == 2 * 9 * 1024 * (3 * 32 + 15 * 32 * 32) + 32 * 1024 + 2 * 32 * 10
 
 
+def test_launches_to_compare_are_those_of_a_whole_network():
+    assert [(launch.grid, launch.block) for launch in small_network.launches()] == [
+        *[((2, 2, 2), (BLOCK, 1, 1))] * 2,
+        ((2, 1, 1), (BLOCK, 1, 1)),
+    ]
+    assert len({launch.name for launch in small_network.launches()}) == 3
+
+
 # --- A stand-in for CuPy ---------------------------------------------------------------------------------------------
 
 
