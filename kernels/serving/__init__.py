@@ -1,12 +1,15 @@
-"""Lab 11, Is the GPU busy? Utilisation, concurrency and serving.
+"""Lab 11, is the GPU busy? Utilisation, concurrency and serving.
 
-A skeleton, whose one kernel multiplies a vector by a number: replace it by the lab's own. `scale` checks its arrays and
-launches one of `KERNELS`; `recordings` holds what was measured on a GPU.
+busy?      `utilisation` in virtual time, `nvml`, `monitor`; `busy_kernels` (spin.cu, copy.cu, chase.cu) to look at
+why not?   `three_roads`, `course_cases`; `profilers`, `traces`, `profiled_program`
+together   `streams`, `stream_timeline`, `stream_races`; `sharing`, `mps`, `small_network`
+served     `batcher`, `queueing`, `simulated_queue`, `engines`, `service`, `load`
+
+`recordings` is what was measured on a GPU. Importing this package imports none of them.
 """
 
-from kernels.serving.scaling import KERNELS, scale
 from warplab.bench.recordings import Recordings
 
 recordings = Recordings(__name__)
 
-__all__ = ["KERNELS", "recordings", "scale"]
+__all__ = ["recordings"]

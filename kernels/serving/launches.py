@@ -1,8 +1,8 @@
 """Launches of lab 11's kernels whose counters are compared with Nsight Compute's (`make compare-ncu`).
 
 Whole warps and blocks, and sizes at which the last ones are not full. (NVVM unrolls the loop of the copy in Numba:
-where some lanes of a warp have an iteration more, they run ahead, and a request touches a sector more.) The chain of `chase` lies on one element per
-sector, so that threads of a warp share none.
+where some lanes of a warp have an iteration more, they run ahead, and a request touches a sector more.) The chain of
+`chase` lies on one element per sector, so that threads of a warp share none.
 """
 
 from __future__ import annotations

@@ -23,11 +23,3 @@ def copy(x, out):
     stride = cuda.gridsize(1)
     for i in range(cuda.grid(1), out.size, stride):
         out[i] = x[i]
-
-
-@cuda.jit
-def scale(x, factor, out):
-    """out[i] = factor * x[i]."""
-    i = cuda.grid(1)
-    if i < out.size:
-        out[i] = factor * x[i]
