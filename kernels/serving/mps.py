@@ -74,7 +74,7 @@ def daemon() -> Iterator[Service]:
     """Start a daemon for this block, and end it. Clients must have ended before. Raises NoMps."""
     if not installed():
         raise NoMps(f"{CONTROL} is not installed here; it comes with NVIDIA's driver for Linux. Use time slices.")
-    with tempfile.TemporaryDirectory(prefix="mps-") as name:
+    with tempfile.TemporaryDirectory(prefix="mps-", ignore_cleanup_errors=True) as name:
         service = Service(Path(name))
         for folder in service.environment.values():
             Path(folder).mkdir()

@@ -30,8 +30,8 @@ from kernels.serving.small_network import SmallNetwork
 from warplab.paths import COURSE
 
 WAYS = ("time slices", "MPS", "streams", "one batch")
-SECONDS = 0.4  # a window
-LEAD = 0.1  # seconds from the command to serve to the beginning of the window
+SECONDS = 0.3  # a window
+LEAD = 0.06  # seconds from the command to serve to the beginning of the window
 START = 40.0  # seconds that a client may take to start
 GRACE = 20.0  # seconds that an answer may take beyond its window
 

@@ -122,7 +122,7 @@ def draw_trade(ways: Measurement, batches: Measurement) -> Figure:
             for way, batch, colour in (
                 ("time slices", 1, ORANGE),
                 ("MPS", 1, BLUE),
-                ("MPS", 8, SKY),
+                ("MPS", 4, SKY),
                 ("streams", 1, GREEN),
             )
         },

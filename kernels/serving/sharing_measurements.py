@@ -23,7 +23,7 @@ from warplab.paths import COURSE
 
 NETWORK = SmallNetwork()
 CLIENTS = (1, 2, 4, 8, 16)
-BATCHES_SHARED = {"time slices": (1, 8), "MPS": (1, 2, 4, 8, 16)}  # of each of the clients
+BATCHES_SHARED = {"time slices": (1, 16), "MPS": (1, 4, 16)}  # of each of the clients
 BATCHES_ALONE = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 LARGE = 64  # images of a batch that fills the GPU
 PERCENTAGES = (100, 75, 50, 25, 10)  # of the SMs' threads that a client may use
@@ -118,7 +118,7 @@ def faults() -> dict[str, Any]:
     """Two clients serve while a third makes an illegal access, or a fourth is killed: who goes on.
 
     `answered`: requests of the two in the window, in whose middle it happens; `errors`: theirs; `afterwards`: whether
-    a new client can serve.
+    a new client can serve then.
     """
     timing.cupy_on_gpu()
     rows = []

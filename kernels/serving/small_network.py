@@ -233,10 +233,9 @@ class Requests:
     def _captured(self) -> Callable[[], None]:
         stream = self.stream
         assert stream is not None
-        with stream:
-            stream.begin_capture()
-            self._queue_on_stream()
-            graph = stream.end_capture()
+        stream.begin_capture()
+        self._queue_on_stream()
+        graph = stream.end_capture()
         return functools.partial(graph.launch, stream)
 
 
