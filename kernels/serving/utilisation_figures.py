@@ -55,10 +55,12 @@ def draw_samples(
 ) -> Figure:
     """Above, kernels in time, as high as the share of SMs that they are on; below, what each sample period tells.
 
-    `period`: of the samples, in seconds of virtual time.
+    `period`: of the samples, in seconds of virtual time. ValueError where there is none.
     """
     card = find_card(card)
     looks = samples(kernels, period, until, card=card)
+    if not looks:
+        raise ValueError("there is no sample period to draw; give a kernel, or `until`")
     with plt.rc_context(FONT):
         figure, (above, below) = plt.subplots(2, 1, figsize=(7.6, 3.8), dpi=DPI, sharex=True)
         for kernel in kernels:
@@ -75,8 +77,7 @@ def draw_samples(
         for ax in (above, below):
             for look in looks:
                 ax.axvline(look.end, color=PALE, lw=0.8)
-        if looks:
-            below.set_xlim(looks[0].start, looks[-1].end)
+        below.set_xlim(looks[0].start, looks[-1].end)
         duration_axis(below.xaxis)
         below.legend(frameon=False, loc="center left", bbox_to_anchor=(1.01, 0.5))
         finish(figure, below, "")
@@ -90,8 +91,6 @@ def _look_lines(ax: Axes, looks: Sequence[Look]) -> None:
         ACTIVITY: [look.sm_activity for look in looks],
         OCCUPANCY: [look.occupancy for look in looks],
     }
-    if not looks:
-        return
     edges = [look.start for look in looks] + [looks[-1].end]
     for name, values in rows.items():
         ax.stairs(values, edges, baseline=None, color=COLOURS[name], lw=2, ls=STYLES[name], label=name)

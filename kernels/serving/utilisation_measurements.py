@@ -19,6 +19,7 @@ from kernels.serving import busy_kernels, road_measurements
 from kernels.serving.monitor import Monitor, NvmlSource
 from kernels.serving.nvml import Gpu
 from warplab.bench import isolation, nsight_compute, random_inputs, timing
+from warplab.bench.benchmark import Table
 
 SETTLE, WINDOW = 0.4, 1.2  # seconds: until NVML's last sample is of this load alone, and measured
 KERNEL_SECONDS = 0.01
@@ -319,6 +320,44 @@ def monitored() -> dict[str, Any]:
     return utilisation_table(str(Path(__file__).with_name("monitor.jsonl")))
 
 
+def _text(value: Mapping[str, Any]) -> str:
+    names = ("sm", "occupancy", "fp32", "dram")
+    rows = [
+        (row["load"], *(_share(x) for x in (row["kernels_ran"], row["nvml"], *(row["gpm"][name] for name in names))))
+        for row in value["rows"]
+    ]
+    headers = ("load", "kernels ran, %", "NVML, %", "SM activity, %", "occupancy, %", "FP32, %", "DRAM, %")
+    return f"What instruments say of known loads\n{timing.table(headers, rows)}"
+
+
+def _share(value: float | None) -> str:
+    """A share as percent; a dash where the driver told none."""
+    return "-" if value is None else f"{100 * value:.3g}"
+
+
+def _summary(value: Mapping[str, Any]) -> dict[str, Any]:
+    one = next(row for row in value["rows"] if row["load"] == ONE_THREAD)
+    return {ONE_THREAD: {"nvml": one["nvml"], "sm": one["gpm"]["sm"]}}
+
+
+def _road_text(value: Mapping[str, Any]) -> str:
+    rows = [
+        (
+            row["case"],
+            row["seconds"] * 1e6,
+            *(_share(row[name]) for name in ("memory", "compute", "occupancy")),
+            row["road"],
+        )
+        for row in value["rows"]
+    ]
+    headers = ("kernel", "µs", "memory, %", "compute, %", "occupancy, %", "road")
+    return f"Three roads, by Nsight Compute's shares of the peak\n{timing.table(headers, rows)}"
+
+
+TABLES = {
+    "utilisation": Table(_text, _summary),
+    "roads": Table(_road_text, lambda value: {row["case"]: row["road"] for row in value["rows"]}),
+}
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "utilisation": utilisation_table,
     "utilisation_counted": counted,

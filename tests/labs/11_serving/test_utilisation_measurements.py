@@ -88,3 +88,22 @@ def test_no_gpu_is_said_with_what_to_do():
     gpu = Gpu(library=FakeNvml(gpm=False))
     assert gpu.reading() is None
     assert gpu.between(None, None) == Activity()
+
+
+def test_tables_of_the_benchmark():
+    value = {"rows": [{"load": measured.ONE_THREAD, **row(FakeNvml(), 1.0, 0.01)} | {"load": measured.ONE_THREAD}]}
+    text = measured.TABLES["utilisation"].text(value)
+    assert "SM activity, %" in text
+    assert [cell for cell in text.splitlines()[-1].split("  ") if cell][-1].strip() == "-"  # DRAM: not told
+    assert measured.TABLES["utilisation"].summary(value)["one thread"]["nvml"] == pytest.approx(1, abs=0.01)
+    road = {"case": "a kernel", "seconds": 2e-6, "memory": 0.7, "compute": 0.2, "occupancy": 0.9, "road": "memory"}
+    assert measured.TABLES["roads"].text({"rows": [road]}).splitlines()[-1].split() == [
+        "a",
+        "kernel",
+        "2",
+        "70",
+        "20",
+        "90",
+        "memory",
+    ]
+    assert measured.TABLES["roads"].summary({"rows": [road]}) == {"a kernel": "memory"}
