@@ -232,6 +232,32 @@ def rate(value: dict[str, Any], way: str, clients: int, batch: int) -> float:
     raise KeyError(f"no row for {way}, {clients} clients, batch {batch}")
 
 
+def factors(ways: dict[str, Any], batches: dict[str, Any]) -> dict[str, float]:
+    """The claim's two factors and what stands beside them, from the recordings "sharing_ways" and "sharing_batches".
+
+    `together`: MPS at batch 1 with the number of clients that is best, over one process at batch 1 (the claim's 7).
+    `in_turns`: the same by time slices; `streams`: of one process. `batched`: MPS with larger batches, at best, over
+    MPS at batch 1 (one reading of the claim's 60 %). `one_batched`: one process with batches, at best, over the same.
+    `reached`: MPS at batch 1 over one process with batches (the other reading).
+    """
+    one = rate(ways, "time slices", 1, 1)
+
+    def best(way: str, *, batched: bool = False) -> float:
+        found = [row for row in ways["rows"] if row["way"] == way and (batched or row["batch"] == 1)]
+        return max(row["images_per_second"] for row in found)
+
+    large = max(row["images_per_second"] for row in batches["rows"])
+    together = best("MPS")
+    return {
+        "together": together / one,
+        "in_turns": best("time slices") / one,
+        "streams": best("streams") / one,
+        "batched": best("MPS", batched=True) / together,
+        "one_batched": large / together,
+        "reached": together / large,
+    }
+
+
 def _batches_text(value: dict[str, Any]) -> str:
     rows = [(row["batch"], *_times(row)) for row in value["rows"]]
     return f"One process, one request in flight\n{timing.table(('batch', 'images/s', 'p50, µs', 'p99, µs'), rows)}"

@@ -103,7 +103,8 @@ case "$command" in
     get_server_list) echo 7; echo 8 ;;
     "get_client_list 7") echo 11; echo 12 ;;
     "get_client_list 8") echo 13 ;;
-    quit) kill $(cat "$pipe/nvidia-cuda-mps-control.pid") ;;
+    quit) [ -n "$STUCK" ] && sleep 30; kill $(cat "$pipe/nvidia-cuda-mps-control.pid") ;;
+    "quit -t 1") kill $(cat "$pipe/nvidia-cuda-mps-control.pid") ;;
 esac
 """
 
@@ -124,6 +125,14 @@ def test_the_daemon_has_a_folder_of_its_own_and_quits_after_errors(control):
         assert set(service.environment) == {"CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"}
         raise KeyError
     assert not service.folder.exists()
+    assert not _runs(pid)
+
+
+def test_a_daemon_whose_clients_have_not_ended_is_made_to_quit(control, monkeypatch):
+    monkeypatch.setenv("STUCK", "1")
+    with mps.daemon() as service:
+        pid = (service.folder / "pipe" / f"{mps.CONTROL}.pid").read_text().strip()
+        monkeypatch.setattr(mps, "PATIENCE", 1)
     assert not _runs(pid)
 
 
@@ -225,6 +234,19 @@ def test_batches():
     assert [row["batch"] for row in value["rows"]] == [row["batch"] for row in value["alone"]]
     assert value["rows"][-1]["images_per_second"] == pytest.approx(100 * 256)
     assert "images/s" in sharing_measurements.TABLES["sharing_batches"].text(value)
+
+
+def test_the_claims_factors():
+    def row(way, k, batch, images):
+        return {"way": way, "clients": k, "batch": batch, "images_per_second": images}
+
+    ways = [row("time slices", 1, 1, 10), row("time slices", 8, 1, 8), row("time slices", 8, 16, 99)]
+    ways += [row("MPS", 8, 1, 60), row("MPS", 16, 1, 50), row("MPS", 16, 4, 90), row("streams", 8, 1, 40)]
+    batches = [row("one batch", 1, 1, 10), row("one batch", 1, 256, 120)]
+    found = sharing_measurements.factors({"rows": ways}, {"rows": batches})
+    assert found == pytest.approx(
+        {"together": 6, "in_turns": 1, "streams": 4, "batched": 1.5, "one_batched": 2, "reached": 0.5}
+    )
 
 
 @pytest.mark.usefixtures("_given")
