@@ -18,6 +18,7 @@ from kernels.serving import engines, service_process, torch_networks
 from kernels.serving.batcher import Limits
 from kernels.serving.load import LOST, OK, TOO_MANY, InProcess, Load, OverHttp, get, offer
 from warplab.bench import timing
+from warplab.bench.benchmark import Table
 
 LATENCY_LIMIT = 0.010  # seconds that 99 % of the requests may take
 LIMITS = (Limits(1, 0.0, 256), Limits(8, 0.002, 256), Limits(32, 0.002, 256))
@@ -316,4 +317,47 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "load_over_http": load_over_http,
     "overload_in_process": overload_in_process,
     "overload_over_http": overload_over_http,
+}
+
+
+# -- as `make bench` shows it ------------------------------------------------------------------------------------------
+
+
+def _load_text(value: dict[str, Any]) -> str:
+    rows = [
+        (
+            curve["batch_limit"],
+            row["offered_per_second"],
+            row["answered_per_second"],
+            1e3 * (row["p50_seconds"] or float("nan")),
+            1e3 * (row["p99_seconds"] or float("nan")),
+            row["statuses"].get(str(TOO_MANY), 0),
+        )
+        for curve in value["curves"]
+        for row in curve["rows"]
+    ]
+    ratio = f"{value['ratio']:.1f} × batch limit 1" if value["ratio"] else "no ratio"
+    head = f"{value['engine']}: load, and {ratio} within {1e3 * value['latency_limit_seconds']:g} ms for 99 %\n"
+    return head + timing.table(("batch limit", "offered/s", "answered/s", "p50 ms", "p99 ms", "429s"), rows)
+
+
+def _load_summary(value: dict[str, Any]) -> dict[str, Any]:
+    return {"best_per_second": value["best"], "ratio": value["ratio"]}
+
+
+def _overload_text(value: dict[str, Any]) -> str:
+    return (
+        f"{value['engine']}: {value['times']:.1f} × what it answers, for {value['run']['seconds']:.0f} s: accepted "
+        f"{value['accepted']:,}, answered {value['answered']:,}, lost {value['lost']}, statuses "
+        f"{value['run']['statuses']}, p99 {1e3 * (value['run']['p99_seconds'] or float('nan')):.0f} ms"
+    )
+
+
+def _overload_summary(value: dict[str, Any]) -> dict[str, Any]:
+    return {key: value[key] for key in ("times", "accepted", "answered", "lost")}
+
+
+TABLES: dict[str, Table] = {
+    **{key: Table(_load_text, _load_summary) for key in MEASUREMENTS if key.startswith("load")},
+    **{key: Table(_overload_text, _overload_summary) for key in MEASUREMENTS if key.startswith("overload")},
 }

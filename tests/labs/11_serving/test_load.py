@@ -1,4 +1,4 @@
-"""Load by LoadGen: plans, statuses and latencies, in process and over HTTP. Of times, only lower bounds are asserted."""
+"""Load by LoadGen: plans, statuses, latencies, in process and over HTTP. Of times, only lower bounds are asserted."""
 
 import http.server
 import json

@@ -27,6 +27,10 @@ def test_curves_in_process():
     limits = (Limits(1, 0.0, 16), Limits(4, 0.001, 16))
     found = load_measurements.in_process(virtual(0.004, 0), all_limits=limits, seconds=0.3, parts=(0.3, 3.0))
     json.dumps(found, allow_nan=False)
+    text = load_measurements.TABLES["load_small"].text(found)
+    assert "virtual engine: load" in text
+    assert text.count("\n") >= 5
+    assert set(load_measurements.TABLES["load_small"].summary(found)["best_per_second"]) == {"1", "4"}
     assert found["correct"]
     assert [row["batch"] for row in found["times"]] == [1, 4]
     assert all(row["seconds"] >= 0.004 for row in found["times"])
@@ -77,6 +81,7 @@ def test_overload_in_process():
     assert found["correct"]
     assert found["accepted"] == found["answered"] > 0
     assert found["lost"] == 0
+    assert f"lost 0, statuses {found['run']['statuses']}" in load_measurements.TABLES["overload_over_http"].text(found)
     assert sum(found["run"]["statuses"].values()) == found["run"]["requests"]
 
 
@@ -104,4 +109,5 @@ def test_without_pytorch_and_a_gpu_the_networks_say_what_is_missing():
 
 def test_what_is_measured_has_a_name_each():
     assert all(callable(function) for function in load_measurements.MEASUREMENTS.values())
+    assert set(load_measurements.TABLES) == set(load_measurements.MEASUREMENTS)
     assert {"load_small", "load_large", "overload_over_http"} <= set(load_measurements.MEASUREMENTS)

@@ -1,0 +1,51 @@
+"""What the queueing model says of a load that was measured: from the times of batches alone to latency percentiles.
+
+    model = predicted(value["times"], limits_of(curve), rates)
+
+The model knows the engine's times, the batcher's limits and that arrivals are random. It does not know what the server
+itself costs: Python between two batches, threads, HTTP. Where a measured curve turns up earlier, that is why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernels.serving.batcher import Batcher, Limits
+from kernels.serving.queueing import measured
+from kernels.serving.simulated_queue import poisson, serve
+
+COUNT, SEED = 6000, 2017  # requests of each simulated run
+
+
+def limits_of(curve: Mapping[str, Any]) -> Limits:
+    """The limits under which a curve was measured."""
+    return Limits(curve["batch_limit"], curve["wait_limit_seconds"], curve["capacity"])
+
+
+def predicted(
+    times: Sequence[Mapping[str, Any]], limits: Limits, rates: Sequence[float], count: int = COUNT, seed: int = SEED
+) -> list[dict[str, float]]:
+    """A row for each of `rates`, requests per second, with the keys of a measured one, from the queue in virtual time.
+
+    `times`: rows with "batch" and "seconds".
+    """
+    seconds, rows = measured(times), []
+    for rate in rates:
+        served = serve(Batcher(limits), poisson(rate, count, seed), seconds)
+        latency = served.latency[~np.isnan(served.latency)]
+        rows.append(
+            {
+                "offered_per_second": float(rate),
+                "answered_per_second": served.throughput,
+                "refused": len(served.refused) / count,
+                "mean_seconds": float(latency.mean()),
+                "p50_seconds": float(np.percentile(latency, 50)),
+                "p99_seconds": float(np.percentile(latency, 99)),
+                "mean_batch": served.mean_batch,
+                "busy": served.busy,
+            }
+        )
+    return rows
