@@ -1,0 +1,38 @@
+"""Processes that share a real GPU, by time slices and as clients of MPS."""
+
+import pytest
+
+from kernels.serving import mps
+from kernels.serving.sharing import Clients, Load, summary
+from kernels.serving.small_network import SmallNetwork
+
+SMALL = SmallNetwork(layers=3, channels=16, size=16)
+
+pytestmark = pytest.mark.gpu
+
+
+def _check(clients):
+    for loads in ([Load()] * 2, [Load(batch=4, streams=2), Load(graph=False)]):
+        reading = clients.serve(loads)
+        assert all(one.answered > 0 for one in reading.served)
+        assert summary(reading)["images_per_second"] > 0
+
+
+def test_processes_take_turns():
+    with Clients([{}] * 2, SMALL) as clients:
+        _check(clients)
+
+
+@pytest.mark.skipif(not mps.installed(), reason=f"{mps.CONTROL} is not installed")
+def test_clients_of_mps_run_together_and_the_daemon_quits():
+    with mps.daemon() as service, Clients([service.environment] * 2, SMALL) as clients:
+        assert service.clients() == 2
+        _check(clients)
+    assert not service.folder.exists()
+
+
+def test_a_fault_ends_the_process_that_made_it():
+    with Clients([{}] * 2, SMALL) as clients:
+        reading = clients.attempt([None, Load()], meanwhile=lambda: clients.fault(0))
+        assert "llegal" in clients.last_answer(0)
+        assert reading.served[0].error == ""
