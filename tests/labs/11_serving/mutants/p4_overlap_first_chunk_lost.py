@@ -1,0 +1,13 @@
+# problem: overlap
+# loses: overlap-equal, overlap-any
+# reason: chunk 0 is missing
+
+
+def overlapped(chunks, buffers):
+    """Return the operations of a job, as tuples, in the order of issue."""
+    found = [("weights", 0), ("record", 0, "weights")]
+    found += [("wait", stream, "weights") for stream in range(1, buffers)]
+    for chunk in range(1, chunks):
+        stream = buffer = chunk % buffers
+        found += [(what, stream, chunk, buffer) for what in ("in", "kernel", "out")]
+    return found

@@ -1,0 +1,25 @@
+# problem: batcher
+# loses: batcher-full
+# reason: is refused, although there is room|is accepted, although
+
+
+def serve(arrivals, wait, most, service, room):
+    """Return what becomes of the requests: the batches, as (begin, requests), and the requests that were refused."""
+    batches, refused, waiting = [], [], []
+    free = came = 0  # when the engine is idle again; how many requests have come
+    while came < len(arrivals) or waiting:
+        begin = math.inf
+        if len(waiting) >= most:
+            begin = max(free, arrivals[waiting[most - 1]])
+        if waiting:
+            begin = min(begin, max(free, arrivals[waiting[0]] + wait))
+        if came < len(arrivals) and arrivals[came] <= begin:
+            if len(waiting) >= room:
+                refused.append(waiting.pop())
+            waiting.append(came)
+            came += 1
+            continue
+        taken, waiting = waiting[:most], waiting[most:]
+        batches.append((begin, taken))
+        free = begin + service[len(taken) - 1]
+    return batches, refused

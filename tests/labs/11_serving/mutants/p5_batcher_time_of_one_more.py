@@ -1,0 +1,23 @@
+# problem: batcher
+# loses: batcher-busy, batcher-full
+# reason: begins too late
+
+
+def serve(arrivals, wait, most, service, room):
+    """Return what becomes of the requests: the batches, as (begin, requests), and the requests that were refused."""
+    batches, refused, waiting = [], [], []
+    free = came = 0  # when the engine is idle again; how many requests have come
+    while came < len(arrivals) or waiting:
+        begin = math.inf
+        if len(waiting) >= most:
+            begin = max(free, arrivals[waiting[most - 1]])
+        if waiting:
+            begin = min(begin, max(free, arrivals[waiting[0]] + wait))
+        if came < len(arrivals) and arrivals[came] <= begin:
+            (waiting if len(waiting) < room else refused).append(came)
+            came += 1
+            continue
+        taken, waiting = waiting[:most], waiting[most:]
+        batches.append((begin, taken))
+        free = begin + service[min(len(taken), most - 1)]
+    return batches, refused
