@@ -3,7 +3,7 @@
 import pytest
 
 from kernels.serving import mps
-from kernels.serving.sharing import Clients, Load, summary
+from kernels.serving.sharing import Clients, Load
 from kernels.serving.small_network import SmallNetwork
 
 SMALL = SmallNetwork(layers=3, channels=16, size=16)
@@ -13,9 +13,8 @@ pytestmark = pytest.mark.gpu
 
 def _check(clients):
     for loads in ([Load()] * 2, [Load(batch=4, streams=2), Load(graph=False)]):
-        reading = clients.serve(loads)
-        assert all(one.answered > 0 for one in reading.served)
-        assert summary(reading)["images_per_second"] > 0
+        reading = clients.serve(loads)  # raises for an error and for a wrong answer
+        assert [one.load for one in reading.served] == loads
 
 
 def test_processes_take_turns():
