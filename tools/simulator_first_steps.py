@@ -61,6 +61,7 @@ Checks and counters take time: without them a launch is two to five times as fas
 | `scheduling="pascal"` | one program counter per warp, as before 2017 |
 | `path_limit=...` | how long a loop may run before it counts as endless |
 | `volatile_orders=False` | `volatile` in shared memory is no excuse for a race, not even within a warp |
+| `used_reads_only=True` | shared memory that nobody wrote may be read where the result does not depend on it |
 | `lanes_apart=True` | `__activemask()` names the calling lane alone, and no mask may name lanes that have ended |
 | `observers=(...,)` | your own observers of the launch: classes derived from `simulator.Observer` |
 

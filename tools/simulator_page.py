@@ -111,8 +111,9 @@ with acquire, release or a preceding fence, and fences and releases for global m
   `volatile_orders=False` accepts no such excuse, and the course's checks grade with it.
 - `__activemask()` names the lanes that happen to run together, which CUDA does not promise. The checks grade with
   `lanes_apart=True`, where each lane is alone.
-- What a shuffle takes from a lane that does not take part is an error only if memory ends up different when another
-  value is put in: the launch runs a second time for that, on up to 256 MiB of device memory.
+- What a shuffle takes from a lane that does not take part, and what a local array holds where nobody wrote, is an error
+  only if memory ends up different when another value is put in: the launch runs a second time for that, on up to
+  256 MiB of device memory. Where the compiler keeps a local array in registers, nothing of it is left to see.
 - A store of the value that is already there counts as harmless: try kernels on data that differ.
 - Accesses whose lanes reach into several arrays at once are not followed.
 - What some lanes of a warp release, or several of them read, is partly merged. A race may be missed for that reason,
@@ -131,7 +132,7 @@ variable is set on only one path through the kernel, the compiler may assume tha
 left to report.
 
 `cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, but do not use it: run
-them with `checks=False`."""
+them with `used_reads_only=True`."""
 DEVICES = """\
 `with warplab.virtual_devices(k) as devices:` gives 1 to 16 simulated GPUs in one address space, on any machine.
 `devices[i].asarray(x)` and `.zeros(shape, dtype)` make arrays on a device, `devices[i].launch(kernel, grid, block,

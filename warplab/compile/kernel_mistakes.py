@@ -32,7 +32,7 @@ def never_set(function: Callable) -> str:
     """For a kernel that adds to the elements of a local array of which it sets none: the line, and what was meant;
     "" for others.
 
-    The compiler takes some value for what was never set, a 0 as a rule, and nothing of it is left in its code.
+    Numba 0.68 starts them at zero, which its documentation does not promise; CUDA C++ does not.
     """
     return _first_mistake(function, (_only_added_to,), "")
 
@@ -368,8 +368,8 @@ def _only_added_to(kernel: ast.FunctionDef, error: str) -> Found:
         if name not in set_elsewhere:
             yield (
                 node,
-                f"{name} is a cuda.local.array, which does not start at zero: set each element before it is added to, "
-                f"{name}[i] = 0.",
+                f"{name} is a cuda.local.array, and nothing promises that it starts at zero: set each element before "
+                f"it is added to, {name}[i] = 0.",
             )
 
 

@@ -21,10 +21,11 @@ observer    The base class of whatever sees a launch. Checks, race detection, co
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
             `sampling` scales the counters of some blocks to a large grid.
-check       `access_checks` tests bounds, alignment and initialisation before each access. `races` looks for accesses
-            by different threads that nothing orders: `race_records` keeps who touched what, `race_words` compares,
-            `vector_clocks` knows what synchronisation weaker than a barrier orders, `lockstep` finds `volatile` used
-            in place of __syncwarp, and `race_report` words the error.
+check       `access_checks` tests bounds, alignment and initialisation before each access; `unwritten_reads` notes reads
+            of local arrays that nobody wrote. `races` looks for accesses by different threads that nothing orders:
+            `race_records` keeps who touched what, `race_words` compares, `vector_clocks` knows what synchronisation
+            weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp, and `race_report`
+            words the error.
             For kernels of several devices, `device_races` does the same between these, with `device_clocks`, which
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
@@ -44,7 +45,7 @@ How a launch runs:
     a launch that does not end.
 4.  `atomics` lets lanes take turns without a loop over them. `async_copies` and `mbarriers` serve copies that arrive
     only where a thread waits for them. `warp_operations` exchanges values between the lanes of a warp
-    (`undefined_shuffles` finds out whether a result depends on one that no lane gave), and `matrix_operations`
+    (`undefined_values` finds out whether a result depends on one that no lane gave), and `matrix_operations`
     multiplies matrices that its lanes hold together. `system_services` provides what a kernel asks of the driver:
     `printf`, assert, clocks, memory.
 5.  All the while, observers are told what happens. The launch returns a `LaunchProfile`: its counters, and the trace of

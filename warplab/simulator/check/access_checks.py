@@ -16,10 +16,13 @@ _ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"
 
 
 class Checks(Observer):
-    """The checks of one launch. One that fails raises an error for the lowest lane concerned."""
+    """The checks of one launch. One that fails raises an error for the lowest lane concerned.
 
-    def __init__(self, memory: DeviceMemory) -> None:
-        self.memory = memory
+    `shared_reads`: whether reads of shared memory that nobody wrote are errors by themselves.
+    """
+
+    def __init__(self, memory: DeviceMemory, shared_reads: bool = True) -> None:
+        self.memory, self.shared_reads = memory, shared_reads
 
     def load(self, site, space: str, addresses: Addresses, lanes) -> None:
         allocation = self._bounds(site, space, addresses, lanes)
@@ -33,10 +36,10 @@ class Checks(Observer):
             if not arrays.complete:
                 if arrays.written[1].all():
                     arrays.complete = True
-                else:
-                    self._initialized(site, space, addresses, lanes, arrays.written)
+                elif self.shared_reads:
+                    self.initialized(site, space, addresses, lanes, arrays.written)
         elif space in ("global", "const") and (allocation is None or not allocation.complete):
-            self._initialized(site, space, addresses, lanes, self.memory.written)
+            self.initialized(site, space, addresses, lanes, self.memory.written)
 
     def store(self, site, space: str, addresses: Addresses, lanes, values) -> None:
         self._note_written(site, space, addresses, self._bounds(site, space, addresses, lanes))
@@ -98,7 +101,7 @@ class Checks(Observer):
         address = addresses.at(site.offset)
         bad = (address & np.uint64(site.width - 1)) != 0
         if bad.any():
-            lane, at = self._first(bad, address, lanes)
+            lane, at = self.first(bad, address, lanes)
             what = f"misaligned address: {_ACCESS[site.op]} of {site.width} bytes at {at:#x}"
             allocation = self.memory.find(at) if space == "global" else None
             name, index = None, None
@@ -119,7 +122,7 @@ class Checks(Observer):
             )
 
     def _illegal(self, site, address: np.ndarray, bad: np.ndarray, lanes) -> None:
-        lane, at = self._first(bad, address, lanes)
+        lane, at = self.first(bad, address, lanes)
         where = self.chunk.where(site, lane)
         what = f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {at:#x}"
         count = int(bad.sum())
@@ -165,7 +168,7 @@ class Checks(Observer):
 
     def _outside_own(self, site, space: str, distance: np.ndarray, size: int, lanes) -> None:
         bad = (distance < 0) | (distance + site.width > size)
-        lane, at = self._first(bad, distance, lanes)
+        lane, at = self.first(bad, distance, lanes)
         owner = {"shared": "block", "local": "thread"}[space]
         place, name, index = f"byte {at} of {space} memory", None, None
         if space == "shared":
@@ -187,7 +190,8 @@ class Checks(Observer):
 
     # -- initialisation ------------------------------------------------------------------------------------
 
-    def _initialized(self, site, space: str, addresses: Addresses, lanes, record) -> None:
+    def initialized(self, site, space: str, addresses: Addresses, lanes, record) -> None:
+        """Raise UninitializedRead if a lane reads bytes that nobody wrote, by their `record`."""
         good = are_written(record, addresses, site)
         if good.all():
             return
@@ -197,7 +201,7 @@ class Checks(Observer):
             good[~good] = complete
             if good.all():
                 return
-        lane, at = self._first(~good, address, lanes)
+        lane, at = self.first(~good, address, lanes)
         what = "was never written"
         if space == "shared":
             start, _ = self.chunk.own_memory(space, lanes)
@@ -231,7 +235,7 @@ class Checks(Observer):
     def read_registers(self, read: RegisterRead, written: tuple[np.ndarray, ...], lanes) -> None:
         good = np.logical_and.reduce(np.broadcast_arrays(*written))
         if not good.all():
-            lane, _ = self._first(~good, good, lanes)
+            lane, _ = self.first(~good, good, lanes)
             raise UninitializedRead(
                 f"uninitialised read: {read.what} is in registers that nothing wrote",
                 reason=read.reason,
@@ -239,7 +243,7 @@ class Checks(Observer):
             )
 
     @staticmethod
-    def _first(bad: np.ndarray, values: np.ndarray, lanes) -> tuple[int, int]:
+    def first(bad: np.ndarray, values: np.ndarray, lanes) -> tuple[int, int]:
         """Number and value of the first lane for which `bad` holds."""
         place = int(np.argmax(bad))
         lane = place if lanes is None else int(lanes[place if bad.shape[0] > 1 else 0])

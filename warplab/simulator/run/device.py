@@ -18,15 +18,15 @@ from warplab.simulator.memory.heap import Heap
 from warplab.simulator.memory.lane_groups import BankPassCache, Group
 from warplab.simulator.observer import Observer
 from warplab.simulator.ptx.program import Entry, Program
-from warplab.simulator.run import cooperative, undefined_shuffles
+from warplab.simulator.run import cooperative, undefined_values
 from warplab.simulator.run.chunk import Chunk
 from warplab.simulator.run.geometry import chunk_geometry
 from warplab.simulator.run.launch_limits import MAX_LOCAL_BYTES, check_launch
-from warplab.simulator.run.observation import observers_of
+from warplab.simulator.run.observation import observers_of, unwritten_reads_of
 from warplab.simulator.run.options import Options
 from warplab.simulator.run.printf import Printed
 from warplab.simulator.run.scheduler import Scheduler
-from warplab.simulator.run.undefined_shuffles import UndefinedShuffles
+from warplab.simulator.run.undefined_values import UndefinedValues
 from warplab.simulator.translate.translation import Translation, translate
 
 CHUNK_BYTES = 1 << 29  # memory of the blocks that run at one time, roughly
@@ -61,7 +61,7 @@ class Device:
         self.parameters: int | None = None  # address of the running kernel's parameters, if it asks for one
         self.workspace: int | None = None  # of a cooperative launch
         self.launches = self.ticks = 0  # so far, for %gridid and %globaltimer
-        self.shuffles = UndefinedShuffles()
+        self.undefined = UndefinedValues()
 
     def launch(
         self,
@@ -120,12 +120,12 @@ class Device:
         profile = LaunchProfile(entry.name, grid, block, sources=entry.program.sources)
         profile.static = {"shared_bytes": translation.shared_bytes + shared_bytes}
         self.launches += 1
-        self.shuffles = UndefinedShuffles()
+        self.undefined = UndefinedValues()
         examined = (
             together is None  # what others have read in the meantime cannot be taken back
             and options.checks
             and options.sample_blocks is None
-            and undefined_shuffles.examined(translation, self.memory)
+            and undefined_values.examined(translation, self.memory, options.used_reads_only)
         )
         if examined:  # also of the variables that a module has in device memory
             variables = [*entry.program.variables.values(), *entry.variables.values()]
@@ -133,6 +133,7 @@ class Device:
                 if variable.space in ("global", "const"):
                     self.variable_address(entry.program, variable.name)
         before = self.memory.contents() if examined else {}
+        unwritten = unwritten_reads_of(options, translation, self.undefined, self.memory) if examined else []
 
         def run_all(observers: Sequence[Observer]) -> Iterator[tuple[Scheduler, int, Group]]:
             executed = 0
@@ -164,16 +165,16 @@ class Device:
             ticks, printed = self.ticks, self.printed
             self.ticks, self.printed = started, Printed()
             try:
-                for _ in run_all(()):
+                for _ in run_all(unwritten):
                     pass
             finally:
                 self.ticks, self.printed = ticks, printed
 
         started = self.ticks
         try:
-            yield from run_all(observers)
-            if examined and self.shuffles.met:
-                self.shuffles.check(self.memory, before, run_again)
+            yield from run_all([*observers, *unwritten[1:]])
+            if examined and self.undefined.met:
+                self.undefined.check(self.memory, before, run_again)
         except SimulatorError as error:
             for observer in observers:
                 observer.end_launch(profile, finished=False)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from warplab.simulator.check.access_checks import Checks
 from warplab.simulator.check.races import Races
+from warplab.simulator.check.unwritten_reads import Noted, UnwrittenReads, reads_local_arrays
 from warplab.simulator.count.access_trace import AccessTrace
 from warplab.simulator.count.sampling import Run, Tally
 from warplab.simulator.count.warp_steps import StepTrace
@@ -27,10 +28,19 @@ def observers_of(
     )  # its records can number that many threads
     trace = options.trace_warps if options.counters else 0
     return [
-        *([Checks(memory)] if options.checks else []),
+        *([Checks(memory, not options.used_reads_only)] if options.checks else []),
         *([Races(translation, threads, blocks, options.volatile_orders)] if follows_races else []),
         *([Tally(translation, runs, blocks)] if options.counters else []),
         *([AccessTrace(memory, trace, options.trace_events)] if trace else []),
         *([StepTrace(translation, trace, options.trace_events)] if trace else []),
         *options.observers,
     ]
+
+
+def unwritten_reads_of(
+    options: Options, translation: Translation, noted: Noted, memory: DeviceMemory
+) -> list[Observer]:
+    """Return the observers that a launch needs when it runs again; all but the first it needs the first time, too."""
+    if not options.used_reads_only and not reads_local_arrays(translation):
+        return []
+    return [Checks(memory, shared_reads=False), UnwrittenReads(noted, memory, options.used_reads_only)]

@@ -15,6 +15,7 @@ class Options:
 
     `checks`: test every access. `races`: also look for data races. `volatile_orders`: `volatile` in shared memory
     excuses races between lanes of a warp, and all in kernels that wait for flags; otherwise none (see `check.races`).
+    `used_reads_only`: report a read of shared memory that nobody wrote only if the result depends on it.
     `counters`: count, and trace the first `trace_warps` warps, up to `trace_events` accesses and steps.
     `instruction_limit`: thread instructions that the launch may execute, and each chunk an eighth of them.
     `path_limit`: instructions along the path of one chunk. A launch that exceeds either limit counts as endless.
@@ -31,6 +32,7 @@ class Options:
     checks: bool = True
     races: bool = True
     volatile_orders: bool = True
+    used_reads_only: bool = False
     counters: bool = True
     trace_warps: int = 4
     trace_events: int = 4096

@@ -1,8 +1,10 @@
-"""Shuffles that take the value of a lane which does not take part: undefined, and an error if the result depends on it.
+"""Undefined values: an error if the result of the launch depends on one.
 
-PTX leaves the value undefined when the source lane has ended, never existed or is not in the mask. To fetch it is no
-mistake: a kernel may throw it away, as a scan does at the end of a partial warp. So a launch in which it happened runs
-again, from the same memory, with other values in its place. If memory then ends up different, the kernel used them.
+A shuffle brings one from a lane that does not take part: PTX leaves the value undefined when the source lane has ended,
+never existed or is not in the mask. A load brings one from a local array's element that was never set
+(`unwritten_reads`). To fetch it is no mistake: a kernel may throw it away, as a scan does at the end of a partial warp.
+So a launch in which it happened runs again, from the same memory, with other values in its place. If memory then ends
+up different, the kernel used them.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warplab.simulator.errors import SimulatorError, UndefinedShuffle
+from warplab.simulator.check.unwritten_reads import Place, reads_local_arrays
+from warplab.simulator.errors import SimulatorError, UndefinedShuffle, UninitializedRead
 from warplab.simulator.memory.device_memory import DeviceMemory
 from warplab.simulator.ptx.program import Where
 
@@ -24,26 +27,24 @@ _REASON = (
     "store, not around the shuffle), or use what it brings only where the other lane takes part."
 )
 
-Place = tuple[str, int]  # file and line
 
-
-def examined(translation, memory: DeviceMemory) -> bool:
-    """Has a kernel shuffles, on memory that is not too large to be copied?"""
+def examined(translation, memory: DeviceMemory, used_reads_only: bool) -> bool:
+    """Can a kernel meet undefined values, on memory that is not too large to be copied?"""
     shuffles = any(i.opcode == "shfl" for block in translation.blocks for i in block.counted)
-    return shuffles and memory.used_bytes <= MOST_BYTES
+    return (shuffles or used_reads_only or reads_local_arrays(translation)) and memory.used_bytes <= MOST_BYTES
 
 
 @dataclass
-class UndefinedShuffles:
-    """Those of one launch. `met`: by place, the error if the result depends on what they bring there.
+class UndefinedValues:
+    """Those of one launch. `met`: by place, the error if the result depends on them.
 
-    `disturbed`: the places where another value than the lane's own is put in.
+    `disturbed`: the places where other values are put in.
     """
 
-    met: dict[Place, UndefinedShuffle] = field(default_factory=dict)
+    met: dict[Place, UninitializedRead] = field(default_factory=dict)
     disturbed: frozenset[Place] = frozenset()
 
-    def values(
+    def shuffled(
         self, chunk, place: Place, mode: str, values: np.ndarray, lanes, source: np.ndarray, undefined: np.ndarray
     ) -> np.ndarray:
         """Return what a shuffle brings: `values`, in which lanes with `undefined` sources have their own.
@@ -59,7 +60,7 @@ class UndefinedShuffles:
         return values
 
     def check(self, memory: DeviceMemory, before: dict[int, bytes], run: Callable[[], None]) -> None:
-        """Raise UndefinedShuffle if what is in memory depends on undefined values. `run`: repeats the launch."""
+        """Raise the error if what is in memory depends on undefined values. `run`: repeats the launch."""
         places = list(self.met)
         after = memory.contents()
         if after.keys() != before.keys():  # the kernel allocated memory itself
