@@ -34,24 +34,10 @@ def _chase(n: int) -> Launch:
     return Launch(f"cuda_chase, n = {n}", KERNELS["cuda_chase"].function, blocks(n, 32), 32, arguments)
 
 
-def _network() -> list[Launch]:
-    """Every launch for a batch of two images, each reading what the one before it writes."""
-    network, rng = small_network.SmallNetwork(layers=2, channels=16, size=20, classes=10), np.random.default_rng(2)
-    inner = [rng.standard_normal((2, 16, 20, 20)).astype(np.float32) for _ in range(2)]
-    buffers = (network.images(2), inner[0], inner[1], np.zeros((2, 10), np.float32))
-    return [
-        Launch(
-            f"small network, {step.kernel.name}, launch {number}",
-            *(step.kernel.function, step.grid, small_network.BLOCK, step.arguments),
-        )
-        for number, step in enumerate(network.steps(network.weights(), buffers, 2), 1)
-    ]
-
-
 LAUNCHES = [
     *(_spin(name, n) for name in ("cuda_spin", "numba_spin") for n in (1, 1000)),
     *(_copy("cuda_copy", n, grid) for n, grid in ((4100, 1), (4100, 5))),
     *(_copy("numba_copy", n, grid) for n, grid in ((4096, 1), (1000, 5))),
     *(_chase(n) for n in (1, 100)),
-    *_network(),
+    *small_network.launches(),
 ]

@@ -2,7 +2,8 @@
 
 Nsight Systems (`nsys`) draws when what ran: it finds the waiting between kernels. Nsight Compute (`ncu`) runs one
 kernel again and again and counts: it finds out why that kernel takes so long. Both follow nvprof and the Visual
-Profiler, which know no GPU from Ampere on. profilers.md reads a report of each, of `profiled_program`, recorded in reports/.
+Profiler, which know no GPU from Ampere on. profilers.md reads a report of each, of `profiled_program`, recorded in
+reports/.
 
 `read_report` takes the text that `ncu` prints. `together` joins a timeline (`traces`) and a report by kernel.
 """

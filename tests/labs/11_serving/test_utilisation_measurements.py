@@ -107,3 +107,16 @@ def test_tables_of_the_benchmark():
         "memory",
     ]
     assert measured.TABLES["roads"].summary({"rows": [road]}) == {"a kernel": "memory"}
+
+
+@pytest.mark.gpu
+def test_one_thread_keeps_a_gpu_utilised():
+    loads = {load.name: load for load in measured.loads()}
+    assert set(loads) == {measured.IDLE, *measured.WITH_KERNELS}
+    gpu = Gpu()
+    one, full = (measure(loads[name], gpu) for name in (measured.ONE_THREAD, measured.FULL))
+    gpu.close()
+    assert one["nvml"] > 0.9  # what others run can only add to it
+    assert one["kernels_ran"] > 0.5
+    if one["gpm"]["sm"] is not None:
+        assert one["gpm"]["occupancy"] < 0.5 * full["gpm"]["occupancy"]
