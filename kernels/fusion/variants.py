@@ -27,5 +27,9 @@ def variant(kind: str, calibration: str = "entropy") -> Graph:
     with contextlib.redirect_stdout(io.StringIO()):  # what the passes say
         if kind == UNFUSED:
             return remove_no_ops(remove_dead(trained_graph()))
-        samples = digits.split()[1].images
-        return optimise(trained_graph(), kind, lambda graph: quantise.scales(graph, samples, method=calibration))
+        return optimise(trained_graph(), kind, lambda graph: _scales(graph, calibration))
+
+
+def _scales(graph: Graph, calibration: str) -> dict[str, float]:
+    # Only here, since loading the digits takes scikit-learn, and a second.
+    return quantise.scales(graph, digits.split()[1].images, method=calibration)
