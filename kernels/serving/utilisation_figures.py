@@ -70,7 +70,7 @@ def draw_samples(
                 middle = kernel.start + kernel.seconds / 2, kernel.sms / card.sms
                 above.annotate(kernel.name, middle, (0, 2), textcoords="offset points", ha="center", fontsize=7.5)
         _percent(above)
-        above.set(ylabel="SMs", ylim=(0, 1.15))
+        above.set(ylabel="SMs", ylim=(-0.05, 1.15))
         _look_lines(below, looks)
         _percent(below)
         below.set(ylabel="of the period", ylim=(-0.04, 1.08), xlabel="time, virtual")
