@@ -1,0 +1,90 @@
+"""A schedule of stream operations run on a GPU: the same program that `simulate` runs in virtual time.
+
+Each operation calls its `action` in its stream, between two events; the timeline is what the events measured.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from kernels.serving.stream_timeline import TODAY, Span, Timeline
+from kernels.serving.streams import DEFAULT, Operation, Schedule
+from warplab.bench import timing
+
+
+def execute(schedule: Schedule) -> Timeline:
+    """Run the schedule on the GPU and return when each operation ran, in milliseconds by events.
+
+    Streams other than the default one are made non-blocking if the schedule says so. Host work and host waits are timed
+    by the host's clock. Ends the program where there is no GPU; ValueError for an operation without an action.
+    """
+    for o in schedule:
+        if o.kind in ("h2d", "d2h", "kernel", "decode", "host") and o.action is None:
+            raise ValueError(f"{o} has no action: give action=, a function that queues it in the current stream")
+    return _Run(timing.cupy_on_gpu(), schedule).run()
+
+
+class _Run:
+    def __init__(self, cupy: Any, schedule: Schedule) -> None:
+        self.cupy, self.schedule = cupy, schedule
+        used = {o.stream for o in schedule if o.stream is not None}
+        default = cupy.cuda.Stream.null if schedule.default_stream == "legacy" else cupy.cuda.Stream.ptds
+        self.streams = {
+            s: default if s == DEFAULT else cupy.cuda.Stream(non_blocking=not schedule.blocks(s)) for s in used
+        }
+        self.events = {o.event: cupy.cuda.Event(disable_timing=True) for o in schedule if o.kind == "record"}
+        self.recorded: set[str] = set()
+
+    def run(self) -> Timeline:
+        event, device = self.cupy.cuda.Event, self.cupy.cuda.Device()
+        pairs = {o.index: (event(), event()) for o in self.schedule if o.stream is not None and o.kind != "sync"}
+        device.synchronize()
+        origin = event()
+        origin.record(next(iter(self.streams.values()), self.cupy.cuda.Stream.null))
+        origin.synchronize()
+        began = time.perf_counter()
+        host: dict[int, tuple[float, float, float]] = {}
+        for o in self.schedule:
+            issued = time.perf_counter()
+            self._issue(o, pairs.get(o.index))
+            host[o.index] = (issued - began, issued - began, time.perf_counter() - began)
+        device.synchronize()
+        spans = []
+        for o in self.schedule:
+            issued, start, end = (1e3 * t for t in host[o.index])
+            if o.index in pairs:
+                start, end = (self.cupy.cuda.get_elapsed_time(origin, e) for e in pairs[o.index])
+            spans.append(Span(o, TODAY.engine(o), issued, start, end))
+        name = self.cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+        return Timeline(tuple(spans), f"{name}, by events")
+
+    def _issue(self, o: Operation, pair: Any) -> None:
+        if o.kind == "host":
+            assert o.action is not None
+            o.action()
+        elif o.kind == "sync":
+            self._synchronize(o)
+        else:
+            stream = self.streams[o.stream]
+            pair[0].record(stream)
+            if o.kind == "record":
+                self.events[o.event].record(stream)
+            elif o.kind == "wait":
+                if o.event in self.events:
+                    stream.wait_event(self.events[o.event])
+            else:
+                assert o.action is not None
+                with stream:
+                    o.action()
+            pair[1].record(stream)
+
+    def _synchronize(self, o: Operation) -> None:
+        if o.event is not None:
+            if o.event in self.events:
+                self.events[o.event].synchronize()
+        elif o.stream is not None:
+            if o.stream in self.streams:
+                self.streams[o.stream].synchronize()
+        else:
+            self.cupy.cuda.Device().synchronize()
