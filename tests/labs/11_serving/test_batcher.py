@@ -1,6 +1,9 @@
 """The batcher: its rules in virtual time, for any arrivals; and on asyncio, where nothing is lost."""
 
 import asyncio
+import concurrent.futures
+import math
+import selectors
 import threading
 
 import numpy as np
@@ -236,3 +239,88 @@ def test_engines_work_at_the_same_time():
     assert asyncio.run(main()) == list(range(6))
     with pytest.raises(ValueError, match="engines is 0"):
         AsyncBatcher(predict, Limits(1, 0.0, 8), engines=0)
+
+
+# -- on asyncio, in virtual time ---------------------------------------------------------------------------------------
+
+
+class VirtualSelector(selectors.DefaultSelector):
+    """Instead of waiting, it lets the loop's clock go on."""
+
+    now = 0.0
+
+    def select(self, timeout=None):
+        events = super().select(0)
+        if not events and timeout:
+            self.now = max(
+                self.now + timeout, math.nextafter(self.now, math.inf)
+            )  # however short: else it stands still
+        return events
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self):
+        self.clock = VirtualSelector()
+        super().__init__(self.clock)
+
+    def time(self):
+        return self.clock.now
+
+
+class VirtualThreads:
+    """Takes the place of the engine's threads: a batch of n is answered `seconds(n)` later on the loop's clock."""
+
+    def __init__(self, loop, seconds):
+        self.loop, self.seconds, self.starts = loop, seconds, []
+
+    def submit(self, function, samples):
+        self.starts.append((self.loop.time(), list(samples)))
+        future = concurrent.futures.Future()
+        self.loop.call_later(self.seconds(len(samples)), lambda: future.set_result(function(samples)))
+        return future
+
+    def shutdown(self):
+        pass
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    limits=LIMITS,
+    rate=st.sampled_from([20.0, 300.0, 3000.0]),
+    per_batch=st.sampled_from([0.0005, 0.01]),
+    engines=st.integers(1, 3),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_on_asyncio_the_same_batches_start_at_the_same_moments_as_in_the_simulation(
+    limits, rate, per_batch, engines, seed
+):
+    arrivals = np.random.default_rng(seed).exponential(1 / rate, 60).cumsum()
+    simulated = serve(Batcher(limits), arrivals, lambda n: per_batch * (1 + 0.1 * n), engines)
+    refused = []
+
+    async def main(loop):
+        batcher = AsyncBatcher(lambda samples: samples, limits, engines=engines)
+        batcher._threads = threads = VirtualThreads(loop, lambda n: per_batch * (1 + 0.1 * n))
+        async with batcher:
+            answers = []
+
+            def arrive(number):
+                try:
+                    answers.append(batcher.submit(number))
+                except QueueFull:
+                    refused.append(number)
+
+            for number, moment in enumerate(arrivals):
+                loop.call_at(moment, arrive, number)
+            await asyncio.sleep(simulated.seconds + 1)
+            assert all(answer.done() for answer in answers)
+        return threads.starts
+
+    loop = VirtualLoop()
+    try:
+        starts = loop.run_until_complete(main(loop))
+    finally:
+        loop.close()
+    assert [samples for _, samples in starts] == [list(batch.requests) for batch in simulated.batches]
+    np.testing.assert_allclose([moment for moment, _ in starts], [b.start for b in simulated.batches], atol=1e-8)
+    assert refused == simulated.refused
