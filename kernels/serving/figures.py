@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from kernels.serving.load import Load
+from kernels.serving.load import OK, Load
+from kernels.serving.queueing import BatchQueue
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY)
@@ -35,12 +36,12 @@ def draw_busy(kernels: Sequence[tuple[float, float, int]], period: float, sms: i
             floor = max((top for b, e, _, top in placed if b < end and begin < e), default=0)
             floor = 0 if floor + high > sms else floor
             placed.append((begin, end, floor, floor + high))
-            ax.add_patch(Rectangle((begin, floor), end - begin, high, facecolor=BLUE, edgecolor="white", lw=0.6))
+            ax.add_patch(Rectangle((begin, floor), end - begin, high, facecolor=BLUE, edgecolor=BLUE, lw=0.8))
             ax.add_patch(Rectangle((begin, -1.6 * strip), end - begin, strip, facecolor=ORANGE))
         ax.set(xlim=(0, period), ylim=(-2 * strip, sms), xlabel="time", ylabel="SMs")
         ax.yaxis.set_major_locator(MaxNLocator(4, integer=True, prune="lower"))
         handles = [Patch(color=BLUE, label="SM with a block"), Patch(color=ORANGE, label="some kernel runs")]
-        figure.legend(handles=handles, loc="upper right", ncols=2, frameon=False)
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
         finish(figure, ax, title)
     return closed(figure)
 
@@ -124,23 +125,28 @@ def draw_sharing(
     return closed(figure)
 
 
-def draw_load(runs: Mapping[int, Sequence[Load]], title: str) -> Figure:
-    """Throughput and latency (p50 dashed, p99) against the offered load, a colour per batch limit.
+def draw_load(runs: Mapping[int, Sequence[Load]], modelled: Mapping[int, Sequence[BatchQueue]], title: str) -> Figure:
+    """Answers per second and latency against the offered load, a colour per batch limit; the model's dotted.
 
-    `runs`: batch limit -> what became of runs at different rates. `title`: on whose clock.
+    `runs`: batch limit -> what became of runs at different rates; `modelled`: the model's queue for each of these runs.
+    `title`: on whose clock the runs were.
     """
     with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 2.9), dpi=DPI)
-        most = max(load.rate for loads in runs.values() for load in loads)
-        left.plot([0, most], [0, most], color=PALE)
+        figure, (left, right) = plt.subplots(1, 2, figsize=(7.8, 3.0), dpi=DPI)
         for (limit, loads), colour in zip(runs.items(), COLOURS, strict=False):
             offered = [load.offered for load in loads]
             left.plot(
                 offered, [load.throughput for load in loads], "o-", ms=3, color=colour, label=f"batches ≤ {limit}"
             )
-            for percent, style in ((50, "o--"), (99, "o-")):
-                latency = [1e3 * load.percentile(percent) for load in loads]
-                right.plot(offered, latency, style, ms=3, color=colour, label=f"batches ≤ {limit}, p{percent}")
+            left.plot(offered, [queue.throughput for queue in modelled[limit]], ":", color=colour, lw=2)
+            right.plot(offered, [1e3 * load.percentile(99) for load in loads], "o-", ms=3, color=colour)
+            means = [1e3 * float(np.mean(load.latency[load.status == OK])) for load in loads]
+            right.plot(offered, means, "o", ms=4, mfc="none", color=colour)
+            right.plot(offered, [1e3 * queue.latency for queue in modelled[limit]], ":", color=colour, lw=2)
+        left.plot([], [], ":", color=GREY, lw=2, label="the model")
+        right.plot([], [], "o-", ms=3, color=GREY, label="p99")
+        right.plot([], [], "o", ms=3, mfc="none", color=GREY, label="mean")
+        right.plot([], [], ":", color=GREY, lw=2, label="mean, the model's")
         for ax, what in ((left, "answered per second"), (right, "latency, ms")):
             ax.set(xlabel="requests per second", ylabel=what, xscale="log", yscale="log")
             ax.legend(frameon=False)

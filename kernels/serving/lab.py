@@ -10,8 +10,8 @@ LAB = Lab(
     status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=48,
-    pictures=3,
+    code_cells=62,
+    pictures=5,
     shown={
         "serving-first": "Utilisation 80 %: one block on one of 132 SMs",
         "serving-streams-serial": "Copies and kernels of four chunks in one stream",

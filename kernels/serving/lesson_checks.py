@@ -16,7 +16,7 @@ from kernels.serving.stream_races import races
 from kernels.serving.stream_timeline import simulate as simulate_streams
 from kernels.serving.streams import Schedule, ScheduleError
 from warplab import simulate
-from warplab.checks import CheckFailed, examples, returned
+from warplab.checks import Case, CheckFailed, examples, kernel, returned, shared_work
 from warplab.launch.kernel_source import is_empty
 from warplab.simulator import InstructionLimit
 
@@ -281,3 +281,18 @@ def draw_wait(wait: Callable[[float, float], float], seed: int = 11) -> Figure:
             simulated[name][load] = float(np.mean(first_come_first_served(arrivals, services) - services))
     curves = {"your formula": lambda load: wait(load, 1.0), "M/M/1: twice as long": lambda load: load / (1 - load)}
     return figures.draw_waiting(curves, simulated, f"40,000 requests each, seed {seed}")
+
+
+def check_planes(planes: Any) -> None:
+    """Raise CheckFailed unless a thread per pixel writes out[c, y, x] = frame[y, x, c] * scale."""
+    blocks = [(32, 4), (16, 16)]
+    launches = [lambda size, b=b: ((-(-size[1] // b[0]), -(-size[0] // b[1])), b) for b in blocks]
+    shared = shared_work(lambda size: size[0] * size[1], instructions=150, busy=0.4, bytes_loaded=3, bytes_written=12)
+    sizes = [(1, 1), (3, 5), (9, 33), (20, 70)]
+    kernel(planes, _frame, sizes=sizes, launches=launches, shared=shared, rtol=1e-6, language="Numba")
+
+
+def _frame(rng: np.random.Generator, size: tuple[int, int]) -> Case:
+    frame, scale = rng.integers(0, 256, (*size, 3), np.uint8), np.float32(rng.uniform(0.5, 2))
+    planes = np.ascontiguousarray((frame * scale).transpose(2, 0, 1), np.float32)
+    return Case({"frame": frame, "scale": scale, "out": None}, {"out": planes})

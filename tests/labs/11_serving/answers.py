@@ -58,6 +58,21 @@ def hand_over(*calls: str) -> str:
     return "\n    ".join(["def hand_over(s, i):", *calls])
 
 
+def planes(
+    index: str = "x, y = cuda.grid(2)", guard: str = "x < out.shape[2] and y < out.shape[1]", body: str = ""
+) -> str:
+    return dedent(
+        f"""\
+        @cuda.jit
+        def planes(frame, scale, out):
+            {index}
+            if {guard}:
+                for c in range(3):
+                    {body or "out[c, y, x] = frame[y, x, c] * scale"}
+        """
+    )
+
+
 def sharing(in_turns: str = "min(n, 1 / busy)", together: str = "min(n, 1 / (busy * fill))") -> str:
     return "\n\n\n".join((one_line("in_turns(n, busy)", in_turns), one_line("together(n, busy, fill)", together)))
 
@@ -138,6 +153,23 @@ ANSWERS = {
             hand_over('s.record(f"x{i}", "copy")'): "hand_over leaves a race",
             hand_over('s.record(f"x{i}", "run")', 's.wait(f"x{i}", "copy")'): "hand_over leaves a race",
             hand_over('s.synchronize(stream="copy")'): "keeps the host waiting",
+        },
+    ),
+    "your-turn-planes": Answers(
+        planes(),
+        {
+            planes(guard="x >= 0"): "reaches past the end of frame",
+            planes(index="y, x = cuda.grid(2)"): "never written",
+            planes(body="out[c, y, x] = frame[y, x, 2 - c] * scale"): "out is wrong",
+            planes(body="out[c, y, x] = frame[y, x, c]"): "out is wrong",
+            planes(body="out[0, y, x] = frame[y, x, 0] * scale"): "never written",
+            planes(
+                "first = cuda.grid(1)",
+                "first == 0",
+                "for y in range(out.shape[1]):\n"
+                "                        for x in range(out.shape[2]):\n"
+                "                            out[c, y, x] = frame[y, x, c] * scale",
+            ): "one thread does too much of the work",
         },
     ),
     "your-turn-sharing": Answers(
