@@ -31,7 +31,8 @@ class Engine(Protocol):
     `predict(batch)`: float32, (samples, *shape), any number of samples from 1 on -> an array of numbers with a row for
     each sample, in their order. It may keep no state from batch to batch: a batch may be computed twice. It is called
     in threads other than the one that made the engine, by `at_once` of them at the same time (an attribute that may be
-    missing: then by one). `close()`, which may be missing too, is called after the last batch.
+    missing: then by one). `close()` is called after the last batch, and `retries` counts batches that were computed
+    again; both may be missing.
     """
 
     name: str

@@ -19,6 +19,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import logging
 import math
 import sys
 import time
@@ -40,6 +41,7 @@ from kernels.serving.service_metrics import CONTENT_TYPE, Metrics
 BODY_SECONDS = 10.0  # for a body to arrive
 NUMBER_BYTES = 32  # of a number in JSON, at most: 17 digits, sign, exponent, comma, and some room
 RETRY_AFTER = 1  # seconds, the header's smallest unit
+_log = logging.getLogger(__name__)
 PATHS = "POST /v1/predict, GET /v1/model, /health/live, /health/ready, /metrics"
 
 
@@ -62,6 +64,9 @@ class Service:
         self.metrics.watch("serving_queue_samples", "Samples that wait for a batch", lambda: self.waiting)
         self.metrics.watch("serving_in_hand", "Requests that have arrived and are not answered", lambda: self.requests)
         self.metrics.watch("serving_ready", "1 while requests are accepted", lambda: float(self.ready))
+        if hasattr(engine, "retries"):
+            meaning = "Batches that the engine sent again, as a replica had died"
+            self.metrics.watch("serving_engine_retries", meaning, lambda: engine.retries)
         self.application = self._application()
 
     @property
@@ -132,7 +137,8 @@ class Service:
         except ClientDisconnect:
             response = Response(status_code=400)  # nobody reads it
         except Exception as error:  # the engine's
-            response = self._json(500, {"error": f"the engine failed: {error}"})
+            _log.error("the engine failed", exc_info=error)
+            response = self._json(500, {"error": f"the engine failed: {_first_line(error)}"})
         finally:
             self.requests -= 1
             if not self.requests:
@@ -192,6 +198,11 @@ class Service:
         instances = {"type": "array", "items": sample, "minItems": 1, "maxItems": self.limits.batch_limit}
         schema = {"type": "object", "properties": {request_body.KEY: instances}, "required": [request_body.KEY]}
         return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def _first_line(error: Exception) -> str:
+    """What a client is told; all of it is in the log."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 # -- the command -------------------------------------------------------------------------------------------------------

@@ -46,6 +46,8 @@ class FileGate:
             number = len(list(self._folder.glob(f"batch-{os.getpid()}-*")))
             (self._folder / f"batch-{os.getpid()}-{number}").touch()
             until((self._folder / "open").exists, "the opening of the gate")
+        if (batch < 0).any():
+            raise RuntimeError("told to fail")
         return batch.sum(axis=1, keepdims=True)
 
 

@@ -7,9 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-import urllib.error
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -20,42 +18,19 @@ from kernels.serving.server import ServiceError
 from kernels.serving.service import _arguments
 from kernels.serving.service import main as service_command
 from kernels.serving.service_process import Refused, start
-from tests.support.waiting import HANG, until
+from tests.support.waiting import until
 from warplab.bench.lab import labs
 
-HERE = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[3])])}
-GATE = "serving_engines:FileGate"
+_SPEC = spec_from_file_location("asking", Path(__file__).with_name("asking.py"))
+asking = module_from_spec(_SPEC)
+_SPEC.loader.exec_module(asking)
+GATE, HERE = "serving_engines:FileGate", asking.HERE
 
 
 def gated(folder, **arguments):
     """A service whose engine waits until the file `open` is in `folder`."""
     limits = {"batch_limit": 2, "capacity": 4, "wait_limit": 0}
     return start(GATE, options={"folder": str(folder)}, environment=HERE, **limits | arguments)
-
-
-class Asking:
-    """Requests in threads of their own, one sample each: their statuses and answers, or "not accepted"."""
-
-    def __init__(self, service):
-        self._service, self._threads, self.answers = service, [], {}
-
-    def send(self, *numbers):
-        for number in numbers:
-            self._threads.append(threading.Thread(target=self._ask, args=(number,)))
-            self._threads[-1].start()
-
-    def wait(self):
-        for thread in self._threads:
-            thread.join(HANG)
-            assert not thread.is_alive()
-
-    def _ask(self, number):
-        try:
-            self.answers[number] = self._service.ask([[number, 0.5]], HANG)[0, 0]
-        except Refused as refused:
-            self.answers[number] = refused.status
-        except (urllib.error.URLError, OSError):
-            self.answers[number] = "not accepted"
 
 
 def test_it_serves_digits_and_says_what_it_did():
@@ -88,18 +63,18 @@ def test_another_labs_network_is_served_by_its_name(tmp_path, capsys):
 
 def test_a_signal_under_load_loses_nothing_that_was_accepted(tmp_path):
     with gated(tmp_path) as service:
-        asking = Asking(service)
-        asking.send(1)
+        requests = asking.Asking(service)
+        requests.send(1)
         until(lambda: list(tmp_path.glob("batch-*")), "the first batch")
-        asking.send(*range(2, 12))
-        until(lambda: list(asking.answers.values()).count(429) == 6, "the answers to those that found no room")
+        requests.send(*range(2, 12))
+        until(lambda: list(requests.answers.values()).count(429) == 6, "the answers to those that found no room")
         os.kill(service.pid, signal.SIGTERM)
         until(lambda: refused_as_late(service), "the answer 503")
         os.kill(service.pid, signal.SIGTERM)  # changes nothing
         (tmp_path / "open").touch()
-        asking.wait()
+        requests.wait()
         counts = service.stop()
-    accepted = {n: answer for n, answer in asking.answers.items() if answer != 429}
+    accepted = {n: answer for n, answer in requests.answers.items() if answer != 429}
     assert accepted == {n: n + 0.5 for n in accepted}
     assert len(accepted) == counts["accepted"] == counts["answered"] == 5
     assert counts["failed"] == counts["withdrawn"] == 0
@@ -117,17 +92,17 @@ def refused_as_late(service) -> bool:
 @pytest.mark.parametrize("how", ["signal", "grace"])
 def test_who_insists_ends_it_at_once_and_is_told_what_is_lost(tmp_path, how):
     with gated(tmp_path, **{"grace": 0.05} if how == "grace" else {}) as service:
-        asking = Asking(service)
-        asking.send(1)
+        requests = asking.Asking(service)
+        requests.send(1)
         until(lambda: list(tmp_path.glob("batch-*")), "the first batch")
         os.kill(service.pid, signal.SIGTERM)
         if how == "signal":
             until(lambda: refused_as_late(service), "the answer 503")
             os.kill(service.pid, signal.SIGINT)
-        asking.wait()
+        requests.wait()
         with pytest.raises(ServiceError, match="ended with the status 1: 1 requests are left unanswered"):
             service.stop()
-    assert asking.answers == {1: "not accepted"}
+    assert requests.answers == {1: "not accepted"}
 
 
 def test_it_ends_when_the_process_that_started_it_does():
