@@ -339,6 +339,34 @@ def test_addresses_of_matrices(offset, stride, error, words):
         assert f"begins at byte {2 * offset} of array `a` (768 bytes), element {offset}\n" in str(caught.value)
 
 
+@pytest.mark.parametrize("offset", [0, 8, 16, 4])
+def test_matrices_of_bytes_need_the_alignment_of_a_lanes_part(offset):
+    code = """
+    #include <mma.h>
+    using namespace nvcuda::wmma;
+    extern "C" __global__ void product(const signed char* a, const signed char* b, int* d, int offset) {
+        fragment<matrix_a, 16, 16, 16, signed char, row_major> fa;
+        fragment<matrix_b, 16, 16, 16, signed char, col_major> fb;
+        fragment<accumulator, 16, 16, 16, int> sums;
+        fill_fragment(sums, 0);
+        load_matrix_sync(fa, a + offset, 48);
+        load_matrix_sync(fb, b + offset, 48);
+        mma_sync(sums, fa, fb, sums);
+        store_matrix_sync(d, sums, 16, mem_row_major);
+    }"""
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(-128, 128, (16, 48)).astype(np.int8) for _ in range(2))
+    d = np.zeros((16, 16), np.int32)
+    arguments = CudaSource(code, "product"), 1, 32, (a, b, d, np.int32(offset))
+    if offset % 8:
+        with pytest.raises(simulator.MisalignedAddress, match="is not a multiple of 8 bytes"):
+            simulate(*arguments)
+        return
+    simulate(*arguments)
+    part = slice(offset, offset + 16)
+    assert np.array_equal(d, a[:, part].astype(np.int32) @ b[:, part].astype(np.int32).T)
+
+
 def test_addresses_of_rows():
     c = np.zeros(128, np.float32)
     simulate(CudaSource(SOURCE, "rows_at"), 1, 32, (c[:32], np.int32(-0)))

@@ -137,8 +137,11 @@ class MatrixOperations:
             start, fragment = base + np.uint64(transfer.site.offset), transfer.fragment
             dense = transfer.item * (fragment.rows if transfer.by_column else fragment.columns)
             step = min(WMMA_STRIDE_BYTES, dense)  # 8 for 8-bit matrices that are 8 wide
+            # A lane's part of a matrix of bytes has less than 32 of them, and PTX asks for its alignment alone.
+            own = fragment.rows * fragment.columns // WARP_SIZE
+            least_of_pointer = own if transfer.item == 1 else WMMA_POINTER_BYTES
             for what, bad, least in (
-                ("pointer", start % np.uint64(WMMA_POINTER_BYTES) != 0, WMMA_POINTER_BYTES),
+                ("pointer", start % np.uint64(least_of_pointer) != 0, least_of_pointer),
                 ("stride", stride * np.uint64(transfer.item) % np.uint64(step) != 0, step),
             ):
                 if bad.any():
@@ -149,8 +152,8 @@ class MatrixOperations:
                         f"{least} bytes{where}",
                         array=name,
                         index=index,
-                        reason="wmma needs a pointer that is a multiple of 32 bytes and a leading dimension that is "
-                        "a multiple of 16 bytes.",
+                        reason=f"wmma needs a pointer that is a multiple of {least_of_pointer} bytes and a leading "
+                        f"dimension that is a multiple of {step} bytes.",
                         address=int(start[place // WARP_SIZE, 0]),
                         **self.chunk.where(transfer.site, place if lanes is None else int(lanes[place])),
                     )
