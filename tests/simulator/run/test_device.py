@@ -176,6 +176,21 @@ def test_dynamic_shared_memory():
     np.testing.assert_array_equal(out, a.reshape(2, 64)[:, ::-1].ravel())
 
 
+def test_managed_variables():
+    code = """
+    __managed__ int count = 7;
+    __managed__ __align__(16) float values[4];
+    extern "C" __global__ void add(int* out, float* seen) {
+        out[threadIdx.x] = count;
+        values[threadIdx.x] += threadIdx.x;
+        seen[threadIdx.x] = values[threadIdx.x];
+    }"""
+    out, seen = np.zeros(4, np.int32), np.zeros(4, np.float32)
+    simulate(CudaSource(code, "add"), 1, 4, (out, seen))
+    assert out.tolist() == [7] * 4
+    assert seen.tolist() == [0, 1, 2, 3]
+
+
 def test_constant_and_global_variables_and_fences():
     out = np.zeros(8, np.int32)
     profile = simulate(CudaSource(TILED, "constants"), 1, 8, (out,))

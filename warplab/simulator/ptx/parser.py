@@ -64,6 +64,7 @@ _WORD = re.compile(r"(?<![\w$%.])[%$A-Za-z_][\w$]*")
 _ADDRESS = re.compile(rf"({_IDENTIFIER}+|\d\w*+)?\s*+(?:\+?\s*+(-?\w++))?$")
 # Instructions become Python code, in which none of these characters can end a string or a line.
 _INSTRUCTION = re.compile(r"[\w \t\n\r$%.,:|@!+\-<>\[\]{}()]*+", re.ASCII)
+_ATTRIBUTE = re.compile(r"\.attribute\([^)]*\)\s*")
 _VARIABLE = re.compile(
     r"(?P<qualifiers>(?:\.\w+\s+(?:\d+\s+)?)*)\.(?P<type>\w+)\s+(?P<name>[\w$%.]+)\s*"
     r"(?P<dims>(?:\[\s*+\d*+\s*+\])*+)\s*+(?:=\s*(?P<initial>.*))?$",
@@ -145,7 +146,7 @@ class _Parser:
             self.program.variables[variable.name] = variable
 
     def _variable(self, statement: str) -> Variable:
-        match = _VARIABLE.match(statement)
+        match = _VARIABLE.match(_ATTRIBUTE.sub("", statement))  # .managed: one memory for host and device
         words = match["qualifiers"].split() if match is not None else []
         space = next((word[1:] for word in words if word[1:] in SPACES), None)
         if match is None or space is None or match["type"] not in TYPE_BYTES:
