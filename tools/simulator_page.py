@@ -102,7 +102,8 @@ simulator runs the threads. The detector knows barriers of the block, of some of
 `__syncwarp`, mbarriers (arrivals come before the waits for their phase), atomic operations and flags in shared memory
 with acquire, release or a preceding fence, and fences and releases for global memory. What it does not see:
 
-- A plain load from a location that the same kernel swaps with `atomicCAS` counts as the first guess of a loop.
+- A plain load from a location that the same kernel swaps with `atomicCAS` counts as the first guess of a loop, and one
+  that only decides whether an atomic operation on its location follows counts as a test of it.
 - After a fence or a release in global memory, a write counts as seen by all, whether or not they read a flag first.
 - Accesses through `volatile` to global memory count as synchronisation. In shared memory, `volatile` excuses the lanes
   of one warp, but never two warps. A volatile load that reads what another lane of its own warp wrote, with no

@@ -14,9 +14,9 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             in which diverged lanes reconverge. `translation` turns each block, once, into a Python function on whole
             arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes, with
             `special_registers` and `matrix_instructions` for these two kinds. `ptxas_model` estimates the machine code,
-            `access_fusion` finds the accesses that ptxas fuses, `value_numbering` the instructions that
-            access one location, `waiting_loops` the loops that spin, `unwritten_fragments` the registers that may be
-            read before they are written.
+            `access_fusion` finds the accesses that ptxas fuses, `value_numbering` the instructions that access one
+            location, `plain_tests` the loads that only test a word before an atomic operation, `waiting_loops` the
+            loops that spin, `unwritten_fragments` the registers that may be read before they are written.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.

@@ -384,3 +384,77 @@ def test_syncwarp_orders_the_lanes_of_its_mask(mask, partner, races):
     if mask == "__activemask()":
         with pytest.raises(simulator.DataRace, match=r"element .* of `s`"):
             simulate(CudaSource(code, "f"), 1, 32, (x,), lanes_apart=True)
+
+
+PLAIN_TESTS = """
+#ifdef IN_SHARED
+#define PLACE __shared__ int word; if (threadIdx.x == 0) word = *result; __syncthreads(); int* most = &word;
+#define END __syncthreads(); *result = *most;
+#else
+#define PLACE int* most = result;
+#define END
+#endif
+extern "C" __global__ void largest(const int* x, int* result, int* out) {
+    PLACE
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (x[i] > *most) atomicMax(most, x[i]);
+    END
+}
+extern "C" __global__ void largest_of_each(const int* x, int* most, int* out) {
+    for (int i = threadIdx.x; i < 128; i += blockDim.x)
+        if (x[i] > *(int*)most) atomicMax(most, x[i]);
+}
+extern "C" __global__ void uses_the_value(const int* x, int* most, int* out) {
+    int i = threadIdx.x, seen = *most;
+    if (x[i] > seen) atomicMax(most, x[i]);
+    out[i] = seen;
+}
+extern "C" __global__ void as_a_place(const int* x, int* most, int* out) {
+    int i = threadIdx.x, place = *most;
+    if (x[i] > 0) { atomicAdd(most, 1); out[place] = x[i]; }
+}
+extern "C" __global__ void too_early(const int* x, int* most, int* out) {
+    atomicMax(most, x[threadIdx.x]);
+    if (*most > 5) out[threadIdx.x] = 1;
+}
+extern "C" __global__ void on_the_other_side(const int* x, int* flag, int* out) {
+    if (threadIdx.x >= 32) { if (*flag) out[threadIdx.x] = x[0]; }
+    else if (threadIdx.x == 0) { out[0] = x[0]; atomicExch(flag, 1); }
+}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("-DIN_SHARED",)])
+@pytest.mark.parametrize("kernel", ["largest", "largest_of_each"])
+def test_a_plain_test_before_an_atomic_operation_is_no_race(kernel, options):
+    x, most = np.random.default_rng(7).permutation(128).astype(np.int32), np.zeros(1, np.int32)
+    simulate(CudaSource(PLAIN_TESTS, kernel, options=options), 1, 128, (x, most, np.zeros(128, np.int32)))
+    assert most[0] == 127
+
+
+@pytest.mark.parametrize("kernel", ["uses_the_value", "as_a_place", "too_early", "on_the_other_side"])
+def test_other_plain_loads_beside_an_atomic_operation_are_races(kernel):
+    arrays = np.arange(64, dtype=np.int32), np.zeros(1, np.int32), np.zeros(64, np.int32)
+    with pytest.raises(simulator.DataRace):
+        simulate(CudaSource(PLAIN_TESTS, kernel), 1, 64, arrays)
+
+
+@pytest.mark.parametrize(("initialising", "races"), [(1, False), (2, True), (64, True)])
+def test_a_barrier_is_initialised_once(initialising, races):
+    code = """
+    #include <cuda/barrier>
+    extern "C" __global__ void meet(int* out, int initialising) {
+        __shared__ cuda::barrier<cuda::thread_scope_block> all;
+        if (threadIdx.x < initialising) init(&all, blockDim.x);
+        __syncthreads();
+        all.arrive_and_wait();
+        out[threadIdx.x] = 1;
+    }"""
+    out = np.zeros(64, np.int32)
+    launch = CudaSource(code, "meet"), 1, 64, (out, np.int32(initialising))
+    if races:
+        with pytest.raises(simulator.DataRace, match="element 0 of `all`"):
+            simulate(*launch)
+    else:
+        simulate(*launch)
+        assert out.all()

@@ -214,9 +214,11 @@ class WordRaces(Observer):
         return same
 
     def _one_value(self, record: Record, space: str, access: RecordedAccess, word, same_word, values) -> None:
-        """Report lanes of one store that share a word, unless they write the same value."""
-        different = np.zeros(word.shape, bool)
-        for value in values:  # lanes that share one word of an aligned access share all its words
+        """Report lanes of one store that share a word, unless they write the same value.
+
+        An mbarrier has no `values`: PTX leaves undefined what becomes of one that is initialised twice."""
+        different = np.full(word.shape, values is None)
+        for value in values or ():  # lanes that share one word of an aligned access share all its words
             value = np.broadcast_to(value, word.shape)
             winner = np.zeros(record.words, value.dtype)
             winner[word] = value

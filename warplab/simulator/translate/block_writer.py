@@ -75,7 +75,9 @@ class Site:
     offset: int
     where: Where
     text: str
-    strong: bool = False  # meant to synchronise (volatile, relaxed, acquire, release), or a first guess for CAS
+    strong: bool = (
+        False  # meant to synchronise (volatile, relaxed, acquire, release), a first guess for CAS, or a plain test
+    )
     flag: bool = False  # an atomic operation, or a load or store that is meant to synchronise
     releases: bool = False  # whoever sees the flag also sees what the thread did before
     fused: int | None = None  # bytes of the fused access that this one becomes, 0 if it vanishes in another
@@ -256,7 +258,7 @@ class BlockWriter:
         now = self.now
         strong = not _STRONG.isdisjoint(now.modifiers)
         flag = now.opcode in ("atom", "red") or (strong and now.opcode in ("ld", "st"))
-        strong = strong or self.translator.place(now) in self.translator.swapped
+        strong = strong or self.translator.place(now) in self.translator.swapped or id(now) in self.translator.tested
         releases = flag and not _RELEASES.isdisjoint(now.modifiers)
         fused = self.translator.fused.get(id(now)) if space == "shared" else None
         number, where = len(self.translator.sites), now.where
