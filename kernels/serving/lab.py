@@ -10,7 +10,7 @@ LAB = Lab(
     status="skeleton",
     benchmark="benchmark",
     launches="launches",
-    code_cells=62,
+    code_cells=63,
     pictures=5,
     shown={
         "serving-first": "Utilisation 80 %: one block on one of 132 SMs",
