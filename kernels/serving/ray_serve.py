@@ -61,8 +61,8 @@ class Replicas:
 
     `retries`: batches that were sent again, as their replica had died. `address`: of a Ray cluster whose machines can
     import this course; None: one of its own, on this machine, which ends with `close()`. `cpus`, `gpus`: that Ray sets
-    aside for each replica; without `gpus` it hides GPUs from them. EngineError where Ray is missing, or replicas cannot start; RuntimeError from `predict` for a
-    batch that got no answer.
+    aside for each replica; without `gpus` it hides GPUs from them. EngineError where Ray is missing, or replicas cannot
+    start; RuntimeError from `predict` for a batch that got no answer.
     """
 
     def __init__(
@@ -129,11 +129,9 @@ class Replicas:
         return e.RayActorError, e.WorkerCrashedError, e.NodeDiedError, e.ObjectLostError
 
 
-def replicas(
-    of: str, replicas: int = 2, address: str | None = None, cpus: float = 0, gpus: float = 0, **options: Any
-) -> Replicas:
-    """`Replicas` of the engine called `of`; further options are the engine's."""
-    return Replicas(of, replicas, address, cpus, gpus, **options)
+def replicas(of: str, **options: Any) -> Replicas:
+    """`Replicas` of the engine called `of`; options that are not those of `Replicas` are the engine's."""
+    return Replicas(of, **options)
 
 
 def pids(service: int) -> list[int]:
