@@ -24,6 +24,7 @@ from warplab.paths import COURSE
 NETWORK = SmallNetwork()
 CLIENTS = (1, 2, 4, 8, 16)
 BATCHES_SHARED = {"time slices": (1, 16), "MPS": (1, 4, 16)}  # of each of the clients
+STREAMS_PER_CLIENT = (2, 4)
 BATCHES_ALONE = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 LARGE = 64  # images of a batch that fills the GPU
 PERCENTAGES = (100, 75, 50, 25, 10)  # of the SMs' threads that a client may use
@@ -56,6 +57,24 @@ def ways() -> dict[str, Any]:
         "without_graph": {**summary(calls), "correct": True},
         "rows": rows,
     }
+
+
+def saturated() -> dict[str, Any]:
+    """More requests in flight than the GPU has room for, batch 1: MPS with several per client, streams of one process.
+
+    A client that waits occupies a core of the host, so that more clients than cores would measure the host.
+    """
+    rows = []
+    timing.cupy_on_gpu()
+    with mps.daemon() as service, Clients([service.environment] * max(CLIENTS), NETWORK) as clients:
+        for streams in STREAMS_PER_CLIENT:
+            k = max(CLIENTS)
+            rows.append(_row("MPS", clients.serve([Load(streams=streams)] * k), k * streams, 1))
+    with Clients([{}], NETWORK) as clients:
+        for streams in STREAMS_PER_CLIENT:
+            k = max(CLIENTS) * streams
+            rows.append(_row("streams", clients.serve([Load(streams=k)]), k, 1))
+    return {**_about(NETWORK), "mps_clients": max(CLIENTS), "rows": rows}
 
 
 def batches() -> dict[str, Any]:
@@ -118,7 +137,7 @@ def faults() -> dict[str, Any]:
     """Two clients serve while a third makes an illegal access, or a fourth is killed: who goes on.
 
     `answered`: requests of the two in the window, in whose middle it happens; `errors`: theirs; `afterwards`: whether
-    a new client can serve then.
+    a new client can serve after an illegal access.
     """
     timing.cupy_on_gpu()
     rows = []
@@ -147,6 +166,9 @@ def _fault(way: str, event: str, environment: dict[str, str]) -> dict[str, Any]:
         "answered": [one.answered for one in others],
         "errors": [one.error.splitlines()[0] if one.error else "" for one in others],
     }
+    print(f"  {way}, {event}: {row['errors']}", flush=True)
+    if event == "killed":
+        return row
     try:
         with Clients([environment], NETWORK) as clients:
             clients.serve([Load()], 0.1)
@@ -263,6 +285,12 @@ def _batches_text(value: dict[str, Any]) -> str:
     return f"One process, one request in flight\n{timing.table(('batch', 'images/s', 'p50, µs', 'p99, µs'), rows)}"
 
 
+def _saturated_text(value: dict[str, Any]) -> str:
+    rows = [(row["way"], row["clients"], *_times(row)) for row in value["rows"]]
+    headers = ("shared by", "in flight", "images/s", "p50, µs", "p99, µs")
+    return f"Batch 1, MPS with {value['mps_clients']} clients\n{timing.table(headers, rows)}"
+
+
 def _parts_text(value: dict[str, Any]) -> str:
     alone = [(row["percentage"], *_times(row)) for row in value["alone"]]
     beside = [
@@ -277,7 +305,7 @@ def _parts_text(value: dict[str, Any]) -> str:
 def _faults_text(value: dict[str, Any]) -> str:
     rows = [
         (row["way"], row["event"], row["own_error"], "; ".join(filter(None, row["errors"])) or "go on")
-        + (str(row["answered"]), row["afterwards"])
+        + (str(row["answered"]), row.get("afterwards", ""))
         for row in value["rows"]
     ]
     headers = ("shared by", "one client", "is told", "the other two", "answered", "a new client")
@@ -292,6 +320,7 @@ def _limit_text(value: dict[str, Any]) -> str:
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "sharing_ways": ways,
     "sharing_batches": batches,
+    "sharing_saturated": saturated,
     "sharing_parts": parts,
     "sharing_faults": faults,
     "mps_clients": client_limit,
@@ -299,6 +328,7 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
 TABLES = {
     "sharing_ways": Table(_ways_text, _ways_summary),
     "sharing_batches": Table(_batches_text),
+    "sharing_saturated": Table(_saturated_text),
     "sharing_parts": Table(_parts_text),
     "sharing_faults": Table(_faults_text),
     "mps_clients": Table(_limit_text),
