@@ -66,6 +66,7 @@ class _Run:
         elif o.kind == "sync":
             self._synchronize(o)
         else:
+            assert o.stream is not None
             stream = self.streams[o.stream]
             pair[0].record(stream)
             if o.kind == "record":

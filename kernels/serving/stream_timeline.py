@@ -6,7 +6,7 @@ from the durations that the schedule states and from the order that CUDA's rules
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
 from dataclasses import dataclass
 
 from kernels.serving.streams import ON_HOST, Operation, Schedule, dependencies
@@ -129,46 +129,75 @@ def simulate(schedule: Schedule, machine: Machine = TODAY) -> Timeline:
 
 
 class _Simulation:
+    """Time goes from event to event: an operation ends, or the host is free for its next call.
+
+    `queues` holds, for each engine, the operations that it may take: those that are ready (a heap by time of readiness
+    and order of issue), or, with one hardware queue per engine, all that were issued, of which the first must be ready.
+    """
+
     def __init__(self, schedule: Schedule, machine: Machine) -> None:
         self.operations, self.machine = schedule.operations, machine
         self.before = dependencies(schedule)
         n = len(self.operations)
+        self.after: list[list[int]] = [[] for _ in range(n)]
+        for i, before in enumerate(self.before):
+            for j in set(before):
+                self.after[j].append(i)
+        self.missing = [len(set(before)) for before in self.before]  # operations that are not done yet
         self.issued, self.start, self.end = [-1.0] * n, [-1.0] * n, [-1.0] * n
-        self.ready = [-1.0] * n
         self.engine = [machine.engine(o) for o in self.operations]
         self.free = {name: 1.0 for name in self.engine if name} | {"NVDEC": float(machine.decoders)}
-        self.waiting: list[int] = []  # issued, not started, in the order of issue
-        self.running: list[int] = []
+        self.queues: dict[str, list[tuple[float, int]]] = {name: [] for name in self.free}
+        self.running: list[tuple[float, int]] = []
+        self.done = [False] * n
         self.now, self.next, self.host_free = 0.0, 0, 0.0
-        self.host_waits_for: list[int] = []
+        self.host_waits_for: int | None = None
 
     def run(self) -> Timeline:
         while True:
             while self._finish() or self._issue() or self._dispatch():
                 pass
-            times = [self.end[i] for i in self.running]
+            times = [self.running[0][0]] if self.running else []
             if self.next < len(self.operations) and self.host_free > self.now:
                 times.append(self.host_free)
             if not times:
                 break
             self.now = min(times)
-        assert not self.waiting, "an operation waits for earlier ones only, so none is left over"
-        return Timeline(
-            tuple(
-                Span(o, self.engine[o.index], self.issued[o.index], self.start[o.index], self.end[o.index])
-                for o in self.operations
-            )
-        )
-
-    def _done(self, i: int) -> bool:
-        return self.end[i] >= 0 and self.end[i] <= self.now and i not in self.running
+        assert all(self.done), "an operation waits for earlier ones only, so none is left over"
+        spans = zip(self.operations, self.engine, self.issued, self.start, self.end, strict=True)
+        return Timeline(tuple(Span(*span) for span in spans))
 
     def _finish(self) -> bool:
-        ended = [i for i in self.running if self.end[i] <= self.now]
-        for i in ended:
-            self.running.remove(i)
+        """Take the operations that end now off their engines."""
+        if not self.running or self.running[0][0] > self.now:
+            return False
+        while self.running and self.running[0][0] <= self.now:
+            _, i = heapq.heappop(self.running)
             self.free[self._engine(i)] += self.operations[i].share
-        return bool(ended)
+            self._settle(i)
+        return True
+
+    def _settle(self, i: int) -> None:
+        """The operation is done: those that waited for it alone are ready. Records and waits are done at once."""
+        settled = [i]
+        while settled:
+            j = settled.pop()
+            self.done[j] = True
+            for k in self.after[j]:
+                self.missing[k] -= 1
+                if not self.missing[k] and self.issued[k] >= 0 and self._ready(k):
+                    settled.append(k)
+
+    def _ready(self, i: int) -> bool:
+        """Queue an operation that waits for no other. True if it needs no engine and so is done."""
+        if self.operations[i].kind == "sync":
+            return False  # the host looks for itself
+        if self.engine[i] is None:
+            self.start[i] = self.end[i] = self.now
+            return True
+        if self.machine.queues == "stream":
+            heapq.heappush(self.queues[self._engine(i)], (self.now, i))
+        return False
 
     def _engine(self, i: int) -> str:
         name = self.engine[i]
@@ -179,56 +208,39 @@ class _Simulation:
         """The host's next call, if the host is free."""
         if self.next == len(self.operations) or self.host_free > self.now:
             return False
-        if any(not self._done(i) for i in self.host_waits_for):
+        if self.host_waits_for is not None and not self.done[self.host_waits_for]:
             return False
-        o = self.operations[self.next]
-        i = o.index
-        if o.kind == "sync":
-            if self.issued[i] < 0:
-                self.issued[i] = self.start[i] = self.now
-            if any(not self._done(j) for j in self.before[i]):
-                return False
-            self.end[i] = self.now
-        else:
+        i, o = self.next, self.operations[self.next]
+        if self.issued[i] < 0:
             self.issued[i] = self.now
-            self.host_waits_for = []
-            if o.kind == "host":
-                self.start[i], self.end[i] = self.now, self.now + o.ms
-                self.host_free = self.end[i]
-            else:
-                self.waiting.append(i)
-                self.host_free = self.now + self.machine.issue_ms
-                if o.kind in ("h2d", "d2h") and not o.pinned:
-                    self.host_waits_for = [i]
+        if o.kind == "sync":
+            self.start[i] = self.issued[i]
+            if self.missing[i]:
+                return False
+            self.end[i], self.done[i] = self.now, True
+        elif o.kind == "host":
+            self.start[i], self.end[i], self.done[i] = self.now, self.now + o.ms, True
+            self.host_free = self.end[i]
+        else:
+            self._queue(o)
         self.next += 1
         return True
 
-    def _dispatch(self) -> bool:
-        """Start one operation that may start now."""
-        for i in self.waiting:
-            if self.ready[i] < 0 and all(self._done(j) for j in self.before[i]):
-                self.ready[i] = self.now
-        for i in self._candidates():
-            o = self.operations[i]
-            self.start[i], self.end[i] = self.now, self.now + o.ms
-            self.waiting.remove(i)
-            if self.engine[i] is not None:
-                self.free[self._engine(i)] -= o.share
-                self.running.append(i)
-            return True
-        return False
+    def _queue(self, o: Operation) -> None:
+        self.host_free = self.now + self.machine.issue_ms
+        self.host_waits_for = o.index if o.kind in ("h2d", "d2h") and not o.pinned else None
+        if self.machine.queues == "engine" and self.engine[o.index] is not None:
+            self.queues[self._engine(o.index)].append((0.0, o.index))
+        if not self.missing[o.index] and self._ready(o.index):
+            self._settle(o.index)
 
-    def _candidates(self) -> Iterator[int]:
-        """The operations that can start: the first of each engine's queue, if it is ready and there is room."""
-        queues: dict[str, list[int]] = {}
-        for i in self.waiting:
-            name = self.engine[i]
-            if name is None:
-                if self.ready[i] >= 0:
-                    yield i
-            elif self.machine.queues == "engine" or self.ready[i] >= 0:
-                queues.setdefault(name, []).append(i)
-        for name, queue in queues.items():
-            first = queue[0] if self.machine.queues == "engine" else min(queue, key=lambda i: (self.ready[i], i))
-            if self.ready[first] >= 0 and self.free[name] >= self.operations[first].share - 1e-9:
-                yield first
+    def _dispatch(self) -> bool:
+        """Start one operation that may start now: the first of an engine's queue, if there is room for it."""
+        for name, queue in self.queues.items():
+            if queue and not self.missing[queue[0][1]] and self.free[name] >= self.operations[queue[0][1]].share - 1e-9:
+                _, i = heapq.heappop(queue)  # a list in the order of issue, all of time 0, is a heap too
+                self.start[i], self.end[i] = self.now, self.now + self.operations[i].ms
+                self.free[name] -= self.operations[i].share
+                heapq.heappush(self.running, (self.end[i], i))
+                return True
+        return False
