@@ -101,7 +101,7 @@ KERNEL cas_loop_variable(const float* x, float* m, int n) {
     __syncthreads();
     m[0] = s;
 }
-KERNEL guess_without_cas(const int* x, int* m) { if (m[0] < x[I]) atomicMax(m, x[I]); }
+KERNEL guess_without_cas(const int* x, int* m) { int old = m[0]; if (old < x[I]) atomicMax(m, old + x[I]); }
 KERNEL cas_loop(const float* x, float* m, int n) { if (I < n) atomic_max(m + I % 3, x[I]); }
 KERNEL lock(int* lock, volatile int* counter) {
     while (atomicCAS(lock, 0, 1) != 0) { }
@@ -504,3 +504,28 @@ def _seconds(operation: str, dtype: str, b: np.ndarray) -> float:
     operands, start = (b, b) if operation == "cas" else b, time.process_time()
     atomics.apply(np.ones(4, dtype), np.zeros(1, np.int64), operation, operands, b.shape[0], True)
     return time.process_time() - start
+
+
+@pytest.mark.parametrize("operation", ["fadd.bf16", "fmin.bf16", "fmax.bf16"])
+def test_bf16_of_many_lanes_on_one_word_rounds_after_each(operation):
+    """All at once as one after another: ones that get stuck at 256, values of all sizes, NaN and infinities."""
+    rng = np.random.default_rng(11)
+    ones = np.full(600, 0x3F80, np.uint16)
+    near = 0x3E00 + rng.integers(0, 0x300, 600).astype(np.uint16)
+    any_bits = rng.integers(0, 1 << 16, 600).astype(np.uint16)
+    finite = np.where(any_bits & 0x7F80 == 0x7F80, np.uint16(3), any_bits)
+    special = finite.copy()
+    special[[100, 200, 300]] = 0x7F80, 0xFF80, 0xFFC1
+    of = atomics.OPERATIONS[operation]
+    with np.errstate(all="ignore"):
+        for bits in (ones, near, finite, special):
+            found = bits.copy()
+            for k in range(1, bits.size):
+                found[k : k + 1] = of.step(found[k - 1 : k], bits[k : k + 1])
+            assert np.array_equal(of.accumulate(bits), found[1:])
+            word = np.array([0x4000], np.uint16)
+            atomics.apply(word, np.zeros(1, np.int64), operation, bits, bits.size, wanted=False)
+            lane_by_lane = np.array([0x4000], np.uint16)
+            for one in bits:
+                atomics.apply(lane_by_lane, np.zeros(1, np.int64), operation, np.array([one]), 1, wanted=False)
+            assert word[0] == lane_by_lane[0]

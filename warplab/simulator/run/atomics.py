@@ -11,16 +11,19 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 _MANY_SEGMENTS, _ROUNDS = 256, 128  # rounds pay off for many segments; what is longer is finished one by one
 _CAS_ROUNDS = 8
 
 
 class Operation(NamedTuple):
-    """`step(old, b)` is what one lane leaves in memory. `ufunc`, if any, does the same and can be scanned."""
+    """`step(old, b)` is what one lane leaves in memory. `ufunc`, if any, does the same and can be scanned.
+    `accumulate`, if any, returns what each lane leaves, given what was there and then each lane's b."""
 
     step: Callable
     ufunc: np.ufunc | None = None
+    accumulate: Callable | None = None
 
 
 def _increment(old, bound):
@@ -54,6 +57,16 @@ def _on_bf16(function: Callable) -> Callable:
     return lambda old, b: _bf16_bits(function(_bf16_value(old), _bf16_value(b)))
 
 
+def _accumulate_bf16(own: np.ndarray) -> np.ndarray:
+    """Sums of bfloat16 bits, each a float32 that is rounded to bfloat16, as in `step`."""
+    bits = np.add.accumulate(own.view(bfloat16)).view(np.uint16)[1:]
+    return np.where(bits & np.uint16(0x7FFF) > 0x7F80, np.uint16(0x7FFF), bits)
+
+
+def _extremes_of_bf16(ufunc: np.ufunc) -> Callable:
+    return lambda own: _bf16_bits(ufunc.accumulate(_bf16_value(own)))[1:]
+
+
 OPERATIONS = {
     "add": Operation(np.add, np.add),
     "min": Operation(np.minimum, np.minimum),
@@ -68,9 +81,9 @@ OPERATIONS = {
     "fadd.ftz": Operation(_add_flushed),
     "fmin": Operation(np.fmin, np.fmin),
     "fmax": Operation(np.fmax, np.fmax),
-    "fadd.bf16": Operation(_on_bf16(np.add)),
-    "fmin.bf16": Operation(_on_bf16(np.fmin)),
-    "fmax.bf16": Operation(_on_bf16(np.fmax)),
+    "fadd.bf16": Operation(_on_bf16(np.add), accumulate=_accumulate_bf16),
+    "fmin.bf16": Operation(_on_bf16(np.fmin), accumulate=_extremes_of_bf16(np.fmin)),
+    "fmax.bf16": Operation(_on_bf16(np.fmax), accumulate=_extremes_of_bf16(np.fmax)),
 }
 _CANONICAL_NAN = {"f2": np.array(0x7FFF, "u2").view("f2"), "f4": np.array(0x7FFFFFFF, "u4").view("f4")}
 
@@ -276,6 +289,8 @@ def _one_by_one(segments: _Segments, operation: Operation, b: np.ndarray) -> tup
         own = np.concatenate((current[number : number + 1], b[first:end]))
         if operation.ufunc is not None:
             left[first:end] = _canonical(operation.ufunc.accumulate(own)[1:])
+        elif operation.accumulate is not None:
+            left[first:end] = operation.accumulate(own)
         else:
             for k in range(1, own.shape[0]):
                 own[k : k + 1] = _canonical(operation.step(own[k - 1 : k], own[k : k + 1]))
