@@ -77,7 +77,7 @@ def checked(engine: Any, name: str) -> Engine:
     if missing:
         raise EngineError(f"{name!r} made a {type(engine).__name__}, which is no engine: it has no {missing[0]!r}")
     shape = engine.shape
-    if not isinstance(shape, tuple) or not all(isinstance(n, int) and n > 0 for n in shape):
+    if not isinstance(shape, tuple) or not shape or not all(isinstance(n, int) and n > 0 for n in shape):
         raise EngineError(f"{name!r} has the shape {shape!r}; it must be a tuple of whole numbers above 0, of a sample")
     if at_once(engine) < 1:
         raise EngineError(f"{name!r} takes {engine.at_once} batches at once; it must be 1 or more")

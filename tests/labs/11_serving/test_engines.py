@@ -113,6 +113,7 @@ def test_options_that_do_not_fit_are_refused():
     [
         ({"shape": [2]}, r"has the shape \[2\]; it must be a tuple"),
         ({"shape": (2, 0)}, "whole numbers above 0"),
+        ({"shape": ()}, "whole numbers above 0"),
         ({"at_once": 0}, "takes 0 batches at once"),
     ],
 )
