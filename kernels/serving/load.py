@@ -17,6 +17,7 @@ Source: LoadGen, github.com/mlcommons/inference, loadgen/. It keeps global state
 from __future__ import annotations
 
 import asyncio
+import gc
 import http.client
 import queue
 import re
@@ -232,6 +233,10 @@ class InProcess:
         self._thread = threading.Thread(target=self._loop.run_forever, name="batcher", daemon=True)
 
     def __enter__(self) -> InProcess:
+        # Python stops all threads for each full garbage collection: 50 to 100 ms where PyTorch is imported. What is
+        # there now stays anyway, and is left out of them.
+        gc.collect()
+        gc.freeze()
         # The thread that comes back from the GPU needs the interpreter, and shall not wait the usual 5 ms for it.
         self._interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL)
@@ -245,6 +250,7 @@ class InProcess:
         self._thread.join()
         self._loop.close()
         sys.setswitchinterval(self._interval)
+        gc.unfreeze()
 
     def send(self, tickets: Sequence[int], indices: Sequence[int], done: Done) -> None:
         self._arrived.extend((ticket, index, done) for ticket, index in zip(tickets, indices, strict=True))

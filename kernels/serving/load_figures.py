@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
-from kernels.serving.load_model import limits_of, predicted
+from kernels.serving.load_model import added_per_batch, limits_of, predicted
 from kernels.serving.simulated_queue import Served
 from warplab.draw.style import (
     AMBER,
@@ -98,8 +98,8 @@ def draw_times(times: Mapping[str, Sequence[Mapping[str, Any]]], title: str) -> 
 def draw_load(value: Mapping[str, Any], title: str, *, model: bool = True) -> Figure:
     """Latency and answers per second by offered load, a colour per batch limit.
 
-    Marks are measured: filled the 99th percentile, hollow the median. Lines are the queueing model's 99th percentile,
-    from the times of batches alone; without `model`, or for a load without them, they join the marks. `value`: as the
+    Marks are measured: filled the 99th percentile, hollow the median. Lines are the queueing model's 99th percentile
+    (`load_model`); without `model`, or for a load without the times of batches, they join the marks. `value`: as the
     measurements of load give it.
     """
     with plt.rc_context(FONT):
@@ -114,7 +114,7 @@ def draw_load(value: Mapping[str, Any], title: str, *, model: bool = True) -> Fi
             right.plot(offered, [r["answered_per_second"] for r in rows], "o" + joined, ms=4, lw=1, color=colour)
             if not joined:
                 grid = np.geomspace(min(offered), max(offered), MODEL_RATES)
-                lines = predicted(value["times"], limits_of(curve), grid)
+                lines = predicted(value["times"], limits_of(curve), grid, added=added_per_batch(value))
                 left.plot(grid, [line["p99_seconds"] for line in lines], color=colour, lw=1)
                 right.plot(grid, [line["answered_per_second"] for line in lines], color=colour, lw=1)
         left.axhline(value["latency_limit_seconds"], color="black", lw=1, ls="--")

@@ -1,9 +1,10 @@
 """What the queueing model says of a load that was measured: from the times of batches alone to latency percentiles.
 
-    model = predicted(value["times"], limits_of(curve), rates)
+    rows = predicted(value["times"], limits_of(curve), rates, added=added_per_batch(value))
 
-The model knows the engine's times, the batcher's limits and that arrivals are random. It does not know what the server
-itself costs: Python between two batches, threads, HTTP. Where a measured curve turns up earlier, that is why.
+The model knows the engine's times, the batcher's limits, and that arrivals are random. It does not know what the server
+itself costs: Python between two batches, threads, copies. `added_per_batch` reads that from one number, how many
+requests per second one by one were answered when more came; all other curves then are predictions.
 """
 
 from __future__ import annotations
@@ -25,16 +26,32 @@ def limits_of(curve: Mapping[str, Any]) -> Limits:
     return Limits(curve["batch_limit"], curve["wait_limit_seconds"], curve["capacity"])
 
 
+def added_per_batch(value: Mapping[str, Any]) -> float:
+    """Seconds that the server adds to each batch: 1 / (requests per second that it answers one by one at most), less
+    the engine's time for one. 0 where nothing was measured one by one.
+    """
+    for curve in value["curves"]:
+        if curve["batch_limit"] == 1 and curve["saturated_per_second"]:
+            return max(0.0, 1 / curve["saturated_per_second"] - measured(value["times"])(1))
+    return 0.0
+
+
 def predicted(
-    times: Sequence[Mapping[str, Any]], limits: Limits, rates: Sequence[float], count: int = COUNT, seed: int = SEED
+    times: Sequence[Mapping[str, Any]],
+    limits: Limits,
+    rates: Sequence[float],
+    *,
+    added: float = 0.0,
+    count: int = COUNT,
+    seed: int = SEED,
 ) -> list[dict[str, float]]:
     """A row for each of `rates`, requests per second, with the keys of a measured one, from the queue in virtual time.
 
-    `times`: rows with "batch" and "seconds".
+    `times`: rows with "batch" and "seconds". `added`: seconds of each batch beyond those.
     """
-    seconds, rows = measured(times), []
+    engine, rows = measured(times), []
     for rate in rates:
-        served = serve(Batcher(limits), poisson(rate, count, seed), seconds)
+        served = serve(Batcher(limits), poisson(rate, count, seed), lambda n: engine(n) + added)
         latency = served.latency[~np.isnan(served.latency)]
         rows.append(
             {

@@ -57,14 +57,14 @@ class TorchEngine:
         self._torch, self._stream = torch, torch.cuda.Stream()
         self._ready = {size: self._prepare(module, size, cuda_graph) for size in self.sizes}
 
-    def predict(self, batch: np.ndarray) -> np.ndarray:
-        """Images, uint8, (n, 3, side, side) -> scores, float32, (n, CLASSES). The copies to and from the GPU count."""
+    def predict(self, batch: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
+        """Images, uint8, (n, 3, side, side), or a list of them -> scores, float32, (n, CLASSES)."""
         torch, count = self._torch, len(batch)
         if not 1 <= count <= self.sizes[-1]:
             raise ValueError(f"a batch of {count} images does not fit; this engine takes 1 to {self.sizes[-1]}")
         size = next(size for size in self.sizes if size >= count)
         pinned, x, run, out = self._ready[size]
-        pinned.numpy()[:count] = batch
+        np.stack(batch, out=pinned.numpy()[:count])
         with torch.inference_mode(), torch.cuda.stream(self._stream):
             x.copy_(pinned, non_blocking=True)
             out.copy_(run(), non_blocking=True)

@@ -5,7 +5,7 @@ import pytest
 
 from kernels.serving import load_figures, queueing
 from kernels.serving.batcher import Batcher, Limits
-from kernels.serving.load_model import limits_of, predicted
+from kernels.serving.load_model import added_per_batch, limits_of, predicted
 from kernels.serving.simulated_queue import hang, poisson, serve
 from tests.support.figure_shapes import overlapping, png, titles
 
@@ -22,6 +22,7 @@ def load(with_times=True):
                 "batch_limit": limits.batch_limit,
                 "wait_limit_seconds": limits.wait_limit,
                 "capacity": limits.capacity,
+                "saturated_per_second": most,
                 "rows": rows,
             }
         )
@@ -90,3 +91,13 @@ def test_the_model_follows_the_formula():
     assert row["mean_batch"] == pytest.approx(queue.mean_batch, rel=0.05)
     assert row["busy"] == pytest.approx(queue.utilisation, rel=0.05)
     assert row["p50_seconds"] < row["p99_seconds"]
+
+
+def test_what_the_server_adds_is_read_from_requests_one_by_one():
+    value = load()
+    assert added_per_batch(value) == pytest.approx(0, abs=1e-12)
+    value["curves"][0]["saturated_per_second"] = 1 / 0.0014  # a batch of one takes the engine 1.1 ms
+    assert added_per_batch(value) == pytest.approx(0.0003)
+    assert added_per_batch({**value, "curves": value["curves"][1:]}) == 0
+    (row,) = predicted(TIMES, Limits(8, 0.0, 64), [1e5], added=0.0002)
+    assert row["answered_per_second"] == pytest.approx(8 / 0.002, rel=0.02)
