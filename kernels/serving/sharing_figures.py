@@ -111,7 +111,7 @@ def draw_ways(m: Measurement, gpu: Gpu | None = None) -> Figure:
 
 
 def draw_trade(ways: Measurement, batches: Measurement) -> Figure:
-    """Images per second against p99 latency: larger batches of one process, and more processes of one image.
+    """Images per second against median latency: larger batches of one process, and more processes of one image.
 
     `ways`, `batches`: the recordings "sharing_ways" and "sharing_batches". Numbers: requests in flight × batch.
     """
@@ -130,13 +130,13 @@ def draw_trade(ways: Measurement, batches: Measurement) -> Figure:
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(7.8, 3.4), dpi=DPI)
         for name, (colour, points) in curves.items():
-            xs = [row["p99_seconds"] for _, row in points]
+            xs = [row["p50_seconds"] for _, row in points]
             ys = [row["images_per_second"] for _, row in points]
             ax.plot(xs, ys, "o-", ms=3.5, lw=1, color=colour, label=name)
             for number, row in points[:: max(1, len(points) - 1)]:  # the first and the last
-                place = (row["p99_seconds"], row["images_per_second"])
+                place = (row["p50_seconds"], row["images_per_second"])
                 ax.annotate(str(number), place, (3, 3), textcoords="offset points", fontsize=7, color=colour)
-        ax.set(xscale="log", yscale="log", xlabel="p99 latency", ylabel="images/s")
+        ax.set(xscale="log", yscale="log", xlabel="median latency", ylabel="images/s")
         duration_axis(ax.xaxis)
         count_axis(ax.yaxis)
         for axis in (ax.xaxis, ax.yaxis):

@@ -13,6 +13,12 @@ For equal clients of one image this gives k / (host + request) until a resource 
 turns, width / request together, 1 / host for one thread. `fit` takes the five parameters from recordings, `table`
 predicts all rows of a recording from them. What the model leaves out: caches, copies, clocks that drop under load,
 launches of a request that fill the GPU unevenly, and waves (a grid of 1.1 waves takes as long as one of 2).
+
+Fitted to an H100 (recorded 2026-11-23: 728 µs, 8 µs, 29.5 images, 120 µs) it predicts the throughput of all rows of
+"sharing_ways" and "sharing_batches" within a factor of 1.3, but for time slices with 16 clients (1.3) and with batches
+of 16 from 8 clients on (1.7), where changing hands took longer than among few clients. `neighbours` compares latencies
+of a small request beside a large one: within 1.1 with limited shares; recorded were 1.2 times the predicted latency by
+time slices and 1.4 times by MPS without limits, where the small request waits for blocks of the large one to end.
 """
 
 from __future__ import annotations
@@ -234,6 +240,25 @@ def table(gpu: Gpu, *recordings: Mapping[str, Any]) -> list[dict[str, Any]]:
                     "predicted_p99_seconds": predicted["p99_seconds"],
                 }
             )
+    return found
+
+
+def neighbours(gpu: Gpu, parts: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """For every row of "sharing_parts" with a small request beside a large one: its median latency, both ways.
+
+    Shares are read from the row, such as "10 % and 90 %". The length of a slice is not fitted: `Gpu.slice`.
+    """
+    large, found = parts["large_batch"], []
+    for one in parts["neighbours"]:
+        percents = [int(word) for word in one["shares"].split() if word.isdigit()] or [100, 100]
+        clients = [Client(1, percents[0] / 100), Client(large, percents[1] / 100)]
+        if one["neighbour"] == "alone":
+            clients.pop()
+        requests = (in_turns if one["way"] == "time slices" else together)(gpu, clients, UNTIL)
+        predicted = row([request for request in requests if request.client == 0])["p50_seconds"]
+        about = {key: one[key] for key in ("way", "shares", "neighbour")}
+        ratio = predicted / one["p50_seconds"]
+        found.append({**about, "recorded": one["p50_seconds"], "predicted": predicted, "ratio": ratio})
     return found
 
 

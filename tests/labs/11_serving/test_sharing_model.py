@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernels.serving import sharing_model
+from kernels.serving import recordings, sharing_model
 from kernels.serving.sharing_model import Client, Gpu, fit, in_turns, one_thread, predict, row, together
 
 GPU = Gpu(request=150e-6, host=20e-6, width=10.0, switch=60e-6)
@@ -124,6 +124,28 @@ def test_fit_finds_the_parameters_that_made_the_recordings():
     assert len(table) == 10
     assert all(one["ratio"] == pytest.approx(1, rel=0.02) for one in table)
     assert not any(math.isnan(one["predicted_p99_seconds"]) for one in table)
+
+
+def test_the_recorded_table_is_predicted_but_for_many_time_slices():
+    values = recordings.values()
+    ways, batches = values["sharing_ways"], values["sharing_batches"]
+    table = sharing_model.table(fit(ways, batches), ways, batches)
+    assert len(table) == len(ways["rows"]) + len(batches["rows"])
+    for one in table:
+        if one["way"] == "time slices" and one["clients"] >= 8:
+            continue
+        assert 1 / 1.3 < one["ratio"] < 1.3, one
+    assert len({row["way"] for row in table}) == 4
+
+
+def test_recorded_neighbours_are_predicted_where_shares_are_limited():
+    values = recordings.values()
+    gpu = fit(values["sharing_ways"], values["sharing_batches"])
+    found = sharing_model.neighbours(gpu, values["sharing_parts"])
+    assert len(found) == 8
+    for one in found:
+        waits = one["shares"] in ("", "100 % and 100 %") and one["neighbour"] != "alone"
+        assert one["ratio"] == pytest.approx(1, rel=0.3 if waits else 0.1), one
 
 
 def test_a_table_shows_where_the_model_fails():
