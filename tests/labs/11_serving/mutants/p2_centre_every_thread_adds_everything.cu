@@ -1,6 +1,6 @@
 // problem: centre
 // loses: centre-each, centre-turns, centre-counted
-// reason: one thread does too much of the work
+// reason: one thread does too much of the work|too many global load requests
 
 extern "C" __global__ void centre(const float* x, const int* first, float* y, int requests)
 {

@@ -12,7 +12,7 @@ def serve(arrivals, wait, most, service, room):
     came, free, batches, refused = 0, 0, [], []
     while came < len(arrivals) or len(batcher):
         due = batcher.due()
-        begin = math.inf if due is None else max(free, due)
+        begin = math.inf if due is None else max(free, due, arrivals[came - 1])
         if came < len(arrivals) and arrivals[came] <= begin:
             if not batcher.offer(came, arrivals[came]):
                 refused.append(came)
