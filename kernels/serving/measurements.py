@@ -10,10 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
-from kernels.serving import load_measurements, sharing_measurements, utilisation_measurements
+from kernels.serving import load_measurements, pipeline_measurements, sharing_measurements, utilisation_measurements
 from warplab.bench.benchmark import Table
 
-MODULES: tuple[ModuleType, ...] = (utilisation_measurements, sharing_measurements, load_measurements)
+MODULES: tuple[ModuleType, ...] = (
+    utilisation_measurements,
+    pipeline_measurements,
+    sharing_measurements,
+    load_measurements,
+)
 
 
 def gathered(dictionaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
