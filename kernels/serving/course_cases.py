@@ -81,7 +81,7 @@ def _branches(module: Any, rng: np.random.Generator, n: int = 2**20) -> Launch:
     return Launch("branches, 8 ways in a warp", kernel.function, module.blocks(n), module.BLOCK, arguments)
 
 
-def _matmul(module: Any, rng: np.random.Generator, side: int = 2048, depth: int = 512) -> Launch:
+def _matmul(module: Any, rng: np.random.Generator, side: int = 4096, depth: int = 512) -> Launch:
     step = module.STEPS["warp_tile"]
     a, b = (rng.random(shape, dtype=np.float32) for shape in ((side, depth), (depth, side)))
     arguments = (a, b, np.zeros((side, side), np.float32), *map(np.int32, (side, side, depth)))
@@ -96,6 +96,6 @@ CASES = (
     Case("vector multiply", "kernels.vector_multiply.product", _vector_multiply, independent=2),
     Case("naive transpose", "kernels.memory_access.transposing", _transpose),
     Case("branches, 8 ways in a warp", "kernels.warp_divergence.divergence", _branches),
-    Case("matrix multiply", "kernels.matmul.ladder", _matmul, independent=16, sample=8),
+    Case("matrix multiply", "kernels.matmul.ladder", _matmul, independent=16, sample=2),
     Case("a layer at batch 2", "kernels.fusion.launches", _small_layer),
 )

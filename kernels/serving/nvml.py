@@ -9,6 +9,8 @@ metrics".
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -24,6 +26,8 @@ GPM = {
     "tensor": "NVML_GPM_METRIC_ANY_TENSOR_UTIL",
     "dram": "NVML_GPM_METRIC_DRAM_BW_UTIL",
 }
+# GPM, asked once, told nothing of one window in eight (H100, driver 580.159, 2026-11-23).
+ATTEMPTS, PAUSE = 5, 0.002
 
 
 class NoNvml(RuntimeError):
@@ -136,10 +140,12 @@ class Gpu:
         if supported is None or not supported.isSupportedDevice:
             return None
         reading = self._nvml.nvmlGpmSampleAlloc()
-        if self._told(self._nvml.nvmlGpmSampleGet, self._handle, reading) is None:
-            self.forget(reading)
-            return None
-        return reading
+        for _ in range(ATTEMPTS):
+            if self._told(self._nvml.nvmlGpmSampleGet, self._handle, reading) is not None:
+                return reading
+            time.sleep(PAUSE)
+        self.forget(reading)
+        return None
 
     def between(self, before: Any, after: Any) -> Activity:
         """The activity between two readings, at least 100 ms apart; what GPM did not count is None."""
@@ -151,10 +157,14 @@ class Gpu:
         asked.numMetrics = len(GPM)
         for place, metric in enumerate(GPM.values()):
             asked.metrics[place].metricId = getattr(self._nvml, metric)
-        if self._told(self._nvml.nvmlGpmMetricsGet, asked) is None:
+        for _ in range(ATTEMPTS):
+            if self._told(self._nvml.nvmlGpmMetricsGet, asked) is not None:
+                break
+            time.sleep(PAUSE)
+        else:
             return Activity()
         answers = zip(GPM, asked.metrics, strict=False)
-        return Activity(**{name: one.value / 100 if one.nvmlReturn == 0 else None for name, one in answers})
+        return Activity(**{name: _share(one) for name, one in answers})
 
     def forget(self, reading: Any) -> None:
         """Free a reading."""
@@ -171,6 +181,11 @@ class Gpu:
             return function(*arguments)
         except self._nvml.NVMLError:
             return None
+
+
+def _share(answer: Any) -> float | None:
+    """A metric as a share; None where GPM refused it, or counted nothing (its value then is no number)."""
+    return answer.value / 100 if answer.nvmlReturn == 0 and math.isfinite(answer.value) else None
 
 
 def _library() -> ModuleType:

@@ -6,8 +6,9 @@
 
 Three times are reckoned for a card, each as if nothing else took any:
 
-    memory         the longest of: distinct sectors / DRAM bandwidth; 128 bytes per clock and SM between the L1 cache or
-                   shared memory and the threads (bank conflicts and uncoalesced sectors cost there)
+    memory         the longest of: distinct sectors / DRAM bandwidth; sectors that a store fills in part, at the rate at
+                   which the L2 takes them; one 128-byte line per clock and SM between the L1 cache or shared memory
+                   and the threads (bank conflicts and requests that touch many lines cost there)
     instructions   the longest of: FP64, FP32, FP16 operations, tensor operations / peak; warp instructions / issue rate
     latency        rounds of blocks x the time of one warp in which each instruction waits for the one before it: a
                    few clocks for arithmetic, hundreds for a load from DRAM; divided by the instructions of one thread
@@ -26,6 +27,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from warplab.estimate.roofline import footprint, roofline
 from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
@@ -39,7 +42,10 @@ from warplab.text.tables import count
 MEMORY, INSTRUCTIONS, LATENCY = "memory", "instructions", "latency"
 ROADS = (MEMORY, INSTRUCTIONS, LATENCY)
 LEAST = 0.6  # share of the time below which a resource does not explain it (Nsight Compute, section SpeedOfLight)
-L1_BYTES = 128  # per clock and SM: 32 banks of 4 bytes (CUDA C++ Programming Guide)
+LINE_BYTES = 128  # per clock and SM: 32 banks of 4 bytes (CUDA C++ Programming Guide)
+# Sectors per second that the L2 takes when a store fills an eighth of each, on an H100 80GB HBM3 (recordings.json,
+# "roads", naive transpose, 2026-11-23), also taken for other cards. Counted are those that full ones would not need.
+UNFILLED_SECTORS = 7 / 8 * 2**24 / 2.859e-4
 # Seconds from an instruction to the one that needs its result, on an H100 80GB HBM3: chains of loads in L1, L2 and DRAM
 # (kernels/memory_access/recordings.json, "latencies", 2026-11-21), also taken for other cards.
 LOAD_SECONDS = {"L1": 2.2e-8, "L2": 1.44e-7, "DRAM": 3.5e-7}
@@ -139,7 +145,13 @@ def decide(
     throughput = {term.name: term.seconds for term in prediction.terms}
     waves = prod(launch.grid) / (fits.blocks * card.sms)
     terms = {
-        MEMORY: _present({"DRAM": throughput.pop("memory", 0.0), "L1 and shared memory": _l1_seconds(launch, card)}),
+        MEMORY: _present(
+            {
+                "DRAM": throughput.pop("memory", 0.0),
+                "sectors stored in part": _unfilled(launch) / UNFILLED_SECTORS,
+                "L1 and shared memory": _l1_seconds(launch, card),
+            }
+        ),
         INSTRUCTIONS: _present({**throughput, "tensor": _tensor_seconds(launch, card)}),
         LATENCY: {"one warp after the other": math.ceil(waves) * _warp_seconds(launch, card) / independent},
     }
@@ -159,13 +171,40 @@ def _used(launch: LaunchRecord, card: Card) -> int:
     return min(card.sms, prod(launch.grid))
 
 
+def _unfilled(launch: LaunchRecord) -> float:
+    """Sectors stored beyond those that the bytes would fill."""
+    c = launch.counts
+    return max(0.0, c.global_store_sectors - c.global_store_bytes / SECTOR_BYTES)
+
+
 def _l1_seconds(launch: LaunchRecord, card: Card) -> float:
     c = launch.counts
     sectors = c.global_load_sectors + c.global_store_sectors + c.global_atomic_sectors
     kinds = ("load", "store", "copy", "atomic")
     wavefronts = sum(getattr(c, f"shared_{kind}_wavefronts") for kind in kinds)
-    clocks = wavefronts + sectors * SECTOR_BYTES / L1_BYTES
+    clocks = wavefronts + sectors * _lines_per_sector(launch)
     return clocks / (_used(launch, card) * card.clock_mhz * 1e6)
+
+
+def _lines_per_sector(launch: LaunchRecord) -> float:
+    """128-byte lines to the sectors that a warp's requests touch, in the traced warps; a quarter where none is traced.
+
+    Side by side, four sectors lie in a line; 32 far apart lie in 32 lines, and the L1 takes a clock for each.
+    """
+    lines = sectors = 0
+    for access in launch.accesses:
+        if access.space == "global":
+            warp = access.block.astype(np.uint64) << np.uint64(5) | (access.thread // WARP_SIZE).astype(np.uint64)
+            last = access.address + np.uint64(access.width - 1)
+            sectors += _distinct(warp, access.address, last, SECTOR_BYTES)
+            lines += _distinct(warp, access.address, last, LINE_BYTES)
+    return lines / sectors if sectors else SECTOR_BYTES / LINE_BYTES
+
+
+def _distinct(warp: np.ndarray, first: np.ndarray, last: np.ndarray, size: int) -> int:
+    """Pieces of `size` bytes that each warp touches, from the first and the last byte of each lane's access."""
+    places = np.concatenate([first, last]) // np.uint64(size)
+    return len(np.unique(np.stack([np.concatenate([warp, warp]), places]), axis=1).T)
 
 
 def _tensor_seconds(launch: LaunchRecord, card: Card) -> float:

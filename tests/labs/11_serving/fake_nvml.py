@@ -56,6 +56,7 @@ class FakeNvml:
         self.gpm, self.keeps_samples, self.found = gpm, keeps_samples, found
         self.readings: dict[int, float] = {}  # not yet freed
         self.open = 0
+        self.refusals = 0  # how often the next reading is refused
 
     def __getattr__(self, name: str) -> Any:
         assert not name.startswith("nvml"), f"the fake lacks {name}"
@@ -128,6 +129,9 @@ class FakeNvml:
         return ctypes.cast(ctypes.c_void_p(number), pynvml.c_nvmlGpmSample_t)
 
     def nvmlGpmSampleGet(self, _: int, reading: Any) -> Any:
+        if self.refusals:
+            self.refusals -= 1
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_IN_USE)
         self.readings[_number(reading)] = self.clock.now
         return reading
 

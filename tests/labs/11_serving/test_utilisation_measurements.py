@@ -90,6 +90,27 @@ def test_no_gpu_is_said_with_what_to_do():
     assert gpu.between(None, None) == Activity()
 
 
+@pytest.mark.parametrize(("refusals", "told"), [(0, True), (4, True), (5, False)])
+def test_a_reading_that_is_refused_is_tried_again(refusals, told):
+    fake = FakeNvml()
+    fake.refusals = refusals
+    gpu = Gpu(library=fake)
+    reading = gpu.reading()
+    assert (reading is not None) == told
+    gpu.forget(reading)
+    assert not fake.readings
+
+
+def test_a_metric_that_is_no_number_is_not_told():
+    fake = FakeNvml()
+    gpu = Gpu(library=fake)
+    before = gpu.reading()
+    fake.clock.sleep(1)
+    found = gpu.between(before, gpu.reading())
+    assert found.sm == 0
+    assert found.dram is None
+
+
 def test_tables_of_the_benchmark():
     value = {"rows": [{"load": measured.ONE_THREAD, **row(FakeNvml(), 1.0, 0.01)} | {"load": measured.ONE_THREAD}]}
     text = measured.TABLES["utilisation"].text(value)
