@@ -1,6 +1,7 @@
 """A schedule of stream operations run on a GPU: the same program that `simulate` runs in virtual time.
 
-Each operation calls its `action` in its stream, between two events; the timeline is what the events measured.
+Each operation calls its `action` in its stream, between two events; the timeline is what the events measured, with
+copies of one engine one after the other (`Timeline.copies_in_turns`).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class _Run:
                 start, end = (self.cupy.cuda.get_elapsed_time(origin, e) for e in pairs[o.index])
             spans.append(Span(o, TODAY.engine(o), issued, start, end))
         name = self.cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-        return Timeline(tuple(spans), f"{name}, by events")
+        return Timeline(tuple(spans), f"{name}, by events").copies_in_turns()
 
     def _issue(self, o: Operation, pair: Any) -> None:
         if o.kind == "host":

@@ -100,45 +100,42 @@ class _RaceSearch:
         conflict = f"{does[writes]} after {does[wrote]}"
         if second.kind in ON_HOST:
             return Race(first, second, buffer, conflict, f"the host must wait for {first} before {second}.")
-        missing = (
-            f"record an event in stream {first.stream} after {_quoted(first)}, and let stream {second.stream} wait for "
-            f"it before {_quoted(second)}."
-        )
-        return Race(first, second, buffer, conflict, missing + self._why_not(first, second))
+        record = next((r for r in self._records_of(first) if r.index < second.index), None)
+        waiting = f"let stream {second.stream} wait for"
+        if record is None:
+            after = f"record an event in stream {first.stream} after {_quoted(first)}, and {waiting} it"
+        else:
+            after = f"{waiting} '{record.event}', which is recorded after {_quoted(first)},"
+        missing = f"{after} before {_quoted(second)}." + self._why_not(first, second, record)
+        return Race(first, second, buffer, conflict, missing)
 
-    def _why_not(self, first: Operation, second: Operation) -> str:
-        """What is wrong with the waits that the second operation's stream has."""
-        for o in reversed(self.operations[: second.index]):
-            if o.kind != "wait" or o.stream != second.stream:
-                continue
-            records = [r for r in self.operations if r.kind == "record" and r.event == o.event]
-            earlier = [r for r in records if r.index < o.index]
-            if not earlier and any(r.stream == first.stream for r in records):
+    def _records_of(self, first: Operation) -> list[Operation]:
+        """The records that include `first`: those issued to its stream after it."""
+        later = self.operations[first.index + 1 :]
+        return [r for r in later if r.kind == "record" and r.stream == first.stream]
+
+    def _why_not(self, first: Operation, second: Operation, record: Operation | None) -> str:
+        """What is wrong with a wait that the second operation's stream has for the first one's event."""
+        waits = [o for o in self.operations if o.kind == "wait" and o.stream == second.stream]
+        early = [o for o in waits if o.index < second.index]
+        if record is not None:
+            waits = [o for o in waits if o.event == record.event]
+            if waits and waits[0].index > second.index:
+                return f" It waits for that only after {_quoted(second)} was issued."
+            early = [o for o in early if o.event == record.event]
+        for o in reversed(early):
+            before = [r for r in self.operations[: o.index] if r.kind == "record" and r.event == o.event]
+            if not before and any(r.event == o.event for r in self._records_of(first)):
                 return (
                     f" Stream {o.stream} does wait for '{o.event}', but nothing had recorded that event yet: such a "
                     "wait does nothing. Issue the record first."
                 )
-            if earlier and earlier[-1].stream == first.stream and earlier[-1].index < first.index:
+            if record is None and before and before[-1].stream == first.stream:
                 return (
                     f" Stream {o.stream} does wait for '{o.event}', but that was recorded before {_quoted(first)} was "
                     "issued."
                 )
-        late = [
-            o
-            for o in self.operations[second.index :]
-            if o.kind == "wait" and o.stream == second.stream and self._covers(o, first)
-        ]
-        if late:
-            return f" The wait for '{late[0].event}' comes after {_quoted(second)} was issued."
         return ""
-
-    def _covers(self, wait: Operation, first: Operation) -> bool:
-        """Whether the wait is for a record that was issued after `first` to the same stream."""
-        return any(
-            self.operations[i].stream == first.stream and i > first.index
-            for i in self.direct[wait.index]
-            if self.operations[i].kind == "record"
-        )
 
 
 def _quoted(operation: Operation) -> str:

@@ -7,7 +7,7 @@ from the durations that the schedule states and from the order that CUDA's rules
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernels.serving.streams import ON_HOST, Operation, Schedule, dependencies
 
@@ -42,6 +42,7 @@ class Machine:
         return {"kernel": "SMs", "decode": "NVDEC", "host": "host", "sync": "host"}.get(operation.kind)
 
 
+COPY_ENGINES = ("H2D", "D2H", "copy")
 TODAY = Machine("today's GPU")
 ONE_COPY_ENGINE = Machine("one copy engine", copy_engines=1)
 FERMI = Machine("Fermi", copy_engines=2, queues="engine")
@@ -94,6 +95,20 @@ class Timeline:
         pairs = ((a, b) for a in self._intervals(one) for b in self._intervals(other))
         return sum(max(0.0, min(a[1], b[1]) - max(a[0], b[0])) for a, b in pairs)
 
+    def copies_in_turns(self) -> Timeline:
+        """Times by events, with each copy's start put off until its engine had ended the copy before.
+
+        An event in front of a copy says when the copy could begin, not when its engine took it up; an engine does one
+        copy at a time, so that its copies lie in the order of their ends.
+        """
+        moved, last = {}, dict.fromkeys(COPY_ENGINES, 0.0)
+        for span in sorted(self.spans, key=lambda s: (s.end, s.start)):
+            if span.engine in last:
+                moved[span.operation.index] = max(span.start, last[span.engine])
+                last[span.engine] = span.end
+        spans = (replace(s, start=moved.get(s.operation.index, s.start)) for s in self.spans)
+        return Timeline(tuple(spans), self.source)
+
     def _intervals(self, engine: str) -> list[list[float]]:
         """Disjoint intervals of work of an engine."""
         joined: list[list[float]] = []
@@ -122,8 +137,10 @@ def _where(operation: Operation) -> str:
 def simulate(schedule: Schedule, machine: Machine = TODAY) -> Timeline:
     """When each operation would run on the machine, in virtual time: no GPU's time, but what the rules allow.
 
-    An engine takes operations in the order in which they became ready, and of those the first issued. A race is run
-    as any other schedule; `races` finds it.
+    An engine takes operations in the order in which they became ready, and of those the first issued; a copy engine
+    goes on with the stream that it served last while that has a copy ready (seen on an H100, 2026-11-23: with 2 streams
+    issued breadth first, all copies of one stream come before those of the other). A race is run as any other
+    schedule; `races` finds it.
     """
     return _Simulation(schedule, machine).run()
 
@@ -131,8 +148,8 @@ def simulate(schedule: Schedule, machine: Machine = TODAY) -> Timeline:
 class _Simulation:
     """Time goes from event to event: an operation ends, or the host is free for its next call.
 
-    `queues` holds, for each engine, the operations that it may take: those that are ready (a heap by time of readiness
-    and order of issue), or, with one hardware queue per engine, all that were issued, of which the first must be ready.
+    `queues` holds, for each engine, the operations that it may take, as (time of readiness, index): those that are
+    ready, or, with one hardware queue per engine, all that were issued (time 0), of which the first must be ready.
     """
 
     def __init__(self, schedule: Schedule, machine: Machine) -> None:
@@ -149,6 +166,7 @@ class _Simulation:
         self.free = {name: 1.0 for name in self.engine if name} | {"NVDEC": float(machine.decoders)}
         self.queues: dict[str, list[tuple[float, int]]] = {name: [] for name in self.free}
         self.running: list[tuple[float, int]] = []
+        self.served: dict[str, str | int | None] = {}  # the stream of the last operation, by engine
         self.done = [False] * n
         self.now, self.next, self.host_free = 0.0, 0, 0.0
         self.host_waits_for: int | None = None
@@ -196,7 +214,7 @@ class _Simulation:
             self.start[i] = self.end[i] = self.now
             return True
         if self.machine.queues == "stream":
-            heapq.heappush(self.queues[self._engine(i)], (self.now, i))
+            self.queues[self._engine(i)].append((self.now, i))
         return False
 
     def _engine(self, i: int) -> str:
@@ -237,10 +255,22 @@ class _Simulation:
     def _dispatch(self) -> bool:
         """Start one operation that may start now: the first of an engine's queue, if there is room for it."""
         for name, queue in self.queues.items():
-            if queue and not self.missing[queue[0][1]] and self.free[name] >= self.operations[queue[0][1]].share - 1e-9:
-                _, i = heapq.heappop(queue)  # a list in the order of issue, all of time 0, is a heap too
+            if not queue:
+                continue
+            first = self._first(name, queue)
+            i = first[1]
+            if not self.missing[i] and self.free[name] >= self.operations[i].share - 1e-9:
+                queue.remove(first)
+                self.served[name] = self.operations[i].stream
                 self.start[i], self.end[i] = self.now, self.now + self.operations[i].ms
                 self.free[name] -= self.operations[i].share
                 heapq.heappush(self.running, (self.end[i], i))
                 return True
         return False
+
+    def _first(self, name: str, queue: list[tuple[float, int]]) -> tuple[float, int]:
+        """What the engine takes next."""
+        if self.machine.queues == "stream" and name in COPY_ENGINES:
+            same = [entry for entry in queue if self.operations[entry[1]].stream == self.served.get(name)]
+            return min(same or queue)
+        return min(queue)
