@@ -7,6 +7,7 @@ call; over HTTP, LAB's service runs in a process of its own. `correct` is false 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +29,7 @@ MOST = 40_000.0  # requests per second that this generator is asked for, at most
 SECONDS = 0.6  # of each point
 PLAN = "kernels.fusion.served:trained"  # lab 09's plan, where that lab is
 PLAN_SIZES = (1, 8, 32)
+DEEP = "kernels.serving.small_network_engine:deep"
 OVERLOAD, OVERLOAD_SECONDS, ONE_BY_ONE = 10.0, 60.0, Limits(1, 0.0, 32)
 
 
@@ -145,12 +147,14 @@ def _offer(served: Subject, limits: Limits, rate: float, seconds: float) -> tupl
 
 
 def load_small() -> dict[str, Any]:
-    """ResNet-56 for 32 × 32 images: a batch of 64 takes little longer than one of 1."""
-    return in_process(network("ResNet-56"))
+    """The lab's small network: a batch of 32 takes little longer than one of 1."""
+    engine = engines.make("kernels.serving.small_network_engine:small")
+    served = subject(engine, engine.network.images(64), engine.sizes)
+    return in_process(served._replace(predict=engine.predict))
 
 
 def load_large() -> dict[str, Any]:
-    """ResNet-50 for 224 × 224 images: a large batch fills the GPU."""
+    """ResNet-50 for 224 × 224 images, in PyTorch: a large batch fills the GPU."""
     return in_process(network("ResNet-50", (1, 2, 4, 8, 16, 32)), all_limits=LIMITS_OF_LARGE)
 
 
@@ -162,11 +166,6 @@ def load_plan() -> dict[str, Any]:
 def _plan() -> Subject:
     engine = engines.make(PLAN, batches=list(PLAN_SIZES))
     return subject(engine, np.random.default_rng(2017).random((64, *engine.shape), np.float32), PLAN_SIZES)
-
-
-def overload_in_process(seconds: float = OVERLOAD_SECONDS) -> dict[str, Any]:
-    """ResNet-50, one image at a time, offered ten times what it answers."""
-    return overload(network("ResNet-50", (1,)), ONE_BY_ONE, seconds)
 
 
 def overload(served: Subject, limits: Limits, seconds: float, times: float = OVERLOAD) -> dict[str, Any]:
@@ -250,7 +249,7 @@ def http_curve(
 
 
 def overload_over_http(
-    engine: str = "kernels.serving.torch_networks:thumbnails",
+    engine: str = DEEP,
     limits: Limits = ONE_BY_ONE,
     *,
     options: dict[str, Any] | None = None,
@@ -283,8 +282,6 @@ def _service(
     ) as service:
         shape = json.loads(get(service.url + "/v1/model")[1])["sample_shape"]
         data = np.random.default_rng(2017).random((samples, *shape), np.float32).round(3)
-        if "torch_networks" in engine:
-            data = (255 * data).round()
         alone = np.array([service.ask(sample[None])[0] for sample in data])
         spread = np.ptp(alone, axis=0)
         column = int(spread.argmax())
@@ -318,7 +315,6 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "load_large": load_large,
     "load_plan": load_plan,
     "load_over_http": load_over_http,
-    "overload_in_process": overload_in_process,
     "overload_over_http": overload_over_http,
 }
 
@@ -360,7 +356,16 @@ def _overload_summary(value: dict[str, Any]) -> dict[str, Any]:
     return {key: value[key] for key in ("times", "accepted", "answered", "lost")}
 
 
-TABLES: dict[str, Table] = {
-    **{key: Table(_load_text, _load_summary) for key in MEASUREMENTS if key.startswith("load")},
-    **{key: Table(_overload_text, _overload_summary) for key in MEASUREMENTS if key.startswith("overload")},
+def _there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that it is in
+        return False
+
+
+_NEEDS = {"load_large": "torch", "load_plan": PLAN.partition(":")[0], "load_over_http": PLAN.partition(":")[0]}
+TABLES: dict[str, Table] = {  # of what can be measured here
+    "load_small": Table(_load_text, _load_summary),
+    **{key: Table(_load_text, _load_summary) for key, module in _NEEDS.items() if _there(module)},
+    "overload_over_http": Table(_overload_text, _overload_summary),
 }

@@ -109,5 +109,5 @@ def test_without_pytorch_and_a_gpu_the_networks_say_what_is_missing():
 
 def test_what_is_measured_has_a_name_each():
     assert all(callable(function) for function in load_measurements.MEASUREMENTS.values())
-    assert set(load_measurements.TABLES) == set(load_measurements.MEASUREMENTS)
+    assert {"load_small", "overload_over_http"} <= set(load_measurements.TABLES) <= set(load_measurements.MEASUREMENTS)
     assert {"load_small", "load_large", "overload_over_http"} <= set(load_measurements.MEASUREMENTS)
