@@ -1,7 +1,7 @@
 """A small program to look at with profilers: requests that are served one after the other, as a beginner writes it.
 
-For each request the host makes an input, copies it up from ordinary (pageable) memory, launches two kernels, copies the
-result down, which waits, and adds it up. Run it under Nsight Systems or Nsight Compute:
+For each request the host makes an input, copies it up, launches two kernels, copies the result down, which waits, and
+adds it up. Run it under Nsight Systems or Nsight Compute:
 
     nsys profile --trace=cuda --stats=true python -m kernels.serving.profiled_program
     ncu --clock-control none --kernel-name spin --launch-count 1 python -m kernels.serving.profiled_program

@@ -22,7 +22,8 @@ from kernels.serving.traces import Span
 
 REPORTS = Path(__file__).with_name("reports")
 NSIGHT_COMPUTE = REPORTS / "nsight_compute.txt"
-TIMELINE = REPORTS / "timeline.json.gz"
+TIMELINE = REPORTS / "timeline.json"
+ORIGIN = "recorded on NVIDIA H100 80GB HBM3, 2026-11-23"
 SPEED, OCCUPANCY = "GPU Speed Of Light Throughput", "Occupancy"
 # nvprof's metric -> Nsight Compute's (Nsight Compute CLI documentation, "nvprof Transition Guide").
 NVPROF = {
@@ -139,5 +140,5 @@ def together(spans: Sequence[Span], reports: Sequence[Report]) -> list[dict[str,
 
 
 def recorded() -> tuple[list[Span], list[Report]]:
-    """The timeline and the report of `profiled_program` in reports/."""
+    """The timeline and the report of `profiled_program` in reports/. `ORIGIN` says where they are from."""
     return traces.read(TIMELINE), read_report(NSIGHT_COMPUTE.read_text())

@@ -111,14 +111,14 @@ def draw_utilisation(m: Measurement) -> Figure:
     }
     told = {name: values for name, values in told.items() if any(v is not None for v in values)}
     with plt.rc_context(FONT):
-        figure, ax = plt.subplots(figsize=(7.8, 0.9 + 0.62 * len(rows)), dpi=DPI)
+        figure, ax = plt.subplots(figsize=(7.8, 0.9 + 0.55 * len(rows)), dpi=DPI)
         height = 0.84 / len(told)
         for place, (name, values) in enumerate(told.items()):
             at = np.arange(len(rows)) + (place - (len(told) - 1) / 2) * height
             ax.barh(at, [v or 0 for v in values], height, color=COLOURS[name], label=name)
             for y, v in zip(at, values, strict=True):
                 if v is not None:
-                    ax.text(v + 0.01, y, f"{100 * v:.3g}", va="center", fontsize=6.5)
+                    ax.text(v + 0.01, y, f"{100 * v:.1f}", va="center", fontsize=6.5)
         ax.set_yticks(range(len(rows)), [row["load"] for row in rows])
         ax.invert_yaxis()
         ax.xaxis.set_major_formatter(PercentFormatter(1))
