@@ -109,5 +109,14 @@ def _quit(service: Service) -> None:
     except subprocess.TimeoutExpired:  # a client has not ended
         service.ask("quit -t 1")
     end = time.monotonic() + PATIENCE
-    while pid.isdigit() and Path("/proc", pid).exists() and time.monotonic() < end:
-        time.sleep(0.05)
+    while pid.isdigit() and runs(int(pid)) and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and has not ended (a zombie has)."""
+    try:
+        state = Path("/proc", str(pid), "stat").read_text()
+    except OSError:
+        return False
+    return state.rpartition(")")[2].split()[0] not in ("Z", "X")

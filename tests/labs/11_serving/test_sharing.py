@@ -1,7 +1,8 @@
 """Processes that share a GPU, tried on the simulator: the protocol, the common window, errors, and what is measured."""
 
-import contextlib
+import os
 import stat
+import subprocess
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ def test_an_illegal_access_ends_its_own_process_only():
         reading = clients.attempt([None, Load(), Load()], WINDOW, meanwhile=lambda: clients.fault(0))
         assert "IllegalAddress" in clients.last_answer(0)
         assert [served.error for served in reading.served] == ["", ""]
-        reading = clients.attempt([Load(), Load()], WINDOW, meanwhile=lambda: clients.kill(1))
+        reading = clients.attempt([Load(), Load()], 2.0, meanwhile=lambda: clients.kill(1))  # long before its end
         first, second = reading.served
         assert "ended with code 1" in first.error
         assert "ended with code -9" in second.error
@@ -125,7 +126,7 @@ def test_the_daemon_has_a_folder_of_its_own_and_quits_after_errors(control):
         assert set(service.environment) == {"CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"}
         raise KeyError
     assert not service.folder.exists()
-    assert not _runs(pid)
+    assert not mps.runs(int(pid))
 
 
 def test_a_daemon_whose_clients_have_not_ended_is_made_to_quit(control, monkeypatch):
@@ -133,13 +134,16 @@ def test_a_daemon_whose_clients_have_not_ended_is_made_to_quit(control, monkeypa
     with mps.daemon() as service:
         pid = (service.folder / "pipe" / f"{mps.CONTROL}.pid").read_text().strip()
         monkeypatch.setattr(mps, "PATIENCE", 1)
-    assert not _runs(pid)
+    assert not mps.runs(int(pid))
 
 
-def _runs(pid: str) -> bool:
-    with contextlib.suppress(OSError):
-        return "Z" not in open(f"/proc/{pid}/stat").read().split()[2]
-    return False
+def test_a_process_runs_until_it_has_ended():
+    assert mps.runs(os.getpid())
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, and still in the table of processes
+    assert not mps.runs(child.pid)
+    child.wait()
+    assert not mps.runs(child.pid)
 
 
 def test_without_mps_the_error_says_so(control, monkeypatch):
