@@ -41,8 +41,8 @@ How a launch runs:
     lowest one. Lanes that branch apart become two groups and merge again where they meet. A function that gets only
     some of the lanes gathers their registers, runs the same code and scatters the results.
 3.  `barriers` and `warp_convergence` hold lanes back at block-wide barriers and warp-wide instructions until the others
-    arrive. In a `cooperative` launch, blocks wait for one another too. `instruction_limits` explains what is wrong with
-    a launch that does not end.
+    arrive. In a `cooperative` launch, blocks wait for one another too. `standstill` finds deadlocks, and
+    `instruction_limits` explains what is wrong with a launch that does not end.
 4.  `atomics` lets lanes take turns without a loop over them. `async_copies` and `mbarriers` serve copies that arrive
     only where a thread waits for them. `warp_operations` exchanges values between the lanes of a warp
     (`undefined_values` finds out whether a result depends on one that no lane gave), and `matrix_operations`

@@ -149,6 +149,7 @@ class Device:
                     options.scheduling,
                 )
                 if together is None:
+                    scheduler.alone = True
                     scheduler.run()
                 else:
                     together.begins(scheduler)

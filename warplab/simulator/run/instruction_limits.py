@@ -14,6 +14,14 @@ from warplab.simulator.errors import InstructionLimit
 from warplab.simulator.translate.basic_blocks import Block
 from warplab.simulator.translate.waiting_loops import waits_for_memory
 
+_ONE_COUNTER = (
+    "With one program counter per warp, lanes that have left the loop wait for those of their warp that are still in "
+    "it; these wait for the others, for example for a lock, so that none can go on."
+)
+_WAITS = (
+    "The loop waits for memory that another thread must change: is a lock never released, or does that thread wait for "
+    "this one?"
+)
 _RAISE = "If it does end later, raise the limit: simulate(..., path_limit={})."
 
 
@@ -30,21 +38,9 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
     spinning = waits_for_memory(chunk.translation.blocks, block)
     if spinning and scheduler.policy == "pascal" and _held_up(scheduler, group):
         what = f"the kernel does not end, a deadlock: {far}"
-        reason = (
-            "With one program counter per warp, lanes that have left the loop wait for those of their warp that are "
-            "still in it; these wait for the others, for example for a lock, so that none can go on."
-        )
+        reason = _ONE_COUNTER
     elif spinning:
-        reason = (
-            "The loop waits for memory that another thread must change: is a lock never released, or does that thread "
-            "wait for this one?"
-        )
-        blocks = math.prod(chunk.geometry.grid)
-        if chunk.blocks < blocks:
-            reason += (
-                f" The simulator runs {chunk.blocks:,} of the {blocks:,} blocks at a time (option chunk_lanes): they "
-                "cannot wait for later ones."
-            )
+        reason = _WAITS + _later_blocks(chunk)
     elif one_path:
         reason = "Does the loop's condition change in the loop? Is a step of 0 added, or does the index overflow?"
         advice = _RAISE.format(10 * scheduler.path_budget)
@@ -58,6 +54,32 @@ def error(scheduler, block: Block, group, executed: int, path: int) -> Instructi
     result = InstructionLimit(what, reason=f"{reason} {advice}".strip(), **scheduler.where(block, group))
     result.one_path, result.advice = one_path, advice
     return result
+
+
+def deadlock(scheduler, block: Block, group, path: int) -> InstructionLimit:
+    """Return the error for a scheduler all of whose threads wait for memory that none of them changes."""
+    if scheduler.chunk.device.workspace:
+        reason = "Does each thread of the grid come to the grid's barrier (grid.sync()) as often as the others?"
+    else:
+        reason = _WAITS + _later_blocks(scheduler.chunk)
+    if scheduler.policy == "pascal" and _held_up(scheduler, group):
+        reason = _ONE_COUNTER
+    what = f"the kernel does not end, a deadlock: after {path:,} instructions of one path through it all threads wait"
+    result = InstructionLimit(
+        f"{what} for memory that none of them changes", reason=reason, **scheduler.where(block, group)
+    )
+    result.one_path = True
+    return result
+
+
+def _later_blocks(chunk) -> str:
+    blocks = math.prod(chunk.geometry.grid)
+    if chunk.blocks == blocks:
+        return ""
+    return (
+        f" The simulator runs {chunk.blocks:,} of the {blocks:,} blocks at a time (option chunk_lanes): they cannot "
+        "wait for later ones."
+    )
 
 
 def _held_up(scheduler, group) -> bool:

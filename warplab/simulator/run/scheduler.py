@@ -22,6 +22,7 @@ from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.run import instruction_limits
 from warplab.simulator.run.barriers import Barriers
 from warplab.simulator.run.cooperative import HINT, uses_registers
+from warplab.simulator.run.standstill import Standstill
 from warplab.simulator.run.warp_convergence import WarpConvergence
 from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC
 
@@ -37,6 +38,8 @@ class Scheduler:
         chunk.scheduler = self
         self.budget, self.path_budget = budget, path_budget
         self.turn = self.executed = 0
+        self.alone = False  # is this the only launch, so that nobody else changes its memory?
+        self.stuck = False
         self.late: frozenset[int] = frozenset()  # blocks before which others get a turn
         self.pending: dict[int, list[np.ndarray]] = {}
         # For each warp, the bits of the lanes that have not ended.
@@ -50,6 +53,7 @@ class Scheduler:
         self.spinning: frozenset[int] = frozenset()  # blocks whose lanes stand aside while `grace` lasts
         self.latest_turn = -1  # block of the lanes that had the latest turn
         self.patience = _PATIENCE
+        self.standstill = Standstill(chunk)
         self.gathering: dict[int, np.ndarray] = {}  # by block: lanes at a barrier that wait for the rest of their warp
 
     def run(self) -> int:
@@ -69,9 +73,12 @@ class Scheduler:
         executed = path = 0
         turn_ends = min(self.turn, self.path_budget) if self.turn else self.path_budget
         current, group = 0, chunk.everyone
+        moving = self.standstill.moving
         while True:
             if pending:
                 current, group = self._next(current, group)
+                if self.stuck:
+                    raise instruction_limits.deadlock(self, blocks[current], group, path)
             elif group is None:
                 if not self._idle():
                     self.executed = executed
@@ -89,6 +96,10 @@ class Scheduler:
                     raise instruction_limits.error(self, block, group, executed, path)
                 yield current, group
                 turn_ends = min(path + self.turn, self.path_budget)
+            if current in moving:
+                self.standstill.moved = True
+            elif moving and not pending and self.alone and self.standstill.reached_by_all(current, group):
+                raise instruction_limits.deadlock(self, block, group, path)
             for notify in observers.block:
                 notify(current, group, path - lengths[current])
             chunk.group, chunk.clock = group, path
@@ -152,6 +163,9 @@ class Scheduler:
         if (self.waited <= self.patience or self.grace) and not self.chunk.waits_in_vain:
             return current, group
         self.waited, self.chunk.waits_in_vain = 0, False
+        if self.alone and self.standstill.possible:
+            standing = {**pending, current: [*pending.get(current, ()), group.all_lanes]}
+            self.stuck = self.standstill.reached(standing)
         loop = self.loops.get(current, frozenset((current,)))
         turn = self._starved(group, loop)
         if turn is None:
