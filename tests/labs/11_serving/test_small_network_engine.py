@@ -34,4 +34,4 @@ def test_batches_that_do_not_fit_are_refused():
 def test_the_factories_are_engines():
     engine = engines.make("kernels.serving.small_network_engine:small", sizes=[1])
     assert engine.shape == (3, 32, 32)
-    assert DEEP.layers == 256
+    assert DEEP.size == 8
