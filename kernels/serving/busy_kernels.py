@@ -20,6 +20,7 @@ KERNELS = by_name(
     Kernel("numba_spin", SOURCES, "numba_kernels.py", "spin"),
     Kernel("cuda_copy", SOURCES, "copy.cu", "copy", alignment=16),
     Kernel("numba_copy", SOURCES, "numba_kernels.py", "copy"),
+    Kernel("cuda_scatter", SOURCES, "scatter.cu", "scatter"),
     Kernel("cuda_chase", SOURCES, "chase.cu", "chase"),
 )
 BLOCK = 256  # threads per block
@@ -72,6 +73,23 @@ def copy(x: Any, out: Any, kernel: str = "cuda_copy", *, grid: int | None = None
     if out.size:
         check_apart("x", x, out)
         chosen.launch(grid or blocks(out.size, 4 * BLOCK), BLOCK, copy_arguments(chosen, x, out))
+    return out
+
+
+def scatter(x: Any, out: Any, columns: int) -> Any:
+    """out[i mod rows, i // rows] = x[i] for `out` of so many `columns`, row after row; return `out` at once.
+
+    `x`, `out`: device arrays, float32, shape (n,), n below 2**32 and a multiple of `columns`, apart from each other.
+    TypeError for arrays in host memory, ValueError for what else does not fit.
+    """
+    check_array("x", x, (None,))
+    check_array("out", out, tuple(x.shape))
+    if columns < 1 or out.size % columns or out.size >= 2**32:
+        raise ValueError(f"{out.size} elements do not fill rows of {columns}; give a multiple of it, below 2**32")
+    if out.size:
+        check_apart("x", x, out)
+        arguments = (x, out, np.uint32(out.size // columns), np.uint32(columns))
+        KERNELS["cuda_scatter"].launch(blocks(out.size), BLOCK, arguments)
     return out
 
 

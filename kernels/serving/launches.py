@@ -28,6 +28,13 @@ def _copy(name: str, n: int, grid: int) -> Launch:
     return Launch(f"{name}, n = {n}, {grid} blocks", kernel.function, grid, BLOCK, arguments)
 
 
+def _scatter(n: int, columns: int) -> Launch:
+    x = np.random.default_rng(n).random(n, dtype=np.float32)
+    arguments = (x, np.full(n, np.nan, np.float32), np.uint32(n // columns), np.uint32(columns))
+    name = f"cuda_scatter, n = {n}, {columns} columns"
+    return Launch(name, KERNELS["cuda_scatter"].function, blocks(n), BLOCK, arguments)
+
+
 def _chase(n: int) -> Launch:
     places = busy_kernels.chain(2**14, np.random.default_rng(n), stride=8)
     arguments = (places, np.uint32(STEPS), np.zeros(n, np.uint32), np.uint64(n))
@@ -38,6 +45,7 @@ LAUNCHES = [
     *(_spin(name, n) for name in ("cuda_spin", "numba_spin") for n in (1, 1000)),
     *(_copy("cuda_copy", n, grid) for n, grid in ((4100, 1), (4100, 5))),
     *(_copy("numba_copy", n, grid) for n, grid in ((4096, 1), (1000, 5))),
+    *(_scatter(4000, columns) for columns in (1, 8, 40)),
     *(_chase(n) for n in (1, 100)),
     *small_network.launches(),
 ]

@@ -283,6 +283,24 @@ def latency() -> dict[str, Any]:
     return {"rows": rows, "sm_mhz": Gpu().clocks()[0]}
 
 
+def scattered() -> dict[str, Any]:
+    """Seconds of `scatter` by the distance of neighbouring stores, and the rate of sectors that they fill in part.
+
+    `sectors`: stored by requests, as the arithmetic has it; `per_second`: of those beyond what the bytes would fill.
+    """
+    cupy = timing.cupy_on_gpu()
+    rows = []
+    for n in (2**22, 2**24, 2**26):
+        x, out = cupy.random.random(n, dtype=cupy.float32), cupy.empty(n, cupy.float32)
+        for columns in (1, 8, 32, 4096):
+            seconds = timing.time_gpu(busy_kernels.scatter, [(x, out, columns)], runs=15).seconds
+            sectors = n * min(columns, 8) // 8
+            correct = bool((out.reshape(-1, columns) == x.reshape(columns, -1).T).all())
+            rows.append({"n": n, "columns": columns, "seconds": seconds, "sectors": sectors, "correct": correct})
+            rows[-1]["per_second"] = (sectors - n / 8) / seconds
+    return {"rows": rows}
+
+
 def _per_step(times: Mapping[int, float]) -> float:
     """Seconds per step, from the seconds of few steps and of many: what a launch itself takes drops out."""
     few, many = sorted(times)
@@ -367,5 +385,6 @@ MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "utilisation_counted": counted,
     "utilisation_step": step,
     "latency": latency,
+    "scattered": scattered,
     **road_measurements.MEASUREMENTS,
 }

@@ -49,6 +49,15 @@ def test_a_copy_is_a_copy(name, n):
         assert np.isnan(outside(whole, n)).all()
 
 
+@pytest.mark.parametrize(("n", "columns"), [(0, 1), (33, 1), (1024, 8), (96, 32), (100, 100), (1000, 4)])
+def test_a_scatter_is_a_transpose(n, columns):
+    x = generator().standard_normal(n, dtype=np.float32)
+    whole, out = guarded(n)
+    busy_kernels.scatter(cp.asarray(x), out, columns)
+    np.testing.assert_array_equal(cp.asnumpy(out), x.reshape(columns, n // columns).T.ravel())
+    assert np.isnan(outside(whole, n)).all()
+
+
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 100])
 def test_a_chase_ends_where_numpy_does(n):
     rng = generator()
@@ -102,6 +111,10 @@ def test_what_does_not_fit_is_refused():
         busy_kernels.copy(cp.zeros(9, np.float32)[1:], x)
     with pytest.raises(ValueError, match="x and out overlap"):
         busy_kernels.copy(x, x)
+    with pytest.raises(ValueError, match="8 elements do not fill rows of 3"):
+        busy_kernels.scatter(x, cp.zeros(8, np.float32), 3)
+    with pytest.raises(ValueError, match="x and out overlap"):
+        busy_kernels.scatter(x, x, 2)
     with pytest.raises(ValueError, match="steps is -1"):
         busy_kernels.chase(cp.zeros(4, np.uint32), -1, cp.zeros(4, np.uint32))
     with pytest.raises(ValueError, match="out has 9 elements, one per thread, and places only 8"):

@@ -15,7 +15,16 @@ def counted(name):
 
 def test_each_kernel_is_launched():
     kernels = {name.removeprefix("small network, ").partition(",")[0] for name in BY_NAME}
-    assert kernels >= {"cuda_spin", "numba_spin", "cuda_copy", "numba_copy", "cuda_chase", "cuda_conv3x3", "cuda_head"}
+    assert kernels >= {
+        "cuda_spin",
+        "numba_spin",
+        "cuda_copy",
+        "numba_copy",
+        "cuda_scatter",
+        "cuda_chase",
+        "cuda_conv3x3",
+        "cuda_head",
+    }
     assert len(BY_NAME) == len(LAUNCHES)
 
 
@@ -47,6 +56,13 @@ def test_copying_moves_each_sector_once(name, requests, sectors):
     counts = counted(name)
     assert counts.global_load_sectors == counts.global_store_sectors == sectors
     assert counts.global_load_requests == counts.global_store_requests == requests
+
+
+@pytest.mark.parametrize(("columns", "sectors"), [(1, 500), (8, 4000), (40, 4000)])
+def test_scattering_stores_in_more_sectors_the_farther_it_goes(columns, sectors):
+    counts = counted(f"cuda_scatter, n = 4000, {columns} columns")
+    assert counts.global_load_sectors == 500
+    assert counts.global_store_sectors == sectors
 
 
 def test_a_chase_has_a_sector_for_each_thread_and_step():

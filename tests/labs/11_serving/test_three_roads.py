@@ -66,6 +66,34 @@ def test_a_strided_load_is_on_the_road_of_memory():
     assert found.seconds > 4 * side_by_side.seconds
 
 
+def test_far_apart_each_sector_costs_a_line_of_the_l1():
+    """32 sectors per request both times; at a stride of 8 four of them lie in a line, at 32 each in its own."""
+    near, far = (
+        counted("strided", zeros(stride * N // 16), zeros(N // 16), np.int32(stride), grid=BLOCKS // 16)
+        for stride in (8, 32)
+    )
+    assert near.counts.global_load_sectors == far.counts.global_load_sectors
+    name = "L1 and shared memory"
+    loads = near.counts.global_load_sectors / near.counts.global_store_sectors  # 8; stores lie side by side
+    ratio = (loads + 1 / 4) / (loads / 4 + 1 / 4)
+    assert decide(far).terms[MEMORY][name] == pytest.approx(ratio * decide(near).terms[MEMORY][name])
+
+
+def test_sectors_that_stores_fill_in_part_are_memory():
+    n = 2**20
+    x, out = zeros(n), zeros(n)
+    kernel = busy_kernels.KERNELS["cuda_scatter"].function()
+    roads = {}
+    for columns in (1, 4096):
+        arguments = (x, out, np.uint32(n // columns), np.uint32(columns))
+        roads[columns] = decide(simulate(kernel, n // 256, 256, arguments, sample_blocks=16))
+    assert "sectors stored in part" not in roads[1].terms[MEMORY]
+    limit = roads[4096].terms[MEMORY]
+    assert max(limit, key=lambda name: limit[name]) == "sectors stored in part"
+    assert roads[4096].road == MEMORY
+    assert roads[4096].advice[0].startswith("coalesce stores: 32 sectors per request")
+
+
 def test_bank_conflicts_are_memory_too():
     found = decide(counted("conflicts", zeros()), independent=4)
     assert found.road == MEMORY
