@@ -7,6 +7,7 @@ matplotlib Figure that is closed for pyplot, so that a notebook shows it once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -147,7 +148,10 @@ def draw_step(m: Measurement) -> Figure:
 
 
 def draw_monitor(found: Sequence[Sample], label: str, marks: Iterable[tuple[float, str]] = ()) -> Figure:
-    """What a `Monitor` saw: shares of time above, watts and memory below. `marks`: seconds and what began then."""
+    """What a `Monitor` saw: shares of time above, watts and memory below. `marks`: seconds and what began then.
+
+    A monitor draws in its own thread, beside a program that may draw too: so no pyplot here, and no shared settings.
+    """
     curves = {
         UTILISATION: ("utilisation", ORANGE),
         ACTIVITY: ("sm", BLUE),
@@ -155,40 +159,43 @@ def draw_monitor(found: Sequence[Sample], label: str, marks: Iterable[tuple[floa
         "DRAM": ("dram", PINK),
         "FP32": ("fp32", SKY),
     }
-    with plt.rc_context(FONT):
-        figure, (shares, watts) = plt.subplots(
-            2, 1, figsize=(7.8, 4.0), dpi=DPI, sharex=True, gridspec_kw={"height_ratios": (2.2, 1)}
+    figure = Figure(figsize=(7.8, 4.0), dpi=DPI)
+    shares, watts = figure.subplots(2, 1, sharex=True, height_ratios=(2.2, 1))
+    memory = watts.twinx()
+    for name, (field, colour) in curves.items():
+        _curve(shares, found, field, name, colour)
+    _curve(watts, found, "watts", "power", AMBER)
+    _curve(memory, found, "memory_bytes", "memory in use", GREY)
+    _percent(shares)
+    shares.set_ylim(-0.04, 1.08)
+    watts.set_ylim(0, None)
+    memory.set_ylim(0, None)
+    memory.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v / 1e9:g} GB"))
+    memory.spines[["top"]].set_visible(False)
+    watts.set_xlabel("seconds", fontsize=9)
+    watts.set_ylabel("W", fontsize=9)
+    marks = list(marks)
+    for seconds, name in marks:
+        shares.axvline(seconds, color=GREY, lw=0.8, ls=":")
+        shares.annotate(
+            *(name, (seconds, 1.08), (2, 2)),
+            textcoords="offset points",
+            fontsize=6.5,
+            rotation=25,
+            annotation_clip=False,
         )
-        for name, (field, colour) in curves.items():
-            _curve(shares, found, field, name, colour)
-        _curve(watts, found, "watts", "power", AMBER)
-        memory = watts.twinx()
-        _curve(memory, found, "memory_bytes", "memory in use", GREY)
-        _percent(shares)
-        shares.set_ylim(-0.04, 1.08)
-        watts.set(ylabel="W", xlabel="seconds", ylim=(0, None))
-        memory.set_ylim(0, None)
-        memory.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v / 2**30:.3g} GiB"))
-        memory.spines[["top"]].set_visible(False)
-        for seconds, name in marks:
-            shares.axvline(seconds, color=GREY, lw=0.8, ls=":")
-            shares.annotate(
-                name,
-                (seconds, 1.08),
-                (2, 2),
-                textcoords="offset points",
-                fontsize=6.5,
-                rotation=25,
-                annotation_clip=False,
-            )
-        shares.legend(frameon=False, loc="center left", bbox_to_anchor=(1.13, 0.5))
-        handles = [line for ax in (watts, memory) for line in ax.lines]
-        watts.legend(
-            handles, [str(h.get_label()) for h in handles], frameon=False, loc="center left", bbox_to_anchor=(1.13, 0.5)
-        )
-        finish(figure, watts, "")
-        finish(figure, shares, label, pad=46 if marks else 6)
-    return closed(figure)
+    beside: dict[str, Any] = {"frameon": False, "loc": "center left", "bbox_to_anchor": (1.13, 0.5), "fontsize": 8.5}
+    for ax in (shares, watts, memory):
+        ax.tick_params(labelsize=9)
+    for ax, lines in ((shares, shares.lines), (watts, [*watts.lines, *memory.lines])):
+        named = [line for line in lines if not str(line.get_label()).startswith("_")]
+        if named:
+            ax.legend(named, [str(line.get_label()) for line in named], **beside)
+    finish(figure, watts, "")
+    finish(figure, shares, "")
+    shares.set_title(label, loc="left", weight="bold", fontsize=9, pad=52 if marks else 6)
+    figure.tight_layout()
+    return figure
 
 
 def _curve(ax: Axes, found: Sequence[Sample], field: str, name: str, colour: str) -> None:

@@ -135,6 +135,23 @@ def test_the_picture_names_its_origin_and_what_began(seen):
     assert not plt.get_fignums()
 
 
+def test_a_live_picture_is_there_when_the_block_ends(seen, tmp_path, capsys):
+    seen.save(tmp_path / "run.jsonl", ABOUT)
+    with Monitor(RecordedSource(tmp_path / "run.jsonl"), live=True) as m:
+        m.step()
+    assert bytes(m._picture._image.value).startswith(b"\x89PNG")
+    assert m.samples
+
+
+def test_drawing_in_a_thread_leaves_the_programs_settings_alone(seen, monkeypatch):
+    def shared(*_, **__):
+        raise AssertionError("pyplot and its settings belong to the program")
+
+    for name in ("subplots", "figure", "rc_context", "close"):
+        monkeypatch.setattr(plt, name, shared)
+    assert seen.draw().axes
+
+
 def test_without_a_gpu_the_recording_plays(monkeypatch, seen, tmp_path):
     def none():
         raise NoNvml("NVML finds no GPU 0")
