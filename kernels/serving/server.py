@@ -21,7 +21,7 @@ import sys
 import threading
 from dataclasses import asdict
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -61,12 +61,19 @@ def run(service: Service, listener: socket.socket, grace: float | None = None, u
     if until_stdin_closes:
         threading.Thread(target=server.leave_with_stdin, daemon=True).start()
     host, port = listener.getsockname()[:2]
+    _handle(server.handle_exit)  # to which uvicorn gives the signals back when it has served
     try:
         server.run([listener])
     except OSError as error:
         raise _refused(host, port, error) from None
+    _handle(signal.SIG_IGN)  # or a second SIGTERM would end the process while Python cleans up, with another status
     print(CLOSED + server.counts(), flush=True)
     return 0
+
+
+def _handle(handler: Any) -> None:
+    for sig in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sig, handler)
 
 
 def _refused(host: str, port: int, error: OSError) -> ServiceError:
@@ -104,6 +111,8 @@ class _Server(uvicorn.Server):
         """uvicorn calls this for SIGTERM and SIGINT, in the main thread, in between any two instructions."""
         if self._loop is None:  # not serving yet
             raise SystemExit(1)
+        if self._loop.is_closed():  # all is done
+            return
         insists = sig == signal.SIGINT and self._leaving is not None
         self._loop.call_soon_threadsafe(self._give_up if insists else self._leave)
 

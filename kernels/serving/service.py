@@ -149,10 +149,17 @@ class Service:
     def _accept(self, samples: np.ndarray) -> list[asyncio.Future]:
         """All of them queued, or none: nothing else runs in between."""
         if self.batcher is None or self.draining:
-            raise Closed("the service is shutting down and accepts no more requests; ask another replica")
+            closed = "the service is shutting down and accepts no more requests; ask another replica"
+            raise self._rejected(samples, Closed(closed))
         if self.waiting + len(samples) > self.limits.capacity:
-            raise QueueFull(f"{self.waiting} samples wait already, and {self.limits.capacity} may; try again later")
+            full = f"{self.waiting} samples wait already, and {self.limits.capacity} may; try again later"
+            raise self._rejected(samples, QueueFull(full))
         return [self.batcher.submit(sample) for sample in samples]
+
+    def _rejected(self, samples: np.ndarray, error: Exception) -> Exception:
+        if self.batcher is not None:
+            self.batcher.counts.rejected += len(samples)
+        return error
 
     async def model(self) -> dict[str, Any]:
         """What the engine takes."""

@@ -9,7 +9,8 @@ from kernels.serving.service_process import Refused
 from tests.support.waiting import HANG
 
 # For a service whose engine is in this folder, which no import by a name with dots can reach.
-HERE = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[3])])}
+_FOLDERS = [Path(__file__).parent, Path(__file__).parents[3], *filter(None, [os.environ.get("PYTHONPATH")])]
+HERE = {"PYTHONPATH": os.pathsep.join(map(str, _FOLDERS))}
 
 
 class Asking:

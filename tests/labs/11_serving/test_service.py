@@ -106,6 +106,7 @@ def test_ten_times_more_than_there_is_room_for_loses_nothing_that_was_accepted()
         return found, service.batcher.counts, metrics((await client.get("/metrics")).text)
 
     found, counts, told = serving(test, gate)
+    assert counts.rejected == 10 * LIMITS.capacity - counts.accepted
     by_status = {status: [r for r in found if r.status_code == status] for status in (200, 429)}
     assert len(by_status[200]) == counts.accepted == counts.answered == LIMITS.capacity + 1
     assert len(by_status[429]) == 10 * LIMITS.capacity - len(by_status[200])

@@ -1,5 +1,6 @@
 """Lab 11's service as its command: how it starts, why it does not, and how it ends under load."""
 
+import asyncio
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import sys
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
@@ -18,7 +20,7 @@ from kernels.serving.server import ServiceError
 from kernels.serving.service import _arguments
 from kernels.serving.service import main as service_command
 from kernels.serving.service_process import Refused, start
-from tests.support.waiting import until
+from tests.support.waiting import HANG, until
 from warplab.bench.lab import labs
 
 _SPEC = spec_from_file_location("asking", Path(__file__).with_name("asking.py"))
@@ -87,6 +89,38 @@ def refused_as_late(service) -> bool:
     except Refused as refused:
         return refused.status == 503
     return False
+
+
+def test_a_signal_in_the_midst_of_clients_that_come_and_go_loses_nothing_that_was_accepted():
+    """Whenever it comes: as many get an answer, each the right one, as the service says that it accepted."""
+
+    async def one(client, url, number):
+        try:
+            response = await client.post(url, json={"instances": [[number, 1, 2, 3]]})
+        except httpx.TransportError:  # refused, or closed before it was read
+            return "not accepted"
+        if response.status_code == 200:
+            assert response.json() == {"predictions": [[number + 6]]}
+        return response.status_code
+
+    async def clients(service):
+        found = []
+        async with httpx.AsyncClient(timeout=HANG, trust_env=False) as client:
+            for number in range(300):
+                found.append(asyncio.create_task(one(client, f"{service.url}/v1/predict", number)))
+                if number == 150:
+                    await found[100]  # so that some are answered, and others wait
+                    os.kill(service.pid, signal.SIGTERM)
+                await asyncio.sleep(0)
+            return await asyncio.gather(*found)
+
+    engine = {"per_batch": 0.01, "per_sample": 0.0005}
+    with start("kernels.serving.engines:virtual", options=engine, batch_limit=8, capacity=16) as service:
+        statuses = asyncio.run(clients(service))
+        counts = service.stop()
+    assert set(statuses) <= {200, 429, 503, "not accepted"}
+    assert statuses.count(200) == counts["answered"] == counts["accepted"] >= 1
+    assert counts["rejected"] == statuses.count(429) + statuses.count(503)
 
 
 @pytest.mark.parametrize("how", ["signal", "grace"])
