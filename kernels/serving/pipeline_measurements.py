@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernels.serving import busy_kernels
+from kernels.serving import busy_kernels, video
 from kernels.serving.chunked import chunked
+from kernels.serving.pipeline import Stages, one_after_the_other, pipelined
+from kernels.serving.pipeline_on_gpu import WARM_UP, PipelineOnGpu
+from kernels.serving.small_network import TOLERANCE, SmallNetwork
 from kernels.serving.stream_execution import execute
-from kernels.serving.stream_timeline import Timeline
+from kernels.serving.stream_timeline import Timeline, simulate
+from kernels.serving.streams import Schedule
 from warplab.bench import timing
 from warplab.bench.benchmark import Table
 
@@ -124,5 +133,158 @@ def _overlap_summary(value: dict[str, Any]) -> dict[str, Any]:
     return {"ms": {row["way"]: row["ms"] for row in value["rows"]}}
 
 
-MEASUREMENTS: dict[str, Callable[[], Any]] = {"overlap": overlap}
-TABLES = {"overlap": Table(_overlap_text, _overlap_summary)}
+CLIPS = {"320 × 192": (320, 192, 90), "1920 × 1080": (1920, 1080, 30)}
+"""(width, height, frames) of the clips by name; a clip is repeated for as long as a measurement needs."""
+SESSIONS = (1, 2, 4, 8)
+NETWORK = SmallNetwork(layers=16, channels=48, size=128)
+FRAMES = 120
+RUNS_OF_PIPELINE = {
+    "one after the other": (1, 1),
+    "pipeline, depth 1": (1, 1),
+    "pipeline, depth 2": (2, 1),
+    "pipeline, depth 4": (4, 1),
+    "one after the other, batch 4": (1, 4),
+    "pipeline, depth 2, batch 4": (2, 4),
+}
+"""(depth, batch) by name."""
+
+
+@contextmanager
+def _clips(folder: str | Path | None, times: int) -> Iterator[dict[str, Path]]:
+    """The clips by name, each repeated; made by PyAV unless `folder` holds them (small.h264, hd.h264)."""
+    with tempfile.TemporaryDirectory() as work:
+        found = {}
+        for name, (width, height, frames) in CLIPS.items():
+            file = "small.h264" if width < 1000 else "hd.h264"
+            once = Path(folder or work) / file
+            if not folder and video.make_clip(once, width=width, height=height, frames=frames) != "libx264":
+                raise RuntimeError("PyAV's FFmpeg has no libx264, and NVDEC is measured on H.264; install PyAV's wheel")
+            found[name] = Path(work) / f"long_{file}"
+            video.repeat(once, times * 90 // frames, found[name])
+        yield found
+
+
+def nvdec(folder: str | Path | None = None) -> dict[str, Any]:
+    """Frames per second that NVDEC decodes from H.264: one video, and several at the same time, each by a thread.
+
+    `folder`: where the clips are; None: they are made by PyAV. Counted between the last thread's tenth frame and the
+    first one's last frame, so that neither start nor end counts. Rows: clip, sessions, frames_per_second.
+    """
+    timing.cupy_on_gpu()
+    rows = []
+    with _clips(folder, 4) as clips:
+        for name, path in clips.items():
+            for sessions in SESSIONS:
+                stamps = _decode_together(path, sessions)
+                begin, end = max(one[10] for one in stamps), min(one[-1] for one in stamps)
+                frames = sum(begin < stamp <= end for one in stamps for stamp in one)
+                rows.append({"clip": name, "sessions": sessions, "frames_per_second": frames / (end - begin)})
+    return {"codec": "H.264", "rows": rows}
+
+
+def _decode_together(path: Path, sessions: int) -> list[list[float]]:
+    """When each session had each of its frames, in seconds."""
+    stamps: list[list[float]] = [[] for _ in range(sessions)]
+    together = threading.Barrier(sessions)
+
+    def decode(mine: list[float]) -> None:
+        for _ in video.frames_on_nvdec(path):
+            if not mine:
+                together.wait(30)
+            mine.append(time.perf_counter())
+
+    threads = [threading.Thread(target=decode, args=(one,)) for one in stamps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if not all(len(one) > 20 for one in stamps):
+        raise RuntimeError(f"decoders ended after {[len(one) for one in stamps]} frames; 20 are needed to tell a rate")
+    return stamps
+
+
+def pipeline(folder: str | Path | None = None, frames: int = FRAMES) -> dict[str, Any]:
+    """Decode, preprocess and infer 1080p frames: one after the other, and pipelined with 1 to 4 buffers.
+
+    All answers must be the same bit by bit, and the first four NumPy's. Rows: milliseconds per frame (the better of
+    two runs), those that the model predicts from the first way's stages, busy times, spans of 8 frames in the middle.
+    """
+    timing.cupy_on_gpu()
+    rows: list[dict[str, Any]] = []
+    answers: np.ndarray | None = None
+    stages: dict[int, Stages] = {}
+    with _clips(folder, 4) as clips:
+        for name, (depth, batch) in RUNS_OF_PIPELINE.items():
+            gpu = PipelineOnGpu(clips["1920 × 1080"], frames, NETWORK, depth=depth, batch=batch)
+            gpu.run(_program(name, 2 * WARM_UP, Stages(0, 0, 0), depth, batch))
+            runs = [gpu.run(_program(name, frames, Stages(0, 0, 0), depth, batch)) for _ in range(2)]
+            best = min(runs, key=_length)
+            if batch not in stages:
+                stages[batch] = _stages(best)
+            if answers is None:
+                answers, expected = gpu.answers.copy(), gpu.expected(4)
+                close = float(np.abs(answers[:4] - expected).max() / np.abs(expected).max())
+            predicted = simulate(_program(name, frames, stages[batch], depth, batch)(None)).end
+            row = {"way": name, "depth": depth, "batch": batch, "ms_per_frame": _length(best) / frames}
+            row |= {"predicted_ms_per_frame": predicted / frames, "same": bool(np.array_equal(answers, gpu.answers))}
+            row |= {"from_numpy": close, "correct": row["same"] and close < TOLERANCE}
+            rows.append(row | _busy(best, frames) | {"spans": _middle(best, frames)})
+    return {"clip": "1920 × 1080", "frames": frames, "stages_ms": vars(stages[1]), "rows": rows}
+
+
+def _program(name: str, frames: int, stages: Stages, depth: int, batch: int) -> Callable[[Any], Schedule]:
+    if name.startswith("pipeline"):
+        return lambda actions: pipelined(frames, stages, depth=depth, batch=batch, actions=actions)
+    return lambda actions: one_after_the_other(frames, stages, batch=batch, actions=actions)
+
+
+def _stages(timeline: Timeline) -> Stages:
+    """The median time of each stage; host work between them is not in them."""
+    times: dict[str, list[float]] = {}
+    for span in timeline.spans:
+        times.setdefault(span.operation.name.split()[0], []).append(span.end - span.start)
+    ms = {stage: float(np.median(of_stage)) for stage, of_stage in times.items()}
+    return Stages(decode=ms["decode"], preprocess=ms["preprocess"], infer=ms["infer"], answers=ms["answer"])
+
+
+def _busy(timeline: Timeline, frames: int) -> dict[str, float]:
+    return {
+        "decode_ms_per_frame": timeline.busy("NVDEC") / frames,
+        "sms_ms_per_frame": timeline.busy("SMs") / frames,
+        "decode_and_sms_ms_per_frame": timeline.overlap("NVDEC", "SMs") / frames,
+    }
+
+
+def _middle(timeline: Timeline, frames: int) -> list[list[Any]]:
+    """The spans of eight frames in the middle, from the first one's start."""
+    begin = timeline.of(f"decode {frames // 2}").start
+    end = timeline.of(f"decode {min(frames - 1, frames // 2 + 8)}").start
+    inside = [s for s in timeline.spans if s.engine and s.start >= begin and s.end <= end]
+    return [[s.operation.name, s.operation.stream, s.engine, s.start - begin, s.end - begin] for s in inside]
+
+
+def _nvdec_text(value: dict[str, Any]) -> str:
+    rows = [(r["clip"], r["sessions"], r["frames_per_second"]) for r in value["rows"]]
+    return f"NVDEC, {value['codec']}\n" + timing.table(("clip", "videos at once", "frames/s"), rows)
+
+
+def _nvdec_summary(value: dict[str, Any]) -> dict[str, Any]:
+    return {"frames_per_second": {f"{r['clip']}, {r['sessions']}": r["frames_per_second"] for r in value["rows"]}}
+
+
+def _pipeline_text(value: dict[str, Any]) -> str:
+    rows = [(r["way"], r["ms_per_frame"], r["predicted_ms_per_frame"], r["correct"]) for r in value["rows"]]
+    header = ("way", "ms per frame", "predicted", "right")
+    return f"{value['frames']} frames of {value['clip']}: decode, preprocess, infer\n" + timing.table(header, rows)
+
+
+def _pipeline_summary(value: dict[str, Any]) -> dict[str, Any]:
+    return {"ms_per_frame": {row["way"]: row["ms_per_frame"] for row in value["rows"]}}
+
+
+MEASUREMENTS: dict[str, Callable[[], Any]] = {"overlap": overlap, "nvdec": nvdec, "pipeline": pipeline}
+TABLES = {
+    "overlap": Table(_overlap_text, _overlap_summary),
+    "nvdec": Table(_nvdec_text, _nvdec_summary),
+    "pipeline": Table(_pipeline_text, _pipeline_summary),
+}

@@ -7,6 +7,7 @@ copies of one engine one after the other (`Timeline.copies_in_turns`).
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from kernels.serving.stream_timeline import TODAY, Span, Timeline
@@ -14,28 +15,29 @@ from kernels.serving.streams import DEFAULT, Operation, Schedule
 from warplab.bench import timing
 
 
-def execute(schedule: Schedule) -> Timeline:
+def execute(schedule: Schedule, streams: Mapping[str | int, Any] | None = None) -> Timeline:
     """Run the schedule on the GPU and return when each operation ran, in milliseconds by events.
 
-    Streams other than the default one are made non-blocking if the schedule says so. Host work and host waits are timed
+    `streams`: CuPy streams to use, by the schedule's names; others are made. Host work and host waits are timed
     by the host's clock. Ends the program where there is no GPU; ValueError for an operation without an action.
     """
     for o in schedule:
         if o.kind in ("h2d", "d2h", "kernel", "decode", "host") and o.action is None:
             raise ValueError(f"{o} has no action: give action=, a function that queues it in the current stream")
-    return _Run(timing.cupy_on_gpu(), schedule).run()
+    return _Run(timing.cupy_on_gpu(), schedule, streams or {}).run()
 
 
 class _Run:
-    def __init__(self, cupy: Any, schedule: Schedule) -> None:
+    def __init__(self, cupy: Any, schedule: Schedule, given: Mapping[str | int, Any]) -> None:
         self.cupy, self.schedule = cupy, schedule
         used = {o.stream for o in schedule if o.stream is not None}
         default = cupy.cuda.Stream.null if schedule.default_stream == "legacy" else cupy.cuda.Stream.ptds
-        self.streams = {
-            s: default if s == DEFAULT else cupy.cuda.Stream(non_blocking=not schedule.blocks(s)) for s in used
-        }
+        self.streams = {s: given[s] if s in given else self._stream(s, default) for s in used}
         self.events = {o.event: cupy.cuda.Event(disable_timing=True) for o in schedule if o.kind == "record"}
         self.recorded: set[str] = set()
+
+    def _stream(self, name: str | int, default: Any) -> Any:
+        return default if name == DEFAULT else self.cupy.cuda.Stream(non_blocking=not self.schedule.blocks(name))
 
     def run(self) -> Timeline:
         event, device = self.cupy.cuda.Event, self.cupy.cuda.Device()

@@ -22,6 +22,7 @@ def make_clip(
 ) -> str:
     """Write a clip of digits that move across a shaded ground; return the encoder's name ("libx264" or "mpeg4").
 
+    `path`: its ending names the container, such as .mp4; .h264 for H.264 without one, which `repeat` makes longer.
     `width`, `height`: even numbers of pixels, at least 64. The same seed gives the same pictures. ValueError for sizes
     that do not fit, RuntimeError where PyAV has neither encoder.
     """
@@ -40,6 +41,13 @@ def make_clip(
         for packet in stream.encode():
             container.mux(packet)
     return codec
+
+
+def repeat(path: str | Path, times: int, target: str | Path) -> None:
+    """Write a clip of H.264 without a container (.h264) `times` times, one after the other: a longer clip."""
+    if not str(path).endswith(".h264") or times < 1:
+        raise ValueError(f"{path}, {times} times: only .h264 can be repeated, for it has no table of frames; 1 or more")
+    Path(target).write_bytes(Path(path).read_bytes() * times)
 
 
 def moving_digits(width: int, height: int, frames: int, *, digits: int = 6, seed: int = 11) -> Iterator[np.ndarray]:
