@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernels.serving import busy_kernels, small_network
+from kernels.serving import busy_kernels, preprocess, small_network
 from kernels.serving.busy_kernels import BLOCK, KERNELS, blocks
 from warplab.bench.compared_launches import Launch
 
@@ -47,5 +47,6 @@ LAUNCHES = [
     *(_copy("numba_copy", n, grid) for n, grid in ((4096, 1), (1000, 5))),
     *(_scatter(4000, columns) for columns in (1, 8, 40)),
     *(_chase(n) for n in (1, 100)),
+    *preprocess.launches(),
     *small_network.launches(),
 ]
