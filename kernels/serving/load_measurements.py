@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernels.serving import engines, service_process, torch_networks
+from kernels.serving import engines, service_process, small_network_engine, torch_networks
 from kernels.serving.batcher import Limits
 from kernels.serving.load import LOST, OK, TOO_MANY, InProcess, Load, OverHttp, get, offer
 from warplab.bench import timing
@@ -43,10 +43,10 @@ class Subject(NamedTuple):
     predict: Callable[[list[Any]], Sequence[Any]]
     data: Sequence[Any]
     right: Callable[[int, Any], bool]
-    sizes: tuple[int, ...] = torch_networks.SIZES
+    sizes: tuple[int, ...] = small_network_engine.SIZES
 
 
-def subject(engine: engines.Engine, data: np.ndarray, sizes: tuple[int, ...] = torch_networks.SIZES) -> Subject:
+def subject(engine: engines.Engine, data: np.ndarray, sizes: tuple[int, ...] = small_network_engine.SIZES) -> Subject:
     """`engine` with samples and the answers that it gives to each alone.
 
     An answer under load is right if the output that differs most between the samples is near the one it gave alone: a
@@ -60,14 +60,10 @@ def subject(engine: engines.Engine, data: np.ndarray, sizes: tuple[int, ...] = t
     def right(index: int, row: Any) -> bool:
         return abs(float(row[column]) - expected[index]) <= tolerance
 
-    return Subject(engine.name, lambda samples: engine.predict(np.stack(samples)), data, right, sizes)
+    def predict(samples: list[Any]) -> Any:  # engines that copy to pinned memory take a list, and copy once
+        return engine.predict(samples if getattr(engine, "takes_lists", False) else np.stack(samples))
 
-
-def network(name: str, sizes: Sequence[int] = torch_networks.SIZES) -> Subject:
-    """One of `torch_networks.NETWORKS` on this GPU."""
-    engine = torch_networks.TorchEngine(name, sizes)
-    # It copies the images of a list to pinned memory itself: once, not twice.
-    return subject(engine, torch_networks.images(name), tuple(sizes))._replace(predict=engine.predict)
+    return Subject(engine.name, predict, data, right, sizes)
 
 
 def batch_times(served: Subject) -> list[dict[str, Any]]:
@@ -148,14 +144,14 @@ def _offer(served: Subject, limits: Limits, rate: float, seconds: float) -> tupl
 
 def load_small() -> dict[str, Any]:
     """The lab's small network: a batch of 32 takes little longer than one of 1."""
-    engine = engines.make("kernels.serving.small_network_engine:small")
-    served = subject(engine, engine.network.images(64), engine.sizes)
-    return in_process(served._replace(predict=engine.predict))
+    engine = small_network_engine.small()
+    return in_process(subject(engine, engine.network.images(64), engine.sizes))
 
 
 def load_large() -> dict[str, Any]:
     """ResNet-50 for 224 × 224 images, in PyTorch: a large batch fills the GPU."""
-    return in_process(network("ResNet-50", (1, 2, 4, 8, 16, 32)), all_limits=LIMITS_OF_LARGE)
+    engine = torch_networks.TorchEngine()
+    return in_process(subject(engine, torch_networks.images(), engine.sizes), all_limits=LIMITS_OF_LARGE)
 
 
 def load_plan() -> dict[str, Any]:

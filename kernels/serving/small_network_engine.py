@@ -27,6 +27,8 @@ class NetworkEngine:
     caller at a time.
     """
 
+    takes_lists = True
+
     def __init__(self, network: SmallNetwork, sizes: Sequence[int] = SIZES, name: str = "small network") -> None:
         if not sizes or min(sizes) < 1:
             raise ValueError(f"sizes is {list(sizes)}; give batch sizes of 1 or more, such as {list(SIZES)}")

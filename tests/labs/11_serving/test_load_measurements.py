@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from kernels.serving import engines, load_measurements, torch_networks
+from kernels.serving import engines, load_measurements, small_network_engine, torch_networks
 from kernels.serving.batcher import Limits
 from kernels.serving.load import LOST, OK, TOO_MANY, Load
+from kernels.serving.small_network import SmallNetwork
 
 
 def virtual(per_batch, per_sample):
@@ -99,12 +100,18 @@ def test_overload_and_a_curve_over_http():
     assert found["curves"][0]["counts"]["accepted"] == found["curves"][0]["counts"]["answered"]
 
 
-def test_without_pytorch_and_a_gpu_the_networks_say_what_is_missing():
-    with pytest.raises(ValueError, match="there is no network 'ResNet-18'; choose one of ResNet-50, ResNet-56"):
-        torch_networks.TorchEngine("ResNet-18")
-    images = torch_networks.images("ResNet-56", 4)
-    assert (images.shape, images.dtype) == ((4, 3, 32, 32), np.uint8)
+def test_the_images_of_resnet_differ():
+    images = torch_networks.images(4)
+    assert (images.shape, images.dtype) == ((4, 3, 224, 224), np.uint8)
     assert len({image.tobytes() for image in images}) == 4
+
+
+def test_an_engine_that_takes_lists_gets_them():
+    engine = small_network_engine.NetworkEngine(SmallNetwork(layers=1, channels=8, size=4), (2,))
+    served = load_measurements.subject(engine, engine.network.images(6), engine.sizes)
+    rows = served.predict([served.data[1], served.data[4]])
+    assert served.right(1, rows[0])
+    assert served.right(4, rows[1])
 
 
 def test_what_is_measured_has_a_name_each():
