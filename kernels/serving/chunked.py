@@ -7,6 +7,18 @@ from collections.abc import Callable
 from kernels.serving.streams import DEFAULT, Schedule
 
 ORDERS = ("depth", "breadth")
+CHUNKS = 8
+WAYS = {
+    "pageable, default stream": (1, 0, "depth", False),
+    "whole, 1 stream": (1, 1, "depth", True),
+    "chunks, 1 stream": (CHUNKS, 1, "depth", True),
+    "chunks, 2 streams": (CHUNKS, 2, "depth", True),
+    "chunks, 2 streams, breadth first": (CHUNKS, 2, "breadth", True),
+    "chunks, 3 streams": (CHUNKS, 3, "depth", True),
+    "chunks, 4 streams": (CHUNKS, 4, "depth", True),
+    "chunks, 8 streams": (CHUNKS, 8, "depth", True),
+}
+"""(chunks, streams, order of issue, pinned) by name."""
 
 
 def chunked(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernels.serving import busy_kernels, video
-from kernels.serving.chunked import chunked
+from kernels.serving.chunked import CHUNKS, WAYS, chunked
 from kernels.serving.pipeline import Stages, one_after_the_other, pipelined
 from kernels.serving.pipeline_on_gpu import WARM_UP, PipelineOnGpu
 from kernels.serving.small_network import TOLERANCE, SmallNetwork
@@ -24,18 +24,6 @@ from warplab.bench import timing
 from warplab.bench.benchmark import Table
 
 BYTES = 2**28
-CHUNKS = 8
-WAYS = {
-    "pageable, default stream": (1, 0, "depth", False),
-    "whole, 1 stream": (1, 1, "depth", True),
-    "chunks, 1 stream": (CHUNKS, 1, "depth", True),
-    "chunks, 2 streams": (CHUNKS, 2, "depth", True),
-    "chunks, 2 streams, breadth first": (CHUNKS, 2, "breadth", True),
-    "chunks, 3 streams": (CHUNKS, 3, "depth", True),
-    "chunks, 4 streams": (CHUNKS, 4, "depth", True),
-    "chunks, 8 streams": (CHUNKS, 8, "depth", True),
-}
-"""(chunks, streams, order of issue, pinned) by name."""
 
 
 def overlap(nbytes: int = BYTES, runs: int = 5) -> dict[str, Any]:

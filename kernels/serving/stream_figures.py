@@ -5,16 +5,19 @@ Every function returns a matplotlib Figure that is closed for pyplot, so that a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
+from kernels.serving.chunked import WAYS, chunked
 from kernels.serving.stream_races import Race
-from kernels.serving.stream_timeline import Span, Timeline
+from kernels.serving.stream_timeline import Span, Timeline, simulate
+from kernels.serving.streams import Kind, Operation
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
 
 STREAMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, "#7A5400", "#003F63")
@@ -98,7 +101,81 @@ def _bar(
     if framed:
         box.set(ec="#C00000", lw=2.0, zorder=3)
     ax.add_patch(box)
-    if o.kind != "sync" and (stop - span.start) / max(end, 1e-12) * 100 > 1.25 * len(o.name) and lane[1] < 3:
+    if o.kind != "sync" and (stop - span.start) / max(end, 1e-12) * 100 > 1.0 * len(o.name) and lane[1] < 3:
         ax.text(
             (span.start + stop) / 2, bottom + height / 2, o.name, ha="center", va="center", color="white", fontsize=7
         )
+
+
+def recorded_timeline(row: Mapping[str, Any], source: str) -> Timeline:
+    """The spans of a recorded row ("overlap", "pipeline") as a timeline. `source`: the measurement's label."""
+    kinds: dict[str, Kind] = {"H2D": "h2d", "D2H": "d2h", "SMs": "kernel", "NVDEC": "decode"}
+    spans = []
+    for i, (name, stream, engine, start, end) in enumerate(row["spans"]):
+        kind: Kind = kinds.get(engine, "sync" if name.startswith("sync") else "host")
+        spans.append(Span(Operation(i, kind, name, stream, end - start), engine, start, start, end))
+    return Timeline(tuple(spans), source)
+
+
+def draw_overlap(value: Mapping[str, Any], label: str) -> Figure:
+    """Milliseconds of each way to copy an array there and back: measured, and in virtual time from the same stages.
+
+    `value`: of the measurement "overlap"; `label`: its origin. The pageable way, many times the others, is cut off and
+    says its time.
+    """
+    rows = value["rows"]
+    names = [row["way"] for row in rows]
+    most = 1.12 * max(row["ms"] for row in rows if not row["way"].startswith("pageable"))
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.36 * len(rows)), dpi=DPI)
+        for i, row in enumerate(rows):
+            ax.barh(i, min(row["ms"], most), height=0.62, color=PALE if row["ms"] > most else BLUE)
+            colour = GREY if row["ms"] > most else "white"
+            ax.text(0.01 * most, i, f"{row['ms']:.3g} ms", va="center", fontsize=8, color=colour)
+            if row["ms"] <= most:
+                ax.plot([_predicted(value, row["way"])] * 2, [i - 0.4, i + 0.4], color=ORANGE, lw=2)
+        stage = max(value["stage_ms"].values())
+        ax.axvline(stage, color=GREY, lw=1, ls=":")
+        ax.set_yticks(range(len(rows)), names)
+        ax.set(xlim=(0, most), ylim=(len(rows) - 0.5, -0.5), xlabel=f"ms ({label})")
+        handles = [
+            Patch(fc=BLUE, label="measured"),
+            Line2D([], [], color=ORANGE, lw=2, label="predicted from the three stages"),
+            Line2D([], [], color=GREY, lw=1, ls=":", label="slowest stage"),
+        ]
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False)
+        megabytes = value["bytes"] / 2**20
+        finish(figure, ax, f"{megabytes:.0f} MiB to the GPU, through a kernel, and back")
+        ax.grid(False, axis="y")
+    return closed(figure)
+
+
+def _predicted(value: Mapping[str, Any], way: str) -> float:
+    chunks, streams, order, pinned = WAYS[way]
+    stages = value["stage_ms"]
+    return simulate(chunked(chunks, streams, order=order, pinned=pinned, **stages)).end
+
+
+def draw_pipeline(value: Mapping[str, Any], label: str) -> Figure:
+    """Milliseconds per frame of each way to run the pipeline, measured and predicted from the first way's stages.
+
+    `value`: of the measurement "pipeline"; `label`: its origin.
+    """
+    rows = value["rows"]
+    most = max(row["ms_per_frame"] for row in rows)
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(7.6, 0.9 + 0.36 * len(rows)), dpi=DPI)
+        for i, row in enumerate(rows):
+            ax.barh(i, row["ms_per_frame"], height=0.62, color=BLUE)
+            ax.text(0.01 * most, i, f"{row['ms_per_frame']:.3g} ms", va="center", fontsize=8, color="white")
+            ax.plot([row["predicted_ms_per_frame"]] * 2, [i - 0.4, i + 0.4], color=ORANGE, lw=2)
+        ax.set_yticks(range(len(rows)), [row["way"] for row in rows])
+        ax.set(ylim=(len(rows) - 0.5, -0.5), xlabel=f"ms per frame ({label})")
+        handles = [
+            Patch(fc=BLUE, label="measured"),
+            Line2D([], [], color=ORANGE, lw=2, label="predicted from the stages"),
+        ]
+        ax.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False)
+        finish(figure, ax, f"decode, preprocess, infer: {value['frames']} frames of {value['clip']}")
+        ax.grid(False, axis="y")
+    return closed(figure)

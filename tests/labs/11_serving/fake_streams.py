@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import types
+from typing import ClassVar
 
 from warplab import cp
 from warplab.simulator.run.device import default_device
@@ -32,7 +33,7 @@ class Event:
 
 
 class Stream:
-    current: list[Stream] = []
+    current: ClassVar[list] = []
 
     def __init__(self, null=False, non_blocking=False, ptds=False, priority=None):
         self.non_blocking, self.ptr, self.waited = non_blocking, id(self), []

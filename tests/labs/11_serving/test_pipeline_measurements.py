@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels.serving import pipeline_measurements, stream_execution, video
+from kernels.serving import pipeline_measurements, video
 from kernels.serving.chunked import chunked
 from kernels.serving.small_network import SmallNetwork
 from kernels.serving.stream_execution import execute
