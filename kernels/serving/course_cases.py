@@ -46,7 +46,7 @@ class Case:
     def counted(self, launch: Launch) -> LaunchRecord:
         """What the simulator counts of the launch, from a sample of its blocks where the grid is larger."""
         arguments = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in launch.arguments)
-        size = launch.grid, launch.block
+        size: Any = launch.grid, launch.block
         return simulate.simulate(
             launch.kernel(), *size, arguments, shared_bytes=launch.shared_bytes, sample_blocks=self.sample
         )

@@ -119,7 +119,7 @@ def draw_utilisation(m: Measurement) -> Figure:
             ax.barh(at, [v or 0 for v in values], height, color=COLOURS[name], label=name)
             for y, v in zip(at, values, strict=True):
                 if v is not None:
-                    ax.text(v + 0.01, y, f"{100 * v:.1f}", va="center", fontsize=6.5)
+                    ax.text(v + 0.01, y, f"{100 * v:.2f}", va="center", fontsize=6.5)
         ax.set_yticks(range(len(rows)), [row["load"] for row in rows])
         ax.invert_yaxis()
         ax.xaxis.set_major_formatter(PercentFormatter(1))

@@ -354,7 +354,7 @@ def _text(value: Mapping[str, Any]) -> str:
 
 def _share(value: float | None) -> str:
     """A share as percent; a dash where the driver told none."""
-    return "-" if value is None else f"{100 * value:.3g}"
+    return "-" if value is None else f"{100 * value:.2f}"
 
 
 def _summary(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,9 +122,9 @@ def test_tables_of_the_benchmark():
         "a",
         "kernel",
         "2",
-        "70",
-        "20",
-        "90",
+        "70.00",
+        "20.00",
+        "90.00",
         "memory",
     ]
     assert measured.TABLES["roads"].summary({"rows": [road]}) == {"a kernel": "memory"}
