@@ -154,3 +154,21 @@ def draw_load(runs: Mapping[int, Sequence[Load]], modelled: Mapping[int, Sequenc
         figure.suptitle(title, x=0.01, ha="left", fontsize=9)
         figure.tight_layout()
     return closed(figure)
+
+
+def draw_frame(nv12: np.ndarray, planes: np.ndarray) -> Figure:
+    """A decoded frame's brightness, uint8 (height * 3 / 2, width), and the planes made of it, float32 (3, rows,
+    columns), each on the range of its own values."""
+    shown = [nv12[: nv12.shape[0] * 2 // 3], *planes]
+    names = [
+        "decoded: brightness",
+        *(f"{name}, {planes.shape[2]} × {planes.shape[1]}" for name in ("red", "green", "blue")),
+    ]
+    with plt.rc_context(FONT):
+        figure, axes = plt.subplots(1, 4, figsize=(7.6, 1.6), dpi=DPI)
+        for ax, picture, name in zip(axes, shown, names, strict=True):
+            ax.imshow(picture, cmap="gray")
+            ax.set_title(name, loc="left")
+            ax.set_axis_off()
+        figure.tight_layout()
+    return closed(figure)
