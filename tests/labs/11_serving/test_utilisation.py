@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernels.serving import recordings
 from kernels.serving.utilisation import Kernel, Look, looked_at, part_of_the_time, samples
 
 SMS, WARPS = 132, 132 * 64  # of an H100
@@ -118,3 +119,35 @@ def test_gaps_between_kernels_are_between_samples_too():
     kernels = part_of_the_time(0.5, 0.2, 1.0)
     busy = [look.utilisation for look in samples(kernels, 0.1, 1.0)]
     assert busy == pytest.approx(list(itertools.islice(itertools.cycle([1, 0]), 10)))
+
+
+def test_the_model_predicts_the_samples_that_an_h100_kept():
+    value = recordings.recorded("utilisation_step").value
+    period = recordings.recorded("utilisation").value["sample_period_seconds"]
+    kernel = Kernel(0.0, value["ended_seconds"], 1, 1)
+    assert len(value["samples"]) >= 10
+    for end, share in value["samples"]:
+        assert looked_at([kernel], end - period, end).utilisation == pytest.approx(share, abs=0.02)
+
+
+def test_the_model_predicts_what_an_h100_showed_of_part_of_the_time():
+    rows = [row for row in recordings.recorded("utilisation").value["rows"] if "one thread" in row["load"]]
+    assert [row["duty"] for row in rows] == [0.25, 0.5, 0.8, 1]
+    told = 0
+    for row in rows:
+        look = looked_at(part_of_the_time(row["duty"], 0.05, 1.0), 0, 1)
+        assert look.utilisation == pytest.approx(row["nvml"], abs=0.02)
+        if row["gpm"]["sm"] is not None:
+            told += 1
+            assert look.sm_activity == pytest.approx(row["gpm"]["sm"], rel=0.02)
+            assert look.occupancy == pytest.approx(row["gpm"]["occupancy"], rel=0.02)
+    assert told >= 3
+
+
+def test_ncu_and_the_model_agree_on_sm_activity():
+    rows = {row["load"]: row for row in recordings.recorded("utilisation_counted").value["rows"]}
+    one, each = Kernel.launched(0, 1, 1, 256), Kernel.launched(0, 1, 132, 32)
+    for kernel, name in ((one, "one thread"), (each, "one warp on each SM")):
+        assert looked_at([kernel], 0, 1).sm_activity == pytest.approx(rows[name]["sm"], rel=0.01)
+    # A block of 256 threads of which one has work: the other warps end at once, and one stays.
+    assert rows["one thread"]["occupancy"] == pytest.approx(1 / 64, rel=0.01)
