@@ -105,10 +105,11 @@ with acquire, release or a preceding fence, and fences and releases for global m
 - A plain load from a location that the same kernel swaps with `atomicCAS` counts as the first guess of a loop, and one
   that only decides whether an atomic operation on its location follows counts as a test of it.
 - After a fence or a release in global memory, a write counts as seen by all, whether or not they read a flag first.
-- Accesses through `volatile` to global memory count as synchronisation. In shared memory, `volatile` excuses the lanes
-  of one warp, but never two warps. A volatile load that reads what another lane of its own warp wrote, with no
-  `__syncwarp` in between, is reported all the same, as in reductions before 2017. Exempt are kernels with a loop that
-  waits for memory (a branch in it depends on what it loads): their volatile words may be flags and what these guard.
+- Accesses through `volatile` to global memory count as synchronisation, except to arrays that hold none of the flags
+  for which the kernel waits: what flags guard needs a fence. In shared memory, `volatile` excuses the lanes of one
+  warp, but never two warps. A volatile load that reads what another lane of its own warp wrote, with no `__syncwarp` in
+  between, is reported all the same, as in reductions before 2017. Exempt are kernels with a loop that waits for memory
+  (a branch in it depends on what it loads): their volatile words may be flags and what these guard.
   `volatile_orders=False` accepts no such excuse, and the course's checks grade with it.
 - `__activemask()` names the lanes that happen to run together, which CUDA does not promise. The checks grade with
   `lanes_apart=True`, where each lane is alone.

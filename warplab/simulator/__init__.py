@@ -16,7 +16,8 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             `special_registers` and `matrix_instructions` for these two kinds. `ptxas_model` estimates the machine code,
             `access_fusion` finds the accesses that ptxas fuses, `value_numbering` the instructions that access one
             location, `plain_tests` the loads that only test a word before an atomic operation, `waiting_loops` the
-            loops that spin, `unwritten_fragments` the registers that may be read before they are written.
+            loops that spin, `guarded_data` what their flags guard, `unwritten_fragments` the registers that may be read
+            before they are written.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.

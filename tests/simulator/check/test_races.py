@@ -386,6 +386,53 @@ def test_syncwarp_orders_the_lanes_of_its_mask(mask, partner, races):
             simulate(CudaSource(code, "f"), 1, 32, (x,), lanes_apart=True)
 
 
+@pytest.mark.parametrize("data", ["int*", "volatile int*"])
+@pytest.mark.parametrize(("fence", "races"), [("", True), ("__threadfence();", False)])
+def test_a_volatile_flag_in_global_memory_needs_a_fence(data, fence, races):
+    code = """
+    extern "C" __global__ void pass_on(DATA data, volatile int* flags, int* out) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        data[i] = i;
+        FENCE
+        __syncthreads();
+        if (threadIdx.x == 0) flags[blockIdx.x] = 1;
+        int other = (blockIdx.x + 1) % gridDim.x;
+        if (threadIdx.x == 0) while (flags[other] == 0);
+        __syncthreads();
+        FENCE
+        out[i] = data[other * blockDim.x + threadIdx.x];
+    }""".replace("DATA", data).replace("FENCE", fence)
+    out = np.zeros(128, np.int32)
+    launch = CudaSource(code, "pass_on"), 2, 64, (np.zeros(128, np.int32), np.zeros(2, np.int32), out)
+    if races:
+        with pytest.raises(simulator.DataRace) as caught:
+            simulate(*launch)
+        assert caught.value.array == "data"
+        assert ("before the flag is set" in str(caught.value)) == (data != "int*")
+    else:
+        simulate(*launch)
+        assert np.array_equal(out, np.roll(np.arange(128), 64))
+
+
+def test_volatile_words_of_the_flags_own_array_need_none():
+    code = """
+    struct Sum { int ready, value; };
+    extern "C" __global__ void chain(volatile Sum* sums, int* out) {
+        if (threadIdx.x) return;
+        int sum = blockIdx.x;
+        if (blockIdx.x) {
+            while (sums[blockIdx.x - 1].ready == 0);
+            sum += sums[blockIdx.x - 1].value;
+        }
+        sums[blockIdx.x].value = sum;
+        sums[blockIdx.x].ready = 1;
+        out[blockIdx.x] = sum;
+    }"""
+    out = np.zeros(20, np.int32)
+    simulate(CudaSource(code, "chain"), 20, 32, (np.zeros(40, np.int32), out))
+    assert np.array_equal(out, np.cumsum(np.arange(20)))
+
+
 PLAIN_TESTS = """
 #ifdef IN_SHARED
 #define PLACE __shared__ int word; if (threadIdx.x == 0) word = *result; __syncthreads(); int* most = &word;

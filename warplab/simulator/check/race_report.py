@@ -14,6 +14,10 @@ _BARRIER = (
     "In Numba: cuda.syncthreads(), cuda.syncwarp()."
 )
 _VOLATILE = "`volatile` only says that each access goes to memory; no thread waits for another. "
+_FENCE = (
+    "Is the array guarded by a flag? `volatile` puts accesses to different words in no order: put a __threadfence() "
+    "before the flag is set, and one after it was seen."
+)
 _UPDATE = " Do threads add to one element, `x += ...`? That needs an atomic."
 _NO_BARRIER = (
     "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
@@ -61,6 +65,8 @@ def race_error(
         reason = _BARRIER if own_block else _NO_BARRIER
         if allocation is None and any(".volatile" in place.text for place in sites):
             reason = _VOLATILE + reason
+        elif any(".volatile" in place.text for place in sites):
+            reason = _FENCE
         if any(_waits(chunk, place, name) for place in sites):
             reason = _FLAG
         elif own_block and other < 0 and earlier.where.line == site.where.line:

@@ -9,7 +9,8 @@ some warps). The order in which the simulator happens to run the threads plays n
 Loads are merely recorded when they happen. They are examined when a store to the same memory follows, or at the barrier
 that ends their epoch; an epoch without a store costs nothing.
 
-Not detected: acquire and release accesses are never races, nor are volatile ones in global memory. In shared memory,
+Not detected: acquire and release accesses are never races, nor are volatile ones in global memory, except what flags
+guard (`guarded_data`). In shared memory,
 `volatile` excuses the lanes of one warp, as reductions before 2017 need it (`lockstep` reports those that rely on it),
 but not two warps, unless the kernel waits for flags; with `volatile_orders` off it excuses nothing. In global memory, a
 write that its thread followed by a fence or a release counts as published to all.

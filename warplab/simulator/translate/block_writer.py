@@ -259,6 +259,7 @@ class BlockWriter:
         strong = not _STRONG.isdisjoint(now.modifiers)
         flag = now.opcode in ("atom", "red") or (strong and now.opcode in ("ld", "st"))
         strong = strong or self.translator.place(now) in self.translator.swapped or id(now) in self.translator.tested
+        strong = strong and id(now) not in self.translator.guarded
         releases = flag and not _RELEASES.isdisjoint(now.modifiers)
         fused = self.translator.fused.get(id(now)) if space == "shared" else None
         number, where = len(self.translator.sites), now.where

@@ -19,6 +19,7 @@ from warplab.simulator.translate import operations, unwritten_fragments
 from warplab.simulator.translate.access_fusion import fused_accesses
 from warplab.simulator.translate.basic_blocks import CARRY, Block, cut
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Site
+from warplab.simulator.translate.guarded_data import guarded_data
 from warplab.simulator.translate.plain_tests import plain_tests
 from warplab.simulator.translate.ptxas_model import machine_instructions, predicated, rare_ways
 from warplab.simulator.translate.special_registers import SPECIAL
@@ -99,6 +100,7 @@ class _Translator:
         self.maybe_unwritten = unwritten_fragments.maybe_unwritten(blocks, self.entry.registers)
         self.dtypes.update({unwritten_fragments.flag(name): "b1" for name in self.maybe_unwritten})
         self.tested = plain_tests(blocks, self.place)
+        self.guarded = guarded_data(blocks)
         self.fused = fused_accesses(self.entry, blocks, self.variables, self.shared_offsets)
         amounts = machine_instructions(blocks)
         without_branch = predicated(blocks, amounts)

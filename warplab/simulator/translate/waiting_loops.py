@@ -46,6 +46,13 @@ def turns_on_memory(blocks: list[Block]) -> bool:
 
     Other loops that look at memory, such as the steps of a scan in volatile memory, only compute with it.
     """
+    return bool(deciding_looks(blocks))
+
+
+def deciding_looks(blocks: list[Block]) -> frozenset[int]:
+    """The `id` of each memory instruction of a loop that is meant to see what others write, and on which a branch of
+    that loop depends."""
+    found: set[int] = set()
     for number, loop in waiting_loops(blocks).items():
         if number != min(loop):
             continue
@@ -56,13 +63,14 @@ def turns_on_memory(blocks: list[Block]) -> bool:
             more := {name for i in instructions if wanted.intersection(destinations(i)) for name in sources(i)} - wanted
         ):
             wanted |= more
-        if any(
-            wanted.intersection(destinations(i)) and not _WAITING.isdisjoint(i.modifiers)
+        found |= {
+            id(i)
             for i in instructions
             if i.opcode in ("ld", "atom", "mbarrier")
-        ):
-            return True
-    return False
+            and wanted.intersection(destinations(i))
+            and not _WAITING.isdisjoint(i.modifiers)
+        }
+    return frozenset(found)
 
 
 def working_blocks(blocks: list[Block]) -> frozenset[int]:
