@@ -86,8 +86,6 @@ def test_a_timeline_and_a_report_together():
 
 
 def test_what_was_recorded_is_of_the_same_program():
-    if not profilers.NSIGHT_COMPUTE.exists():
-        pytest.skip("nobody has recorded reports on a GPU yet")
     spans, reports = profilers.recorded()
     rows = {row["kernel"]: row for row in together(spans, reports)}
     assert rows.keys() == {"spin", "copy"}
@@ -95,3 +93,14 @@ def test_what_was_recorded_is_of_the_same_program():
     assert {traces.UP, traces.DOWN, KERNEL, CALL} <= {span.kind for span in spans}
     text = (profilers.REPORTS.parent / "profilers.md").read_text()
     assert f"{100 * traces.share(spans):.3g} %" in text  # the page's number is the recording's
+    for row in rows.values():
+        assert f"| {100 * row['share']:.2f} % |" in text
+    for report in reports:
+        assert f"{100 * report.compute:.3g} %" in text
+        assert f"{100 * report.memory:.3g} %" in text
+
+
+def test_the_page_has_the_names_that_metrics_have_today():
+    text = (profilers.REPORTS.parent / "profilers.md").read_text()
+    for old, new in profilers.NVPROF.items():
+        assert f"| `{old}` | `{new}` |" in text
