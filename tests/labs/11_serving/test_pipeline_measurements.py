@@ -130,3 +130,9 @@ def test_frames_per_second_are_counted_in_the_middle(gpu, decoder):
     assert all(row["frames_per_second"] > 0 for row in value["rows"])
     json.dumps(value)
     assert "NVDEC, H.264" in pipeline_measurements.TABLES["nvdec"].text(value)
+
+
+@pytest.mark.gpu
+def test_every_way_is_right_on_a_gpu():
+    rows = pipeline_measurements.overlap(nbytes=2**22, runs=3)["rows"]
+    assert all(row["correct"] for row in rows)
