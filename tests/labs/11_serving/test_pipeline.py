@@ -1,4 +1,4 @@
-"""The video pipeline as a schedule: no race, no needless wait, and with enough buffers as fast as its slowest engine."""
+"""The video pipeline as a schedule: no race, no needless wait, with enough buffers as fast as its slowest engine."""
 
 import pytest
 
