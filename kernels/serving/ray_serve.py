@@ -25,6 +25,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import socket
 import tempfile
 import threading
@@ -96,6 +97,14 @@ class Replicas:
                 raise RuntimeError(_reason(str(error))) from error
         raise RuntimeError(f"{ATTEMPTS} replicas died over this batch, which may be what kills them") from last
 
+    def kill(self) -> int:
+        """Kill the process of a replica on this machine, and return its number. RuntimeError if there is none."""
+        living = pids(os.getpid())
+        if not living:
+            raise RuntimeError("no replica of this process runs on this machine")
+        os.kill(living[0], signal.SIGKILL)
+        return living[0]
+
     def close(self) -> None:
         """End the replicas, and the cluster if it is its own."""
         if not self._ray.is_initialized():
@@ -154,7 +163,9 @@ def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
 
 
 def _ray() -> tuple[Any, Any]:
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # Ray would report how it is used; read at its start
+    # Read when Ray starts. It would report how it is used; and its ports are open to the network, to whom has its token.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
         import ray
         from ray import serve
@@ -180,7 +191,6 @@ def _start(ray: Any, address: str | None) -> str | None:
         include_dashboard=False,
         object_store_memory=STORE_BYTES,
         _temp_dir=folder,
-        _node_ip_address="127.0.0.1",  # nobody on the network has a part in it
         **quiet,
     )
     return folder

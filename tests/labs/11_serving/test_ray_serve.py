@@ -6,6 +6,7 @@ One service for all tests, since Ray starts in 10 to 20 seconds on two cores.
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -90,6 +91,18 @@ def test_shutting_down_says_what_became_of_all(service):
     counts = service.stop()
     assert counts["accepted"] == counts["answered"] + counts["failed"]
     assert counts["failed"] == 1
+
+
+def test_a_replica_is_killed_as_a_fault_would(monkeypatch):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        living = [process.pid]
+        monkeypatch.setattr(ray_serve, "pids", lambda service: living if service == os.getpid() else [])
+        replicas = object.__new__(ray_serve.Replicas)
+        assert replicas.kill() == process.pid
+        assert process.wait() == -signal.SIGKILL
+        living.clear()
+        with pytest.raises(RuntimeError, match="no replica of this process runs on this machine"):
+            replicas.kill()
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
