@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.serving import busy_kernels, video
+from kernels.serving import busy_kernels, preprocess, video
 from kernels.serving.chunked import CHUNKS, WAYS, chunked
 from kernels.serving.pipeline import Stages, one_after_the_other, pipelined
 from kernels.serving.pipeline_on_gpu import WARM_UP, PipelineOnGpu
@@ -152,6 +152,48 @@ def _clips(folder: str | Path | None, times: int) -> Iterator[dict[str, Path]]:
         yield found
 
 
+def preprocess_table() -> dict[str, Any]:
+    """The kernels that make planes of an HD frame, for a small network and in full size, timed in turns.
+
+    Rows: kernel, rows, columns, seconds, gbps (frame read and planes written, each byte once), correct.
+    """
+    cupy = timing.cupy_on_gpu()
+    nv12 = np.random.default_rng(11).integers(0, 256, (1620, 1920), np.uint8)
+    frames = [cupy.asarray(np.roll(nv12, i, axis=1)) for i in range(16)]
+    rows: list[dict[str, Any]] = []
+    for size in ((224, 224), (1080, 1920)):
+        outputs = [cupy.empty((3, *size), np.float32) for _ in frames]
+        expected = preprocess.by_numpy(cupy.asnumpy(frames[1]), *size)
+        candidates, correct = {}, {}
+        for name in preprocess.KERNELS:
+            prepare = preprocess.Preprocess(kernel=name)
+            outputs[1].fill(np.nan)
+            prepare(frames[1], outputs[1])
+            correct[name] = bool(np.abs(cupy.asnumpy(outputs[1]) - expected).max() < 1e-4)
+            language = prepare.kernel.language
+            prepare.scale, prepare.shift = (timing.native(language, x) for x in (prepare.scale, prepare.shift))
+            pairs = zip(frames, outputs, strict=True)
+            given = [(timing.native(language, frame), timing.native(language, out)) for frame, out in pairs]
+            candidates[name] = timing.Candidate(prepare, given)
+        for name, timed in timing.time_together(candidates).items():
+            moved = nv12.nbytes + outputs[0].nbytes
+            row = {"kernel": name, "rows": size[0], "columns": size[1], "seconds": timed.seconds}
+            rows.append(row | {"gbps": timed.bandwidth(moved), "correct": correct[name]})
+    return {"frame": "1920 × 1080", "rows": rows}
+
+
+def _preprocess_text(value: dict[str, Any]) -> str:
+    rows = [
+        (r["kernel"], f"{r['columns']} × {r['rows']}", 1e6 * r["seconds"], r["gbps"], r["correct"])
+        for r in value["rows"]
+    ]
+    return f"NV12 of {value['frame']} to planes\n" + timing.table(("kernel", "planes", "µs", "GB/s", "right"), rows)
+
+
+def _preprocess_summary(value: dict[str, Any]) -> dict[str, Any]:
+    return {"seconds": {f"{r['kernel']}, {r['columns']} × {r['rows']}": r["seconds"] for r in value["rows"]}}
+
+
 def nvdec(folder: str | Path | None = None) -> dict[str, Any]:
     """Frames per second that NVDEC decodes from H.264: one video, and several at the same time, each by a thread.
 
@@ -270,8 +312,14 @@ def _pipeline_summary(value: dict[str, Any]) -> dict[str, Any]:
     return {"ms_per_frame": {row["way"]: row["ms_per_frame"] for row in value["rows"]}}
 
 
-MEASUREMENTS: dict[str, Callable[[], Any]] = {"overlap": overlap, "nvdec": nvdec, "pipeline": pipeline}
+MEASUREMENTS: dict[str, Callable[[], Any]] = {
+    "overlap": overlap,
+    "preprocess": preprocess_table,
+    "nvdec": nvdec,
+    "pipeline": pipeline,
+}
 TABLES = {
+    "preprocess": Table(_preprocess_text, _preprocess_summary),
     "overlap": Table(_overlap_text, _overlap_summary),
     "nvdec": Table(_nvdec_text, _nvdec_summary),
     "pipeline": Table(_pipeline_text, _pipeline_summary),

@@ -124,6 +124,25 @@ def test_every_pipeline_answers_as_numpy(gpu, decoder, monkeypatch):
     assert "pipeline, depth 2, batch 4" in pipeline_measurements.TABLES["pipeline"].text(value)
 
 
+def test_the_kernels_that_make_planes_are_timed_and_checked(gpu, monkeypatch):
+    small = np.random.default_rng(11).integers(0, 256, (96, 96), np.uint8)
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: _Given(small))
+    monkeypatch.setattr(timing, "native", lambda language, array: array)
+    monkeypatch.setattr(timing, "time_together", lambda candidates: {n: timing.Timing.of([1e-3]) for n in candidates})
+    value = pipeline_measurements.preprocess_table()
+    assert len(value["rows"]) == 4
+    assert all(row["correct"] for row in value["rows"])
+    json.dumps(value)
+    assert "numba_preprocess" in pipeline_measurements.TABLES["preprocess"].text(value)
+
+
+class _Given:
+    """Random numbers that are given: a frame that the simulator takes quickly."""
+
+    def __init__(self, frame):
+        self.integers = lambda *size: frame
+
+
 def test_frames_per_second_are_counted_in_the_middle(gpu, decoder):
     value = pipeline_measurements.nvdec()
     assert len(value["rows"]) == len(pipeline_measurements.CLIPS) * len(pipeline_measurements.SESSIONS)
