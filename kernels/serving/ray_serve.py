@@ -163,9 +163,7 @@ def _ancestors(pid: int, parents: dict[int, int]) -> set[int]:
 
 
 def _ray() -> tuple[Any, Any]:
-    # Read when Ray starts. It would report how it is used; and its ports are open to the network, to whom has its token.
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # Ray would report how it is used; read at its start
     try:
         import ray
         from ray import serve
@@ -183,6 +181,8 @@ def _start(ray: Any, address: str | None) -> str | None:
     if address is not None:
         ray.init(address, **quiet)
         return None
+    # Its ports are open to the network: to who has the token, which Ray keeps in ~/.ray.
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
     # Short, since Ray puts sockets into it, whose names may have 107 characters.
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
     ray.init(
