@@ -181,18 +181,20 @@ def _start(ray: Any, address: str | None) -> str | None:
     if address is not None:
         ray.init(address, **quiet)
         return None
-    # Its ports are open to the network: to who has the token, which Ray keeps in ~/.ray.
-    os.environ.setdefault("RAY_AUTH_MODE", "token")
     # Short, since Ray puts sockets into it, whose names may have 107 characters.
     folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-    ray.init(
-        "local",
-        num_cpus=1,  # Ray starts so many processes before anybody needs them; replicas are not counted by default
-        include_dashboard=False,
-        object_store_memory=STORE_BYTES,
-        _temp_dir=folder,
-        **quiet,
-    )
+    try:
+        ray.init(
+            "local",
+            num_cpus=1,  # Ray starts so many processes before anybody needs them; replicas are not counted by default
+            include_dashboard=False,
+            object_store_memory=STORE_BYTES,
+            _temp_dir=folder,
+            **quiet,
+        )
+    except (RuntimeError, OSError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise EngineError(f"Ray cannot start on this machine: {error}") from error
     return folder
 
 
