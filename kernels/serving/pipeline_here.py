@@ -1,4 +1,4 @@
-"""Stages of the pipeline on this machine, with or without a GPU: frames decoded by the CPU, timed; planes by the kernel.
+"""Stages of the pipeline on this machine, GPU or not: frames decoded by the CPU and timed, planes by the kernel.
 
 Times are this machine's CPU's and are labelled so. Planes are right on any backend; how long a GPU takes for them is
 in the recordings.
