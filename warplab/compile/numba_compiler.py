@@ -64,17 +64,24 @@ def compile_numba_program(
     capability = divmod(arch, 10)
     with numba_without_gpu(capability), warnings.catch_warnings():
         warnings.simplefilter("ignore", NumbaDebugInfoWarning)  # a function made by exec() has no lines to record
-        try:
-            compiled = compile_cuda(
+
+        def compile_with(lineinfo: bool) -> Any:
+            return compile_cuda(
                 function,
                 types.void,
                 signature,
                 debug=debug,
-                lineinfo=True,
+                lineinfo=lineinfo,
                 fastmath=fastmath,
                 nvvm_options={"fastmath": fastmath, "opt": 3 if opt else 0},
                 cc=capability,
             )
+
+        try:
+            try:
+                compiled = compile_with(lineinfo=True)
+            except ZeroDivisionError:  # Numba 0.68 cannot describe a tuple of empty tuples
+                compiled = compile_with(lineinfo=False)
         except Exception as error:  # whatever Numba makes of a mistake in the kernel: only the message helps a learner
             meant = kernel_mistakes.hint(function, error)
             if meant:

@@ -46,18 +46,38 @@ def types_of(function_name: str, names: list[str], arguments: tuple) -> tuple:
 
 
 def match_signature(function_name: str, names: list[str], actual: tuple, signatures: list[tuple]) -> tuple:
-    """Return the first of the explicit `signatures` that takes the types `actual`; ArgumentError if none does."""
-    problems = []
-    for signature in signatures:
-        problem = _mismatch(names, actual, signature)
-        if problem is None:
-            return signature
-        problems.append(problem)
-    taken = "; ".join(f"({', '.join(map(short_type, s))})" for s in signatures)
+    """Return the one of the explicit `signatures` that fits the types `actual` best, as Numba chooses it. ArgumentError
+    if none does, or if two fit equally well."""
+    problems = [_mismatch(names, actual, signature) for signature in signatures]
+    fitting = [signature for signature, problem in zip(signatures, problems, strict=True) if problem is None]
+    if fitting:
+        return fitting[0] if len(fitting) == 1 else _best(function_name, actual, fitting)
     raise ArgumentError(
-        f"kernel {function_name} was compiled for {taken} only: {problems[-1]}; convert the argument or leave the "
-        "signature out of @cuda.jit"
+        f"kernel {function_name} was compiled for {_listed(signatures)} only: {problems[-1]}; convert the argument or "
+        "leave the signature out of @cuda.jit"
     )
+
+
+def _best(function_name: str, actual: tuple, signatures: list[tuple]) -> tuple:
+    from numba.cuda.descriptor import cuda_target
+    from numba.cuda.typeconv.rules import default_type_manager
+
+    if actual in signatures:
+        return actual
+    for signature in signatures:
+        cuda_target.typing_context.install_possible_conversions(actual, signature)
+    try:
+        return signatures[default_type_manager.select_overload(actual, signatures, True, False)]
+    except TypeError:
+        given = ", ".join(map(short_type, actual))
+        raise ArgumentError(
+            f"Ambiguous overloading for kernel {function_name} and arguments ({given}): {_listed(signatures)} fit "
+            "equally well; convert an argument, such as np.float32(x)"
+        ) from None
+
+
+def _listed(signatures: list[tuple]) -> str:
+    return "; ".join(f"({', '.join(map(short_type, signature))})" for signature in signatures)
 
 
 def short_type(kind) -> str:
@@ -106,7 +126,10 @@ def _pack(name: str, kind, value, address_of: Callable[[object, str], int]) -> l
         return [half(value.real).tobytes(), half(value.imag).tobytes()]
     if isinstance(kind, types.Boolean):
         return [np.bool_(value).tobytes()]
-    return [np.dtype(str(kind)).type(value).tobytes()]
+    dtype = np.dtype(str(kind))
+    if isinstance(kind, types.Integer):  # as ctypes does: what is too large wraps round
+        return [(int(value) & (1 << kind.bitwidth) - 1).to_bytes(dtype.itemsize, "little")]
+    return [dtype.type(value).tobytes()]
 
 
 def _supported(kind, types) -> bool:

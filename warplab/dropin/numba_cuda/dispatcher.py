@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import operator
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from warplab.compile.architecture import DEFAULT_ARCH
 from warplab.compile.numba_compiler import numba_without_gpu
@@ -17,7 +18,7 @@ from warplab.dropin.simulated_device import COMPUTE_CAPABILITY, SHARED_BYTES
 from warplab.launch import profiling
 from warplab.launch.dimensions import dimensions
 from warplab.launch.errors import launch_of_numba
-from warplab.launch.kernel_source import NumbaSource
+from warplab.launch.kernel_source import NumbaSource, Specialization
 from warplab.launch.numba_arguments import types_of
 from warplab.launch.simulate import prepare
 from warplab.simulator import InvalidLaunch, Options
@@ -42,7 +43,15 @@ def device_function(function: Callable, signatures, options: dict):
     with numba_without_gpu(COMPUTE_CAPABILITY), warnings.catch_warnings():
         warnings.simplefilter("ignore", NumbaInvalidConfigWarning)  # of debug together with lineinfo
         make = functools.partial(cuda.jit, device=True, lineinfo=True, **options)
-        return make(function) if signatures is None else make(signatures)(function)
+        made = make(function) if signatures is None else make(signatures)(function)
+    compile_device = made.compile_device
+
+    def compile_without_gpu(args: tuple, return_type=None):
+        with numba_without_gpu(COMPUTE_CAPABILITY):
+            return compile_device(args, return_type)
+
+    made.compile_device = compile_without_gpu
+    return made
 
 
 def argument_types(signature) -> tuple:
@@ -66,6 +75,8 @@ class CUDADispatcher:
         functools.update_wrapper(self, source.function)
         self._warplab_source = source
         self.py_func = source.function
+        self.specializations: dict[tuple, CUDADispatcher] = {}  # by compute capability and argument types
+        self.extensions: list = []
 
     def __getitem__(self, configuration):
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
@@ -129,13 +140,16 @@ class CUDADispatcher:
         self._warplab_source.compile(argument_types(signature))
 
     def specialize(self, *args) -> CUDADispatcher:
-        """Return the kernel for arguments of exactly these types."""
+        """Return the kernel for arguments of exactly these types, the same one for the same types."""
         if self.specialized:
             raise RuntimeError("Dispatcher already specialized")
         source = self._warplab_source
         types = types_of(source.name, source.parameters, argument_hints.resolve(args)[0])
-        source.compile(types)
-        return CUDADispatcher(replace(source, signatures=[types]))
+        key = COMPUTE_CAPABILITY, types
+        if key not in self.specializations:
+            source.compile(types)
+            self.specializations[key] = CUDADispatcher(replace(source, signatures=[types]))
+        return self.specializations[key]
 
     @property
     def specialized(self) -> bool:
@@ -146,6 +160,11 @@ class CUDADispatcher:
     def signatures(self) -> list[tuple]:
         """Argument types that the kernel has been compiled for."""
         return list(self._warplab_source.signatures or self._warplab_source.specializations)
+
+    @property
+    def overloads(self) -> Mapping[tuple, Specialization]:
+        """What was compiled, by argument types."""
+        return MappingProxyType(self._warplab_source.specializations)
 
     # -- what was compiled: for one tuple of argument types, or for each of them -----------------------------------
 

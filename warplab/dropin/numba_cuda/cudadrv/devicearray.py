@@ -36,10 +36,12 @@ class _DeviceData(DeviceArray):
             source = ary._view
             _check_contiguous(source)
         else:  # an array of the host is brought into this one's order first
-            order: Order = "C" if self._view.flags.c_contiguous else "F"
+            order: Order = "C" if _core(self._view).flags.c_contiguous else "F"
             source = np.asarray(_core(np.asarray(ary)), order=order)
-        _check_same(self, _core(self._view), source)
-        self._write(..., source.reshape(self.shape))
+        core = _core(self._view)
+        _check_same(self, core, source)
+        # An array that repeats itself along an axis is written once.
+        self._write(_core_of(self._view), source.reshape(core.shape))
 
     def bind(self, stream=0):
         """Return the same array; on a GPU its copies would be queued in `stream`."""
@@ -262,9 +264,13 @@ def _check_same(array: DeviceArray, first: np.ndarray, second) -> None:
 
 def _core(array: np.ndarray) -> np.ndarray:
     """Return the array without the axes along which it repeats itself (strides of 0)."""
+    return array[_core_of(array)]
+
+
+def _core_of(array: np.ndarray) -> tuple:
     if 0 not in array.strides or not array.size:
-        return array
-    return array[tuple(0 if stride == 0 else slice(None) for stride in array.strides)]
+        return (...,)
+    return tuple(0 if stride == 0 else slice(None) for stride in array.strides)
 
 
 def _check_contiguous(array: np.ndarray) -> None:
