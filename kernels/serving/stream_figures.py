@@ -95,7 +95,8 @@ def _bar(
     bottom = row - HEIGHT / 2 + lane[0] * height
     stop = min(span.end, end)
     colour = colours.get(o.stream, GREY) if o.kind not in ("host", "sync") else GREY
-    box = Rectangle((span.start, bottom), stop - span.start, height, fc=colour, ec="white", lw=0.6)
+    edge = "white" if stop - span.start > 0.01 * end else colour  # an edge would hide a narrow bar
+    box = Rectangle((span.start, bottom), stop - span.start, height, fc=colour, ec=edge, lw=0.6)
     if o.kind == "sync":
         box.set(fc="white", ec=PALE, hatch="////")
     if framed:
