@@ -10,7 +10,9 @@ GET /metrics        for Prometheus
 
 A request is accepted when all its samples are in the queue, and whatever is accepted is answered: the queue is bounded,
 a request that finds no room is turned away at once with 429, and SIGTERM or Ctrl-C lets what was accepted finish while
-new requests get 503. A client that gets either may ask again; one that gets 4xx has to change something.
+new requests get 503. A client that gets either may ask again; one that gets another 4xx has to change something.
+
+Open to a network it belongs behind a proxy, which ends TLS, knows its clients, and closes connections that do nothing.
 """
 
 from __future__ import annotations
@@ -83,11 +85,15 @@ class Service:
     async def running(self, _: object = None) -> AsyncIterator[None]:
         """While this is open, requests are answered; on leaving, all that were accepted."""
         engines_ = engines.at_once(self.engine)
-        async with AsyncBatcher(self._predict, self.limits, engines=engines_, observe=self.metrics.batch) as batcher:
-            self.batcher = batcher
-            yield
-            await self.drain()
-        engines.close(self.engine)
+        try:
+            async with AsyncBatcher(
+                self._predict, self.limits, engines=engines_, observe=self.metrics.batch
+            ) as batcher:
+                self.batcher = batcher
+                yield
+                await self.drain()
+        finally:
+            engines.close(self.engine)
 
     async def drain(self) -> None:
         """Accept no more requests, and return when all that were accepted are answered."""
