@@ -221,6 +221,24 @@ def test_a_launch_with_too_much_to_do_is_told_from_an_endless_one():
     run("endless", 1, 32, c, np.int32(1), instruction_limit=4_000_000, races=False)
 
 
+def test_a_launch_whose_threads_go_on_ending_is_not_too_long():
+    code = """
+    extern "C" __global__ void longer_and_longer(int* c, int last) {
+        int t = threadIdx.x, sum = 0;
+        for (int k = 0; k < 64; k++) {
+            if (k == t) { c[t] = sum; return; }
+            for (int i = 0; i < (k == last ? 1000 : 10); i++) sum = sum * 3 + (sum >> 3) + i;
+        }
+    }"""
+    # An eighth of the limit is less than the chunk takes, but more than it takes from one end to the next.
+    c = np.zeros(64, np.int32)
+    few = {"instruction_limit": 200_000, "counters": False}
+    simulate(CudaSource(code, "longer_and_longer"), 1, 64, (c, np.int32(-1)), **few)
+    assert c[1:].all()
+    with pytest.raises(simulator.InstructionLimit, match="the launch is too long"):
+        simulate(CudaSource(code, "longer_and_longer"), 1, 64, (c, np.int32(3)), **few)
+
+
 def test_a_block_cannot_wait_for_one_that_has_not_begun():
     flag = np.zeros(1, np.int32)
     run("wait_for_the_last", 4, 32, flag)

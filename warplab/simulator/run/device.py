@@ -147,6 +147,7 @@ class Device:
                     min(options.instruction_limit - executed, options.instruction_limit // 8),
                     options.path_limit,
                     options.scheduling,
+                    options.instruction_limit - executed,
                 )
                 if together is None:
                     scheduler.alone = True

@@ -25,18 +25,24 @@ from warplab.simulator.run.cooperative import HINT, uses_registers
 from warplab.simulator.run.standstill import Standstill
 from warplab.simulator.run.warp_convergence import WarpConvergence
 from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC
+from warplab.simulator.translate.waiting_loops import reached
 
 # Steps (blocks run) for which waiting lanes are left waiting; fewer once the kernel is seen to spin.
 _PATIENCE, _PATIENCE_SPINNING = 4096, 64
 
 
 class Scheduler:
-    """Runs one chunk to its end. `budget`: thread instructions; `path_budget`: instructions along its path."""
+    """Runs one chunk to its end. `budget`: thread instructions, and as many again where lanes have got on in the
+    meantime, up to `most`; `path_budget`: instructions along its path."""
 
-    def __init__(self, chunk, budget: int, path_budget: int, policy: str) -> None:
+    def __init__(self, chunk, budget: int, path_budget: int, policy: str, most: int | None = None) -> None:
         self.chunk, self.policy = chunk, policy
         chunk.scheduler = self
         self.budget, self.path_budget = budget, path_budget
+        self.share, self.most = budget, budget if most is None else most
+        # Since the budget was last looked at, have lanes come to where no way leads back from?
+        self.advanced = False
+        self._one_way: dict[int, bool] = {}  # of branches, by block
         self.turn = self.executed = 0
         self.alone = False  # is this the only launch, so that nobody else changes its memory?
         self.stuck = False
@@ -91,6 +97,8 @@ class Scheduler:
                     continue
             executed += group.count * lengths[current]
             path += lengths[current]
+            if executed > self.budget and self.advanced:
+                self.budget, self.advanced = min(self.most, executed + self.share), False
             if executed > self.budget or path > turn_ends or current in late:
                 if executed > self.budget or path > self.path_budget:
                     raise instruction_limits.error(self, block, group, executed, path)
@@ -215,6 +223,7 @@ class Scheduler:
         for notify in self.chunk.observers.diverge:
             notify(block, group, there, here)
         blocks = self.chunk.translation.blocks
+        self.advanced = self.advanced or self._leads_on(block)
         if blocks[block.target].only_ends:
             self._exit(there)
         elif blocks[following].only_ends and block.target > following:
@@ -223,6 +232,16 @@ class Scheduler:
         else:
             self.put(block.target, to_target)
         return following, here
+
+    def _leads_on(self, block) -> bool:
+        """Is there a side of a branch from which lanes cannot come back to it, as where they leave a loop?"""
+        found = self._one_way.get(block.index)
+        if found is None:
+            following = [one.successors() for one in self.chunk.translation.blocks]
+            sides = (block.target, block.index + 1)
+            found = any(side != block.index and block.index not in reached(following, side) for side in sides)
+            self._one_way[block.index] = found
+        return found
 
     def _gathered(self, block, group: Group) -> Group | None:
         """Return the lanes at a barrier, except where others of their warp may still arrive; None if no lane is left.
@@ -247,6 +266,7 @@ class Scheduler:
 
     def _exit(self, group: Group, elsewhere: bool = False) -> None:
         """End the lanes of a group. `elsewhere`: not merely at a guard such as `if (i >= n) return`."""
+        self.advanced = True
         if group.lanes is None:
             self.alive[:] = 0
             return
