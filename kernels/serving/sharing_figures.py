@@ -70,14 +70,15 @@ def draw_processes(ways: Mapping[str, Sequence[Request]], title: str) -> Figure:
     return closed(figure)
 
 
-def draw_ways(m: Measurement, gpu: Gpu | None = None) -> Figure:
+def draw_ways(m: Measurement, gpu: Gpu | None = None, saturated: Measurement | None = None) -> Figure:
     """Images per second and p99 latency of k requests in flight, by way; the model's dotted, if `gpu` is given.
 
-    `m`: the recording "sharing_ways"; rows of batch 1.
+    `m`: the recording "sharing_ways"; rows of batch 1. `saturated`: "sharing_saturated", for more requests in flight.
     """
     with plt.rc_context(FONT):
         figure, (left, right) = plt.subplots(1, 2, figsize=(7.8, 3.1), dpi=DPI)
-        found = [row for row in m.value["rows"] if row["batch"] == 1]
+        more = saturated.value["rows"] if saturated else ()
+        found = [row for row in (*m.value["rows"], *more) if row["batch"] == 1]
         ks = sorted({row["clients"] for row in found})
         one = next(row["images_per_second"] for row in found if row["clients"] == 1 and row["way"] == "time slices")
         left.plot(ks, [k * one for k in ks], color=GREY, lw=0.8, ls="--", label="k × one process")

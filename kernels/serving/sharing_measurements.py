@@ -145,7 +145,7 @@ def faults() -> dict[str, Any]:
         for event in ("illegal access", "killed"):
             if way == "MPS":
                 with mps.daemon() as service:
-                    rows.append(_fault(way, event, service.environment) | {"log": service.logs()[-1500:]})
+                    rows.append(_fault(way, event, service.environment))
             else:
                 rows.append(_fault(way, event, {}))
     return {"rows": rows}
@@ -162,9 +162,9 @@ def _fault(way: str, event: str, environment: dict[str, str]) -> dict[str, Any]:
     row = {
         "way": way,
         "event": event,
-        "own_error": own.splitlines()[0] if own else "",
+        "own_error": _first_line(own),
         "answered": [one.answered for one in others],
-        "errors": [one.error.splitlines()[0] if one.error else "" for one in others],
+        "errors": [_first_line(one.error) for one in others],
     }
     print(f"  {way}, {event}: {row['errors']}", flush=True)
     if event == "killed":
@@ -174,7 +174,11 @@ def _fault(way: str, event: str, environment: dict[str, str]) -> dict[str, Any]:
             clients.serve([Load()], 0.1)
         return {**row, "afterwards": "serves"}
     except RuntimeError as error:
-        return {**row, "afterwards": str(error).splitlines()[0]}
+        return {**row, "afterwards": _first_line(str(error))}
+
+
+def _first_line(error: str) -> str:
+    return error.partition("\n")[0].removesuffix("; it wrote:")
 
 
 def client_limit() -> dict[str, Any]:
@@ -254,18 +258,20 @@ def rate(value: dict[str, Any], way: str, clients: int, batch: int) -> float:
     raise KeyError(f"no row for {way}, {clients} clients, batch {batch}")
 
 
-def factors(ways: dict[str, Any], batches: dict[str, Any]) -> dict[str, float]:
+def factors(ways: dict[str, Any], batches: dict[str, Any], saturated: dict[str, Any] | None = None) -> dict[str, float]:
     """The claim's two factors and what stands beside them, from the recordings "sharing_ways" and "sharing_batches".
 
-    `together`: MPS at batch 1 with the number of clients that is best, over one process at batch 1 (the claim's 7).
+    `saturated`: the recording "sharing_saturated", to count its rows among those of MPS and streams.
+    `together`: MPS at batch 1 with as many requests as is best, over one process at batch 1 (the claim's 7).
     `in_turns`: the same by time slices; `streams`: of one process. `batched`: MPS with larger batches, at best, over
     MPS at batch 1 (one reading of the claim's 60 %). `one_batched`: one process with batches, at best, over the same.
     `reached`: MPS at batch 1 over one process with batches (the other reading).
     """
     one = rate(ways, "time slices", 1, 1)
+    rows = [*ways["rows"], *(saturated["rows"] if saturated else ())]
 
     def best(way: str, *, batched: bool = False) -> float:
-        found = [row for row in ways["rows"] if row["way"] == way and (batched or row["batch"] == 1)]
+        found = [row for row in rows if row["way"] == way and (batched or row["batch"] == 1)]
         return max(row["images_per_second"] for row in found)
 
     large = max(row["images_per_second"] for row in batches["rows"])

@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from kernels.serving import bare_client, mps, sharing_client, sharing_measurements
+from kernels.serving import bare_client, claims, mps, recordings, sharing_client, sharing_measurements
 from kernels.serving.sharing import ClientFailed, Clients, Load, Reading, Served, summary
 from kernels.serving.small_network import SmallNetwork
 
@@ -251,6 +251,21 @@ def test_the_claims_factors():
     assert found == pytest.approx(
         {"together": 6, "in_turns": 1, "streams": 4, "batched": 1.5, "one_batched": 2, "reached": 0.5}
     )
+    more = {"rows": [row("MPS", 64, 1, 100), row("streams", 64, 1, 30)]}
+    found = sharing_measurements.factors({"rows": ways}, {"rows": batches}, more)
+    assert (found["together"], found["streams"], found["batched"]) == pytest.approx((10, 4, 1))
+
+
+def test_what_was_recorded_of_errors_and_limits():
+    values = recordings.values()
+    rows = {(row["way"], row["event"]): row for row in values["sharing_faults"]["rows"]}
+    for key, row in rows.items():
+        ended = key == ("MPS", "illegal access")
+        assert all(("llegal" in error) == ended for error in row["errors"])
+        assert row.get("afterwards", "serves") == "serves"
+    clients = values["mps_clients"]
+    assert clients["accepted"] == clients["connected"] == claims.LIMITS[1].clients
+    assert sum(clients["errors"].values()) == clients["asked_for"] - clients["accepted"]
 
 
 @pytest.mark.usefixtures("_given")

@@ -66,6 +66,10 @@ def test_ways_with_and_without_the_model(ways):
     rates = [row["images_per_second"] for row in ways.value["rows"] if (row["way"], row["batch"]) == ("MPS", 1)]
     assert list(curve.get_ydata()) == rates
     assert len(sharing_figures.draw_ways(ways, GPU).axes[1].lines) == 6
+    more = _recorded({"rows": [{"way": "MPS", "clients": 32, "batch": 1, **predict(GPU, "MPS", 32)}]})
+    figure = sharing_figures.draw_ways(ways, GPU, more)
+    curve = next(line for line in figure.axes[0].lines if line.get_label() == "MPS")
+    assert list(curve.get_xdata()) == [1, 2, 4, 32]
 
 
 def test_the_trade_of_throughput_for_latency(ways, batches):
