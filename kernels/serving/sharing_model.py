@@ -18,9 +18,9 @@ Fitted to an H100 (recorded 2026-11-23: 728 µs, 8 µs, 29.5 images, 120 µs) it
 "sharing_ways" and "sharing_batches" within a factor of 1.3, but for time slices with 16 clients (1.3) and with batches
 of 16 from 8 clients on (1.7), where changing hands took longer than among few clients. With more requests in flight
 than the width ("sharing_saturated") it predicts 40 150 to 40 540 images/s; recorded were 29 570 (MPS, 32 in flight) to
-46 390 (64 streams). `neighbours` compares latencies of a small request beside a large one: within 1.1 with limited shares;
-recorded were 1.2 times the predicted latency by time slices and 1.4 times by MPS without limits: the model gives a
-small request its part of the SMs at once.
+46 390 (64 streams). `neighbours` compares latencies of a small request beside a large one: within 1.1 with limited
+shares; recorded were 1.2 times the predicted latency by time slices and 1.4 times by MPS without limits: the model
+gives a small request its part of the SMs at once.
 """
 
 from __future__ import annotations
