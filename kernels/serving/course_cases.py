@@ -82,7 +82,7 @@ def _branches(module: Any, rng: np.random.Generator, n: int = 2**20) -> Launch:
 
 
 def _matmul(module: Any, rng: np.random.Generator, side: int = 4096, depth: int = 512) -> Launch:
-    step = module.STEPS["warp_tile"]
+    step = module.STEPS["async_copies"]
     a, b = (rng.random(shape, dtype=np.float32) for shape in ((side, depth), (depth, side)))
     arguments = (a, b, np.zeros((side, side), np.float32), *map(np.int32, (side, side, depth)))
     return Launch("matrix multiply", step.function, step.grid(side, side), step.block, arguments)

@@ -43,14 +43,15 @@ MEMORY, INSTRUCTIONS, LATENCY = "memory", "instructions", "latency"
 ROADS = (MEMORY, INSTRUCTIONS, LATENCY)
 LEAST = 0.6  # share of the time below which a resource does not explain it (Nsight Compute, section SpeedOfLight)
 LINE_BYTES = 128  # per clock and SM: 32 banks of 4 bytes (CUDA C++ Programming Guide)
-# Sectors per second that the L2 takes when a store fills an eighth of each, on an H100 80GB HBM3 (recordings.json,
-# "roads", naive transpose, 2026-11-23), also taken for other cards. Counted are those that full ones would not need.
-UNFILLED_SECTORS = 7 / 8 * 2**24 / 2.859e-4
-# Seconds from an instruction to the one that needs its result, on an H100 80GB HBM3: chains of loads in L1, L2 and DRAM
-# (kernels/memory_access/recordings.json, "latencies", 2026-11-21), also taken for other cards.
-LOAD_SECONDS = {"L1": 2.2e-8, "L2": 1.44e-7, "DRAM": 3.5e-7}
-# Clocks of dependent arithmetic from Volta on (Jia and others, "Dissecting the NVIDIA Volta GPU Architecture via
-# Microbenchmarking", 2018, table 4.1: most take 4).
+# What the L2 takes per second of stores that fill sectors in part, on an H100 80GB HBM3 (recordings.json, "scattered",
+# 2026-11-23: the fastest of its sizes), also taken for other cards: sectors, counting those that full ones would not
+# need; and 128-byte lines, as each is looked up for itself.
+UNFILLED_SECTORS, UNFILLED_LINES = 8.08e10, 5.04e10
+# Seconds from a load to the instruction that needs its result, on an H100 80GB HBM3 (recordings.json, "latency",
+# 2026-11-23), also taken for other cards.
+LOAD_SECONDS = {"L1": 1.99e-8, "L2": 1.42e-7, "DRAM": 3.46e-7}
+# Clocks from Volta on until a result of arithmetic can be used (Jia and others, "Dissecting the NVIDIA Volta GPU
+# Architecture via Microbenchmarking", 2018); a step of spin.cu takes an H100 4.4, its loop included ("latency").
 ARITHMETIC_CLOCKS = 4
 # Rate of tensor operations by type of the factors, to that of FP16 (data sheets of A100 and H100, dense).
 TENSOR_RATES = {"f16": 1.0, "bf16": 1.0, "tf32": 0.5, "s8": 2.0, "u8": 2.0, "e4m3": 2.0, "e5m2": 2.0}
@@ -148,7 +149,7 @@ def decide(
         MEMORY: _present(
             {
                 "DRAM": throughput.pop("memory", 0.0),
-                "sectors stored in part": _unfilled(launch) / UNFILLED_SECTORS,
+                "sectors stored in part": _unfilled_seconds(launch),
                 "L1 and shared memory": _l1_seconds(launch, card),
             }
         ),
@@ -171,10 +172,10 @@ def _used(launch: LaunchRecord, card: Card) -> int:
     return min(card.sms, prod(launch.grid))
 
 
-def _unfilled(launch: LaunchRecord) -> float:
-    """Sectors stored beyond those that the bytes would fill."""
+def _unfilled_seconds(launch: LaunchRecord) -> float:
     c = launch.counts
-    return max(0.0, c.global_store_sectors - c.global_store_bytes / SECTOR_BYTES)
+    sectors = max(0.0, c.global_store_sectors - c.global_store_bytes / SECTOR_BYTES)  # beyond those that bytes fill
+    return max(sectors / UNFILLED_SECTORS, sectors * _lines_per_sector(launch, ("store",)) / UNFILLED_LINES)
 
 
 def _l1_seconds(launch: LaunchRecord, card: Card) -> float:
@@ -186,14 +187,14 @@ def _l1_seconds(launch: LaunchRecord, card: Card) -> float:
     return clocks / (_used(launch, card) * card.clock_mhz * 1e6)
 
 
-def _lines_per_sector(launch: LaunchRecord) -> float:
+def _lines_per_sector(launch: LaunchRecord, ops: tuple[str, ...] = ("load", "store", "atomic")) -> float:
     """128-byte lines to the sectors that a warp's requests touch, in the traced warps; a quarter where none is traced.
 
     Side by side, four sectors lie in a line; 32 far apart lie in 32 lines, and the L1 takes a clock for each.
     """
     lines = sectors = 0
     for access in launch.accesses:
-        if access.space == "global":
+        if access.space == "global" and access.op in ops:
             warp = access.block.astype(np.uint64) << np.uint64(5) | (access.thread // WARP_SIZE).astype(np.uint64)
             last = access.address + np.uint64(access.width - 1)
             sectors += _distinct(warp, access.address, last, SECTOR_BYTES)
