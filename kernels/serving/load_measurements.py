@@ -7,7 +7,6 @@ call; over HTTP, LAB's service runs in a process of its own. `correct` is false 
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -331,8 +330,9 @@ def _load_text(value: dict[str, Any]) -> str:
         for curve in value["curves"]
         for row in curve["rows"]
     ]
-    ratio = f"{value['ratio']:.1f} × batch limit 1" if value["ratio"] else "no ratio"
-    head = f"{value['engine']}: load, and {ratio} within {1e3 * value['latency_limit_seconds']:g} ms for 99 %\n"
+    limit = f"{1e3 * value['latency_limit_seconds']:g} ms for 99 %"
+    ratio = f"; within {limit}, {value['ratio']:.1f} × what batch limit 1 answers" if value["ratio"] else ""
+    head = f"{value['engine']}, load{ratio}\n"
     return head + timing.table(("batch limit", "offered/s", "answered/s", "p50 ms", "p99 ms", "429s"), rows)
 
 
@@ -352,16 +352,7 @@ def _overload_summary(value: dict[str, Any]) -> dict[str, Any]:
     return {key: value[key] for key in ("times", "accepted", "answered", "lost")}
 
 
-def _there(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package that it is in
-        return False
-
-
-_NEEDS = {"load_large": "torch", "load_plan": PLAN.partition(":")[0], "load_over_http": PLAN.partition(":")[0]}
-TABLES: dict[str, Table] = {  # of what can be measured here
-    "load_small": Table(_load_text, _load_summary),
-    **{key: Table(_load_text, _load_summary) for key, module in _NEEDS.items() if _there(module)},
+TABLES: dict[str, Table] = {
+    **{key: Table(_load_text, _load_summary) for key in MEASUREMENTS if key.startswith("load")},
     "overload_over_http": Table(_overload_text, _overload_summary),
 }

@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from kernels.serving import engines, load_measurements, small_network_engine, torch_networks
+from kernels.serving import engines, load_measurements, recordings, small_network_engine, torch_networks
 from kernels.serving.batcher import Limits
 from kernels.serving.load import LOST, OK, TOO_MANY, Load
 from kernels.serving.small_network import SmallNetwork
+from warplab.bench.benchmark import correct
 
 
 def virtual(per_batch, per_sample):
@@ -29,7 +30,7 @@ def test_curves_in_process():
     found = load_measurements.in_process(virtual(0.004, 0), all_limits=limits, seconds=0.3, parts=(0.3, 3.0))
     json.dumps(found, allow_nan=False)
     text = load_measurements.TABLES["load_small"].text(found)
-    assert "virtual engine: load" in text
+    assert text.startswith("virtual engine, load")
     assert text.count("\n") >= 5
     assert set(load_measurements.TABLES["load_small"].summary(found)["best_per_second"]) == {"1", "4"}
     assert found["correct"]
@@ -116,5 +117,19 @@ def test_an_engine_that_takes_lists_gets_them():
 
 def test_what_is_measured_has_a_name_each():
     assert all(callable(function) for function in load_measurements.MEASUREMENTS.values())
-    assert {"load_small", "overload_over_http"} <= set(load_measurements.TABLES) <= set(load_measurements.MEASUREMENTS)
+    assert set(load_measurements.TABLES) == set(load_measurements.MEASUREMENTS)
     assert {"load_small", "load_large", "overload_over_http"} <= set(load_measurements.MEASUREMENTS)
+
+
+def test_what_is_recorded_was_right_and_is_told():
+    recorded = recordings.values()
+    for key in load_measurements.TABLES.keys() & recorded.keys():
+        assert correct(recorded[key]), key
+        assert load_measurements.TABLES[key].text(recorded[key])
+    large, overload = recorded["load_large"], recorded["overload_over_http"]
+    assert large["latency_limit_seconds"] <= 0.010
+    assert large["ratio"] >= 5  # the goal: dynamic batching over one at a time, within 10 ms
+    assert load_measurements.verdict(large["curves"], large["latency_limit_seconds"])["best"] == large["best"]
+    assert overload["times"] >= 10
+    assert overload["run"]["seconds"] >= 60
+    assert overload["accepted"] == overload["answered"] == overload["run"]["statuses"]["200"]
