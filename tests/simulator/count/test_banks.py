@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kernels.counters.launches import LAUNCHES
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 
@@ -128,6 +129,74 @@ def test_bank_conflicts_of_cp_async(nbytes, source, target, wavefronts):
     counts = simulate(CudaSource(SOURCE, f"copy{nbytes}"), 1, 64, arguments, shared_bytes=64 * 144).counts
     assert (counts.shared_copy_requests, counts.shared_copy_wavefronts) == (2, 2 * wavefronts)
     assert counts.shared_copy_conflicts == 2 * (wavefronts - nbytes // 4)
+
+
+PREDICATED = """
+#define KERNEL extern "C" __global__ void
+#define SETUP __shared__ float s[256]; int t = threadIdx.x, i = blockIdx.x * 256 + t; float v = 0;
+KERNEL load(const float* x, float* o, int n) {
+    SETUP
+    s[t] = x[i];
+    __syncthreads();
+    if (t < n) v = s[255 - t];
+    o[i] = v;
+}
+KERNEL store(const float* x, float* o, int n) {
+    SETUP
+    s[t] = 1;
+    __syncthreads();
+    v = x[i];
+    if (t < n) s[t] = v;
+    __syncthreads();
+    o[i] = s[255 - t];
+}
+KERNEL global_load(const float* x, float* o, int n) { SETUP if (t < n) v = x[i]; o[i] = v; }
+KERNEL branch(const float* x, float* o, int n) {
+    SETUP
+    s[t] = x[i];
+    __syncthreads();
+    if (t < n) { v = s[255 - t]; for (int k = 1; k < n; k++) v = v * s[(t + k) % 256] + s[k % 256]; }
+    o[i] = v;
+}
+KERNEL tree(const float* x, float* o, int n) {
+    SETUP
+    s[t] = x[i];
+    __syncthreads();
+    for (int k = 128; k > 0; k /= 2) { if (t < k) s[t] += s[t + k]; __syncthreads(); }
+    if (t == 0) o[blockIdx.x] = s[0];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "n", "loads", "stores", "global_loads"),
+    [
+        ("load", 40, 32, 32, 32),
+        ("load", 256, 32, 32, 32),
+        ("store", 40, 32, 64, 8),
+        ("store", 256, 32, 64, 32),
+        ("global_load", 40, 0, 0, 8),
+        ("branch", 40, 632, 32, 32),
+        ("tree", 40, 516, 288, 32),
+    ],
+)
+def test_instructions_whose_predicate_is_off_in_a_warp(kernel, n, loads, stores, global_loads):
+    """Counted in shared memory, and no request in global memory: as ncu read them on an H100 80GB HBM3, 2026-11-23."""
+    arguments = np.ones(1024, np.float32), np.zeros(1024, np.float32), np.int32(n)
+    counts = simulate(CudaSource(PREDICATED, kernel), 4, 256, arguments).counts
+    assert (counts.shared_load_requests, counts.shared_store_requests) == (loads, stores)
+    assert counts.global_load_requests == global_loads
+
+
+@pytest.mark.parametrize(("apart", "wavefronts"), [(64, 64), (80, 120)])
+def test_copies_past_the_l1_cache_have_no_conflicts(apart, wavefronts):
+    """Tiles of 64-byte rows, 1024 bytes apart in global memory: as ncu read them on an H100 80GB HBM3, 2026-11-23."""
+    name = f"tile of 64-byte rows, 1024 apart to {apart} apart"
+    launch = next(launch for launch in LAUNCHES if launch.name == name)
+    arguments = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in launch.arguments)
+    counts = simulate(launch.kernel(), launch.grid, launch.block, arguments, shared_bytes=launch.shared_bytes).counts
+    assert (counts.shared_copy_requests, counts.shared_copy_wavefronts) == (8, wavefronts)
+    assert counts.shared_copy_conflicts == 0
 
 
 def test_mix_adds_up_to_the_instructions():

@@ -135,8 +135,8 @@ COUNTERS = (
     Counter(
         "shared_copy_conflicts",
         "shared copy bank conflicts",
-        "",
-        "wavefronts beyond those that the width of the copy needs",
+        "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum",
+        "wavefronts beyond those that the width of the copy needs; none for copies past the L1 cache",
     ),
     Counter(
         "bulk_copies",

@@ -88,7 +88,7 @@ class Counting(Observer):
             self.accesses[reader.index, "global"][2] += more
         row[0] += group.warps
         row[3] += wavefronts
-        row[4] += needed
+        row[4] += wavefronts if site.past_l1 else needed  # ncu reports no conflicts of these
 
     def bulk_copy(self, site: Site, copies: int) -> None:
         self.bulk[site.where] = self.bulk.get(site.where, 0) + copies
@@ -155,6 +155,11 @@ class Counting(Observer):
                 counts.atomics += requests
             if space == "const" or (space == "local" and site.op == "atomic"):
                 continue
+            place = translation.site_blocks[index]
+            once = requests == self.block_warps[place] and site.space == space and site.counter != "copy"
+            if once and space != "global":
+                # A warp issues the instruction even if its predicate is false for all lanes, which ncu counts here.
+                requests = self.block_warps[translation.predicated.get(place, place)]
             amounts = {"requests": requests}
             if space == "global":
                 amounts.update(sectors=sectors)

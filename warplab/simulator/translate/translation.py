@@ -56,6 +56,7 @@ class Translation:
     block_where: list[Where]
     amounts: dict[int, int]  # machine instructions per PTX instruction, by `id`
     waiting_loops: dict[int, frozenset[int]]  # see `waiting_loops`
+    site_blocks: list[int]  # of each site
 
 
 def translate(entry: Entry) -> Translation:
@@ -104,7 +105,11 @@ class _Translator:
         self.fused = fused_accesses(self.entry, blocks, self.variables, self.shared_offsets)
         amounts = machine_instructions(blocks)
         without_branch = predicated(blocks, amounts)
-        texts = [self._function(block) for block in blocks]
+        texts: list[str] = []
+        site_blocks: list[int] = []
+        for block in blocks:
+            texts.append(self._function(block))
+            site_blocks += [block.index] * (len(self.sites) - len(site_blocks))
         scope = {
             "np": np,
             **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())},
@@ -132,6 +137,7 @@ class _Translator:
             [next((i.where for i in block.counted), Where("", 0)) for block in blocks],
             amounts,
             waiting_loops(blocks),
+            site_blocks,
         )
 
     def _static_counts(self, block: Block, amounts: dict[int, int]) -> dict[Where, StaticCounts]:
