@@ -40,7 +40,10 @@ that is counted. Those of a lab are compared on a page beside its kernels ([labs
   wavefront fills a sector of the target from one sector of the source. So rows that begin in the middle of a sector
   take twice as many wavefronts, and each row that crosses a line takes one more; and a request counts the sectors of
   the target, if they are more than those of the source. Evidence: the ten launches with tiles, of which the swizzled
-  one with 64 bytes and both padded ones tell this rule from that of `.ca`.
+  one with 64 bytes and both padded ones tell this rule from that of `.ca`. Of copies past the L1 cache ncu reports no
+  conflicts, whatever wavefronts they take (61 launches read on an H100, 2026-11-23).
+- **Predicates**: a warp whose predicate is false for all lanes still executes a load or store of shared memory, which
+  counts as one; in global memory it makes no request.
 - **Fused accesses**: `ptxas` fuses neighbouring 4-byte accesses of a basic block into one of 8 or 16 bytes where it can
   prove the alignment. They may belong to several variables, which it lays one after another at their `.align`; where
   three of four words are loaded, it loads the fourth too. The simulator does the same
