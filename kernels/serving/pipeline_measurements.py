@@ -128,13 +128,14 @@ NETWORK = SmallNetwork(layers=16, channels=48, size=128)
 FRAMES = 120
 RUNS_OF_PIPELINE = {
     "one after the other": (1, 1),
+    "one after the other, NVDEC ahead": (1, 1),
     "pipeline, depth 1": (1, 1),
     "pipeline, depth 2": (2, 1),
     "pipeline, depth 4": (4, 1),
     "one after the other, batch 4": (1, 4),
     "pipeline, depth 2, batch 4": (2, 4),
 }
-"""(depth, batch) by name."""
+"""(depth, batch) by name. In the first NVDEC begins a frame when it is asked for it; in all others it works ahead."""
 
 
 @contextmanager
@@ -245,7 +246,7 @@ def pipeline(folder: str | Path | None = None, frames: int = FRAMES) -> dict[str
     stages: dict[int, Stages] = {}
     with _clips(folder, 4) as clips:
         for name, (depth, batch) in RUNS_OF_PIPELINE.items():
-            gpu = PipelineOnGpu(clips["1920 × 1080"], frames, NETWORK, depth=depth, batch=batch)
+            gpu = PipelineOnGpu(clips["1920 × 1080"], frames, NETWORK, depth=depth, batch=batch, ahead=bool(rows))
             gpu.run(_program(name, 2 * WARM_UP, Stages(0, 0, 0), depth, batch))
             runs = [gpu.run(_program(name, frames, Stages(0, 0, 0), depth, batch)) for _ in range(2)]
             best = min(runs, key=_length)

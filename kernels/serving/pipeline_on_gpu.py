@@ -26,12 +26,16 @@ class PipelineOnGpu:
     """Buffers and actions for `frames` frames of a clip, in batches, with `depth` buffers between stages.
 
     `run(schedule_of)`: `schedule_of(actions)` is the schedule to run; afterwards `answers` holds what the network
-    answered, [frames, classes]. The clip has WARM_UP frames more, which are decoded before.
+    answered, [frames, classes]. The clip has WARM_UP frames more, which are decoded before. `ahead`: whether NVDEC
+    works ahead, as `frames_on_nvdec` says.
     """
 
-    def __init__(self, clip: str | Path, frames: int, network: SmallNetwork, *, depth: int, batch: int) -> None:
+    def __init__(
+        self, clip: str | Path, frames: int, network: SmallNetwork, *, depth: int, batch: int, ahead: bool = True
+    ) -> None:
         cupy = self.cupy = timing.cupy_on_gpu()
         self.clip, self.network, self.depth, self.batch = clip, network, depth, batch
+        self.ahead = ahead
         self.prepare, self.weights = Preprocess(), on_device(network)
         self.stream = cupy.cuda.Stream(non_blocking=True)
         decoded = self._decoded()
@@ -74,7 +78,7 @@ class PipelineOnGpu:
         }[stage]
 
     def _decoded(self) -> Iterator[Any]:
-        return frames_on_nvdec(self.clip, self.stream)
+        return frames_on_nvdec(self.clip, self.stream, ahead=self.ahead)
 
     def _decode(self, i: int) -> None:
         """The host waits until NVDEC has the frame; the copy into the ring is queued behind the decoder's own."""

@@ -99,11 +99,12 @@ def nvdec_missing() -> str | None:
     return None
 
 
-def frames_on_nvdec(path: str | Path, stream: Any = None) -> Iterator[Any]:
+def frames_on_nvdec(path: str | Path, stream: Any = None, *, ahead: bool = True) -> Iterator[Any]:
     """The frames of a clip as NV12 in device memory (CuPy arrays), decoded by NVDEC.
 
     A frame is the decoder's own memory: use it before you ask for the next one. `stream`: a CuPy stream in which the
-    decoder's copy out of NVDEC is queued; None: its own. RuntimeError where there is no NVDEC, with the reason.
+    decoder's copy out of NVDEC is queued; None: its own. `ahead`: NVDEC works up to four frames ahead of the one that
+    it gives; False: it begins a frame when it is asked for it. RuntimeError where there is no NVDEC, with the reason.
     """
     if reason := nvdec_missing():
         raise RuntimeError(f"NVDEC cannot decode here: {reason}")
@@ -114,10 +115,14 @@ def frames_on_nvdec(path: str | Path, stream: Any = None) -> Iterator[Any]:
     given: dict[str, Any] = {}
     if stream is not None:
         given = {"cudacontext": cupy.cuda.driver.ctxGetCurrent(), "cudastream": stream.ptr}
+    if not ahead:
+        given["latency"] = nvc.DisplayDecodeLatencyType.LOW
     demuxer = nvc.CreateDemuxer(str(path))
     decoder = nvc.CreateDecoder(gpuid=0, codec=demuxer.GetNvCodecId(), usedevicememory=True, **given)
     width, height = demuxer.Width(), demuxer.Height()
     for packet in demuxer:
+        if not ahead:
+            packet.decode_flag = nvc.VideoPacketFlag.ENDOFPICTURE
         for frame in decoder.Decode(packet):
             yield _as_array(cupy, frame, width, height)
 

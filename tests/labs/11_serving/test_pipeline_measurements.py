@@ -39,7 +39,7 @@ def _once(function, **options):
 def decoder(monkeypatch):
     """NVDEC that is FFmpeg, with frames in device memory; a frame is gone when the next one is asked for."""
 
-    def frames(path, stream=None):
+    def frames(path, stream=None, *, ahead=True):
         for nv12 in video.frames_on_cpu(path):
             frame = cp.asarray(nv12)
             yield frame
