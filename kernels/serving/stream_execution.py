@@ -14,6 +14,9 @@ from kernels.serving.stream_timeline import TODAY, Span, Timeline
 from kernels.serving.streams import DEFAULT, Operation, Schedule
 from warplab.bench import timing
 
+DECODE_CALL = "decode call"
+"""The row of decoding in a measured timeline: until the decoder gave the frame. When NVDEC worked, events do not say."""
+
 
 def execute(schedule: Schedule, streams: Mapping[str | int, Any] | None = None) -> Timeline:
     """Run the schedule on the GPU and return when each operation ran, in milliseconds by events.
@@ -58,7 +61,7 @@ class _Run:
             issued, start, end = (1e3 * t for t in host[o.index])
             if o.index in pairs:
                 start, end = (self.cupy.cuda.get_elapsed_time(origin, e) for e in pairs[o.index])
-            spans.append(Span(o, TODAY.engine(o), issued, start, end))
+            spans.append(Span(o, DECODE_CALL if o.kind == "decode" else TODAY.engine(o), issued, start, end))
         name = self.cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
         return Timeline(tuple(spans), f"{name}, by events").copies_in_turns()
 

@@ -15,13 +15,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from kernels.serving.chunked import WAYS, chunked
+from kernels.serving.stream_execution import DECODE_CALL
 from kernels.serving.stream_races import Race
 from kernels.serving.stream_timeline import Span, Timeline, simulate
 from kernels.serving.streams import Kind, Operation
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, GREY, ORANGE, PALE, PINK, SKY, closed, finish
 
 STREAMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, "#7A5400", "#003F63")
-ORDER = ("host", "NVDEC", "H2D", "copy", "SMs", "D2H")
+ORDER = ("host", "NVDEC", DECODE_CALL, "H2D", "copy", "SMs", "D2H")
 HEIGHT = 0.76  # of a bar, in rows
 MOST_SPANS = 1500
 
@@ -110,7 +111,7 @@ def _bar(
 
 def recorded_timeline(row: Mapping[str, Any], source: str) -> Timeline:
     """The spans of a recorded row ("overlap", "pipeline") as a timeline. `source`: the measurement's label."""
-    kinds: dict[str, Kind] = {"H2D": "h2d", "D2H": "d2h", "SMs": "kernel", "NVDEC": "decode"}
+    kinds: dict[str, Kind] = {"H2D": "h2d", "D2H": "d2h", "SMs": "kernel", DECODE_CALL: "decode"}
     spans = []
     for i, (name, stream, engine, start, end) in enumerate(row["spans"]):
         kind: Kind = kinds.get(engine, "sync" if name.startswith("sync") else "host")
