@@ -15,7 +15,7 @@ from kernels.serving.streams import DEFAULT, Operation, Schedule
 from warplab.bench import timing
 
 DECODE_CALL = "decode call"
-"""The row of decoding in a measured timeline: until the decoder gave the frame. When NVDEC worked, events do not say."""
+"""Decoding's row in a measured timeline: until the decoder gave the frame. Events do not see when NVDEC worked."""
 
 
 def execute(schedule: Schedule, streams: Mapping[str | int, Any] | None = None) -> Timeline:
