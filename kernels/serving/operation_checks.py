@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,16 +53,21 @@ def least_time(times: Times, buffers: int) -> float:
     return out
 
 
-def check_operations(name: str, got: Any, chunks: int, buffers: int, times: Times) -> None:
+def check_operations(
+    name: str, got: Any, chunks: int, buffers: int, times: Times, *, streams: Mapping[str, int] | None = None
+) -> None:
     """Check stream operations in the order of issue; raise CheckFailed unless all is there, no race, and in least time.
 
     `got`: a list of tuples, ("weights", stream), ("in", stream, chunk, buffer), "kernel" and "out" alike,
     ("record", stream, event), ("wait", stream, event). The virtual GPU has a copy engine for each direction.
+    `streams`: the stream in which each of "in", "kernel" and "out" must be issued; then no other streams may be used.
     """
     where = f"chunks = {chunks}, buffers = {buffers}"
     try:
         operations = _operations(name, got, chunks, buffers)
         _all_there(name, operations, chunks)
+        if streams is not None:
+            _in_streams(name, operations, streams)
         schedule = _schedule(operations, times)
         _no_race(name, schedule)
         _in_buffers(name, operations)
@@ -114,6 +119,23 @@ def _operations(name: str, got: Any, chunks: int, buffers: int) -> list[tuple]:
     return found
 
 
+def _in_streams(name: str, operations: list[tuple], streams: Mapping[str, int]) -> None:
+    others = sorted({int(o[1]) for o in operations} - set(streams.values()))
+    if others:
+        raise CheckFailed(
+            f"{name}: other streams than those of the three stages.",
+            expected=", ".join(map(str, streams.values())),
+            got=", ".join(map(str, others)) + " as well",
+        )
+    for what, stream, *rest in operations:
+        if stream != streams.get(what, stream):
+            raise CheckFailed(
+                f"{name}: {_said(what, rest[0])} is in the wrong stream.",
+                expected=f"stream {streams[what]}, as all operations {what!r}",
+                got=f"stream {stream}",
+            )
+
+
 def _all_there(name: str, operations: list[tuple], chunks: int) -> None:
     wanted = [("weights",), *((stage, chunk) for chunk in range(chunks) for stage in _STAGES)]
     done = [(o[0], *o[2:3]) for o in operations if o[0] in ("weights", *_STAGES)]
@@ -153,9 +175,9 @@ def _schedule(operations: list[tuple], times: Times) -> Schedule:
         if what == "weights":
             schedule.h2d("the weights", int(stream), ms=times.weights, name=_said(what))
         elif what == "record":
-            schedule.record(str(rest[0]), int(stream))
+            schedule.record(_event(rest[0]), int(stream))
         elif what == "wait":
-            schedule.wait(str(rest[0]), int(stream))
+            schedule.wait(_event(rest[0]), int(stream))
         else:
             chunk, buffer = int(rest[0]), f"buffer {rest[1]}"
             if what == "in":
@@ -167,6 +189,11 @@ def _schedule(operations: list[tuple], times: Times) -> Schedule:
                 target, ms = f"result {chunk}", times.outs[chunk]
                 schedule.d2h(buffer, int(stream), ms=ms, target=target, name=_said(what, chunk))
     return schedule
+
+
+def _event(event: Any) -> str:
+    """The name of an event: 3 and "3" are two."""
+    return f"text {event}" if isinstance(event, str) else f"number {int(event)}"
 
 
 def _no_race(name: str, schedule: Schedule) -> None:

@@ -1,6 +1,6 @@
 # problem: stages
 # loses: stages-whole, stages-few
-# reason: takes too long
+# reason: the kernel of chunk 0 is in the wrong stream
 
 
 def by_stage(chunks, buffers):

@@ -1,0 +1,19 @@
+extern "C" __global__ void centre(const float* x, const int* first, float* y, int requests)
+{
+    __shared__ float sums[1024];
+    for (int request = blockIdx.x; request < requests; request += gridDim.x) {
+        int begin = first[request], end = first[request + 1];
+        float sum = 0;
+        for (int i = begin + threadIdx.x; i < end; i += blockDim.x)
+            sum += x[i];
+        for (int apart = 16; apart; apart /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, apart);
+        if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+        __syncthreads();
+        float all = 0;
+        for (int w = 0; w < blockDim.x / 32; w++) all += sums[w];
+        float mean = all / (end - begin);
+        for (int i = begin + threadIdx.x; i < end; i += blockDim.x)
+            y[i] = x[i] - mean;
+        __syncthreads();
+    }
+}
