@@ -9,8 +9,8 @@ LAB = Lab(
     "MPS gives 7 × the inference throughput",
     benchmark="benchmark",
     launches="launches",
-    code_cells=96,
-    pictures=16,
+    code_cells=98,
+    pictures=17,
     shown={
         "serving-first": "Utilisation 80 %: one block on one of 132 SMs",
         "serving-measured": "NVML's utilisation, SM activity and occupancy under known loads, recorded on an H100",
