@@ -43,6 +43,7 @@ from warplab.hardware.cards import card as find_card
 UTILISATION, ACTIVITY, OCCUPANCY = "utilisation (NVML)", "SM activity", "occupancy"
 COLOURS = {UTILISATION: ORANGE, ACTIVITY: BLUE, OCCUPANCY: GREEN, "DRAM": PINK, "FP32": SKY}
 STYLES = {UTILISATION: "-", ACTIVITY: "-", OCCUPANCY: "--"}  # activity and occupancy may be equal
+NARROWEST = 0.003  # of a timeline's width: about two pixels, so that no span vanishes
 ROAD_COLOURS = {MEMORY: PINK, INSTRUCTIONS: BLUE, LATENCY: AMBER}
 
 
@@ -252,7 +253,10 @@ def draw_roads(decisions: Sequence[Decision], title: str | None = None) -> Figur
 
 
 def draw_trace(found: Sequence[Span], title: str) -> Figure:
-    """A timeline: the host's calls into CUDA, copies up, kernels, copies down, and where the GPU did nothing."""
+    """A timeline: the host's calls into CUDA, copies up, kernels, copies down, and where the GPU did nothing.
+
+    What is too short to be seen is drawn two pixels wide.
+    """
     rows = [
         kind
         for kind in (traces.CALL, traces.UP, traces.KERNEL, traces.ON_DEVICE, traces.DOWN)
@@ -269,8 +273,9 @@ def draw_trace(found: Sequence[Span], title: str) -> Figure:
         figure, ax = plt.subplots(figsize=(8.2, 0.9 + 0.42 * len(rows)), dpi=DPI)
         for start, end in traces.gaps(found):
             ax.axvspan(start, end, color=PALE, alpha=0.6, lw=0)
+        least = NARROWEST * max((span.end for span in found), default=0.0)
         for place, kind in enumerate(rows):
-            spans = [(span.start, span.seconds) for span in found if span.kind == kind]
+            spans = [(span.start, max(span.seconds, least)) for span in found if span.kind == kind]
             ax.broken_barh(spans, (place - 0.36, 0.72), color=colours[kind], lw=0)
         ax.set_yticks(range(len(rows)), [f"host: {k}s" if k == traces.CALL else k for k in rows])
         ax.set_ylim(len(rows) - 0.5, -0.5)

@@ -154,6 +154,7 @@ def utilisation_table(save_monitor: str | None = None) -> dict[str, Any]:
     """
     found = loads()
     gpu = Gpu()
+    time.sleep(SETTLE)  # else the first samples still tell of the calibration
     monitor = Monitor(NvmlSource())
     rows = []
     with monitor:

@@ -71,6 +71,17 @@ def test_the_picture_has_a_row_per_kind():
     assert ax.get_xlabel().startswith("kernels ran 37.5 %")
 
 
+def test_no_span_is_too_narrow_to_be_seen():
+    short = [traces.Span("spin", traces.KERNEL, 0.1 * k, 1e-7, 7) for k in range(8)]
+    (ax,) = draw_trace(short, "a title").axes
+    (bars,) = [c for c in ax.collections if len(c.get_paths()) == 8]
+    figure_width = ax.get_window_extent().width
+    for path in bars.get_paths():
+        (left, _), (right, _) = ax.transData.transform(path.get_extents().get_points())
+        assert right - left > 1
+    assert figure_width > 300
+
+
 def test_what_is_no_trace_is_refused():
     with pytest.raises(ValueError, match="no Chrome trace"):
         traces.spans({})
