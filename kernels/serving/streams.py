@@ -10,7 +10,8 @@ synchronization behavior", "API synchronization behavior"):
   that nobody has recorded yet does nothing.
 - The legacy default stream waits for all streams that block, and they wait for it. Compiled for one default stream per
   thread, it is a stream like the others. A non-blocking stream keeps out of this.
-- A copy from or to pageable memory keeps the host, which issues nothing until it is done.
+- A copy from or to pageable memory keeps the host, which issues nothing until it is done. (The reference says that it
+  "might be synchronous with respect to host"; one to the device may return once the memory is staged.)
 """
 
 from __future__ import annotations
