@@ -1,8 +1,8 @@
 """When the operations of a schedule would run on a GPU's engines, in virtual milliseconds.
 
 One copy engine per direction (a GPU has at least that today; its property asyncEngineCount tells), SMs that kernels
-share, NVDEC, and the host thread. No time here is a GPU's: it follows
-from the durations that the schedule states and from the order that CUDA's rules leave.
+share, NVDEC, and the host thread. No time here is a GPU's: it follows from the durations that the schedule states and
+from the order that CUDA's rules leave.
 """
 
 from __future__ import annotations
