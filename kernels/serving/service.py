@@ -10,7 +10,9 @@ GET /metrics        for Prometheus
 
 A request is accepted when all its samples are in the queue, and whatever is accepted is answered: the queue is bounded,
 a request that finds no room is turned away at once with 429, and SIGTERM or Ctrl-C lets what was accepted finish while
-new requests get 503. A client that gets either may ask again; one that gets another 4xx has to change something.
+new requests get 503. A client that gets either may ask again; one that gets another 4xx has to change something. RFC
+6585 has 429 for a client that asks too often, RFC 9110 has 503 for a server that is overloaded for a while; servers use
+both for a full queue. Here they differ so that a client can tell "soon" from "elsewhere"; Retry-After comes with both.
 
 Open to a network it belongs behind a proxy, which ends TLS, knows its clients, and closes connections that do nothing.
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import math
@@ -232,6 +235,9 @@ def main(arguments: list[str] | None = None) -> int:
         with listener:
             engine = engines.make(given.engine, **dict(given.option))
             engines.warm_up(engine)
+            # What is there now stays: left out of full garbage collections, each of which would stop every request.
+            gc.collect()
+            gc.freeze()
             service = Service(engine, limits, body_limit=given.body_limit)
             return server.run(service, listener, given.grace, given.until_stdin_closes)
     except (EngineError, ServiceError, ValueError) as error:
