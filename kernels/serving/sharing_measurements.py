@@ -134,7 +134,10 @@ def parts() -> dict[str, Any]:
 
 
 def faults() -> dict[str, Any]:
-    """Two clients serve while a third makes an illegal access, or a fourth is killed: who goes on.
+    """Two clients serve while a third makes an illegal access, or is killed in the middle of its work: who goes on.
+
+    What a kill does under MPS is one outcome of an undefined one: its documentation ("Client Early Termination") has
+    clients ended by `terminate_client`, since a signal may leave the server hanging.
 
     `answered`: requests of the two in the window, in whose middle it happens; `errors`: theirs; `afterwards`: whether
     a new client can serve after an illegal access.
