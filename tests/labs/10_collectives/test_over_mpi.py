@@ -149,5 +149,6 @@ def test_another_mpis_mpiexec_is_named(tmp_path, monkeypatch):
     other.chmod(0o755)
     monkeypatch.setattr(mpi_ranks.sys, "executable", str(tmp_path / "bin" / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MpiMissing, match=r"the mpiexec on PATH is not MPICH's.*the wheel mpich has it: run `make setup`"):
+    said = r"the mpiexec on PATH is not MPICH's.*the wheel mpich has it: run `make setup`"
+    with pytest.raises(MpiMissing, match=said):
         mpi_ranks.mpiexec()
