@@ -174,6 +174,29 @@ def test_a_buffer_that_is_overwritten_in_order_is_told():
         check_operations("it", other, 1, 2, Times.equal(1))
 
 
+STAGES = {"in": 0, "kernel": 1, "out": 2}
+
+
+def test_stages_lie_in_their_streams_and_the_weights_in_any_of_them():
+    for weights in (0, 1):
+        got = [("weights", weights), *by_stage(4, 2)[1:]]
+        check_operations("it", got, 4, 2, Times.equal(4), streams=STAGES)
+    with pytest.raises(CheckFailed, match=r"other streams than those(.|\n)*99 as well"):
+        check_operations("it", weights_second(4, 2), 4, 2, Times.equal(4), streams=STAGES)
+    with pytest.raises(CheckFailed, match=r"the copy in of chunk 1 is in the wrong stream(.|\n)*stream 0"):
+        check_operations("it", breadth_first(4, 2), 4, 2, Times.equal(4), streams=STAGES)
+
+
+def test_a_number_and_its_digits_are_two_events():
+    def waits_for(event):
+        one = [("weights", 0), ("record", 0, "3"), ("wait", 1, event), ("in", 1, 0, 0)]
+        return [*one, ("kernel", 1, 0, 0), ("out", 1, 0, 0)]
+
+    check_operations("it", waits_for("3"), 1, 1, Times.equal(1))
+    with pytest.raises(CheckFailed, match="race on the weights"):
+        check_operations("it", waits_for(3), 1, 1, Times.equal(1))
+
+
 # -- kernels on a ragged batch ---------------------------------------------------------------------------------
 
 SHUFFLES = CudaSource(
@@ -225,3 +248,19 @@ def test_a_failure_names_each_request():
     wrong = CudaSource(SHUFFLES.code.replace("lane == 0", "lane == 1"), "centre", file="wrong.cu")
     with pytest.raises(CheckFailed, match="request 0 = 40, request 1 = 7, 2 blocks of 64 threads"):
         check_ragged(wrong, centred, [Lengths((40, 7))], [(2, 64)], atol=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("turns", "message"),
+    [
+        ("threadIdx.x % 2", "the warp efficiency is too low"),
+        ("threadIdx.x / 32 % 2", r"do not share the loads and stores(.|\n)*threads in turn, with a barrier between"),
+    ],
+)
+def test_threads_that_load_in_turns_are_told(turns, message):
+    load = "for (int i = threadIdx.x; i < n; i += blockDim.x)\n            sum += mine[i];"
+    in_turns = f"for (int t = 0; t < 2; t++) {{ if (t == {turns}) {load} __syncthreads(); }}"
+    code = SHUFFLES.code.replace(load, in_turns)
+    assert code != SHUFFLES.code
+    with pytest.raises(CheckFailed, match=message):
+        check_ragged(CudaSource(code, "centre", file="turns.cu"), centred, [Lengths((40, 7))], [(2, 64)], atol=5e-5)

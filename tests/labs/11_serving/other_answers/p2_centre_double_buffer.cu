@@ -1,0 +1,23 @@
+extern "C" __global__ void centre(const float* x, const int* first, float* y, int requests)
+{
+    __shared__ float both[2][1024];
+    int turn = 0;
+    for (int request = blockIdx.x; request < requests; request += gridDim.x) {
+        int begin = first[request], end = first[request + 1];
+        float* sums = both[turn];
+        turn = 1 - turn;
+        float sum = 0;
+        for (int i = begin + threadIdx.x; i < end; i += blockDim.x)
+            sum += x[i];
+        sums[threadIdx.x] = sum;
+        __syncthreads();
+        for (int half = blockDim.x / 2; half > 0; half /= 2) {
+            if (threadIdx.x < half)
+                sums[threadIdx.x] += sums[threadIdx.x + half];
+            __syncthreads();
+        }
+        float mean = sums[0] / (end - begin);
+        for (int i = begin + threadIdx.x; i < end; i += blockDim.x)
+            y[i] = x[i] - mean;
+    }
+}
