@@ -71,7 +71,7 @@ class Service:
         self.metrics.watch("serving_ready", "1 while requests are accepted", lambda: float(self.ready))
         if hasattr(engine, "retries"):
             meaning = "Batches that the engine sent again, as a replica had died"
-            self.metrics.watch("serving_engine_retries", meaning, lambda: engine.retries)
+            self.metrics.watch_count("serving_engine_retries", meaning, lambda: engine.retries)
         self.application = self._application()
 
     @property

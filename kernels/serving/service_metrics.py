@@ -5,9 +5,11 @@ Names and units follow Prometheus's rules (prometheus.io/docs/practices/naming):
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
@@ -39,6 +41,10 @@ class Metrics:
         """A gauge that is read when Prometheus asks."""
         Gauge(name, meaning, registry=self.registry).set_function(value)
 
+    def watch_count(self, name: str, meaning: str, value: Callable[[], float]) -> None:
+        """A counter, `name` without its _total, that another one keeps and that is read when Prometheus asks."""
+        self.registry.register(_Count(name, meaning, value))
+
     def request(self, status: int, seconds: float) -> None:
         """A request to /v1/predict was answered."""
         self._requests.labels(str(status)).inc()
@@ -53,3 +59,13 @@ class Metrics:
     def text(self) -> bytes:
         """All of them, in Prometheus's text format."""
         return generate_latest(self.registry)
+
+
+class _Count(Collector):
+    """A count kept elsewhere: a Counter of the library can only be added to."""
+
+    def __init__(self, name: str, meaning: str, value: Callable[[], float]) -> None:
+        self._name, self._meaning, self._value = name, meaning, value
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        yield CounterMetricFamily(self._name, self._meaning, value=self._value())

@@ -50,7 +50,7 @@ def busy(folder) -> dict[int, int]:
 
 def retries(service) -> float:
     """Batches that were sent again."""
-    (line,) = (line for line in service.metrics().splitlines() if line.startswith("serving_engine_retries "))
+    (line,) = (line for line in service.metrics().splitlines() if line.startswith("serving_engine_retries_total "))
     return float(line.split()[1])
 
 
