@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from kernels.serving.load import OK, Load
 from kernels.serving.queueing import BatchQueue
@@ -132,7 +132,7 @@ def draw_load(runs: Mapping[int, Sequence[Load]], modelled: Mapping[int, Sequenc
     `title`: on whose clock the runs were.
     """
     with plt.rc_context(FONT):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(7.8, 3.0), dpi=DPI)
+        figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.0), dpi=DPI)
         for (limit, loads), colour in zip(runs.items(), COLOURS, strict=False):
             offered = [load.offered for load in loads]
             left.plot(
@@ -149,8 +149,12 @@ def draw_load(runs: Mapping[int, Sequence[Load]], modelled: Mapping[int, Sequenc
         right.plot([], [], ":", color=GREY, lw=2, label="mean, the model's")
         for ax, what in ((left, "answered per second"), (right, "latency, ms")):
             ax.set(xlabel="requests per second", ylabel=what, xscale="log", yscale="log")
-            ax.legend(frameon=False)
+            for axis in (ax.xaxis, ax.yaxis):
+                axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+                axis.set_minor_formatter(NullFormatter())
             finish(figure, ax, "")
+        left.legend(frameon=False)
+        right.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         figure.suptitle(title, x=0.01, ha="left", fontsize=9)
         figure.tight_layout()
     return closed(figure)

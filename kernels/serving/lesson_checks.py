@@ -4,7 +4,9 @@ latencies of a queue. Each raises CheckFailed, or prints that the answer is righ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,19 +19,27 @@ from kernels.serving.stream_timeline import simulate as simulate_streams
 from kernels.serving.streams import Schedule, ScheduleError
 from warplab import simulate
 from warplab.checks import Case, CheckFailed, examples, kernel, returned, shared_work
-from warplab.launch.kernel_source import is_empty
+from warplab.launch.kernel_source import CudaSource, is_empty, source_of
 from warplab.simulator import InstructionLimit
 
 CLOCKS = (1_000, 20_000)
+CLOCK = re.compile(r"\bclock64\s*\(\s*\)")
+LOOP = re.compile(r"\b(?:while|for|do)\b")
 MOST_PER_CLOCK = 4  # instructions of a waiting loop per clock of the simulator, which counts PTX instructions
 
 
 def check_spin(spin: Any) -> None:
     """Raise CheckFailed unless a thread of spin(clocks) waits for so many clocks, and not for very many more."""
+    source = source_of(spin)
+    if not isinstance(source, CudaSource):
+        raise CheckFailed("spin shall be written in CUDA C++.", look_at="the cell's first line, %%cuda")
+    blank = not LOOP.search(source.code)
+    # The simulator's clock begins with the launch, a GPU's long before.
+    later = replace(source, code=CLOCK.sub(f"(clock64() + {2**40}LL)", source.code))
     for clocks in CLOCKS:
         where = f"spin((1,), (1,), (np.int64({clocks}),))"
         try:
-            ran = simulate(spin, 1, 1, (np.int64(clocks),), instruction_limit=400 * clocks).counts.thread_instructions
+            ran = simulate(later, 1, 1, (np.int64(clocks),), instruction_limit=400 * clocks).counts.thread_instructions
         except InstructionLimit:
             raise CheckFailed(
                 "spin does not end.",
@@ -38,7 +48,7 @@ def check_spin(spin: Any) -> None:
                 kind="endless",
             ) from None
         if ran < clocks:
-            blank = ran <= 3 and clocks == CLOCKS[0]
+            blank = blank and ran <= 3
             raise CheckFailed(
                 "spin is not written yet: it ends at once." if blank else "spin ends too early.",
                 expected=f"a wait of {clocks} clocks, which the simulator counts in instructions",
@@ -127,7 +137,7 @@ def check_latencies(latencies: Callable[[list[float], list[float]], Any], seed: 
     print(f"latencies: right for {len(cases)} queues, seed {seed}.")
 
 
-def first_come_first_served(arrivals: Sequence[float], services: Sequence[float]) -> list[float]:
+def first_come_first_served(arrivals: Iterable[float], services: Iterable[float]) -> list[float]:
     """From each request's arrival to its answer, by one server that takes them in the order of their arrival."""
     free, found = 0.0, []
     for arrival, service in zip(arrivals, services, strict=True):
@@ -151,7 +161,10 @@ def check_choice(function: Callable[..., Any], table: Sequence[tuple[dict[str, A
                 kind="wrong type",
             )
         if got != word:
-            raise CheckFailed(f"{name} returns the wrong word.", expected=repr(word), got=repr(got), where=where)
+            look_at = "which of the two shares is larger, and whether it reaches the line"
+            raise CheckFailed(
+                f"{name} returns the wrong word.", expected=repr(word), got=repr(got), where=where, look_at=look_at
+            )
     print(f"{name}: right for {len(table)} inputs.")
 
 

@@ -120,6 +120,7 @@ ANSWERS = {
             spin("for (long long i = 0; i < clocks; i++);"): "removes a loop that changes nothing",
             spin("long long now = start; while (now - start < clocks);"): "spin does not end",
             spin("while (clock64() - start < 10 * clocks);"): "spin waits too long",
+            spin("while (clock64() < clocks);"): "spin ends too early",
         },
     ),
     "your-turn-road": Answers(
