@@ -13,6 +13,7 @@ a request that finds no room is turned away at once with 429, and SIGTERM or Ctr
 new requests get 503. A client that gets either may ask again; one that gets another 4xx has to change something. RFC
 6585 has 429 for a client that asks too often, RFC 9110 has 503 for a server that is overloaded for a while; servers use
 both for a full queue. Here they differ so that a client can tell "soon" from "elsewhere"; Retry-After comes with both.
+What is counted as answered the engine has answered; for a client that has gone meanwhile it was computed in vain.
 
 Open to a network it belongs behind a proxy, which ends TLS, knows its clients, and closes connections that do nothing.
 """
