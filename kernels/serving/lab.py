@@ -9,7 +9,7 @@ LAB = Lab(
     "MPS gives 7 × the inference throughput",
     benchmark="benchmark",
     launches="launches",
-    code_cells=98,
+    code_cells=99,
     pictures=17,
     shown={
         "serving-first": "Utilisation 80 %: one block on one of 132 SMs",

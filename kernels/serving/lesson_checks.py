@@ -126,6 +126,8 @@ def check_latencies(latencies: Callable[[list[float], list[float]], Any], seed: 
                 where=where,
             )
         except CheckFailed as failed:
+            if failed.kind == "wrong type":
+                raise
             raise CheckFailed(
                 failed.problem,
                 expected=failed.expected,
@@ -218,7 +220,21 @@ def check_hand_over(hand_over: Callable[[Schedule, int], Any]) -> Figure:
         raise CheckFailed("hand_over is not written yet: it issues nothing.", kind="not written")
     for chunks in (1, 4):
         where = f"{chunks} chunk{'s' if chunks > 1 else ''}"
-        schedule = _schedule(lambda n: two_streams(n, hand_over), where, chunks)
+
+        def made(n: int) -> Schedule:
+            return two_streams(n, hand_over)
+
+        made.__name__ = "hand_over"
+        schedule = _schedule(made, where, chunks)
+        strange = [o for o in schedule if o.stream not in ("copy", "run", None)]
+        if strange:
+            raise CheckFailed(
+                "hand_over uses a third stream.",
+                expected='the streams "copy" and "run"',
+                got=str(strange[0]),
+                where=where,
+                look_at="the arguments: s.record(event, stream) and s.wait(event, stream)",
+            )
         if any(o.kind in ("sync", "host") for o in schedule):
             look_at = "record and wait, which order streams without the host"
             raise CheckFailed("hand_over keeps the host waiting.", where=where, look_at=look_at)
@@ -302,7 +318,19 @@ def check_planes(planes: Any) -> None:
     launches = [lambda size, b=b: ((-(-size[1] // b[0]), -(-size[0] // b[1])), b) for b in blocks]
     shared = shared_work(lambda size: size[0] * size[1], instructions=150, busy=0.4, bytes_loaded=3, bytes_written=12)
     sizes = [(1, 1), (3, 5), (9, 33), (20, 70)]
-    kernel(planes, _frame, sizes=sizes, launches=launches, shared=shared, rtol=1e-6, language="Numba")
+    try:
+        kernel(planes, _frame, sizes=sizes, launches=launches, shared=shared, rtol=1e-6, language="Numba")
+    except CheckFailed as failed:
+        if failed.kind == "outside":
+            failed = CheckFailed(
+                failed.problem,
+                got=failed.got,
+                where=failed.where,
+                look_at="the guard: what a thread does whose pixel lies beyond the last column, or below the last row",
+                kind=failed.kind,
+                line=failed.line,
+            )
+        raise failed from None
 
 
 def _frame(rng: np.random.Generator, size: tuple[int, int]) -> Case:

@@ -154,12 +154,14 @@ ANSWERS = {
             hand_over('s.record(f"x{i}", "copy")'): "hand_over leaves a race",
             hand_over('s.record(f"x{i}", "run")', 's.wait(f"x{i}", "copy")'): "hand_over leaves a race",
             hand_over('s.synchronize(stream="copy")'): "keeps the host waiting",
+            hand_over('s.synchronize("copy")'): "hand_over raises TypeError",
+            hand_over('s.record("copy")', 's.wait("run")'): "hand_over uses a third stream",
         },
     ),
     "your-turn-planes": Answers(
         planes(),
         {
-            planes(guard="x >= 0"): "reaches past the end of frame",
+            planes(guard="x >= 0"): "the guard: what a thread does",
             planes(index="y, x = cuda.grid(2)"): "never written",
             planes(body="out[c, y, x] = frame[y, x, 2 - c] * scale"): "out is wrong",
             planes(body="out[c, y, x] = frame[y, x, c]"): "out is wrong",
