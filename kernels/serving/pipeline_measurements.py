@@ -170,7 +170,8 @@ def preprocess_table() -> dict[str, Any]:
             prepare = preprocess.Preprocess(kernel=name)
             outputs[1].fill(np.nan)
             prepare(frames[1], outputs[1])
-            correct[name] = bool(np.abs(cupy.asnumpy(outputs[1]) - expected).max() < 1e-4)
+            # Coordinates near 2000 have 13 bits of fraction in float32; between 0 and 255 that is 4e-4 of a deviation.
+            correct[name] = bool(np.abs(cupy.asnumpy(outputs[1]) - expected).max() < 1e-3)
             language = prepare.kernel.language
             prepare.scale, prepare.shift = (timing.native(language, x) for x in (prepare.scale, prepare.shift))
             pairs = zip(frames, outputs, strict=True)
