@@ -16,9 +16,10 @@
 // neighbouring columns, and a warp mostly has one channel.
 // Expected: the time of reading x and writing y once, as a copy of so many bytes takes it.
 // Reached, 3 × 3 layers of MobileNet at batch 32, FP16, of the speed of cuDNN 9.19's fastest plan, geometric mean and
-// least: forward 1.17 and 1.01, backward_data 1.76 and 1.34, backward_filter 1.10 and 1.00; FP32 forward 1.68 and 1.42
-// (forward in FP16 all layers, the others three of them). In the run that chose the tiles, of the speed of a copy of as
-// many bytes: 1.02 and 0.92, 1.04 and 0.91, 0.71 and 0.65. NVIDIA H100 80GB HBM3, 2026-11-22.
+// least: forward 1.11 and 0.97, backward_data 1.76 and 1.32, backward_filter 1.10 and 1.00; FP32 forward 1.69 and 1.41
+// (forward in FP16 all layers, the others three of them). NVIDIA H100 80GB HBM3, 2026-11-23. A day earlier, with a ReLU
+// by fmaxf, which makes NaN 0, forward had reached 1.17 and 1.01: layers of stride 1 take 5 to 25 % longer since. In the
+// run that chose the tiles, of the speed of a copy of as many bytes: 1.02 and 0.92, 1.04 and 0.91, 0.71 and 0.65.
 // With AHEAD at 0 forward took some 1.2 times as long: every block waited for its filters before it asked for x.
 // Tried and left out: other tiles, of 2 to 8 channels and 1 × 2 to 7 × 7 elements (depthwise.py has the fastest).
 #include "places.cuh"
