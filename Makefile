@@ -97,7 +97,7 @@ pins: setup ## compile pyproject.toml into the pinned sets (PINS_ARGS=--upgrade 
 setup: ## prepare .venv only
 	@$(SETUP)
 
-setup-cluster: ## the same with dask, to grade a class on several machines
+setup-cluster: ## the same with dask and Ray: to grade a class on several machines, for the replicas of lab 11
 	@$(SETUP) cluster
 
 setup-dev: ## the same with all that the tests need
