@@ -154,6 +154,7 @@ def test_a_recording_is_shown_with_device_and_date(texts, cell, monkeypatch, cap
 @pytest.mark.parametrize("cell", [*SHOWN, "collectives-streams"])
 def test_what_is_not_recorded_is_said_to_be_so(texts, cell, monkeypatch, capsys):
     monkeypatch.setattr(measurements, "measured", lambda key: None)
+    monkeypatch.setattr(type(measurements.recordings), "recorded_if_any", lambda self, key: None)
     exec(texts[cell], {"measurements": measurements, "figures": figures})
     assert "Not measured yet" in capsys.readouterr().out
 
