@@ -38,7 +38,8 @@ def wheel(folder: Path, name: str, version: str, files: dict[str, str]) -> None:
 
 
 def tiny(folder: Path, version: str) -> None:
-    wheel(folder, "tiny", version, {"tiny.py": f"version = {version!r}\n"})
+    """A wheel of one module. Versions differ in size: Python takes bytecode for current by seconds and size alone."""
+    wheel(folder, "tiny", version, {"tiny.py": f"version = {version!r}\n" + "#" * int(10 * float(version))})
 
 
 UV = importlib.metadata.version("uv")
