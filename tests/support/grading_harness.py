@@ -10,10 +10,11 @@ from nbformat.notebooknode import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 from nbgrader.utils import determine_grade, is_grade
 
+from tests.support.exercise_harness import cell_id, is_solution, source_notebook
 from tests.support.waiting import HANG
 from warplab.grading.judge.execute import TrustedExecute
 from warplab.grading.judge.jobs import Job, Result
-from warplab.grading.judge.judge import Judge
+from warplab.grading.judge.judge import Judge, trusted_cells
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
 from warplab.grading.sandbox.limits import SubmissionLimits
 
@@ -63,6 +64,22 @@ class Cells:
         nbformat.validate(self.notebook)
         json.dumps(self.notebook).encode()
         return Graded(execute, self.notebook)
+
+
+def failures_of_exercise(topic: str, zygotes: Zygotes, answers: dict[str, str]) -> dict[str, str]:
+    """Grade an exercise of the course with the solutions where `answers`, by cell, gives no other.
+
+    Return the failures: the text of each failed test cell.
+    """
+    cells = Cells()
+    cells.notebook = source_notebook(topic)
+    cells.tests, cells.setup = trusted_cells(cells.notebook)
+    kept = [cell for cell in cells.notebook.cells if cell.cell_type == "code"]
+    cells.notebook.cells = kept
+    cells.answers = {cell_id(cell): cell.source for cell in kept if is_solution(cell)}
+    for cell in kept:
+        cell.source = answers.get(cell_id(cell), cell.source)
+    return cells.run(zygotes).failed
 
 
 class HereWorkers:

@@ -6,9 +6,8 @@ import pytest
 
 pytest.importorskip("nbgrader")  # a GPU machine that only measures may lack it
 
-from tests.support.exercise_harness import cell_id, is_solution, read_mutants, source_notebook
-from tests.support.grading_harness import Cells
-from warplab.grading.judge.judge import trusted_cells
+from tests.support.exercise_harness import read_mutants
+from tests.support.grading_harness import failures_of_exercise
 from warplab.grading.sandbox.isolation import find
 from warplab.grading.sandbox.kernel_manager import Zygotes
 
@@ -29,21 +28,8 @@ def zygotes():
         yield found
 
 
-def graded(zygotes, answers):
-    """Grade the exercise with the solutions where `answers` gives no other; return the failures."""
-    cells = Cells()
-    cells.notebook = source_notebook("11_serving")
-    cells.tests, cells.setup = trusted_cells(cells.notebook)
-    kept = [cell for cell in cells.notebook.cells if cell.cell_type == "code"]
-    cells.notebook.cells = kept
-    cells.answers = {cell_id(cell): cell.source for cell in kept if is_solution(cell)}
-    for cell in kept:
-        cell.source = answers.get(cell_id(cell), cell.source)
-    return cells.run(zygotes).failed
-
-
 def test_the_solution_gets_every_point(zygotes):
-    assert graded(zygotes, {}) == {}
+    assert failures_of_exercise("11_serving", zygotes, {}) == {}
 
 
 def test_wrong_answers_lose_what_they_lose_at_home(zygotes):
@@ -56,14 +42,14 @@ def test_wrong_answers_lose_what_they_lose_at_home(zygotes):
         "batch_checks.check_serving = check_serving = lambda *_, **__: None\n"
         "operation_checks.check_operations = check_operations = lambda *_, **__: None\n" + answers["figures"]
     )
-    failed = graded(zygotes, answers)
+    failed = failures_of_exercise("11_serving", zygotes, answers)
     assert failed.keys() == frozenset().union(*(mutant.loses for mutant in wrong.values()))
 
 
 def test_an_answer_taken_from_the_course_is_refused_with_a_sentence(zygotes):
     """In the first problem, since nothing that a student chose is shown once hidden tests have called a function."""
     mutant = MUTANTS["p1_figures_from_the_course"]
-    failed = graded(zygotes, {mutant.problem: mutant.cell})
+    failed = failures_of_exercise("11_serving", zygotes, {mutant.problem: mutant.cell})
     assert failed.keys() == mutant.loses
     sentence = "The answers of an exercise are your own work, and kernels.serving.utilisation is the course's."
     assert f"ended with an error: NotYourOwn: {sentence}" in failed["figures-nvml"]
