@@ -7,6 +7,9 @@ try:
     print("GOT 100 GB")
 except MemoryError:
     print("TRIED")
+
+# %% answer
+# In a later cell, which starts when the judge has what the first one printed: the end comes too soon to print here.
 import os
 
 for _ in range(8):
