@@ -1,0 +1,1 @@
+"""Datasets: folders of arrays, made from images."""

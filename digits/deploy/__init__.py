@@ -1,0 +1,1 @@
+"""From a run to a plan, and the plan behind HTTP."""

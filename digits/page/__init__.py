@@ -1,0 +1,1 @@
+"""The page: panels of widgets over workspace, runs and plans."""

@@ -1,0 +1,1 @@
+"""Training as jobs: a run is a folder, its worker a process."""
