@@ -1,0 +1,155 @@
+"""What panels are made of: labelled controls, escaped HTML, pictures with a text alternative, tables."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import ipywidgets as widgets
+
+# Every control is as wide as its column, so that a page of 390 px needs no scrolling sideways.
+_WIDE = {"width": "100%", "max_width": "28rem"}
+_LABELLED = {"description_width": "11rem"}
+
+
+def escape(text: object) -> str:
+    """Return a text that may stand in HTML. Whatever a user named goes through here."""
+    return html.escape(str(text), quote=True)
+
+
+def section(title: str, *children: widgets.Widget) -> widgets.VBox:
+    """Return a titled part of a panel: a heading, which screen readers list, and what stands below it."""
+    return column(note(f"<h3>{escape(title)}</h3>"), *children)
+
+
+def column(*children: widgets.Widget) -> widgets.VBox:
+    """Return widgets below each other."""
+    return _classed(widgets.VBox(children), "digits-column")
+
+
+def row(*children: widgets.Widget) -> widgets.HBox:
+    """Return widgets side by side. They wrap where the page is narrow."""
+    return _classed(widgets.HBox(children), "digits-row")
+
+
+def note(markup: str) -> widgets.HTML:
+    """Return a piece of HTML. What users named in it must have gone through `escape`."""
+    return _classed(widgets.HTML(markup), "digits-note")
+
+
+def button(label: str, on_click: Callable[[], Any] | None = None, hint: str = "", kind: str = "") -> widgets.Button:
+    """Return a button with a text on it.
+
+    Args:
+        label: The text; say the verb first.
+        on_click: Called without arguments. Give it through `page.guarded`.
+        hint: What it does, shown on hovering; only what the label cannot say.
+        kind: "primary" for the one thing to do next, "danger" for what cannot be undone.
+    """
+    made = widgets.Button(description=label, tooltip=hint or None, layout={"width": "auto"})
+    if kind:
+        made.add_class(f"digits-{kind}")
+    if on_click is not None:
+        made.on_click(lambda _: on_click())
+    return made
+
+
+def text(label: str, value: str = "", placeholder: str = "") -> widgets.Text:
+    """Return a line to type into. Its value changes when the learner leaves it or presses Enter."""
+    return widgets.Text(
+        value, description=label, placeholder=placeholder, continuous_update=False, layout=_WIDE, style=_LABELLED
+    )
+
+
+def integer(label: str, value: int, least: int, most: int) -> widgets.BoundedIntText:
+    """Return a whole number to type, held between its limits."""
+    return widgets.BoundedIntText(value, min=least, max=most, description=label, layout=_WIDE, style=_LABELLED)
+
+
+def real(label: str, value: float, least: float, most: float, step: float | None = None) -> widgets.BoundedFloatText:
+    """Return a number to type, held between its limits."""
+    return widgets.BoundedFloatText(
+        value, min=least, max=most, step=step, description=label, layout=_WIDE, style=_LABELLED
+    )
+
+
+def check(label: str, value: bool = False) -> widgets.Checkbox:
+    """Return a box to tick."""
+    return widgets.Checkbox(value, description=label, indent=False, layout={"width": "auto"})
+
+
+def choice(label: str, options: Iterable[Any], value: Any = None) -> widgets.Dropdown:
+    """Return a list to choose one from.
+
+    Args:
+        label: What is chosen.
+        options: Texts, or pairs of a text and what it stands for.
+        value: What is chosen at first; the first option if None.
+    """
+    options = list(options)
+    made = widgets.Dropdown(options=options, description=label, layout=_WIDE, style=_LABELLED)
+    if value is not None:
+        made.value = value
+    return made
+
+
+def upload(label: str, accept: str = "", multiple: bool = False) -> widgets.FileUpload:
+    """Return a button that asks for files. `value` is a tuple of dicts with `name`, `size` and `content` (a buffer)."""
+    return widgets.FileUpload(accept=accept, multiple=multiple, description=label, layout={"width": "auto"})
+
+
+def picture(image: bytes, says: str, width: str = "", pixelated: bool = False) -> str:
+    """Return the HTML of a picture.
+
+    Args:
+        image: The file: PNG, JPEG or GIF.
+        says: What is seen in it, for those who do not see it.
+        width: A CSS width; never wider than its column.
+        pixelated: Whether enlarged pixels keep their edges, as in pictures of 8 × 8 pixels.
+    """
+    kind = "jpeg" if image[:2] == b"\xff\xd8" else "gif" if image[:3] == b"GIF" else "png"
+    style = (f"width:{escape(width)};" if width else "") + ("image-rendering:pixelated;" if pixelated else "")
+    data = base64.b64encode(image).decode()
+    return f'<img src="data:image/{kind};base64,{data}" alt="{escape(says)}" style="{style}">'
+
+
+def table(head: Sequence[object], rows: Iterable[Sequence[object]], caption: str, numbers: bool = True) -> str:
+    """Return the HTML of a table with a caption. Every cell is escaped, but for `Markup`.
+
+    Args:
+        head: The titles of the columns.
+        rows: The cells, row by row.
+        caption: What the table shows; it is its name for screen readers, too.
+        numbers: Whether all columns but the first stand to the right, as numbers do.
+    """
+    titles = "".join(f'<th scope="col">{_cell(title)}</th>' for title in head)
+    lines = "".join(
+        "<tr>"
+        + "".join(
+            f'<th scope="row">{_cell(cell)}</th>' if place == 0 else f"<td>{_cell(cell)}</td>"
+            for place, cell in enumerate(line)
+        )
+        + "</tr>"
+        for line in rows
+    )
+    kind = "digits-table digits-numbers" if numbers else "digits-table"
+    return (
+        f'<div class="digits-scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<table class="{kind}"><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{titles}</tr></thead><tbody>{lines}</tbody></table></div>"
+    )
+
+
+class Markup(str):
+    """HTML that `table` puts into a cell as it is."""
+
+
+def _cell(cell: object) -> str:
+    return str(cell) if isinstance(cell, Markup) else escape(cell)
+
+
+def _classed(widget: Any, name: str) -> Any:
+    widget.add_class(name)
+    return widget
