@@ -3,7 +3,7 @@
 #   PYTHON=python3.12            the interpreter to make .venv with
 #   WARPLAB_REQUIREMENTS=cpu|gpu the pinned set, otherwise chosen by whether an NVIDIA driver is present
 #   WARPLAB_BACKEND=simulator|gpu
-#   LAB_ARGS="--no-browser"      more arguments for jupyter lab
+#   LAB_ARGS="--no-browser"      more arguments for jupyter lab, and for digits
 #   TEST_ARGS="-k doctor"        more arguments for pytest; WORKERS="-n 8" on more cores
 #   LABS="04 05"                 the labs for bench, record, compare-ncu and notebooks; all, if not given
 #   BENCH_ARGS="--only KEY"      more arguments for bench and record: measure one key of one lab
@@ -23,7 +23,7 @@ LABS ?=
 # Three workers on two cores, since some tests wait for processes; the long tests at the end are shared out.
 WORKERS ?= -n 3 --dist worksteal
 
-.PHONY: help lab test test-quick check test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
+.PHONY: help lab digits test test-quick check test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -32,6 +32,9 @@ help: ## show this list
 
 lab: setup ## open JupyterLab on your own copy of the lessons, in mine/
 	$(BIN)/python -m warplab lab $(LAB_ARGS)
+
+digits: setup ## open the page of lab 12: train, look inside and deploy a network
+	$(BIN)/python -m warplab digits $(LAB_ARGS)
 
 test: check ## lint, types, imports and all tests that need no GPU
 	WARPLAB_BACKEND=simulator $(BIN)/python -m pytest $(WORKERS) -m "not gpu" $(TEST_ARGS)

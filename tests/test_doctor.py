@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.support.machines import GOOD, H100, NOTHING, OLD, VOLTA, pretending
-from warplab import doctor
+from warplab import __main__, doctor
 from warplab.hardware import driver
 from warplab.paths import COURSE
 
@@ -196,3 +196,21 @@ def test_command_line(arguments, code, words):
     process = subprocess.run([sys.executable, "-m", "warplab", *arguments], cwd=COURSE, capture_output=True, text=True)
     assert process.returncode == code
     assert words in process.stdout + process.stderr
+
+
+def test_an_application_of_the_course_is_a_command(tmp_path, monkeypatch, capsys):
+    """A package with a lab's record and an app.py; a folder with one of the two is none."""
+    name = f"made_{tmp_path.name}"
+    for folder, files in ((name, ("lab.py", "app.py")), ("other", ("app.py",)), ("third", ("lab.py",))):
+        (tmp_path / folder).mkdir()
+        for file in files:
+            (tmp_path / folder / file).write_text("def main(arguments):\n    print(arguments)\n    return 7\n")
+    monkeypatch.setattr(__main__, "COURSE", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert __main__.main([name, "--port", "0"]) == 7
+    assert capsys.readouterr().out == "['--port', '0']\n"
+    assert __main__.main(["help"]) == 0
+    shown = capsys.readouterr().out
+    assert name in shown
+    assert "other" not in shown
+    assert __main__.main(["third"]) == 2

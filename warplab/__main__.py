@@ -1,8 +1,11 @@
 """Warp Lab's command line: `python -m warplab COMMAND`."""
 
+import glob
 import importlib
+import os
 import sys
 
+COURSE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 USAGE = """usage: python -m warplab COMMAND
 
   lab                        bring your own copy of the lessons up to date and open JupyterLab on it
@@ -13,7 +16,7 @@ USAGE = """usage: python -m warplab COMMAND
   grade ASSIGNMENT           for instructors: grade what a class handed in, into nbgrader's gradebook
   similar ASSIGNMENT         for instructors: list pairs of graded submissions whose kernels are alike
 
-See python -m warplab COMMAND --help.
+{applications}See python -m warplab COMMAND --help.
 """
 
 
@@ -25,7 +28,7 @@ def main(arguments):
         )
         return 1
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(USAGE, end="")
+        print(usage(), end="")
         return 0 if arguments else 2
     command, rest = arguments[0], arguments[1:]
     if command == "doctor":
@@ -40,10 +43,23 @@ def main(arguments):
         run = _grade
     elif command == "similar":
         run = _similar
+    elif command in applications():
+        return _with_packages(command + ".app", rest)
     else:
-        print(f"error: there is no command {command!r}\n\n{USAGE}", end="", file=sys.stderr)
+        print(f"error: there is no command {command!r}\n\n{usage()}", end="", file=sys.stderr)
         return 2
     return run(rest)
+
+
+def applications():
+    """Labs that are applications: packages of the course, each with its record in lab.py and `main` in app.py."""
+    folders = [os.path.dirname(path) for path in glob.glob(os.path.join(COURSE, "*", "app.py"))]
+    return sorted(os.path.basename(folder) for folder in folders if os.path.exists(os.path.join(folder, "lab.py")))
+
+
+def usage():
+    lines = [f"  {name:<27}open this application of the course in the browser\n" for name in applications()]
+    return USAGE.format(applications="".join(lines + ["\n"] if lines else []))
 
 
 def _lab(arguments):
