@@ -248,6 +248,17 @@ def test_coalesced_access_takes_four_sectors_a_request():
     assert (c.branches, c.divergent_branches) == (0, 0)  # the guard is an exit under a predicate
 
 
+def test_floating_point_operations_are_additions_and_products():
+    """As in Nsight Compute's metrics, fadd + fmul + 2 ffma: a minimum or maximum is a comparison, and counts nothing."""
+    code = """extern "C" __global__ void clamp(const float* x, float* y) {
+        y[threadIdx.x] = fminf(fmaxf(x[threadIdx.x] * 3.0f, 0.0f), 6.0f);
+    }"""
+    x = np.linspace(-4, 4, 32, dtype=np.float32)
+    y = np.zeros_like(x)
+    assert simulate(CudaSource(code, "clamp"), 1, 32, (x, y)).counts.flops_f32 == 32
+    assert y.tolist() == np.clip(x * 3, 0, 6).astype(np.float32).tolist()
+
+
 def test_partial_warp():
     c = counts("multiply", 70, grid=2)
     assert (c.global_store_requests, c.global_store_sectors) == (3, 4 + 4 + 1)

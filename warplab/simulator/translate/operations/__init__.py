@@ -40,8 +40,10 @@ TABLE = {
     **calls.TABLE,
 }
 
+# What Nsight Compute's counts of additions, multiplications and FMAs see: a comparison, min and max among them, is none.
+# One for a division, a root or a function, which the GPU makes of several instructions.
 FLOPS = {
-    **dict.fromkeys(("add", "sub", "mul", "div", "min", "max", "sqrt", "rsqrt", "rcp"), 1),
+    **dict.fromkeys(("add", "sub", "mul", "div", "sqrt", "rsqrt", "rcp"), 1),
     **dict.fromkeys(("ex2", "lg2", "sin", "cos", "tanh"), 1),
     **dict.fromkeys(("fma", "mad"), 2),
 }
