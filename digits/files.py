@@ -203,6 +203,11 @@ class Lock:
         self._descriptor = descriptor
         return True
 
+    @property
+    def descriptor(self) -> int | None:
+        """The open file that holds the lock, for a child process to inherit it (subprocess's `pass_fds`)."""
+        return self._descriptor
+
     def release(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
@@ -224,14 +229,15 @@ def is_locked(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        return not _taken(descriptor)
+        # Shared, so that two that ask at the same time do not take each other for the owner.
+        return not _taken(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
 
 
-def _taken(descriptor: int) -> bool:
+def _taken(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
