@@ -1,0 +1,96 @@
+"""A Python program in the grader's sandbox: no network, no files but its own, limits on time, memory and processes."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from digits.files import DigitsError
+from warplab.grading.sandbox.isolation import Bubblewrap, find
+from warplab.grading.sandbox.limits import SubmissionLimits
+from warplab.grading.sandbox.zygote_client import Ended, SandboxError, ZygoteClient
+
+_MEBIBYTE = 1 << 20
+# Importing TensorFlow took 4 s and 25 threads on two cores of an x86-64 machine, 2026-11-23. Each process can map
+# `memory_bytes`, and all of them together hold so much at most.
+LIMITS = SubmissionLimits(
+    wall_seconds=120,
+    cpu_seconds=40,
+    memory_bytes=3072 * _MEBIBYTE,
+    processes=96,
+    processors=2,
+    file_bytes=4 * _MEBIBYTE,
+    disk_bytes=32 * _MEBIBYTE,
+)
+MOST_BYTES = 2 * _MEBIBYTE  # of an answer
+ADVICE = (
+    "Install bubblewrap (Debian, Ubuntu: sudo apt install bubblewrap; Fedora: sudo dnf install bubblewrap), or choose "
+    "one of the other networks."
+)
+_REASONS = {
+    "wall": "It took longer than {wall_seconds:g} seconds.",
+    "cpu": "It used more than {cpu_seconds:g} seconds of processor time. Is there an endless loop?",
+    "memory": "It used more than {memory} MiB of memory.",
+}
+
+
+class ProgramEnded(DigitsError):
+    """A program in the sandbox was ended, or answered too much: the message says why."""
+
+
+def unavailable() -> str:
+    """Why no code of other people can be run here, and what to do; "" if it can."""
+    sandbox = find()
+    return "" if isinstance(sandbox, Bubblewrap) else f"Your own code runs in a sandbox only, and {sandbox.why}. {ADVICE}"
+
+
+def run(files: dict[str, bytes], script: str, limits: SubmissionLimits = LIMITS) -> bytes:
+    """What the program `script`, one of `files`, wrote to the file descriptor that its one argument names.
+
+    Believe nothing of it. Raises ProgramEnded for a program that goes beyond `limits` or answers more than MOST_BYTES,
+    DigitsError where there is no sandbox.
+    """
+    if why := unavailable():
+        raise DigitsError(why)
+    try:
+        with ZygoteClient(find(), "nothing", disk_bytes=limits.disk_bytes) as zygote:
+            reading, writing = os.pipe()
+            try:
+                try:
+                    zygote.start(files, limits, {"script": script}, [writing], program="script")
+                finally:
+                    os.close(writing)
+                answer = _read(reading, zygote, time.monotonic() + limits.wall_seconds)
+            finally:
+                os.close(reading)
+            ended = zygote.status() or zygote.kill()
+    except SandboxError as error:
+        raise DigitsError(f"The sandbox failed: {error}. {ADVICE}") from error
+    _judge(ended, limits, answer)
+    return answer
+
+
+def _read(pipe: int, zygote: ZygoteClient, deadline: float) -> bytes:
+    """All that is written to `pipe`, until its end, the program's end, or one byte too many."""
+    found = bytearray()
+    while len(found) <= MOST_BYTES and time.monotonic() < deadline:
+        if select.select([pipe], [], [], 0.1)[0]:
+            data = os.read(pipe, 1 << 16)
+            if not data:
+                time.sleep(0.05)  # it wrote its last, and is about to end by itself
+                break
+            found += data
+        elif zygote.status() is not None:
+            break
+    return bytes(found)
+
+
+def _judge(ended: Ended, limits: SubmissionLimits, answer: bytes) -> None:
+    if ended.reason in _REASONS:
+        told = _REASONS[ended.reason].format(**limits.as_dict(), memory=limits.memory_bytes >> 20)
+        raise ProgramEnded(f"The code was ended. {told}")
+    if len(answer) > MOST_BYTES:
+        raise ProgramEnded(f"The code answered more than {MOST_BYTES >> 20} MiB, and was ended.")
+    if not answer:
+        raise ProgramEnded(f"The code ended without an answer: {ended.text}.")
