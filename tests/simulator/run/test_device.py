@@ -249,7 +249,7 @@ def test_coalesced_access_takes_four_sectors_a_request():
 
 
 def test_floating_point_operations_are_additions_and_products():
-    """As in Nsight Compute's metrics, fadd + fmul + 2 ffma: a minimum or maximum is a comparison, and counts nothing."""
+    """As in Nsight Compute's metrics, fadd + fmul + 2 ffma: a minimum is a comparison, and counts nothing."""
     code = """extern "C" __global__ void clamp(const float* x, float* y) {
         y[threadIdx.x] = fminf(fmaxf(x[threadIdx.x] * 3.0f, 0.0f), 6.0f);
     }"""

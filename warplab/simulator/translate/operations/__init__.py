@@ -40,7 +40,7 @@ TABLE = {
     **calls.TABLE,
 }
 
-# What Nsight Compute's counts of additions, multiplications and FMAs see: a comparison, min and max among them, is none.
+# What Nsight Compute's counts of additions, multiplications and FMAs see: no comparison, so no minimum and no maximum.
 # One for a division, a root or a function, which the GPU makes of several instructions.
 FLOPS = {
     **dict.fromkeys(("add", "sub", "mul", "div", "sqrt", "rsqrt", "rcp"), 1),
