@@ -1,0 +1,143 @@
+"""Average precision of detections, as PASCAL VOC (2010 and later) and COCO define it.
+
+Both walk through the detections of a class from the best score down, call each one right or wrong, and take the area
+under precision against recall, after making precision fall: at each recall, the best precision at that recall or more.
+
+- **VOC**: a detection looks at the true box of its class in its image with the greatest IoU. It is right if that IoU is
+  at least 0.5 and no better detection took that box. The area is exact ("all points").
+  Everingham et al., The PASCAL VOC development kit, 2010, section 3.4.1; `VOCevaldet.m`.
+- **COCO**: a detection takes, of the boxes not yet taken, the one with the greatest IoU. At most 100 detections per
+  image and class count. The area is the mean of precision at 101 recalls 0, 0.01 … 1, and the figure is the mean over
+  the thresholds 0.50, 0.55 … 0.95. cocodataset.org, Detection evaluation; `cocoeval.py` of pycocotools.
+
+The mean over classes leaves out classes without a true box. COCO's areas small, medium and large, crowds and VOC's
+"difficult" boxes are not here: scenes have none.
+
+Everywhere `truth` is a list with one array (boxes, 5) per image, class, x, y, width, height, and `found` one with
+arrays (detections, 6), class, x, y, width, height, score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from digits.tasks.boxes import CLASS, SCORE, WHERE, by_score, iou
+
+VOC_THRESHOLD = 0.5
+COCO_THRESHOLDS = tuple(np.round(np.linspace(0.5, 0.95, 10), 2).tolist())
+COCO_RECALLS = np.linspace(0, 1, 101)
+COCO_MOST = 100  # detections per image and class
+_NEARLY_ONE = 1 - 1e-10  # pycocotools' bound on a threshold
+
+
+@dataclass(frozen=True)
+class PrecisionRecall:
+    """One class at one IoU threshold, after each detection from the best score down.
+
+    `scores`, `right`, `precision`, `recall`: (detections,); `boxes`: how many true boxes there are.
+    """
+
+    scores: np.ndarray
+    right: np.ndarray
+    precision: np.ndarray
+    recall: np.ndarray
+    boxes: int
+
+
+def voc(truth: Sequence[np.ndarray], found: Sequence[np.ndarray], classes: int) -> np.ndarray:
+    """VOC's average precision of each class, float64 (classes,); NaN for a class without a true box."""
+    return np.array([voc_area(curve(truth, found, which, VOC_THRESHOLD, "voc")) for which in range(classes)])
+
+
+def coco(
+    truth: Sequence[np.ndarray],
+    found: Sequence[np.ndarray],
+    classes: int,
+    thresholds: Sequence[float] = COCO_THRESHOLDS,
+) -> np.ndarray:
+    """COCO's average precision, float64 (thresholds, classes); NaN for a class without a true box."""
+    return np.array(
+        [[coco_area(curve(truth, found, which, at, "coco")) for which in range(classes)] for at in thresholds]
+    )
+
+
+def mean(areas: np.ndarray) -> float:
+    """The mean over all areas that are no NaN: mAP; 0.0 if there is none."""
+    there = areas[~np.isnan(areas)]
+    return float(there.mean()) if there.size else 0.0
+
+
+def curve(
+    truth: Sequence[np.ndarray], found: Sequence[np.ndarray], which: int, threshold: float, rule: str
+) -> PrecisionRecall:
+    """Precision and recall of class `which`, matched by the `rule` "voc" or "coco" at an IoU of `threshold`."""
+    if len(truth) != len(found):
+        raise ValueError(f"boxes of {len(truth)} images and detections of {len(found)}; give as many of each")
+    match = {"voc": _match_voc, "coco": _match_coco}[rule]
+    scores, right, boxes = [], [], 0
+    for here, detections in zip(truth, found, strict=True):
+        here = here[here[:, CLASS] == which]
+        detections = by_score(detections)
+        detections = detections[detections[:, CLASS] == which]
+        if rule == "coco":
+            detections = detections[:COCO_MOST]
+        scores.append(detections[:, SCORE])
+        right.append(match(iou(detections[:, WHERE], here[:, WHERE]), threshold))
+        boxes += len(here)
+    score, hit = np.concatenate([*scores, np.zeros(0)]), np.concatenate([*right, np.zeros(0, bool)])
+    order = np.argsort(-score, kind="stable")
+    score, hit = score[order], hit[order].astype(bool)
+    hits = np.cumsum(hit)
+    precision = hits / np.arange(1, len(hits) + 1)
+    recall = hits / boxes if boxes else np.zeros(len(hits))
+    return PrecisionRecall(score, hit, precision, recall, boxes)
+
+
+def voc_area(points: PrecisionRecall) -> float:
+    """The exact area under the falling precision, over recall from 0 to 1; NaN without a true box."""
+    if not points.boxes:
+        return float("nan")
+    recall = np.concatenate([[0], points.recall])
+    return float(np.sum(np.diff(recall) * _falling(points.precision)))
+
+
+def coco_area(points: PrecisionRecall) -> float:
+    """The mean of the falling precision at 101 recalls, 0 where recall is not reached; NaN without a true box."""
+    if not points.boxes:
+        return float("nan")
+    reached = np.searchsorted(points.recall, COCO_RECALLS, side="left")
+    precision = np.concatenate([_falling(points.precision), [0]])
+    return float(precision[np.minimum(reached, len(points.recall))].mean())
+
+
+def _falling(precision: np.ndarray) -> np.ndarray:
+    """At each point, the best precision there or later."""
+    return np.maximum.accumulate(precision[::-1])[::-1]
+
+
+def _match_voc(overlaps: np.ndarray, threshold: float) -> np.ndarray:
+    """Which detections (rows, best score first) are right, each against its own best box (column)."""
+    right, taken = np.zeros(len(overlaps), bool), set()
+    if overlaps.shape[1] == 0:
+        return right
+    for row, best in enumerate(overlaps.argmax(axis=1)):
+        if overlaps[row, best] >= threshold and best not in taken:
+            right[row] = True
+            taken.add(best)
+    return right
+
+
+def _match_coco(overlaps: np.ndarray, threshold: float) -> np.ndarray:
+    """Which detections (rows, best score first) are right, each against the best box that is still free."""
+    right, free = np.zeros(len(overlaps), bool), np.ones(overlaps.shape[1], bool)
+    for row in range(len(overlaps)):
+        candidates = np.where(free, overlaps[row], -1.0)
+        if candidates.size == 0 or candidates.max() < min(threshold, _NEARLY_ONE):
+            continue
+        # Of equal overlaps pycocotools takes the last.
+        free[len(candidates) - 1 - int(candidates[::-1].argmax())] = False
+        right[row] = True
+    return right
