@@ -3,7 +3,7 @@
 datasets/ID/dataset.json            what it is, how it was made, how far making it has come
 datasets/ID/PART_images.npy         uint8 (n, height, width, channels)
 datasets/ID/PART_labels.npy         classification: int64 (n,)
-datasets/ID/PART_boxes.npy          detection: float32 (n, most, 5), class, x, y, width, height in pixels; class -1: none
+datasets/ID/PART_boxes.npy          detection: float32 (n, most, 5): class (-1: none), x, y, width, height
 datasets/ID/PART_masks.npy          segmentation: uint8 (n, height, width), 0 for the ground, else class + 1
 datasets/ID/PART_names.npy          the images' names, if they have any
 datasets/ID/mean.npy                float32 (height, width, channels), the mean of the images to train on
