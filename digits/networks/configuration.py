@@ -2,10 +2,10 @@
 
     {"layers": [{"name": "conv", "kind": "Conv2D", "inputs": ["image"], "settings": {"filters": 8, ...}}, ...]}
 
-The first layer is the input, the last one the output, and each reads layers before it. `check` believes nothing: it lets
-through what the tables below name, and no more. There is no class, function, module or file that a setting could name,
-and `build` calls constructors of `keras.layers` and does not deserialise. (Keras' own loader has been tricked before:
-CVE-2025-1550 by modules, CVE-2025-8747 by functions, CVE-2025-12058 by a layer that reads a file.)
+The first layer is the input, the last one the output, and each reads layers before it. `check` believes nothing: it
+lets through what the tables below name, and no more. There is no class, function, module or file that a setting could
+name, and `build` calls constructors of `keras.layers` and does not deserialise. (Keras' own loader has been tricked
+before: CVE-2025-1550 by modules, CVE-2025-8747 by functions, CVE-2025-12058 by a layer that reads a file.)
 
 This module stands alone, as it is also copied into the sandbox.
 """
@@ -125,8 +125,8 @@ def _check_end(last: dict[str, Any], classes: int) -> None:
     softmax = last["kind"] == "Softmax" or settings.get("activation") == "softmax"
     if not softmax or (last["kind"] == "Dense" and settings["units"] != classes):
         raise ConfigurationError(
-            f"The network ends with {last['name']!r} ({last['kind']}). It must end with one probability for each class: "
-            'put keras.layers.Dense(classes, activation="softmax") last.'
+            f"The network ends with {last['name']!r} ({last['kind']}). It must end with one probability for each "
+            'class: put keras.layers.Dense(classes, activation="softmax") last.'
         )
 
 
@@ -149,7 +149,9 @@ def _layer(given: Any, place: int, names: set[str]) -> dict[str, Any]:
     if not fewest <= len(inputs) <= most:
         raise ConfigurationError(f"{name!r} ({kind}) reads {len(inputs)} layers; it can read {fewest} to {most}.")
     if not isinstance(settings, dict) or set(settings) != LAYERS[kind]:
-        raise ConfigurationError(f"{name!r} ({kind}) must have the settings {', '.join(sorted(LAYERS[kind])) or 'none'}.")
+        raise ConfigurationError(
+            f"{name!r} ({kind}) must have the settings {', '.join(sorted(LAYERS[kind])) or 'none'}."
+        )
     return {
         "name": name,
         "kind": kind,
@@ -240,7 +242,9 @@ def _or_none(rule: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
 
 
 def _padding(value: Any, where: str) -> Any:
-    return _one_of("same", "valid")(value, where) if isinstance(value, str) else _list_of(_bounded(0, 1024))(value, where)
+    return (
+        _one_of("same", "valid")(value, where) if isinstance(value, str) else _list_of(_bounded(0, 1024))(value, where)
+    )
 
 
 _SIZES = _list_of(_bounded(1, 64), 2)
@@ -272,18 +276,22 @@ def _some(names: list[str]) -> str:
 
 
 def build(configuration: dict[str, Any], name: str = "custom") -> Any:
-    """The Keras model of a configuration that `check` returned, with new weights."""
+    """The Keras model of a configuration that `check` returned, with new weights.
+
+    Probabilities are computed in float32 in mixed precision, too.
+    """
     import keras
 
+    first, last = configuration["layers"][0], configuration["layers"][-1]
     tensors: dict[str, Any] = {}
     for layer in configuration["layers"]:
         if layer["kind"] == INPUT:
             tensors[layer["name"]] = keras.Input(tuple(layer["settings"]["shape"]), name=layer["name"])
             continue
-        made = getattr(keras.layers, layer["kind"])(name=layer["name"], **_arguments(layer))
+        dtype = {"dtype": "float32"} if layer is last else {}
+        made = getattr(keras.layers, layer["kind"])(name=layer["name"], **_arguments(layer), **dtype)
         read = [tensors[one] for one in layer["inputs"]]
         tensors[layer["name"]] = made(read if layer["kind"] in _MERGING else read[0])
-    first, last = configuration["layers"][0], configuration["layers"][-1]
     return keras.Model(tensors[first["name"]], tensors[last["name"]], name=name)
 
 
@@ -357,9 +365,11 @@ def _origin(tensor: Any) -> tuple[Any, list[Any]]:
 def _described(layer: Any, inputs: list[str]) -> dict[str, Any]:
     kind = type(layer).__name__
     if kind not in LAYERS or not type(layer).__module__.startswith("keras.src.layers."):
-        advice = " For sums and products of tensors take keras.layers.Add() and Multiply()." if "ops" in str(
-            type(layer).__module__
-        ) else ""
+        advice = (
+            " For sums and products of tensors take keras.layers.Add() and Multiply()."
+            if "ops" in str(type(layer).__module__)
+            else ""
+        )
         raise ConfigurationError(_unknown_layer(layer.name, kind) + advice)
     config = layer.get_config()
     if kind == INPUT:

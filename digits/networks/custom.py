@@ -1,7 +1,7 @@
 """Networks that a user writes in Keras: the code runs in a sandbox, and only a description of the network comes out.
 
-    configuration = configure(source, image=(28, 28, 1), classes=10, confirmed=True)
-    model = build((28, 28, 1), 10, {"configuration": configuration})
+configuration = configure(source, image=(28, 28, 1), classes=10, confirmed=True)
+model = build((28, 28, 1), 10, {"configuration": configuration})
 """
 
 from __future__ import annotations

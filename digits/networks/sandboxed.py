@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import time
 
 from digits.files import DigitsError
@@ -42,7 +43,9 @@ class ProgramEnded(DigitsError):
 def unavailable() -> str:
     """Why no code of other people can be run here, and what to do; "" if it can."""
     sandbox = find()
-    return "" if isinstance(sandbox, Bubblewrap) else f"Your own code runs in a sandbox only, and {sandbox.why}. {ADVICE}"
+    return (
+        "" if isinstance(sandbox, Bubblewrap) else f"Your own code runs in a sandbox only, and {sandbox.why}. {ADVICE}"
+    )
 
 
 def run(files: dict[str, bytes], script: str, limits: SubmissionLimits = LIMITS) -> bytes:
@@ -87,8 +90,10 @@ def _read(pipe: int, zygote: ZygoteClient, deadline: float) -> bytes:
 
 
 def _judge(ended: Ended, limits: SubmissionLimits, answer: bytes) -> None:
-    if ended.reason in _REASONS:
-        told = _REASONS[ended.reason].format(**limits.as_dict(), memory=limits.memory_bytes >> 20)
+    # Linux' own limit may come before the count that the zygote goes by.
+    reason = "cpu" if ended.code == -signal.SIGXCPU else ended.reason
+    if reason in _REASONS:
+        told = _REASONS[reason].format(**limits.as_dict(), memory=limits.memory_bytes >> 20)
         raise ProgramEnded(f"The code was ended. {told}")
     if len(answer) > MOST_BYTES:
         raise ProgramEnded(f"The code answered more than {MOST_BYTES >> 20} MiB, and was ended.")

@@ -47,6 +47,7 @@ _START_SECONDS = 60.0
 _PROGRAMS = {
     "kernel": ("warplab.grading.student.kernel_app", "run"),
     "probe": ("warplab.grading.sandbox.preflight", "probe"),
+    "script": ("warplab.grading.student.script", "run"),
 }
 
 WARMTHS = (
