@@ -78,6 +78,10 @@ class Chromium:
         """Set the size of the window in pixels."""
         self._send("POST", f"{self._session}/window/rect", {"width": width, "height": height})
 
+    def devtools(self, command: str, parameters: dict[str, Any] | None = None) -> Any:
+        """Ask the browser itself, by a command of the DevTools protocol, such as Emulation.setEmulatedMedia."""
+        return self._send("POST", f"{self._session}/goog/cdp/execute", {"cmd": command, "params": parameters or {}})
+
     @property
     def address(self) -> str:
         return str(self._send("GET", f"{self._session}/url"))
