@@ -1,0 +1,80 @@
+"""A classifier's answers against the truth: confusion matrix, precision, recall, top answers, worst mistakes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_PROBABILITY = 1e-12
+
+
+def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, classes: int) -> NDArray[np.int64]:
+    """Count images by true class (row) and answered class (column). Labels of shape (n,), from 0 to classes - 1.
+
+    ValueError for labels outside, or arrays of different lengths.
+    """
+    labels, predicted = np.asarray(labels, np.int64), np.asarray(predicted, np.int64)
+    if labels.shape != predicted.shape or labels.ndim != 1:
+        raise ValueError(f"labels of shape {labels.shape} and answers of shape {predicted.shape}; both must be (n,)")
+    for name, values in (("label", labels), ("answer", predicted)):
+        if values.size and not (values.min() >= 0 and values.max() < classes):
+            raise ValueError(f"a {name} lies outside of 0 to {classes - 1}")
+    counts = np.bincount(labels * classes + predicted, minlength=classes * classes)
+    return counts.reshape(classes, classes).astype(np.int64)
+
+
+def precision(matrix: np.ndarray) -> NDArray[np.float64]:
+    """Of the answers "this class", the share that is right, by class; NaN where the class was never answered."""
+    return _share(np.diag(matrix), matrix.sum(axis=0))
+
+
+def recall(matrix: np.ndarray) -> NDArray[np.float64]:
+    """Of this class's images, the share that is found, by class; NaN where there is no such image."""
+    return _share(np.diag(matrix), matrix.sum(axis=1))
+
+
+def f1(matrix: np.ndarray) -> NDArray[np.float64]:
+    """Harmonic mean of precision and recall, by class: 2 TP / (2 TP + FP + FN); NaN where all three are 0."""
+    right = np.diag(matrix)
+    return _share(2 * right, matrix.sum(axis=0) + matrix.sum(axis=1))
+
+
+def accuracy(matrix: np.ndarray) -> float:
+    """The share of all images that is right; NaN without images."""
+    return float(_share(np.trace(matrix), matrix.sum()))
+
+
+def top(probabilities: np.ndarray, k: int = 5) -> list[list[tuple[int, float]]]:
+    """For each row of (n, classes), the k most probable classes and their probabilities, the first of equals first.
+
+    What is no number comes last: a network that diverged answers NaN.
+    """
+    probabilities = np.asarray(probabilities)
+    ranked = np.argsort(-np.nan_to_num(probabilities, nan=-1.0), axis=1, kind="stable")[:, :k]
+    return [[(int(c), float(row[c])) for c in best] for row, best in zip(probabilities, ranked, strict=True)]
+
+
+def answers(probabilities: np.ndarray) -> NDArray[np.int64]:
+    """The most probable class of each row of (n, classes), the first of equals."""
+    return np.argmax(np.nan_to_num(probabilities, nan=-1.0), axis=1).astype(np.int64)
+
+
+def worst(probabilities: np.ndarray, labels: np.ndarray, most: int = 12) -> NDArray[np.int64]:
+    """Indices of the wrong answers, the one that gave the truth the least probability first."""
+    labels = np.asarray(labels, np.int64)
+    wrong = np.flatnonzero(answers(probabilities) != labels)
+    of_truth = np.nan_to_num(probabilities[wrong, labels[wrong]], nan=0.0)
+    return wrong[np.argsort(of_truth, kind="stable")][:most]
+
+
+def mean_loss(probabilities: np.ndarray, labels: np.ndarray) -> float:
+    """Mean cross-entropy in nats, probabilities below 1e-12 taken for that; NaN without images."""
+    if not len(labels):
+        return float("nan")
+    of_truth = probabilities[np.arange(len(labels)), labels]
+    return float(-np.log(np.maximum(of_truth, LEAST_PROBABILITY)).mean())
+
+
+def _share(part: np.ndarray, whole: np.ndarray) -> NDArray[np.float64]:
+    whole = np.asarray(whole, np.float64)
+    return np.divide(part, whole, out=np.full(whole.shape, np.nan), where=whole > 0)

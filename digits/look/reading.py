@@ -1,0 +1,38 @@
+"""Reading a run's model in the model's process: its last weights, or those of a checkpoint."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+from digits.files import DigitsError
+from digits.look.errors import LookError
+
+NAME = "model.keras"
+
+
+def stamp(folder: Path, checkpoint: str | None) -> tuple[Any, ...]:
+    """A value that changes when the weights of a checkpoint, or the last ones, may have changed."""
+    seen = [folder / NAME, folder / "checkpoints"]
+    return checkpoint, *(path.stat().st_mtime_ns if path.exists() else None for path in seen)
+
+
+def read_model(folder: Path, checkpoint: str | None) -> Any:
+    """The Keras model of a run, the last one or of a checkpoint. LookError with a sentence if it cannot be read."""
+    # The trainer's reading: safe mode, checksums, networks of the registry.
+    trained = importlib.import_module("digits.training.trained")
+    try:
+        return trained.load_model(folder, checkpoint)
+    except DigitsError:
+        raise
+    except Exception as error:  # Keras raises what it likes for a damaged file
+        raise LookError(
+            f"The run's model cannot be read ({type(error).__name__}: {_short(error)}). Choose another checkpoint, or "
+            "train the run again."
+        ) from error
+
+
+def _short(error: Exception, most: int = 200) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= most else text[: most - 1] + "…"
