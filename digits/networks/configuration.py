@@ -19,6 +19,8 @@ from typing import Any
 
 MOST_LAYERS = 500
 MOST_INPUTS = 64  # of a layer
+MOST_PARAMETERS = 100_000_000  # of a network
+MOST_VALUES = 2**26  # that a layer puts out for one image
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./-]{0,63}")
 
 ACTIVATIONS = (
@@ -247,13 +249,18 @@ def _padding(value: Any, where: str) -> Any:
     )
 
 
-_SIZES = _list_of(_bounded(1, 64), 2)
+def _pair(value: Any, where: str) -> list[int]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ConfigurationError(f"{where} is {_short(value)}; it must be two whole numbers.")
+    return [_bounded(1, 64)(one, where) for one in value]
+
+
 _AXES = _list_of(_bounded(-4, 4))
 _RULES: dict[str, Callable[[Any, str], Any]] = {
     "shape": _list_of(_bounded(1, 4096)),
     "filters": _bounded(1, 4096), "units": _bounded(1, 65536), "groups": _bounded(1, 4096),
     "depth_multiplier": _bounded(1, 64),
-    "kernel_size": _SIZES, "strides": _SIZES, "pool_size": _SIZES, "dilation_rate": _SIZES, "size": _SIZES,
+    "kernel_size": _pair, "strides": _pair, "pool_size": _pair, "dilation_rate": _pair, "size": _pair,
     "padding": _padding, "cropping": _list_of(_bounded(0, 1024)),
     "activation": _one_of(*ACTIVATIONS), "interpolation": _one_of("nearest", "bilinear"),
     "use_bias": _whether, "center": _whether, "scale": _whether, "keepdims": _whether,
@@ -278,12 +285,14 @@ def _some(names: list[str]) -> str:
 def build(configuration: dict[str, Any], name: str = "custom") -> Any:
     """The Keras model of a configuration that `check` returned, with new weights.
 
-    Probabilities are computed in float32 in mixed precision, too.
+    Probabilities are computed in float32 in mixed precision, too. Raises ConfigurationError before a layer is made that
+    would have too many parameters, or put out too much.
     """
     import keras
 
     first, last = configuration["layers"][0], configuration["layers"][-1]
     tensors: dict[str, Any] = {}
+    parameters = 0
     for layer in configuration["layers"]:
         if layer["kind"] == INPUT:
             tensors[layer["name"]] = keras.Input(tuple(layer["settings"]["shape"]), name=layer["name"])
@@ -291,8 +300,40 @@ def build(configuration: dict[str, Any], name: str = "custom") -> Any:
         dtype = {"dtype": "float32"} if layer is last else {}
         made = getattr(keras.layers, layer["kind"])(name=layer["name"], **_arguments(layer), **dtype)
         read = [tensors[one] for one in layer["inputs"]]
+        parameters += _parameters(layer, tuple(read[0].shape[1:]))
+        if parameters > MOST_PARAMETERS:
+            raise ConfigurationError(
+                f"Up to layer {layer['name']!r} the network has {parameters:,} parameters; at most {MOST_PARAMETERS:,} are "
+                "possible. Make it smaller."
+            )
         tensors[layer["name"]] = made(read if layer["kind"] in _MERGING else read[0])
+        values = math.prod(tensors[layer["name"]].shape[1:])
+        if values > MOST_VALUES:
+            raise ConfigurationError(
+                f"Layer {layer['name']!r} puts out {values:,} values for one image; at most {MOST_VALUES:,} are possible. "
+                "Make it smaller."
+            )
     return keras.Model(tensors[first["name"]], tensors[last["name"]], name=name)
+
+
+def _parameters(layer: dict[str, Any], read: tuple[int, ...]) -> int:
+    """Of a layer that reads images or vectors of this shape, without biases."""
+    settings, channels = layer["settings"], read[-1]
+    window = math.prod(settings["kernel_size"]) if "kernel_size" in settings else 1
+    between = channels * settings.get("depth_multiplier", 1)
+    match layer["kind"]:
+        case "Conv2D" | "Conv2DTranspose":
+            return window * channels * settings["filters"] // settings.get("groups", 1)
+        case "DepthwiseConv2D":
+            return window * between
+        case "SeparableConv2D":
+            return window * between + between * settings["filters"]
+        case "Dense":
+            return channels * settings["units"]
+        case "PReLU":
+            return math.prod(read)
+        case _:
+            return 4 * channels if "gamma_initializer" in settings else 0
 
 
 def _arguments(layer: dict[str, Any]) -> dict[str, Any]:

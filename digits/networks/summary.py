@@ -1,0 +1,173 @@
+"""What a network consists of: its layers with their shapes, parameters, multiply-adds and memory, for one image.
+
+    summary = of_network({"name": "lenet"}, image=(28, 28, 1), classes=10)     # in a process of its own
+
+    {"name", "layers": [{"name", "kind", "shape", "parameters", "multiply_adds", "bytes", "inputs"}, ...],
+     "parameters", "trainable", "parameter_bytes", "multiply_adds", "bytes"}
+
+`shape` is what a layer puts out for one image, (height, width, channels) or (features,), `bytes` what that takes in
+float32. A multiply-add is one product that is added to a sum: convolutions and dense layers have them. Biases, batch
+norm, activations and pooling are not counted: one operation an element or so, as in the literature.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from digits.files import DigitsError
+from warplab.paths import COURSE
+
+FLOAT_BYTES = 4
+SECONDS = 120.0  # to import TensorFlow and build a network
+MEMORY_BYTES = 8 << 30  # of address space: TensorFlow maps some 3 GiB, the rest is the network's
+
+
+class TooLarge(DigitsError):
+    """A network with more parameters than can be trained here."""
+
+
+def of_network(network: Mapping[str, Any], image: tuple[int, int, int], classes: int) -> dict[str, Any]:
+    """The summary of a network as a run's spec names it: {"name": ..., options}. Takes some 5 seconds.
+
+    It is built in a process of its own, with a limit on memory. Raises DigitsError for a network that cannot be built
+    for such images, or that is too large.
+    """
+    request = {"network": dict(network), "image": list(image), "classes": classes}
+    command = [sys.executable, "-m", __name__]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+    try:
+        ran = subprocess.run(
+            command,
+            input=json.dumps(request),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            cwd=COURSE,
+            env=environment,
+        )
+    except subprocess.TimeoutExpired:
+        raise TooLarge(f"The network was not built within {SECONDS:g} seconds. Make it smaller.") from None
+    lines = ran.stdout.strip().splitlines()
+    answer = json.loads(lines[-1]) if lines and lines[-1].startswith("{") else None
+    if answer is None:
+        raise TooLarge(
+            f"The network could not be built: its process ended with {ran.returncode}, most likely for want of memory. "
+            f"Make it smaller. ({(ran.stderr.strip().splitlines() or ['it said nothing'])[-1][:200]})"
+        )
+    if "error" in answer:
+        raise DigitsError(answer["error"])
+    return answer
+
+
+def of_model(model: Any) -> dict[str, Any]:
+    """The summary of a keras.Model of the functional kind."""
+    layers = [_row(layer) for layer in model.layers]
+    parameters = model.count_params()
+    return {
+        "name": model.name,
+        "layers": layers,
+        "parameters": parameters,
+        "trainable": sum(math.prod(weight.shape) for weight in model.trainable_weights),
+        "parameter_bytes": parameters * FLOAT_BYTES,
+        "multiply_adds": sum(layer["multiply_adds"] for layer in layers),
+        "bytes": sum(layer["bytes"] for layer in layers),
+    }
+
+
+def _row(layer: Any) -> dict[str, Any]:
+    # The last call: a layer belongs to one network here.
+    node = layer._inbound_nodes[-1] if layer._inbound_nodes else None
+    output = _shape(node.output_tensors[0]) if node else ()
+    read = [_shape(tensor) for tensor in node.input_tensors] if node else []
+    count = _MULTIPLY_ADDS.get(type(layer).__name__)
+    return {
+        "name": layer.name,
+        "kind": type(layer).__name__,
+        "shape": list(output),
+        "parameters": layer.count_params() if layer.built else 0,
+        "multiply_adds": int(count(layer, read[0], output)) if count and read else 0,
+        "bytes": math.prod(output) * FLOAT_BYTES,
+        "inputs": [tensor._keras_history.operation.name for tensor in node.input_tensors] if node else [],
+    }
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    """Of one image; an extent that is open counts as 1."""
+    return tuple(extent or 1 for extent in tensor.shape[1:])
+
+
+def _pixels(shape: tuple[int, ...]) -> int:
+    return math.prod(shape[:-1])
+
+
+def _conv(layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
+    return math.prod(written) * math.prod(layer.kernel_size) * read[-1] // layer.groups
+
+
+def _transposed(layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
+    """Each input pixel is added to a window of outputs."""
+    return math.prod(read) * math.prod(layer.kernel_size) * written[-1]
+
+
+def _depthwise(layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
+    return _pixels(written) * math.prod(layer.kernel_size) * read[-1] * layer.depth_multiplier
+
+
+def _separable(layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
+    return _depthwise(layer, read, written) + math.prod(written) * read[-1] * layer.depth_multiplier
+
+
+def _dense(_layer: Any, read: tuple[int, ...], written: tuple[int, ...]) -> int:
+    return math.prod(written) * read[-1]
+
+
+_MULTIPLY_ADDS: dict[str, Callable[[Any, tuple[int, ...], tuple[int, ...]], int]] = {
+    "Conv2D": _conv,
+    "Conv2DTranspose": _transposed,
+    "DepthwiseConv2D": _depthwise,
+    "SeparableConv2D": _separable,
+    "Dense": _dense,
+}
+
+
+# -- in the process ----------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Read a request from standard input, and print the summary or {"error"} as one line of JSON."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    request = json.load(sys.stdin)
+    answer: dict[str, Any]
+    try:
+        from digits import networks
+
+        options = dict(request["network"])
+        name = options.pop("name", "")
+        answer = of_model(networks.build(name, tuple(request["image"]), request["classes"], options))
+    except MemoryError:
+        answer = {"error": "The network needs more memory than there is for it. Make it smaller."}
+    except Exception as error:
+        answer = {"error": _sentence(error)}
+    print(json.dumps(answer))
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, DigitsError):
+        return str(error)
+    first = (str(error).strip().splitlines() or [""])[0][:300]
+    if type(error).__name__ in ("ResourceExhaustedError", "InternalError"):
+        return f"The network needs more memory than there is for it. Make it smaller. ({first})"
+    return f"The network cannot be built for these images: {type(error).__name__}: {first}"
+
+
+if __name__ == "__main__":
+    main()
