@@ -303,15 +303,15 @@ def build(configuration: dict[str, Any], name: str = "custom") -> Any:
         parameters += _parameters(layer, tuple(read[0].shape[1:]))
         if parameters > MOST_PARAMETERS:
             raise ConfigurationError(
-                f"Up to layer {layer['name']!r} the network has {parameters:,} parameters; at most {MOST_PARAMETERS:,} are "
-                "possible. Make it smaller."
+                f"Up to layer {layer['name']!r} the network has {parameters:,} parameters; at most {MOST_PARAMETERS:,} "
+                "are possible. Make it smaller."
             )
         tensors[layer["name"]] = made(read if layer["kind"] in _MERGING else read[0])
         values = math.prod(tensors[layer["name"]].shape[1:])
         if values > MOST_VALUES:
             raise ConfigurationError(
-                f"Layer {layer['name']!r} puts out {values:,} values for one image; at most {MOST_VALUES:,} are possible. "
-                "Make it smaller."
+                f"Layer {layer['name']!r} puts out {values:,} values for one image; at most {MOST_VALUES:,} are possible."
+                " Make it smaller."
             )
     return keras.Model(tensors[first["name"]], tensors[last["name"]], name=name)
 

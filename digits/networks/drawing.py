@@ -1,7 +1,7 @@
 """A network as a picture: boxes in the order in which images run through, and lines from layer to layer, as SVG.
 
-Lines that pass a row of boxes get a place of their own in it, so that none runs through a box. All ink is the page's own
-text colour, so that the picture is readable on light and on dark ground.
+Lines that pass a row of boxes get a place of their own in it, so that none runs through a box. All ink is the page's
+own text colour, so that the picture is readable on light and on dark ground.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 BOX, LANE, HEIGHT, GAP = 168, 24, 44, 22  # pixels: widths of a box and of a passing line, a box's height, between rows
@@ -75,7 +76,7 @@ def _rows(layers: list[Mapping[str, Any]]) -> list[list[_Place]]:
                 above = passing[name, row]
             box.above.append(above)
         rows[box.row].append(box)
-    for before, row in zip(rows, rows[1:], strict=False):  # below what it reads, so that lines cross less
+    for before, row in pairwise(rows):  # below what it reads, so that lines cross less
         at = {id(place): number for number, place in enumerate(before)}
         row.sort(key=lambda place: sum(at[id(above)] for above in place.above) / max(1, len(place.above)))
     return rows

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -60,7 +61,7 @@ def test_boxes_of_a_row_and_passing_lines_do_not_overlap():
         placed = sorted((place.x, place.width) for place in row)
         assert placed[0][0] > 0
         assert placed[-1][0] < width
-        assert all(b - a >= (v + w) / 2 for (a, v), (b, w) in zip(placed, placed[1:], strict=False))
+        assert all(b - a >= (v + w) / 2 for (a, v), (b, w) in pairwise(placed))
 
 
 def test_names_are_escaped_and_ink_is_the_pages():
