@@ -1,6 +1,6 @@
 """What a run is to do: dataset, network, solver. Written once as run.json and never changed.
 
-    RunSpec(dataset="20261123-101500-digits", network={"name": "lenet"}, solver=Solver(epochs=10))
+RunSpec(dataset="20261123-101500-digits", network={"name": "lenet"}, solver=Solver(epochs=10))
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from digits.data.augment import Augmentation
 from digits.files import DigitsError
 from digits.networks import NETWORKS
 from digits.training import schedule
@@ -33,7 +34,7 @@ class Solver:
     """How to train. A wrong value raises DigitsError with a sentence.
 
     `epochs`, `batch` (images), `optimizer` (of OPTIMIZERS), `rate` (the base learning rate), `policy` (see schedule),
-    `precision` (of PRECISIONS), `augment` (options of digits.data's augmentation; {} for none), `seed`; `momentum` for
+    `precision` (of PRECISIONS), `augment` (options of digits.data.augment.Augmentation; {} for none), `seed`; `momentum` for
     sgd, nesterov and rmsprop; `decay`, weight decay, for all; `validate_every`, epochs between validations; `keep_every`,
     epochs between checkpoints that are kept for good, 0 for none (the last two are always kept).
     """
@@ -67,8 +68,7 @@ class Solver:
         _one_of("optimizer", self.optimizer, tuple(OPTIMIZERS))
         _one_of("precision", self.precision, PRECISIONS)
         object.__setattr__(self, "policy", schedule.checked(self.policy))
-        if not isinstance(self.augment, Mapping):
-            raise DigitsError(f"augment must be a table of options, not {self.augment!r}. Leave it empty for none.")
+        Augmentation.from_dict(self.augment)
 
     def rate_at(self, step: int, steps: int) -> float:
         """The learning rate of step `step`, from 0, of `steps`."""

@@ -28,6 +28,14 @@ TASKS = {
 Targets = dict[str, NDArray[Any]]
 
 
+def prepare(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Return what a network is given for `images`, uint8 (n, height, width, channels): the same from 0 to 1, float32.
+
+    Training, validation, test and use do alike; no mean is subtracted.
+    """
+    return np.asarray(images, np.float32) / np.float32(255)
+
+
 class Task:
     """One kind of task on one dataset. Write `batch`, `loss`, `sums` and `measured`; the rest has defaults.
 
@@ -61,7 +69,7 @@ class Task:
 
     def size(self, part: str) -> int:
         """How many images `part` ("train", "validation", "test") has."""
-        return len(self.dataset.images(part))
+        return self.dataset.counts[part]
 
     def batch(self, part: str, indices: NDArray[np.int64], epoch: int | None) -> tuple[NDArray[np.float32], Targets]:
         """Return the images (n, height, width, channels), from 0 to 1, and what the network should answer.

@@ -1,0 +1,55 @@
+"""Classification: one label for an image, cross-entropy, accuracy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from digits.data.augment import Augmentation
+from digits.data.dataset import PARTS, Dataset
+from digits.training.spec import RunSpec
+from digits.training.task import Targets, Task, prepare
+
+AUXILIARY = 0.3  # the weight of each further output's loss, as in GoogLeNet (arXiv 1409.4842, section 5)
+
+
+class Classification(Task):
+    kind = "classification"
+    figures = {"accuracy": "higher"}
+    main = "accuracy"
+
+    def __init__(self, dataset: Dataset, spec: RunSpec) -> None:
+        super().__init__(dataset, spec)
+        self._augmentation = Augmentation.from_dict(spec.solver.augment)
+        self._arrays = {
+            part: (dataset.images(part), dataset.labels(part)) for part in PARTS if dataset.counts.get(part)
+        }
+
+    def batch(self, part: str, indices: NDArray[np.int64], epoch: int | None) -> tuple[NDArray[np.float32], Targets]:
+        all_images, all_labels = self._arrays[part]
+        images = all_images[indices]
+        if epoch is not None:
+            images = self._augmentation.apply(images, indices, epoch, self.spec.solver.seed)
+        return prepare(images), {"label": np.asarray(all_labels[indices], np.int32)}
+
+    def loss(self, targets: dict[str, Any], outputs: Any) -> Any:
+        import tensorflow as tf
+        from keras.losses import sparse_categorical_crossentropy
+
+        answer, *others = outputs if isinstance(outputs, list | tuple) else [outputs]
+        loss = tf.reduce_mean(sparse_categorical_crossentropy(targets["label"], answer))
+        for other in others:
+            loss += AUXILIARY * tf.reduce_mean(sparse_categorical_crossentropy(targets["label"], other))
+        return loss
+
+    def sums(self, targets: dict[str, Any], outputs: Any) -> dict[str, Any]:
+        import tensorflow as tf
+
+        answer = outputs[0] if isinstance(outputs, list | tuple) else outputs
+        right = tf.argmax(answer, axis=1, output_type=tf.int32) == targets["label"]
+        return {"right": tf.reduce_sum(tf.cast(right, tf.float32))}
+
+    def measured(self, sums: dict[str, float]) -> dict[str, float]:
+        return {"accuracy": sums["right"] / sums["count"]}

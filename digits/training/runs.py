@@ -1,0 +1,277 @@
+"""Runs: started, paused, resumed and read from any process; each is a folder of plain files and a process of its own.
+
+    run = start(workspace, RunSpec(dataset=id))
+    run.wait(60)["status"]
+
+The page that starts a run may be closed or killed: the worker is detached, and only its lock on the folder says that
+it lives. Nothing here imports TensorFlow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from digits.files import (
+    DigitsError,
+    Lock,
+    delete_folder,
+    explained,
+    is_locked,
+    read_json,
+    read_lines,
+    write_file,
+    write_json,
+)
+from digits.training import checkpoints
+from digits.training.spec import RunSpec
+from digits.workspace import Workspace
+from warplab.paths import COURSE
+
+RUN, STATE, WANTED, LOCK = "run.json", "state.json", "wanted", "lock"
+CURVES, LOAD, LOG, MODEL, EVENTS = "curves.jsonl", "load.jsonl", "log.txt", "model.keras", "events"
+ALIVE = ("waiting", "running")
+ENDED = ("paused", "stopped", "done", "failed", "killed", "broken")
+_children: list[subprocess.Popen[bytes]] = []  # workers that this process started, to be reaped when they end
+
+
+class Run:
+    """A run that is in `folder`. Every question reads the files, so the answer is the same in every process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+        self.id = self.folder.name
+        self._spec: RunSpec | None = None
+
+    def __repr__(self) -> str:
+        return f"Run({self.id!r})"
+
+    @property
+    def spec(self) -> RunSpec:
+        """What was asked. Raises DigitsError if run.json is damaged."""
+        if self._spec is None:
+            self._spec = RunSpec.from_json(read_json(self.folder / RUN))
+        return self._spec
+
+    @property
+    def name(self) -> str:
+        with contextlib.suppress(DigitsError):
+            return self.spec.name
+        return self.id
+
+    @property
+    def alive(self) -> bool:
+        """Whether a worker process holds the run's lock."""
+        return is_locked(self.folder / LOCK)
+
+    def state(self) -> dict[str, Any]:
+        """Return {"status", "message", "step", "steps", "epoch", "epochs", "seconds", "remaining", "pid", "last", "best"}.
+
+        `status`: "waiting" (the worker starts), "running", "paused", "stopped", "done", "failed" (the message says why),
+        "killed" (the worker is gone without a word) or "broken" (files of the run are missing or damaged). `seconds`:
+        spent training, over all resumes; `remaining`: expected, or None. `last`: {"train": the last line of that curve,
+        "validation": ...}; `best`: the line of the validation whose main figure was best, or None. Never raises.
+        """
+        try:
+            assert self.spec
+            while True:
+                alive = self.alive
+                state = _EMPTY | read_json(self.folder / STATE)
+                if state["status"] not in ALIVE or alive:
+                    return state
+                # The worker may have written its last state and ended, or a new one begun, between the two questions.
+                if read_json(self.folder / STATE)["status"] == state["status"] and not self.alive:
+                    return state | {"status": "killed", "remaining": None, "message": self._killed()}
+        except DigitsError as error:
+            return _EMPTY | {"status": "broken", "message": str(error)}
+
+    def _killed(self) -> str:
+        steps = self.checkpoints()
+        where = f"from step {steps[-1]}" if steps else "from the beginning"
+        return f"The run's process is gone: it was killed, or the machine restarted. Resume goes on {where}."
+
+    def curves(self) -> list[dict[str, Any]]:
+        """Return the lines {"step", "epoch", "part": "train" or "validation", "loss", figures of the kind, "rate"}."""
+        return read_lines(self.folder / CURVES)
+
+    def load(self) -> list[dict[str, Any]]:
+        """Return the lines of the machine's load; see digits.training.load."""
+        return read_lines(self.folder / LOAD)
+
+    def log(self) -> str:
+        """Return what the worker printed, at most the last 100,000 characters."""
+        try:
+            with explained(f"read the log of {self.id}"):
+                return (self.folder / LOG).read_text(errors="replace")[-100_000:]
+        except DigitsError as error:
+            return str(error)
+
+    def checkpoints(self) -> list[int]:
+        """Return the steps of which there are weights, in order."""
+        return [stored.step for stored in checkpoints.listed(self.folder)]
+
+    def pause(self) -> None:
+        """Ask the worker to write a checkpoint after the step it is in, and to end. Raises DigitsError if none lives."""
+        self._ask("pause")
+
+    def stop(self) -> None:
+        """As `pause`, and the network as it is becomes model.keras. A paused or killed run is marked as stopped."""
+        if not self.alive and self.state()["status"] in ("paused", "killed"):
+            with self._locked("stop"):
+                state = _EMPTY | read_json(self.folder / STATE)
+                write_json(self.folder / STATE, state | {"status": "stopped", "remaining": None, "message": "Stopped."})
+            return
+        self._ask("stop")
+
+    def _ask(self, wanted: str) -> None:
+        status = self.state()["status"]
+        if status not in ALIVE:
+            raise DigitsError(f"The run {self.name} is {status}: there is nothing to {wanted}.")
+        _write_wanted(self.folder, wanted)
+
+    def resume(self) -> None:
+        """Start a worker that goes on from the last checkpoint. Raises DigitsError if one lives, or the run is done."""
+        status = self.state()["status"]
+        if status in ALIVE:
+            raise DigitsError(f"The run {self.name} is {status} already.")
+        if status == "done":
+            raise DigitsError(f"The run {self.name} is done. Start a new run from its weights to train on.")
+        if status == "broken":
+            raise DigitsError(f"The run {self.name} cannot be resumed. {self.state()['message']}")
+        with contextlib.suppress(DigitsError):  # an old worker that is just ending gives its lock back within moments
+            self.wait(1.0, until=ENDED)
+        _launch(self.folder, self.state())
+
+    def delete(self) -> None:
+        """Delete the run with its weights and curves. Raises DigitsError if its worker lives."""
+        with self._locked("delete"):
+            delete_folder(self.folder)
+
+    @contextlib.contextmanager
+    def _locked(self, doing: str) -> Any:
+        lock = Lock(self.folder / LOCK)
+        if not lock.acquire(0.5):
+            raise DigitsError(f"Cannot {doing} the run {self.name} while it is training. Pause it first.")
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def wait(self, timeout: float, until: tuple[str, ...] = ENDED) -> dict[str, Any]:
+        """Return the state once its status is one of `until`, or as it is after `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while True:
+            state = self.state()
+            _reap()
+            if time.monotonic() >= deadline or (
+                state["status"] in until and not (state["status"] in ENDED and self.alive)
+            ):
+                return state
+            time.sleep(0.05)
+
+
+_EMPTY: dict[str, Any] = {
+    "status": "broken",
+    "pid": None,
+    "step": 0,
+    "steps": None,
+    "epoch": 0.0,
+    "epochs": None,
+    "seconds": 0.0,
+    "remaining": None,
+    "message": "",
+    "last": {},
+    "best": None,
+}
+
+
+def start(workspace: Workspace, spec: RunSpec) -> Run:
+    """Create a run and start its worker; return at once.
+
+    Raises DigitsError if the dataset is missing, unfinished or of another kind, or if the disk is full; there is then
+    no run. What only the worker can find out (a network that does not fit the images, say) makes the run "failed".
+    """
+    _check_dataset(workspace, spec)
+    if spec.start is not None and spec.start in workspace.ids("runs"):
+        _check_start(workspace, spec.start)
+    folder = workspace.create("runs", spec.name)
+    try:
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        write_json(folder / RUN, {"id": folder.name, "created": created, **spec.to_json()})
+        _launch(folder, _EMPTY | {"epochs": spec.solver.epochs})
+    except BaseException:
+        delete_folder(folder)
+        raise
+    return Run(folder)
+
+
+def open(workspace: Workspace, id: str) -> Run:
+    """Return the run `id`. Raises DigitsError if there is none."""
+    return Run(workspace.folder("runs", id))
+
+
+def listing(workspace: Workspace) -> list[Run]:
+    """Return all runs, newest first. One that is damaged is among them, its status "broken"."""
+    return [Run(workspace.runs / id) for id in workspace.ids("runs")]
+
+
+def _check_dataset(workspace: Workspace, spec: RunSpec) -> None:
+    about = read_json(workspace.folder("datasets", spec.dataset) / "dataset.json")
+    name = about.get("name", spec.dataset)
+    if about.get("status", "ready") != "ready":
+        raise DigitsError(
+            f"The dataset {name} is not ready ({about['status']}). Wait until it is built, or build it again."
+        )
+    if about.get("kind") != spec.kind:
+        raise DigitsError(
+            f"The dataset {name} is made for {about.get('kind')}, not for {spec.kind}. Choose another one."
+        )
+    counts = about.get("counts", {})
+    for part in ("train", "validation"):
+        if not counts.get(part):
+            raise DigitsError(f"The dataset {name} has no {part} images. Build it again with a larger share for them.")
+
+
+def _check_start(workspace: Workspace, id: str) -> None:
+    if not Run(workspace.folder("runs", id)).checkpoints():
+        raise DigitsError(f"The run {id} has no weights yet to start from. Wait for its first checkpoint.")
+
+
+def _launch(folder: Path, state: dict[str, Any]) -> None:
+    """Take the run's lock and start a worker that inherits it: at no moment is the run anybody else's."""
+    lock = Lock(folder / LOCK)
+    if not lock.acquire():
+        raise DigitsError(f"Another process is training the run {folder.name} already. Wait for it, or pause it.")
+    try:
+        _write_wanted(folder, "run")
+        message = "Starting: TensorFlow takes some seconds."
+        write_json(folder / STATE, state | {"status": "waiting", "pid": None, "remaining": None, "message": message})
+        command = [sys.executable, "-m", "digits.training.worker", str(folder), "--lock", str(lock.descriptor)]
+        with explained(f"start the run {folder.name}"), (folder / LOG).open("ab") as log:
+            _children.append(
+                subprocess.Popen(
+                    command,
+                    cwd=COURSE,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(lock.descriptor,),
+                    start_new_session=True,  # neither Ctrl-C nor the end of a terminal reaches it
+                )
+            )
+    finally:
+        lock.release()
+    _reap()
+
+
+def _reap() -> None:
+    _children[:] = [child for child in _children if child.poll() is None]
+
+
+def _write_wanted(folder: Path, wanted: str) -> None:
+    write_file(folder / WANTED, lambda stream: stream.write(wanted.encode()))
