@@ -54,6 +54,7 @@ _NAMES = {
     "resources": "launch.resources",
     "roofline": "estimate.roofline",
     "roofline_all": "estimate.roofline",
+    "sass": "report.machine_code",
     "simulate": "launch.simulate",
     "sliders": "draw.sliders",
     "virtual_devices": "dropin.virtual_devices",

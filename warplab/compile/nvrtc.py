@@ -60,8 +60,8 @@ def compile_cubin(
 @functools.lru_cache(maxsize=256)
 def assemble_cuda(
     source: str, name: str, arch: int | str, options: tuple[str, ...] = (), name_expressions: tuple[str, ...] = ()
-) -> tuple[str, dict[str, str]]:
-    """Return NVRTC's report (`--ptxas-options=-v`) on the machine code and the names of `name_expressions` in it.
+) -> tuple[str, bytes, dict[str, str]]:
+    """Return NVRTC's report (`--ptxas-options=-v`), the machine code, and the names of `name_expressions` in it.
 
     `arch`: 90 for compute capability 9.0, "90a" with the instructions that only this one has.
     """
@@ -69,7 +69,8 @@ def assemble_cuda(
     with _nvrtc_program(source, name, name_expressions) as program:
         # With its cache NVRTC would give no report.
         log = program.compile([*given, f"--gpu-architecture=sm_{arch}", "--ptxas-options=-v", "--no-cache"])
-        return log, {expression: program.lowered_name(expression) for expression in name_expressions}
+        names = {expression: program.lowered_name(expression) for expression in name_expressions}
+        return log, program.output("CUBIN"), names
 
 
 def _options(architecture: str, extra: tuple[str, ...]) -> list[str]:

@@ -1,15 +1,24 @@
-"""What NVIDIA's assembler makes of PTX: its report, by nvJitLink, which comes as a pip package."""
+"""What NVIDIA's assembler makes of PTX: machine code and a report on it, by nvJitLink, which comes as a pip package."""
 
 from __future__ import annotations
 
 import functools
+from typing import NamedTuple
 
 from warplab.compile.errors import CompilerNotFound
 
 
+class Assembled(NamedTuple):
+    """A kernel in machine code: the assembler's report, the kernel's name in it, the code as an ELF file (cubin)."""
+
+    log: str
+    entry: str
+    cubin: bytes
+
+
 @functools.lru_cache(maxsize=256)
-def assemble_ptx(ptx: str, arch: int, max_registers: int | None = None) -> str:
-    """Return nvJitLink's report on machine code for capability `arch` (75 for 7.5).
+def assemble_ptx(ptx: str, entry: str, arch: int, max_registers: int | None = None) -> Assembled:
+    """Return machine code for capability `arch` (75 for 7.5) and nvJitLink's report on it. `entry`: the kernel's name.
 
     `max_registers`: most registers per thread that the assembler may use. Raises RuntimeError for PTX that it refuses.
     """
@@ -27,14 +36,16 @@ def assemble_ptx(ptx: str, arch: int, max_registers: int | None = None) -> str:
 
     data = ptx.encode()
     # With its cache nvJitLink gives half a report.
-    arguments = [f"-arch=sm_{arch}", "-verbose", "-no-cache"]
+    arguments = [f"-arch=sm_{arch}", "-verbose", "-no-cache", "-lineinfo"]
     if max_registers is not None:
         arguments.append(f"-maxrregcount={max_registers}")
     handle = nvjitlink.create(len(arguments), arguments)
     try:
         nvjitlink.add_data(handle, nvjitlink.InputType.PTX, data, len(data), "kernel.ptx")
         nvjitlink.complete(handle)
-        return text("info")
+        cubin = bytearray(nvjitlink.get_linked_cubin_size(handle))
+        nvjitlink.get_linked_cubin(handle, cubin)
+        return Assembled(text("info"), entry, bytes(cubin))
     except nvjitlink.nvJitLinkError as error:
         raise RuntimeError(f"the kernel could not be assembled for sm_{arch}: {text('error') or error}") from error
     finally:

@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple, Protocol
 from warplab import simulator
 from warplab.compile import cuda_signature, numba_compiler, nvrtc, ptx_assembler
 from warplab.compile.architecture import DEFAULT_ARCH
+from warplab.compile.ptx_assembler import Assembled
 from warplab.compile.source_files import label_files, shared_array_names
 from warplab.launch import cuda_arguments, numba_arguments
 from warplab.launch.array_placement import ArrayPlacement
@@ -100,10 +101,10 @@ class CudaSource:
     def assembler(self, args: tuple) -> Assemble:
         return self.assemble
 
-    def assemble(self, arch: int) -> tuple[str, str]:
-        """Return the assembler's report on machine code for capability `arch` (75 for 7.5), and the entry's name."""
-        log, names = nvrtc.assemble_cuda(self.code, self.file, arch, self.options, self._expressions())
-        return log, names.get(self.entry, self.entry)
+    def assemble(self, arch: int) -> Assembled:
+        """Return machine code for capability `arch` (75 for 7.5), with the assembler's report."""
+        log, cubin, names = nvrtc.assemble_cuda(self.code, self.file, arch, self.options, self._expressions())
+        return Assembled(log, names.get(self.entry, self.entry), cubin)
 
     def _expressions(self) -> tuple[str, ...]:
         expressions = dict.fromkeys(self.name_expressions)
@@ -174,10 +175,10 @@ class NumbaSource:
     def assembler(self, args: tuple) -> Assemble:
         return functools.partial(self.assemble, signature=self.signature_of(args))
 
-    def assemble(self, arch: int, signature: tuple) -> tuple[str, str]:
-        """Return the assembler's report on machine code for capability `arch` (75 for 7.5), and the entry's name."""
+    def assemble(self, arch: int, signature: tuple) -> Assembled:
+        """Return machine code for capability `arch` (75 for 7.5), with the assembler's report."""
         program = self._compile(signature, arch)
-        return ptx_assembler.assemble_ptx(program.ptx, arch, self.max_registers), program.entry
+        return ptx_assembler.assemble_ptx(program.ptx, program.entry, arch, self.max_registers)
 
     def signature_of(self, args: tuple) -> tuple:
         """Return the Numba types that the kernel is compiled for when it is given `args`. Raises ArgumentError."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from warplab.compile.ptx_assembler import Assembled
 from warplab.simulator.count.counters import LaunchProfile
 
-# Translates a kernel to machine code for an architecture; returns the assembler's report and the kernel's name in it.
-Assemble = Callable[[int], tuple[str, str]]
+Assemble = Callable[[int], Assembled]  # to machine code for an architecture
 
 
 @dataclass

@@ -10,10 +10,10 @@ NVRTC, as in CuPy, Numba's kernels through the one in nvJitLink, as in Numba; th
 
 from __future__ import annotations
 
-import functools
 import re
 from dataclasses import dataclass, replace
 
+from warplab.compile.ptx_assembler import Assembled
 from warplab.hardware import occupancy as _occupancy
 from warplab.hardware.cards import Card, card
 from warplab.launch.dimensions import dimensions
@@ -62,20 +62,34 @@ def of(kernel, *args, card: str | Card = "H100") -> Resources:
     and what the compilers raise.
     """
     device, note = _card(card)
+    name, assemble = assembler_of(kernel, *args)
+    found = replace(_reported(assemble(_arch(device)), _arch(device)), kernel=name, note=note)
+    if isinstance(kernel, LaunchRecord | RecordedLaunches):
+        static = {k: getattr(found, k) for k in ("arch", "registers", "local_bytes", "spill_bytes")}
+        _one_launch(kernel).static.update(static)
+    return found
+
+
+def assembler_of(kernel, *args) -> tuple[str, Assemble]:
+    """Return a kernel's name and what translates it to machine code; arguments and errors as for `of`."""
     if not isinstance(kernel, LaunchRecord | RecordedLaunches):
         source = source_of(kernel)
-        return replace(_assembled(source.assembler(args), _arch(device)), kernel=source.name, note=note)
+        return source.name, source.assembler(args)
     launch = _one_launch(kernel)
     if launch.assemble is None:
         raise ValueError(f"this launch of {launch.kernel} does not know its source; give the kernel itself")
-    found = replace(_assembled(launch.assemble, _arch(device)), kernel=launch.kernel, note=note)
-    launch.static.update({k: getattr(found, k) for k in ("arch", "registers", "local_bytes", "spill_bytes")})
-    return found
+    return launch.kernel, launch.assemble
+
+
+def architecture(name: str | Card) -> tuple[int, str]:
+    """Return what a card's kernels are compiled for (90 for 9.0), and what to know about that, "" for nothing."""
+    device, note = _card(name)
+    return _arch(device), note
 
 
 def of_types(source: NumbaSource, signature: tuple, arch: int) -> Resources:
     """Return what a Numba kernel needs for arguments of the Numba types `signature`; `arch` as in `Resources`."""
-    return replace(_assembled(functools.partial(source.assemble, signature=signature), arch), kernel=source.name)
+    return replace(_reported(source.assemble(arch, signature), arch), kernel=source.name)
 
 
 def max_threads(found: Resources, launch_bounds: int | tuple[int, ...] | None = None) -> int:
@@ -141,13 +155,13 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 _CUMULATIVE_STACK = re.compile(r"(\d+) bytes cumulative stack size|(\d+) stack")
 
 
-def _assembled(assemble: Assemble, arch: int) -> Resources:
-    """Translate a kernel to machine code and return what the assembler's report says about it.
+def _reported(assembled: Assembled, arch: int) -> Resources:
+    """What the assembler's report says about a kernel in machine code.
 
     The assembler writes lines on each kernel. nvJitLink's linker adds one, which alone counts what the functions need
     that the kernel calls, and shared variables that other modules may see, such as Numba's.
     """
-    log, entry = assemble(arch)
+    log, entry, _ = assembled
     parts = _ENTRY.split(log)  # text before, then name and report of each kernel
     report = dict(zip(parts[1::2], parts[2::2], strict=True)).get(entry, "")
     stacks = {name: tuple(map(int, numbers)) for name, *numbers in _STACK.findall(report)}

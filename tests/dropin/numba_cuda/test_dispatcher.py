@@ -239,7 +239,9 @@ def test_what_was_compiled_can_be_read(capsys):
     assert "define" in llvm
     kernel.inspect_types()
     assert "shared = cuda.shared.array(128, np.float64)" in capsys.readouterr().out
-    for name in ("inspect_sass", "inspect_sass_cfg", "inspect_lto_ptx"):
+    (sass,) = kernel.inspect_sass().values()
+    assert "EXIT" in sass
+    for name in ("inspect_sass_cfg", "inspect_lto_ptx"):
         with pytest.raises(AttributeError, match=rf"{name}\(\) of Numba's kernels is not on the simulator"):
             getattr(kernel, name)
     with pytest.raises(AttributeError, match="kernels on the simulator have no 'recompile'"):

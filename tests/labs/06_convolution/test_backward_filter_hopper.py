@@ -97,7 +97,7 @@ def test_adders_that_do_not_wait_for_all_bytes_are_noticed(in_simulator, monkeyp
 @pytest.mark.parametrize("tile", TILES, ids=str)
 def test_machine_code_for_hopper_is_as_it_must_be(tile, flat):
     options = *hopper.include(), f"-I{FOLDER}", f"-DFLAT={int(flat)}", *tile.options
-    log, _ = nvrtc.assemble_cuda(FILE.read_text(encoding="utf-8"), FILE.name, "90a", options)
+    log, *_ = nvrtc.assemble_cuda(FILE.read_text(encoding="utf-8"), FILE.name, "90a", options)
     assert log.count("0 bytes spill stores") == 2
     # ptxas warns (C75xx) when it must wait for each wgmma.
     assert not re.search(r"warning|C75\d\d|Potential Performance", log), log

@@ -183,6 +183,18 @@ class CUDADispatcher:
 
         return self._of_each(code, signature)
 
+    def inspect_sass(self, signature: tuple | None = None) -> str | dict[tuple, str]:
+        """Return nvdisasm's listing for compute capability 9.0 for a tuple of argument types, or a dictionary of all.
+
+        `warplab.sass` shows the same beside the source.
+        """
+        from warplab.compile.disassembler import listing
+
+        def code(types: tuple) -> str:
+            return listing(self._warplab_source.assemble(DEFAULT_ARCH, types).cubin)
+
+        return self._of_each(code, signature)
+
     def inspect_types(self, file=None) -> None:
         """Print the source with the types that Numba found for its variables."""
         for types in self.signatures:
@@ -240,7 +252,7 @@ class CUDADispatcher:
         if name.startswith("inspect_"):
             raise AttributeError(
                 f"{name}() of Numba's kernels is not on the simulator, which runs PTX; use inspect_asm() to see that, "
-                "and nvdisasm of the CUDA toolkit on a GPU for machine code"
+                "and inspect_sass() or warplab.sass(kernel, arguments) for machine code"
             )
         raise AttributeError(f"kernels on the simulator have no {name!r}")
 

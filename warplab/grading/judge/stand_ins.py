@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from warplab import simulator
 from warplab.checks.errors import CheckFailed
 from warplab.compile import cuda_signature
+from warplab.compile.ptx_assembler import Assembled
 from warplab.grading.exchange import artefacts, numba_types
 from warplab.grading.exchange.artefacts import ArtefactError, clean_text
 from warplab.grading.student.agent import MAX_MESSAGE, PUBLIC_MODULES
@@ -142,7 +143,7 @@ class _Artefact:
         return _no_assembler
 
 
-def _no_assembler(arch: int) -> tuple[str, str]:
+def _no_assembler(arch: int) -> Assembled:
     raise ArgumentError("registers and occupancy cannot be tested here, since no assembler runs beside the tests")
 
 

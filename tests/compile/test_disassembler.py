@@ -1,0 +1,76 @@
+"""Machine code as text: what NVIDIA's disassembler prints, read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from warplab.compile import disassembler, nvrtc
+from warplab.compile.errors import CompilerNotFound
+
+CODE = """
+extern "C" __global__ void walk(const float4 *x, float *y, int n) {
+    float sum = 0;
+    #pragma unroll 1
+    for (int i = threadIdx.x; i < n; i += 32) {
+        float4 v = x[i];
+        sum += v.x * v.y + v.z;
+    }
+    y[threadIdx.x] = sum;
+}
+extern "C" __global__ void other(float *y) { y[0] = 1; }
+"""
+
+
+@pytest.fixture(scope="module")
+def cubin():
+    return nvrtc.compile_cubin(CODE, "walk.cu", 90)
+
+
+def test_instructions_have_their_source_lines(cubin):
+    rows = disassembler.disassemble(cubin, "walk")
+    (load,) = [row for row in rows if row.opcode.startswith("LDG")]
+    assert "128" in load.opcode.split(".")
+    assert (load.file.rpartition("/")[2], load.line) == ("walk.cu", 6)
+    assert {row.line for row in rows if row.opcode.startswith("STG")} == {9}
+    assert {row.line for row in rows if row.opcode == "FFMA"} == {7}
+    assert [row.address for row in rows] == [16 * i for i in range(len(rows))]
+    assert rows[-1].opcode in ("EXIT", "BRA")  # no padding
+
+
+def test_a_jump_leads_to_a_label_and_each_label_is_used(cubin):
+    rows = disassembler.disassemble(cubin, "walk")
+    labels = {row.label: row.address for row in rows if row.label}
+    jumps = [row for row in rows if row.target]
+    assert jumps
+    assert labels.keys() == {row.target for row in jumps}
+    assert any(labels[row.target] <= row.address and row.predicate for row in jumps)  # the loop
+
+
+def test_one_kernel_of_several_is_read(cubin):
+    assert len(disassembler.disassemble(cubin, "other")) < len(disassembler.disassemble(cubin, "walk"))
+    with pytest.raises(ValueError, match="the machine code has no kernel missing; it has"):
+        disassembler.disassemble(cubin, "missing")
+
+
+def test_what_is_no_machine_code_is_refused():
+    with pytest.raises(ValueError, match="nvdisasm does not read this machine code"):
+        disassembler.disassemble(b"no ELF file", "walk")
+
+
+def test_a_missing_disassembler_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(disassembler.sysconfig, "get_path", lambda name: str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    disassembler.nvdisasm.cache_clear()
+    try:
+        with pytest.raises(CompilerNotFound, match="nvdisasm, which prints machine code, does not load"):
+            disassembler.disassemble(b"", "walk")
+    finally:
+        disassembler.nvdisasm.cache_clear()
+
+
+def test_predicate_and_opcode_are_told_apart():
+    row = disassembler.MachineInstruction(0, "", "@!P0 LDG.E.64 R2, desc[UR4][R2.64]", "a.cu", 3)
+    assert (row.predicate, row.opcode, row.target) == ("@!P0", "LDG.E.64", "")
+    assert re.match(r"\.L_x_\d+", disassembler.MachineInstruction(0, "", "@P1 BRA (.L_x_12)", "", 0).target)

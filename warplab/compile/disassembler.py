@@ -1,0 +1,121 @@
+"""Machine code as text: NVIDIA's nvdisasm, which comes as a pip package and needs no GPU."""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from warplab.compile.errors import CompilerNotFound
+
+SECONDS = 60.0  # it takes some 0.1 s; a file of megabytes takes longer
+_SECTION = re.compile(r"^//-+ \.text\.(\S+)", re.MULTILINE)
+_PLACE = re.compile(r'\s*//## File "(.*)", line (\d+)')
+_INSTRUCTION = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
+_LABEL = re.compile(r"(\.L_x_\d+):")
+_JUMP = re.compile(r"BRA \S*\((\.L_x_\d+)\)$")
+
+
+class MachineInstruction(NamedTuple):
+    """One instruction. `address`: bytes from the kernel's start. `label`: its own name, "" if nothing jumps there.
+
+    `text`: predicate, opcode and operands, as in "@P0 LDG.E.128 R8, desc[UR4][R2.64]". `file`, `line`: where the source
+    has it; "" and 0 where the compiler does not say.
+    """
+
+    address: int
+    label: str
+    text: str
+    file: str
+    line: int
+
+    @property
+    def predicate(self) -> str:
+        """The predicate, as in "@!P0"; "" for an instruction that always runs."""
+        first = self.text.split()[0]
+        return first if first.startswith("@") else ""
+
+    @property
+    def opcode(self) -> str:
+        """The opcode with its modifiers, as in "LDG.E.128"."""
+        return self.text.split()[1 if self.predicate else 0]
+
+    @property
+    def target(self) -> str:
+        """The label that it jumps to, "" for any other instruction."""
+        found = re.search(r"(\.L_x_\d+)", self.text)
+        return found[1] if found else ""
+
+
+def disassemble(cubin: bytes, entry: str) -> list[MachineInstruction]:
+    """Return the instructions of the kernel `entry` in an ELF file, without the padding behind them.
+
+    Raises CompilerNotFound where nvdisasm is missing, ValueError for a file that it does not read and for a kernel
+    that the file does not have.
+    """
+    return parse(listing(cubin), entry)
+
+
+def listing(cubin: bytes) -> str:
+    """Return what nvdisasm prints of an ELF file's machine code, with source lines; errors as of `disassemble`."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [nvdisasm(), "-g", "-c", file.name]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    if done.returncode:
+        raise ValueError(f"nvdisasm does not read this machine code: {done.stderr.strip()}")
+    return done.stdout
+
+
+@functools.cache
+def nvdisasm() -> str:
+    """Return nvdisasm's path: of the pip package, or of a toolkit of the machine."""
+    packages = Path(sysconfig.get_path("purelib")) / "nvidia"
+    found = next((str(path) for path in sorted(packages.glob("*/bin/nvdisasm"))), None) or shutil.which("nvdisasm")
+    if not found:
+        raise CompilerNotFound("nvdisasm, which prints machine code,", FileNotFoundError("no such program"))
+    return found
+
+
+def parse(text: str, entry: str) -> list[MachineInstruction]:
+    """Read what `nvdisasm -g -c` printed. ValueError if it has no kernel `entry`."""
+    parts = _SECTION.split(text)  # text before, then name and code of each kernel
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    if entry not in sections:
+        raise ValueError(f"the machine code has no kernel {entry}; it has {', '.join(sections) or 'none'}")
+    found: list[MachineInstruction] = []
+    file, line, label = "", 0, ""
+    for row in sections[entry].splitlines():
+        if place := _PLACE.match(row):
+            file, line = place[1], int(place[2])
+        elif name := _LABEL.match(row):
+            label = name[1]
+        elif instruction := _INSTRUCTION.match(row):
+            found.append(MachineInstruction(int(instruction[1], 16), label, _readable(instruction[2]), file, line))
+            label = ""
+    return _without_names_unused(_without_padding(found))
+
+
+def _readable(text: str) -> str:
+    return text.replace("`", "")
+
+
+def _without_padding(found: list[MachineInstruction]) -> list[MachineInstruction]:
+    """Behind the last exit stand a jump to itself and NOPs, which never run."""
+    last = len(found)
+    while last and found[last - 1].opcode == "NOP":
+        last -= 1
+    if last and (jump := _JUMP.match(found[last - 1].text)) and jump[1] == found[last - 1].label:
+        last -= 1
+    return found[:last]
+
+
+def _without_names_unused(found: list[MachineInstruction]) -> list[MachineInstruction]:
+    used = {instruction.target for instruction in found}
+    return [row if row.label in used else row._replace(label="") for row in found]
