@@ -105,7 +105,7 @@ def read(stored: Stored) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
 
 def latest(run: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any], list[str]] | tuple[None, None, list[str]]:
-    """Return arrays and about of the newest checkpoint that is whole, or None twice; and what was wrong with newer ones."""
+    """Return arrays and about of the newest checkpoint that is whole, or None twice; and what newer ones lack."""
     problems: list[str] = []
     for stored in reversed(listed(run)):
         try:

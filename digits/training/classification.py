@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ AUXILIARY = 0.3  # the weight of each further output's loss, as in GoogLeNet (ar
 
 class Classification(Task):
     kind = "classification"
-    figures = {"accuracy": "higher"}
+    figures: ClassVar[Mapping[str, str]] = {"accuracy": "higher"}
     main = "accuracy"
 
     def __init__(self, dataset: Dataset, spec: RunSpec) -> None:

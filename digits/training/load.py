@@ -1,8 +1,8 @@
 """The machine's load while a run trains, sampled by a thread of its worker into load.jsonl.
 
-A line is {"time": seconds since 1970, "cpu": %, of all cores of the machine, "process_cpu": %, 100 for one core, "memory":
-bytes of this process, "memory_used", "memory_total": bytes of the machine}, and for each GPU that NVML finds "gpus":
-[{"name", "gpu": % of time busy, "memory_used", "memory_total"}].
+A line is {"time": seconds since 1970, "cpu": %, of all cores of the machine, "process_cpu": %, 100 for one core,
+"memory": bytes of this process, "memory_used", "memory_total": bytes of the machine}, and with GPUs that NVML finds
+"gpus": [{"name", "gpu": % of time busy, "memory_used", "memory_total"}].
 """
 
 from __future__ import annotations

@@ -70,12 +70,12 @@ class Run:
         return is_locked(self.folder / LOCK)
 
     def state(self) -> dict[str, Any]:
-        """Return {"status", "message", "step", "steps", "epoch", "epochs", "seconds", "remaining", "pid", "last", "best"}.
+        """Return the keys of _EMPTY: how far the run is, and how it is. Never raises.
 
-        `status`: "waiting" (the worker starts), "running", "paused", "stopped", "done", "failed" (the message says why),
+        `status`: "waiting" (the worker starts), "running", "paused", "stopped", "done", "failed" (`message` says why),
         "killed" (the worker is gone without a word) or "broken" (files of the run are missing or damaged). `seconds`:
         spent training, over all resumes; `remaining`: expected, or None. `last`: {"train": the last line of that curve,
-        "validation": ...}; `best`: the line of the validation whose main figure was best, or None. Never raises.
+        "validation": ...}; `best`: the line of the validation whose main figure was best, or None.
         """
         try:
             assert self.spec
@@ -116,7 +116,7 @@ class Run:
         return [stored.step for stored in checkpoints.listed(self.folder)]
 
     def pause(self) -> None:
-        """Ask the worker to write a checkpoint after the step it is in, and to end. Raises DigitsError if none lives."""
+        """Ask the worker to write a checkpoint after the step it is in and to end. DigitsError if there is none."""
         self._ask("pause")
 
     def stop(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,9 @@ class Task:
     """
 
     kind = ""  # as in RunSpec
-    figures: Mapping[str, str] = {}  # besides the loss: {"accuracy": "higher"}, "higher" or "lower" being better
+    figures: ClassVar[
+        Mapping[str, str]
+    ] = {}  # besides the loss: {"accuracy": "higher"}, "higher" or "lower" being better
     main = "loss"  # the figure of the validation set that tells which epoch was best
     keep_outputs = False  # whether `validated` wants the outputs for the whole validation set
 

@@ -24,7 +24,7 @@ FINAL = "model"  # the name of the weights in model.keras
 
 @dataclass(frozen=True)
 class Weights:
-    """`name`: for `load_model`. `step`, `epoch`: of the training; None for the end of a run whose checkpoints are gone."""
+    """`name`: for `load_model`. `step`, `epoch`: of the training; None for a finished run whose checkpoints are gone."""
 
     name: str
     step: int | None
@@ -63,9 +63,7 @@ def load_model(run: Any, name: str | None = None) -> Any:
     else:
         chosen = [stored for stored in checkpoints.listed(folder) if stored.name == name]
         if not chosen:
-            raise DigitsError(
-                f"The run {folder.name} has no checkpoint {name!r}. A newer one may have taken its place."
-            )
+            raise DigitsError(f"The run {folder.name} has no checkpoint {name!r}. Choose a newer one.")
         arrays, _ = checkpoints.read(chosen[0])
     model = _built(folder)
     set_variables(model, arrays)
@@ -130,6 +128,7 @@ def assign(variable: Any, array: NDArray[Any] | None, whose: str) -> None:
     if array is None or tuple(array.shape) != tuple(variable.shape):
         found = "nothing" if array is None else f"an array of shape {array.shape}"
         raise DigitsError(
-            f"The checkpoint does not fit the network: it has {found} for {whose}, whose shape is {tuple(variable.shape)}."
+            f"The checkpoint does not fit the network: it has {found} for {whose} of shape {tuple(variable.shape)}. "
+            "Start a new run."
         )
     variable.assign(array)

@@ -164,8 +164,8 @@ class Trainer:
         for name, now in self._setting.items():
             if about.get(name) != now and name == "images":
                 raise DigitsError(
-                    f"The dataset has {now} images to train on, and had {about.get(name)} when the run began. Restore it, "
-                    "or start a new run."
+                    f"The dataset has {now} images to train on, and had {about.get(name)} when the run began. "
+                    "Restore it, or start a new run."
                 )
             if about.get(name) != now:
                 self._say(f"Begun with {name} {about.get(name)}, now {now}: the last digits of the curves may differ.")
@@ -221,8 +221,8 @@ class Trainer:
             self._sums = {}
         if not finite:
             raise DigitsError(
-                f"The loss is no longer a number at step {self.step}, epoch {self.step / self.per_epoch:.2f}: the learning "
-                f"rate, {self.rate:g} there, is probably too high. Start a new run with a lower one, such as "
+                f"The loss is no longer a number at step {self.step}, epoch {self.step / self.per_epoch:.2f}: the "
+                f"learning rate, {self.rate:g} there, is probably too high. Start a new run with a lower one, such as "
                 f"{self.solver.rate / 10:g}."
             )
 
