@@ -11,13 +11,13 @@ COURSE_HEADERS = Path(__file__).parent / "include"  # of the course's own header
 
 @functools.cache
 def include_folders() -> tuple[str, ...]:
-    """Return the folders of CUDA's headers: runtime and crt (<mma.h>, <cuda_fp16.h>, ...) and CCCL (<cuda/std/...>)."""
+    """Return the folders of CUDA's headers: runtime and crt (<mma.h>), CCCL (<cuda/std/...>), <curand_kernel.h>."""
     try:
         from cuda import pathfinder
     except ImportError:
         return ()
     folders = []
-    for library in ("cudart", "cccl"):
+    for library in ("cudart", "cccl", "curand"):
         try:
             folder = pathfinder.find_nvidia_header_directory(library)
         except Exception:  # a missing header package matters only to sources that include from it

@@ -1,4 +1,4 @@
-"""The libraries of CUDA C++ (cooperative groups, CUB, cuda::std, libcu++) on the simulator, against NumPy.
+"""The libraries of CUDA C++ (cooperative groups, CUB, cuda::std, libcu++, cuRAND) on the simulator, against NumPy.
 
 All checks are on: none of this is taken for a mistake.
 """
@@ -6,6 +6,7 @@ All checks are on: none of this is taken for a mistake.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
@@ -365,3 +366,46 @@ def test_standard_complex():
     z = x[:, 0] + 1j * x[:, 1]
     w = np.exp(z) * np.sqrt(z) / (z + 2)
     np.testing.assert_allclose(out, np.stack((w.real + abs(z), w.imag + np.angle(z)), axis=1), rtol=1e-13)
+
+
+CURAND = (
+    START
+    + r"""
+#include <curand_kernel.h>
+KERNEL known(unsigned long long seed, uint4* out) {
+    curandStatePhilox4_32_10_t state;
+    curand_init(seed, 0, 0, &state);
+    *out = curand4(&state);
+}
+template <typename State> __device__ void draw(float* uniform, float* normal) {
+    State state;
+    curand_init(2026ull, ME, 0ull, &state);
+    for (int i = 0; i < 16; i++) {
+        uniform[i * 256 + ME] = curand_uniform(&state);
+        normal[i * 256 + ME] = curand_normal(&state);
+    }
+}
+KERNEL xorwow(float* uniform, float* normal) { draw<curandState>(uniform, normal); }
+KERNEL philox(float* uniform, float* normal) { draw<curandStatePhilox4_32_10_t>(uniform, normal); }
+KERNEL mrg(float* uniform, float* normal) { draw<curandStateMRG32k3a>(uniform, normal); }
+"""
+)
+
+
+def test_philox_gives_the_known_answer():
+    """Random123's file of known answers has it: philox4x32, 10 rounds, counter and key 0."""
+    out = np.zeros(4, np.uint32)
+    simulate(CudaSource(CURAND, "known"), 1, 1, (np.uint64(0), out))
+    assert [f"{word:08x}" for word in out] == ["6627e8d5", "e169c58d", "bc57ac4c", "9b00dbd8"]
+
+
+@pytest.mark.parametrize("name", ["xorwow", "philox", "mrg"])
+def test_curands_generators_have_the_right_moments(name):
+    uniform, normal = np.zeros(16 * 256, np.float32), np.zeros(16 * 256, np.float32)
+    simulate(CudaSource(CURAND, name), 1, 256, (uniform, normal))
+    assert uniform.min() > 0
+    assert uniform.max() <= 1
+    assert abs(uniform.mean() - 0.5) < 4 * np.sqrt(1 / 12 / uniform.size)
+    assert abs(normal.mean()) < 4 / np.sqrt(normal.size)
+    assert abs(normal.var() - 1) < 4 * np.sqrt(2 / normal.size)
+    assert len(np.unique(uniform)) > 0.99 * uniform.size  # each thread has a sequence of its own
