@@ -37,7 +37,7 @@ PANELS = (
     ("Deploy", "digits.page.deploy_panel", "DeployPanel"),
     ("Scenes", "digits.page.scenes_panel", "ScenesPanel"),
 )
-STYLE = Path(__file__).parent / "page.css"
+STYLES = Path(__file__).parent  # its *.css hold for the page; a panel may bring one
 _LOG_BYTES = 1 << 20
 
 
@@ -55,7 +55,8 @@ class Selected(traitlets.HasTraits):
     # panel starts it. In the form of run.json.
     network = traitlets.Dict(help='{"name": ..., options}')
     start = traitlets.Unicode("", help='id of the run whose weights are the start, "" for none')
-    solver = traitlets.Dict(help="epochs, batch, optimizer, rate, policy, precision, augment, seed")
+    solver = traitlets.Dict(help="epochs, batch, optimizer, rate, policy, precision, augment, seed; {} for the usual")
+    solver_error = traitlets.Unicode("", help="what is wrong in the solver panel; no run starts while it is not empty")
 
 
 class Page:
@@ -86,13 +87,14 @@ class Page:
         self._status.add_class("digits-status")
         self._steps = {title: widgets.Button(description=title, layout={"width": "auto"}) for title in self._panels}
         for title, step in self._steps.items():
-            step.on_click(lambda _, title=title: self.open(title))
+            step.on_click(lambda _, title=title: self._step(title))
         steps = widgets.HBox(list(self._steps.values()))
         steps.add_class("digits-steps")
         self._pulse = note("")
         self._pulse.add_class("digits-pulse")
         self._body = column()
-        self.widget = column(note(f"<style>{STYLE.read_text()}</style>"), steps, self._status, self._body, self._pulse)
+        style = "\n".join(path.read_text() for path in sorted(STYLES.glob("*.css")))
+        self.widget = column(note(f"<style>{style}</style>"), steps, self._status, self._body, self._pulse)
         self.widget.add_class("digits-page")
         self.opened = ""
         self.open(open_at or next(iter(self._panels)))
@@ -198,6 +200,10 @@ class Page:
         if self._clock is not None:
             self._clock.cancel()
         self.widget.close()
+
+    def _step(self, title: str) -> None:
+        self.say("")  # what was said about another panel
+        self.open(title)
 
     def _make(self, title: str) -> Any:
         module, name = self._panels[title]

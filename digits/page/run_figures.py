@@ -1,0 +1,170 @@
+"""A run's state in words, and its curves and load as charts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from digits.page import charts
+from digits.page.elements import escape
+from digits.training.runs import Run
+
+# What a line of curves.jsonl holds besides the figures of its kind.
+_NOT_FIGURES = ("step", "epoch", "part", "rate")
+_TITLES = {
+    "loss": "Loss",
+    "accuracy": "Accuracy",
+    "mAP": "Mean average precision",
+    "mean_iou": "Mean intersection over union",
+    "pixel_accuracy": "Pixel accuracy",
+}
+_STATUS = {
+    "waiting": "Starting",
+    "running": "Running",
+    "paused": "Paused",
+    "stopped": "Stopped",
+    "done": "Done",
+    "failed": "Failed",
+    "killed": "Killed",
+    "broken": "Damaged",
+}
+_GB = 1e9
+
+
+def told(name: str, state: Mapping[str, Any]) -> str:
+    """Return the HTML of a run's state: status, progress, times, figures, message. `state`: of `Run.state()`."""
+    status = state["status"]
+    share = state["step"] / state["steps"] if state["steps"] else 0.0
+    head = f'<p><strong class="digits-status-{status}">{_STATUS.get(status, status)}</strong>: {escape(name)}</p>'
+    parts = []
+    if state["epochs"]:
+        parts.append(f"epoch {state['epoch']:.1f} of {state['epochs']}")
+    if state["steps"]:
+        parts.append(f"step {state['step']} of {state['steps']}")
+    if state["seconds"]:
+        parts.append(f"{duration(state['seconds'])} spent training")
+    if state["remaining"] is not None:
+        parts.append(f"about {duration(state['remaining'])} to go")
+    progress = ""
+    if status != "broken":
+        progress = (
+            f'<progress max="1" value="{share:.4f}" aria-label="Progress of the run">{100 * share:.0f} %</progress>'
+            f"<p>{escape(', '.join(parts)) or 'Nothing trained yet'}.</p>"
+        )
+    last = (state["last"] or {}).get("validation") or {}
+    figures = ""
+    if last:
+        best = state["best"] or last
+        figures = (
+            f"<p>Validation: {escape(_figures(last))} after epoch {last.get('epoch', 0):g}; best "
+            f"{escape(main_figure(best))} after epoch {best.get('epoch', 0):g}.</p>"
+        )
+    wrong = status in ("failed", "killed", "broken")
+    message = f'<p class="{"digits-error" if wrong else "digits-muted"}">{escape(state["message"])}</p>'
+    return head + progress + figures + (message if state["message"] else "")
+
+
+def main_figure(line: Mapping[str, Any]) -> str:
+    """Return the figure by which runs of a kind are compared, such as "accuracy 97.0 %"; "" if there is none."""
+    names = _names([line])
+    return _figure(names[0], line[names[0]]) if names else ""
+
+
+def curves(shown: Sequence[Run], logarithmic: bool = False) -> str:
+    """Return the charts of runs: loss, the figures of their kinds, rate; each run has its marker and colour."""
+    lines = {run.id: run.curves() for run in shown}
+    every = [line for of_run in lines.values() for line in of_run]
+    if not every:
+        return '<p class="digits-muted">The curves begin with the first epoch.</p>'
+    most = max((_epochs(run) for run in shown), default=0) or None
+    names = _titles(shown)
+    made = []
+    for figure in ["loss", *_names(every)]:
+        drawn = []
+        for look, run in enumerate(shown):
+            for part, dashed in (("train", True), ("validation", False)):
+                points = [line for line in lines[run.id] if line.get("part") == part and _is_number(line.get(figure))]
+                label = "training" if part == "train" else "validation"
+                x, y = [line["epoch"] for line in points], [line[figure] for line in points]
+                drawn.append(charts.Line(f"{names[run.id]}{label}", x, y, look, dashed))
+        share = figure != "loss" and all(0 <= value <= 1 for line in drawn for value in line.y)
+        title = _TITLES.get(figure, figure)
+        made.append(
+            charts.chart(
+                drawn,
+                title,
+                "epoch",
+                title.lower(),
+                logarithmic=logarithmic and figure == "loss",
+                percent=share,
+                most=most,
+            )
+        )
+    return f'<div class="digits-charts">{"".join(made)}</div>'
+
+
+def load(run: Run) -> str:
+    """Return what the training asks of the machine: the last sample in words, and its course as a chart."""
+    samples = run.load()
+    if not samples:
+        return ""
+    last, start = samples[-1], samples[0]["time"]
+    gpus = last.get("gpus") or []
+    said = [
+        f"CPU {last['cpu']:.0f} % of all cores; this run {last['process_cpu']:.0f} % of one core and "
+        f"{last['memory'] / _GB:.2f} GB; memory in use {last['memory_used'] / _GB:.1f} of "
+        f"{last['memory_total'] / _GB:.1f} GB"
+    ]
+    for gpu in gpus:
+        memory = f"{gpu['memory_used'] / _GB:.1f} of {gpu['memory_total'] / _GB:.1f} GB"
+        said.append(f"{gpu['name']} {gpu['gpu']:.0f} % of the time busy, {memory}")
+    if not gpus:
+        said.append("No NVIDIA GPU takes part")
+    seconds = [sample["time"] - start for sample in samples]
+    lines = [charts.Line("CPU, all cores", seconds, [sample["cpu"] / 100 for sample in samples], 0)]
+    for place, gpu in enumerate(gpus[: charts.LOOKS - 1]):
+        busy = [sample["gpus"][place]["gpu"] / 100 for sample in samples if len(sample.get("gpus") or []) > place]
+        lines.append(charts.Line(gpu["name"], seconds[-len(busy) :], busy, place + 1))
+    drawn = charts.chart(lines, "Load while training", "seconds", "busy", percent=True, plain=True)
+    return f'<p class="digits-muted">{escape(". ".join(said))}.</p><div class="digits-charts">{drawn}</div>'
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people say it: "8 s", "2 min 05 s", "1 h 20 min"."""
+    whole = math.ceil(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _titles(shown: Sequence[Run]) -> dict[str, str]:
+    """Return what the legend says before training and validation; nothing where there is only one run."""
+    if len(shown) == 1:
+        return {shown[0].id: ""}
+    names = [run.name for run in shown]
+    return {run.id: f"{run.name}{'' if names.count(run.name) == 1 else ' ' + run.id[:15]}, " for run in shown}
+
+
+def _epochs(run: Run) -> int:
+    return run.state()["epochs"] or 0
+
+
+def _names(lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    found = {name: None for line in lines for name in line if _is_number(line[name])}
+    return [name for name in found if name not in (*_NOT_FIGURES, "loss")]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _figures(line: Mapping[str, Any]) -> str:
+    return ", ".join(_figure(name, line[name]) for name in ["loss", *_names([line])] if name in line)
+
+
+def _figure(name: str, value: float) -> str:
+    said = f"{100 * value:.1f} %" if name != "loss" and 0 <= value <= 1 else f"{value:.4g}"
+    return f"{_TITLES.get(name, name).lower()} {said}"

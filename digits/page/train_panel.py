@@ -1,0 +1,345 @@
+"""Training: the next run is started, runs are watched, paused, stopped, resumed, compared and deleted.
+
+The panel reads the runs' files and keeps nothing: after a reload, or in a second browser, it shows the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ipywidgets as widgets
+
+from digits.data.dataset import Dataset
+from digits.files import DigitsError
+from digits.networks import NETWORKS
+from digits.page import charts, run_figures
+from digits.page.elements import button, check, choice, column, escape, note, row, section, table, text
+from digits.training import runs
+from digits.training.spec import RunSpec, Solver
+
+EVERY = 1.0  # seconds between two looks at the selected run
+LIST_EVERY = 3  # looks at the selected run for one at all runs
+_LISTED = 50  # runs in the table; the list to choose from has all
+_LOG_LINES = 40
+
+
+class TrainPanel:
+    """Writes `page.selected.run`; starts what `dataset`, `network`, `start` and `solver` of `page.selected` say."""
+
+    title = "Train"
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self._filling = self._drawing = self._listing = False
+        self._looks, self._drawn, self._listed = 0, None, None
+        self._name = text("Name of the run", placeholder="the network's name")
+        self._dataset = choice("Dataset", [("none yet", "")])
+        self._recipe = note("")
+        self._start = button("Start training", page.guarded(self._start_run), kind="primary")
+        self._run = choice("Run", [("none yet", "")])
+        self._with = widgets.SelectMultiple(
+            description="Compare with", rows=4, layout=self._run.layout, style=self._run.style
+        )
+        self._state, self._curves, self._load, self._log, self._table = (note("") for _ in range(5))
+        self._state.add_class("digits-state")
+        self._logarithmic = check("Logarithmic loss")
+        self._show_log = check("Show the log")
+        self._pause = button("Pause", page.guarded(lambda: self._ask("pause")))
+        self._stop = button("Stop", page.guarded(lambda: self._ask("stop")), "Ends the training; the network is kept")
+        self._resume = button("Resume", page.guarded(lambda: self._ask("resume")), kind="primary")
+        self._again = button("Take over its settings", page.guarded(self._take_over))
+        self._onward = button("Train on from its weights", page.guarded(self._train_on))
+        self._delete = button("Delete …", page.guarded(lambda: self._ask_to_delete(True)))
+        self._really = note("")
+        self._yes = button("Yes, delete it", page.guarded(self._delete_run), kind="danger")
+        self._no = button("No, keep it", page.guarded(lambda: self._ask_to_delete(False)))
+        self._question = row(self._really, self._yes, self._no)
+        self._question.layout.display = "none"
+        self._acts = row(self._pause, self._stop, self._resume, self._again, self._onward, self._delete)
+        self.widget = column(
+            section("New run", self._dataset, self._name, self._recipe, row(self._start)),
+            section(
+                "Run",
+                row(self._run, self._with),
+                self._state,
+                self._acts,
+                self._question,
+                row(self._logarithmic, self._show_log),
+                self._curves,
+                self._load,
+                self._log,
+            ),
+            section("All runs", self._table),
+        )
+        selected = page.selected
+        self._dataset.observe(page.guarded(self._dataset_chosen), "value")
+        self._run.observe(page.guarded(self._run_chosen), "value")
+        for control in (self._with, self._logarithmic, self._show_log):
+            control.observe(page.guarded(lambda change: self._look()), "value")
+        recipe = ["dataset", "network", "start", "solver", "solver_error"]
+        selected.observe(page.guarded(lambda change: self._show_recipe()), recipe)
+        selected.observe(page.guarded(lambda change: self._fill_datasets()), ["datasets_version", "dataset"])
+        selected.observe(page.guarded(lambda change: self._list_runs()), ["runs_version"])
+        selected.observe(page.guarded(lambda change: self._select_run()), ["run"])
+        self._fill_datasets()
+        self._fill_runs([(run, run.state()) for run in runs.listing(page.workspace)])
+        page.every(EVERY, self._poll)
+
+    # The next run
+
+    def spec(self) -> RunSpec:
+        """Return what would be started. Raises DigitsError with a sentence where something is missing or wrong."""
+        selected = self.page.selected
+        if not selected.dataset:
+            raise DigitsError("No dataset is chosen. Make one in the panel Data, then choose it here.")
+        if selected.solver_error:
+            raise DigitsError(f"The solver is not usable yet: {selected.solver_error}")
+        kind = Dataset.open(self.page.workspace, selected.dataset).kind
+        network = selected.network or next({"name": one.name} for one in NETWORKS.values() if kind in one.kinds)
+        solver = Solver(**selected.solver)
+        return RunSpec(selected.dataset, network, solver, kind, self._name.value.strip(), selected.start or None)
+
+    def _show_recipe(self) -> None:
+        try:
+            spec = self.spec()
+            dataset = Dataset.open(self.page.workspace, spec.dataset)
+        except DigitsError as error:
+            self._recipe.value, self._start.disabled = f'<p class="digits-muted">{escape(error)}</p>', True
+            return
+        solver = spec.solver
+        network = NETWORKS[spec.network["name"]].title
+        lines = {
+            "Images": f"{dataset.counts['train']} to train on, {dataset.counts['validation']} for validation, "
+            f"{dataset.height} × {dataset.width} × {dataset.channels}, {len(dataset.classes)} classes",
+            "Network": network + (f", from the weights of {spec.start}" if spec.start else ""),
+            "Solver": f"{solver.epochs} epochs, {solver.batch} images per step, {solver.optimizer}, "
+            f"rate {solver.rate:g}, {solver.policy['name']}, {solver.precision}",
+        }
+        told = "".join(f"<dt>{name}</dt><dd>{escape(what)}</dd>" for name, what in lines.items())
+        self._recipe.value, self._start.disabled = f'<dl class="digits-facts">{told}</dl>', False
+
+    def _start_run(self) -> None:
+        spec, workspace = self.spec(), self.page.workspace
+        self._start.disabled = True
+        self.page.in_background(lambda: runs.start(workspace, spec), self._started, self._show_recipe)
+
+    def _started(self, run: runs.Run) -> None:
+        self.page.say(f"The run {run.name} has been started. It goes on when this page is closed.")
+        self._name.value = ""
+        self._fill_runs([(one, one.state()) for one in runs.listing(self.page.workspace)])
+        self.page.selected.run = run.id
+        self.page.selected.runs_version += 1
+
+    def _fill_datasets(self) -> None:
+        ready = [one for one in Dataset.list(self.page.workspace) if one.status == "ready"]
+        selected = self.page.selected
+        if selected.dataset not in {one.id for one in ready}:
+            selected.dataset = ready[0].id if ready else ""
+        options = [(f"{one.name} ({one.kind}, {one.id[:15]})", one.id) for one in ready] or [("none yet", "")]
+        self._refill(self._dataset, options, selected.dataset)
+        self._show_recipe()
+
+    def _dataset_chosen(self, change: Any) -> None:
+        if not self._filling:
+            self.page.selected.dataset = change["new"] or ""
+
+    # The runs
+
+    def _poll(self) -> None:
+        if self.page.opened != self.title:
+            return
+        self._look()
+        self._looks += 1
+        if self._looks % LIST_EVERY == 0:
+            self._list_runs()
+
+    def _list_runs(self) -> None:
+        if self._listing:
+            return
+        self._listing = True
+        workspace = self.page.workspace
+        self.page.in_background(
+            lambda: [(run, run.state()) for run in runs.listing(workspace)], self._fill_runs, self._listing_done
+        )
+
+    def _listing_done(self) -> None:
+        self._listing = False
+
+    def _fill_runs(self, listed: Sequence[tuple[runs.Run, Mapping[str, Any]]]) -> None:
+        seen = [(run.id, run.name, state["status"]) for run, state in listed]
+        selected = self.page.selected
+        chosen = selected.run if selected.run in {id for id, _, _ in seen} else seen[0][0] if seen else ""
+        if seen != self._listed:
+            news = self._listed is not None
+            self._listed = seen
+            options = [(f"{name} – {status} ({id[:15]})", id) for id, name, status in seen]
+            self._refill(self._run, options or [("none yet", "")], chosen)
+            kept = tuple(id for id in self._with.value if id in {id for id, _, _ in seen})
+            self._refill(self._with, options, kept)
+            if news:
+                selected.runs_version += 1
+        self._table.value = _runs_table(listed[:_LISTED], len(listed), self.page.workspace)
+        if selected.run != chosen:
+            selected.run = chosen
+        else:
+            self._look()
+
+    def _refill(self, control: Any, options: list, value: Any) -> None:
+        """Give a list new options, without taking that for a choice of the user."""
+        self._filling = True
+        try:
+            if list(control.options) != options:
+                control.options = options
+            if control.value != value:
+                control.value = value
+        finally:
+            self._filling = False
+
+    def _run_chosen(self, change: Any) -> None:
+        if not self._filling:
+            self.page.selected.run = change["new"] or ""
+
+    def _select_run(self) -> None:
+        selected = self.page.selected.run
+        if selected and selected not in [id for _, id in self._run.options]:
+            self._fill_runs([(run, run.state()) for run in runs.listing(self.page.workspace)])
+        else:
+            self._refill(self._run, list(self._run.options), selected or self._run.options[0][1])
+        self._ask_to_delete(False)
+        self._look()
+
+    def _selected(self) -> runs.Run:
+        if not self.page.selected.run:
+            raise DigitsError("No run is selected. Start one first.")
+        return runs.open(self.page.workspace, self.page.selected.run)
+
+    # The selected run
+
+    def _look(self) -> None:
+        """Show the selected run as it is now."""
+        if not self.page.selected.run:
+            self._state.value = '<p class="digits-muted">There is no run yet.</p>'
+            self._acts.layout.display = "none"
+            self._curves.value = self._load.value = self._log.value = ""
+            return
+        self._acts.layout.display = None
+        try:
+            run = self._selected()
+        except DigitsError as error:  # deleted in another page
+            self._state.value = f'<p class="digits-error">{escape(error)}</p>'
+            self._list_runs()
+            return
+        state = run.state()
+        status = state["status"]
+        _set(self._state, run_figures.told(run.name, state))
+        for control, of in (
+            (self._pause, runs.ALIVE),
+            (self._stop, (*runs.ALIVE, "paused", "killed")),
+            (self._resume, ("paused", "stopped", "killed", "failed")),
+        ):
+            control.disabled = status not in of
+        self._delete.disabled = status in runs.ALIVE
+        self._again.disabled = self._onward.disabled = status == "broken"
+        _set(self._log, _log(run) if self._show_log.value else "")
+        self._draw(run)
+
+    def _draw(self, run: runs.Run) -> None:
+        """Draw the curves if there are new points, in a thread: drawing takes longer than a page may pause."""
+        shown = [run, *(runs.Run(self.page.workspace.runs / id) for id in self._with.value if id != run.id)]
+        shown = shown[: charts.LOOKS]
+        logarithmic = self._logarithmic.value
+        wanted = [(one.id, *map(_version, (one.folder / runs.CURVES, one.folder / runs.LOAD))) for one in shown]
+        if self._drawing or self._drawn == (wanted, logarithmic):
+            return
+        self._drawing = True
+
+        def drawn() -> tuple[str, str]:
+            return run_figures.curves(shown, logarithmic), run_figures.load(run)
+
+        def show(pictures: tuple[str, str]) -> None:
+            self._drawn = (wanted, logarithmic)
+            for shown_in, picture in zip((self._curves, self._load), pictures, strict=True):
+                _set(shown_in, picture)
+
+        self.page.in_background(drawn, show, self._drawing_done)
+
+    def _drawing_done(self) -> None:
+        self._drawing = False
+
+    def _ask(self, wanted: str) -> None:
+        run = self._selected()
+        getattr(run, wanted)()
+        said = {
+            "pause": "will pause after the step it is in. Its state is kept.",
+            "stop": "will stop after the step it is in. Its network is kept.",
+            "resume": "goes on from its last checkpoint.",
+        }
+        self.page.say(f"The run {run.name} {said[wanted]}")
+        self._look()
+
+    def _take_over(self) -> None:
+        spec, selected = self._selected().spec, self.page.selected
+        selected.network, selected.start = dict(spec.network), spec.start or ""
+        selected.solver = spec.to_json()["solver"]
+        if spec.dataset in self.page.workspace.ids("datasets"):
+            selected.dataset = spec.dataset
+        self.page.say(f"The next run has the settings of {spec.name}. Change what you like in Network and Solver.")
+
+    def _train_on(self) -> None:
+        run, selected = self._selected(), self.page.selected
+        selected.network, selected.start = dict(run.spec.network), run.id
+        self.page.say(f"The next run starts from the weights of {run.name}.")
+
+    def _ask_to_delete(self, asked: bool) -> None:
+        if asked:
+            run = self._selected()
+            self._really.value = f"<p>Delete the run {escape(run.name)} with its weights and curves for good?</p>"
+        self._question.layout.display = None if asked else "none"
+
+    def _delete_run(self) -> None:
+        run = self._selected()
+        name = run.name
+        self._ask_to_delete(False)
+        run.delete()
+        self.page.say(f"The run {name} has been deleted.")
+        self.page.selected.run = ""
+        self._fill_runs([(one, one.state()) for one in runs.listing(self.page.workspace)])
+
+
+def _set(shown: widgets.HTML, value: str) -> None:
+    """Set what is shown if it changed: a part that is replaced loses the focus and is read out again."""
+    if shown.value != value:
+        shown.value = value
+
+
+def _version(path: Any) -> tuple[int, int]:
+    try:
+        about = path.stat()
+    except OSError:
+        return 0, 0
+    return about.st_size, about.st_mtime_ns
+
+
+def _log(run: runs.Run) -> str:
+    lines = run.log().rstrip().split("\n")
+    said = "\n".join(lines[-_LOG_LINES:]) or "Nothing yet."
+    return f'<h4>Log, last {_LOG_LINES} lines</h4><pre class="digits-scroll" tabindex="0">{escape(said)}</pre>'
+
+
+def _runs_table(listed: Sequence[tuple[runs.Run, Mapping[str, Any]]], count: int, workspace: Any) -> str:
+    if not listed:
+        return '<p class="digits-muted">There is no run yet.</p>'
+    lines = []
+    for run, state in listed:
+        try:
+            dataset, network = run.spec.dataset, run.spec.network["name"]
+        except DigitsError:
+            dataset = network = "?"
+        figure = run_figures.main_figure(state["best"] or {})
+        epoch = f"{state['epoch']:.1f} of {state['epochs']}" if state["epochs"] else ""
+        taken = run_figures.duration(state["seconds"])
+        lines.append([run.name, state["status"], network, dataset, epoch, figure, taken])
+    more = f", the newest {len(listed)} of {count}" if count > len(listed) else ""
+    head = ["Run", "Status", "Network", "Dataset", "Epoch", "Best validation", "Time"]
+    return table(head, lines, f"Runs{more}", numbers=False)
