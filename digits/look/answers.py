@@ -171,8 +171,8 @@ class Tested:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A state of the run's weights that can be looked into. `name`: what questions take as `checkpoint`."""
+    """A state of the run's weights. `name`: what questions take as `checkpoint`. `step`, `epoch`: None if not known."""
 
     name: str
-    step: int
-    epoch: int
+    step: int | None
+    epoch: float | None

@@ -19,6 +19,7 @@ import numpy as np
 from digits.look.answers import Checkpoint, Layer, Model, Saliency, Tested, layers_from_message
 from digits.look.errors import LookError
 from digits.look.frames import BadFrame, pack, read
+from digits.training import trained
 from warplab.paths import COURSE
 
 PATIENCE = 600.0  # seconds without an answer or a sign of progress
@@ -61,7 +62,7 @@ class Inside:
 
     def checkpoints(self) -> list[Checkpoint]:
         """The run's checkpoints, the newest first."""
-        return []
+        return [Checkpoint(one.name, one.step, one.epoch) for one in trained.listed(self.folder)]
 
     def classify(
         self, images: np.ndarray, checkpoint: str | None = None, progress: Progress | None = None
@@ -137,6 +138,8 @@ class Inside:
         arrays: Mapping[str, np.ndarray] | None = None,
         progress: Progress | None = None,
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        if not trained.listed(self.folder):
+            raise LookError(f"The run {self.folder.name} has no weights yet. Wait for its first checkpoint.")
         try:
             frame = pack({"ask": ask, "given": dict(given)}, arrays)
         except (ValueError, TypeError) as error:

@@ -15,7 +15,7 @@ import numpy as np
 from digits.look.answers import Layer, LayerRow, LayerWeights
 from digits.look.statistics import statistics
 
-MAPS, SIDE, UNITS = 32, 48, 1024  # at most: pictures of one layer, their pixels per side, values of a vector
+MAPS, SIDE, UNITS = 32, 32, 1024  # at most: pictures of one layer, their pixels per side, values of a vector
 MAPS_OF_ONE, SIDE_OF_ONE = 256, 256  # the same, asked about a single layer
 FILTERS, INPUTS, MATRIX = 64, 16, 256  # at most: filters drawn, input channels of each, side of a dense layer's matrix
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any
 
 from digits.files import DigitsError
 from digits.look.errors import LookError
-
-NAME = "model.keras"
+from digits.training import checkpoints, trained
 
 
 def stamp(folder: Path, checkpoint: str | None) -> tuple[Any, ...]:
     """A value that changes when the weights of a checkpoint, or the last ones, may have changed."""
-    seen = [folder / NAME, folder / "checkpoints"]
+    weights = checkpoints.FOLDER if checkpoint is None else f"{checkpoints.FOLDER}/{checkpoint}.json"
+    seen = [folder / trained.MODEL, folder / weights]
     return checkpoint, *(path.stat().st_mtime_ns if path.exists() else None for path in seen)
 
 
 def read_model(folder: Path, checkpoint: str | None) -> Any:
     """The Keras model of a run, the last one or of a checkpoint. LookError with a sentence if it cannot be read."""
-    # The trainer's reading: safe mode, checksums, networks of the registry.
-    trained = importlib.import_module("digits.training.trained")
     try:
         return trained.load_model(folder, checkpoint)
     except DigitsError:
