@@ -1,0 +1,302 @@
+"""The process that builds one plan: `python -m digits.deploy.worker PLAN_FOLDER`.
+
+What it writes to report.json, times in seconds:
+
+    {"device": the GPU, or what the simulator estimates for; "measured": whether times are measured,
+     "layers": of the Keras model; "passes": what each pass of the optimiser said,
+     "batches": {"8": {"launches", "latency", "label", "plan_bytes", "tensor_bytes", "weights_bytes", "tuned": text}},
+     "test": {"images", "keras_accuracy", "plan_accuracy", "same_answers", "largest_difference"}}
+
+`latency` is measured on a GPU from the call to the result. Without one it is lab 09's estimate for a named card, a
+lower bound by data sheet, and `label` says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from digits.data.dataset import Dataset
+from digits.deploy.plans import LOCK, REPORT, STATE, TIMINGS, WANTED, PlanJob, PlanSpec, plan_file
+from digits.files import DigitsError, Lock, write_json
+from digits.training import runs
+from digits.training.task import prepare
+from digits.training.trained import load_model
+from digits.workspace import Workspace
+
+ESTIMATED_FOR = "H100"  # the card whose launch overhead lab 01 measured
+_TESTED_AT_ONCE = 8
+
+
+def _say(line: str) -> None:
+    print(line, flush=True, file=sys.__stdout__)  # standard output may be caught to hear the optimiser
+
+
+class Stopped(Exception):
+    """The user asked to stop."""
+
+
+class Progress:
+    """state.json, and the question whether to go on. Stages take shares of the whole that were guessed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._began = folder, time.monotonic()
+        self._low, self._high, self._written = 0.0, 0.0, 0.0
+        self._value = {"status": "running", "pid": os.getpid(), "progress": 0.0, "message": "", "seconds": 0.0}
+
+    def stage(self, message: str, low: float, high: float) -> None:
+        """Begin a stage, from `low` to `high` of the whole."""
+        _say(message)
+        self._low, self._high = low, high
+        self._value["message"] = message
+        self.share(0.0, at_once=True)
+
+    def share(self, done: float, at_once: bool = False) -> None:
+        """So much of the stage is done, 0 to 1. Raises Stopped if the user asked to."""
+        with contextlib.suppress(OSError):
+            if (self._folder / WANTED).read_text().strip() == "stop":
+                raise Stopped
+        now = time.monotonic()
+        if at_once or now - self._written > 0.3:
+            self._value["progress"] = self._low + (self._high - self._low) * min(1.0, done)
+            self._value["seconds"] = now - self._began
+            write_json(self._folder / STATE, self._value)
+            self._written = now
+
+    def end(self, status: str, message: str) -> None:
+        """The last state."""
+        _say(message)
+        self._value |= {"status": status, "message": message, "seconds": time.monotonic() - self._began}
+        if status == "done":
+            self._value["progress"] = 1.0
+        write_json(self._folder / STATE, self._value)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build the plan; return 0, 1 if that failed, 2 if another process builds it."""
+    parser = argparse.ArgumentParser(prog="python -m digits.deploy.worker")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--lock", type=int, help="the open file that holds the plan's lock, if the parent took it")
+    given = parser.parse_args(arguments)
+    folder = given.folder.absolute()
+    lock = Lock(folder / LOCK)
+    if given.lock is None:
+        if not lock.acquire():
+            print(f"Another process builds the plan {folder.name} already.", file=sys.stderr)
+            return 2
+    else:
+        os.set_inheritable(given.lock, False)
+    try:
+        return _work(folder)
+    finally:
+        lock.release() if given.lock is None else os.close(given.lock)
+
+
+def _work(folder: Path) -> int:
+    progress = Progress(folder)
+    try:
+        write_json(folder / REPORT, build(folder, progress))
+        progress.end("done", "Done.")
+        return 0
+    except Stopped:
+        progress.end("stopped", "Stopped.")
+        return 0
+    except BaseException as error:
+        traceback.print_exc()
+        with contextlib.suppress(DigitsError):
+            progress.end("failed", _told(error, folder))
+        return 1
+
+
+def _told(error: BaseException, folder: Path) -> str:
+    if isinstance(error, DigitsError):
+        return str(error)
+    first = (str(error).strip().splitlines() or ["no reason given"])[0][:500]
+    if type(error).__module__.startswith("kernels.fusion"):  # these are sentences, too
+        return f"Lab 09's engine cannot take this network: {first}"
+    return f"Building ended with {type(error).__name__}: {first}. The whole message is in log.txt of {folder.name}."
+
+
+def build(folder: Path, progress: Progress) -> dict[str, Any]:
+    """Write the plan files of `folder`, and return the report."""
+    job = PlanJob(folder)
+    about, spec = job.about, job.spec
+    workspace = Workspace(folder.parent.parent)
+    progress.stage("Loading the trained network.", 0.0, 0.1)
+    run = runs.open(workspace, about["run"])
+    dataset = Dataset.open(workspace, about["dataset"])
+    model = load_model(run)
+    images, labels = _sample(dataset, "test", spec.test_images)
+    progress.stage(f"Keras answers {len(images)} test images.", 0.1, 0.15)
+    expected = _keras(model, images)
+
+    progress.stage("Importing the network, and optimising its graph.", 0.15, 0.25)
+    graph, passes = optimised(model, spec, dataset, progress)
+    plans, batches = [], {}
+    for at, batch in enumerate(spec.batches):
+        low, high = (0.25 + 0.5 * (at + end) / len(spec.batches) for end in (0, 1))
+        doing = "Timing all tactics" if _on_gpu() else "Estimating all tactics in the simulator"
+        progress.stage(f"{doing if spec.tuned else 'Choosing tactics'}: batch {batch}.", low, high)
+        plan, tuned = _plan(graph, batch, spec, workspace, progress)
+        plans.append(plan)
+        batches[str(batch)] = _described(folder, plan, tuned)
+    progress.stage(f"The plan answers {len(images)} test images.", 0.75, 1.0)
+    return {
+        "device": plans[0].device,
+        "measured": _on_gpu(),
+        "layers": len(model.layers),
+        "passes": passes,
+        "batches": batches,
+        "test": compare(plans, images, labels, expected, progress),
+    }
+
+
+def _on_gpu() -> bool:
+    from warplab.hardware import backend
+
+    return backend.name() == "gpu"
+
+
+def _sample(dataset: Dataset, part: str, most: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Images of a part as a network takes them, and their labels: all, or `most` that the dataset's seed draws."""
+    count = dataset.counts[part]
+    if not count:
+        raise DigitsError(f"The dataset {dataset.name} has no {part} images. Build it again with a share for them.")
+    chosen = np.sort(np.random.default_rng(dataset.seed).permutation(count)[:most])
+    return prepare(dataset.images(part)[chosen]), np.asarray(dataset.labels(part)[chosen])
+
+
+def _keras(model: Any, images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The first output of the model, float32, (images, classes)."""
+    found = [model(images[start : start + 64], training=False) for start in range(0, len(images), 64)]
+    first = [one[0] if isinstance(one, list | tuple) else one for one in found]
+    return np.concatenate([np.asarray(one, np.float32) for one in first])
+
+
+def optimised(model: Any, spec: PlanSpec, dataset: Dataset, progress: Progress) -> tuple[Any, list[str]]:
+    """Lab 09's graph of a model, after its optimiser; and what each pass said."""
+    from kernels.fusion import keras_import, optimise, quantise
+
+    answer = model.outputs[0]._keras_history.operation.name
+    graph = keras_import.import_keras(model, [answer])
+
+    def calibrate(fused: Any) -> Any:
+        images, _ = _sample(dataset, "train", spec.calibration_images)
+        progress.stage(f"Calibrating INT8 on {len(images)} training images.", 0.2, 0.25)
+        return quantise.scales(fused, _channels_first(images), method=spec.calibration)
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        graph = optimise.optimise(graph, spec.precision, calibrate if spec.precision == "int8" else None)
+    print(said.getvalue(), flush=True)
+    lines = said.getvalue().splitlines()
+    return graph, [line for line in lines if line and not line.endswith("nothing to do")]
+
+
+def _channels_first(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+
+
+def _plan(graph: Any, batch: int, spec: PlanSpec, workspace: Workspace, progress: Progress) -> tuple[Any, Any]:
+    from kernels.fusion import plan, timing_cache, tune
+
+    if not spec.tuned:
+        return plan.build(graph, batch), None
+
+    class Watched(timing_cache.TimingCache):
+        """Tells how far tuning has come: tactics are looked up one by one."""
+
+        def get(self, layer: Any, tactic: str) -> float | None:
+            progress.share(min(1.0, (self.hits + self.misses) / most))
+            return super().get(layer, tactic)
+
+    most = max(1, _tactics(graph, batch))
+    path = workspace.plans / TIMINGS
+    kept: dict[str, Any] = {}
+    with contextlib.suppress(FileNotFoundError, timing_cache.TimingCacheError):  # a damaged one is written anew
+        kept = timing_cache.TimingCache.load(path, tune.device()).timings
+    cache = Watched(tune.device(), kept)
+    tuned = tune.tune(graph, batch, cache)
+    cache.save(path)
+    return plan.build(graph, batch, tuned=tuned), tuned
+
+
+def _tactics(graph: Any, batch: int) -> int:
+    from kernels.fusion import layer, memory_plan, tactics, tune
+
+    device = tune.capability()
+    return sum(
+        len(tactics.candidates(one, device))
+        for one in layer.layers(graph, batch)
+        if one.node.op not in memory_plan.WITHOUT_LAUNCH
+    )
+
+
+def _described(folder: Path, plan: Any, tuned: Any) -> dict[str, Any]:
+    """The file of a plan, and the row of the report about it."""
+    from kernels.fusion import engine
+    from kernels.fusion import plan_file as files
+
+    path = plan_file(folder, plan.batch)
+    files.save(plan, path)
+    made = engine.Engine(plan)
+    latency, label = _latency(made, plan)
+    return {
+        "launches": len(made.launches),
+        "latency": latency,
+        "label": label,
+        "plan_bytes": path.stat().st_size,
+        "tensor_bytes": plan.memory.nbytes,
+        "weights_bytes": made.weights_bytes,
+        "tuned": "each layer's default tactic" if tuned is None else str(tuned),
+    }
+
+
+def _latency(engine: Any, plan: Any) -> tuple[float, str]:
+    """Seconds for a batch, and what they are."""
+    from kernels.fusion import clocks, cost
+    from warplab.hardware.cards import card
+
+    if _on_gpu():
+        found = clocks.times(engine.queue)["latency_seconds"]
+        return found, f"measured on {plan.device}, {time.strftime('%Y-%m-%d')}"
+    found = sum(cost.seconds(plan.graph, card(ESTIMATED_FOR), plan.batch).values())
+    return found, f"estimated for an {ESTIMATED_FOR}, a lower bound by data sheet; nothing was measured"
+
+
+def compare(
+    plans: list[Any],
+    images: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    expected: NDArray[np.float32],
+    progress: Progress,
+) -> dict[str, Any]:
+    """Accuracies of the plan and of Keras on the same images, (count, height, width, channels)."""
+    from kernels.fusion.served import Served
+
+    served, found = Served(plans), []
+    for start in range(0, len(images), _TESTED_AT_ONCE):
+        progress.share(start / len(images))
+        found.append(served.predict(_channels_first(images[start : start + _TESTED_AT_ONCE])))
+    answers = np.concatenate(found)
+    return {
+        "images": len(images),
+        "keras_accuracy": float((expected.argmax(axis=1) == labels).mean()),
+        "plan_accuracy": float((answers.argmax(axis=1) == labels).mean()),
+        "same_answers": int((expected.argmax(axis=1) == answers.argmax(axis=1)).sum()),
+        "largest_difference": float(np.abs(expected - answers).max()),
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
