@@ -177,7 +177,7 @@ def _svg(
                 else {"marker": _MARKERS[look], "markersize": 4.5, "markevery": 1 + len(places) // 30}
             )
             dashes = {"linestyle": (0, (4, 2)), "linewidth": 1.2} if line.dashed else {"linewidth": 1.8}
-            axes.plot(places, values, color=_COLOURS[look], **marks, **dashes)
+            axes.plot(places, values, color=_COLOURS[look], clip_on=False, **marks, **dashes)
         if logarithmic and any(np.isfinite(values).any() for _, _, values in lines):
             axes.set_yscale("log")
         elif percent:

@@ -12,6 +12,8 @@ import ipywidgets as widgets
 # Every control is as wide as its column, so that a page of 390 px needs no scrolling sideways.
 _WIDE = {"width": "100%", "max_width": "28rem"}
 _LABELLED = {"description_width": "11rem"}
+# Without a tooltip of its own a label would have the tooltip "null".
+_SHAPE: dict[str, Any] = {"layout": _WIDE, "style": _LABELLED, "tooltip": ""}
 
 
 def escape(text: object) -> str:
@@ -58,21 +60,17 @@ def button(label: str, on_click: Callable[[], Any] | None = None, hint: str = ""
 
 def text(label: str, value: str = "", placeholder: str = "") -> widgets.Text:
     """Return a line to type into. Its value changes when the learner leaves it or presses Enter."""
-    return widgets.Text(
-        value, description=label, placeholder=placeholder, continuous_update=False, layout=_WIDE, style=_LABELLED
-    )
+    return widgets.Text(value, description=label, placeholder=placeholder, continuous_update=False, **_SHAPE)
 
 
 def integer(label: str, value: int, least: int, most: int) -> widgets.BoundedIntText:
     """Return a whole number to type, held between its limits."""
-    return widgets.BoundedIntText(value, min=least, max=most, description=label, layout=_WIDE, style=_LABELLED)
+    return widgets.BoundedIntText(value, min=least, max=most, description=label, **_SHAPE)
 
 
 def real(label: str, value: float, least: float, most: float, step: float | None = None) -> widgets.BoundedFloatText:
     """Return a number to type, held between its limits."""
-    return widgets.BoundedFloatText(
-        value, min=least, max=most, step=step, description=label, layout=_WIDE, style=_LABELLED
-    )
+    return widgets.BoundedFloatText(value, min=least, max=most, step=step, description=label, **_SHAPE)
 
 
 def check(label: str, value: bool = False) -> widgets.Checkbox:
@@ -89,7 +87,7 @@ def choice(label: str, options: Iterable[Any], value: Any = None) -> widgets.Dro
         value: What is chosen at first; the first option if None.
     """
     options = list(options)
-    made = widgets.Dropdown(options=options, description=label, layout=_WIDE, style=_LABELLED)
+    made = widgets.Dropdown(options=options, description=label, **_SHAPE)
     if value is not None:
         made.value = value
     return made

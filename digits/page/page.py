@@ -25,7 +25,10 @@ from typing import Any
 import ipywidgets as widgets
 import traitlets
 
+from digits.data.dataset import Dataset
+from digits.files import DigitsError
 from digits.page.elements import column, escape, note
+from digits.workspace import Workspace
 
 # Where the panels are, in the order of the work.
 PANELS = (
@@ -63,12 +66,12 @@ class Page:
     """The page over one workspace.
 
     Attributes:
-        workspace: A `digits.workspace.Workspace`.
+        workspace: Whose datasets, runs and plans it shows.
         selected: What all panels share, a `Selected`.
         widget: The whole page, an ipywidgets Box.
     """
 
-    def __init__(self, workspace: Any = None, panels: Any = PANELS, open_at: str = "") -> None:
+    def __init__(self, workspace: Workspace | None = None, panels: Any = PANELS, open_at: str = "") -> None:
         """Lay out the page; a panel is made when it is opened first.
 
         Args:
@@ -76,10 +79,9 @@ class Page:
             panels: Triples of title, module and class.
             open_at: The title of the panel that is open first; the first one if "".
         """
-        if workspace is None:
-            workspace = importlib.import_module("digits.workspace").Workspace()
-        self.workspace = workspace
+        self.workspace = workspace or Workspace()
         self.selected = Selected()
+        self._select_newest()
         self._panels, self._made = {title: (module, name) for title, module, name in panels}, {}
         self._timers: list[_Timer] = []
         self._clock: Any = None
@@ -110,6 +112,7 @@ class Page:
         """Show a panel by its title. Panels call it to lead on: `page.open("Train")`."""
         if title not in self._made:
             self._made[title] = self._make(title)
+            self._made[title].widget.add_class("digits-panel")
             self._body.children = [made.widget for made in self._made.values()]
         self.opened = title
         for name, made in self._made.items():
@@ -200,6 +203,13 @@ class Page:
         if self._clock is not None:
             self._clock.cancel()
         self.widget.close()
+
+    def _select_newest(self) -> None:
+        """What a learner comes back to: the last run, and the last dataset that can be trained on."""
+        with contextlib.suppress(DigitsError):
+            ready = [dataset.id for dataset in Dataset.list(self.workspace) if dataset.status == "ready"]
+            self.selected.dataset = next(iter(ready), "")
+            self.selected.run = next(iter(self.workspace.ids("runs")), "")
 
     def _step(self, title: str) -> None:
         self.say("")  # what was said about another panel

@@ -62,7 +62,8 @@ def told(name: str, state: Mapping[str, Any]) -> str:
         )
     wrong = status in ("failed", "killed", "broken")
     message = f'<p class="{"digits-error" if wrong else "digits-muted"}">{escape(state["message"])}</p>'
-    return head + progress + figures + (message if state["message"] else "")
+    new = state["message"].strip(" .").lower() not in ("", status)  # "Done." says nothing more than "Done"
+    return head + progress + figures + (message if new else "")
 
 
 def main_figure(line: Mapping[str, Any]) -> str:

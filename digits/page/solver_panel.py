@@ -212,4 +212,4 @@ def _rate_chart(solver: Solver, images: int) -> str:
     places = sorted({round(at * (steps - 1) / (_POINTS - 1)) for at in range(_POINTS)})
     rates = [rate(solver.rate, solver.policy, step, steps) for step in places]
     line = charts.Line("rate", [(step + 1) / epoch for step in places], rates)
-    return charts.chart([line], f"Learning rate over {steps} steps ({epoch} an epoch)", "epoch", "rate", plain=True)
+    return charts.chart([line], f"Learning rate over {steps} steps, {epoch} per epoch", "epoch", "rate", plain=True)

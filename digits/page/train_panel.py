@@ -15,7 +15,7 @@ from digits.files import DigitsError
 from digits.networks import NETWORKS
 from digits.page import charts, run_figures
 from digits.page.elements import button, check, choice, column, escape, note, row, section, table, text
-from digits.training import runs
+from digits.training import curves, load, runs
 from digits.training.spec import RunSpec, Solver
 
 EVERY = 1.0  # seconds between two looks at the selected run
@@ -39,7 +39,7 @@ class TrainPanel:
         self._start = button("Start training", page.guarded(self._start_run), kind="primary")
         self._run = choice("Run", [("none yet", "")])
         self._with = widgets.SelectMultiple(
-            description="Compare with", rows=4, layout=self._run.layout, style=self._run.style
+            description="Compare with", rows=4, layout=self._run.layout, style=self._run.style, tooltip=""
         )
         self._state, self._curves, self._load, self._log, self._table = (note("") for _ in range(5))
         self._state.add_class("digits-state")
@@ -57,21 +57,25 @@ class TrainPanel:
         self._question = row(self._really, self._yes, self._no)
         self._question.layout.display = "none"
         self._acts = row(self._pause, self._stop, self._resume, self._again, self._onward, self._delete)
-        self.widget = column(
-            section("New run", self._dataset, self._name, self._recipe, row(self._start)),
-            section(
-                "Run",
-                row(self._run, self._with),
-                self._state,
-                self._acts,
-                self._question,
-                row(self._logarithmic, self._show_log),
-                self._curves,
-                self._load,
-                self._log,
-            ),
-            section("All runs", self._table),
+        beside = widgets.Box(
+            [
+                section(
+                    "Run",
+                    self._run,
+                    self._state,
+                    self._acts,
+                    self._question,
+                    self._curves,
+                    row(self._logarithmic, self._show_log),
+                    self._with,
+                    self._load,
+                    self._log,
+                ),
+                section("New run", self._dataset, self._name, self._recipe, row(self._start)),
+            ]
         )
+        beside.add_class("digits-beside")
+        self.widget = column(beside, section("All runs", self._table))
         selected = page.selected
         self._dataset.observe(page.guarded(self._dataset_chosen), "value")
         self._run.observe(page.guarded(self._run_chosen), "value")
@@ -249,7 +253,7 @@ class TrainPanel:
         shown = [run, *(runs.Run(self.page.workspace.runs / id) for id in self._with.value if id != run.id)]
         shown = shown[: charts.LOOKS]
         logarithmic = self._logarithmic.value
-        wanted = [(one.id, *map(_version, (one.folder / runs.CURVES, one.folder / runs.LOAD))) for one in shown]
+        wanted = [(one.id, *map(_version, (one.folder / curves.FILE, one.folder / load.FILE))) for one in shown]
         if self._drawing or self._drawn == (wanted, logarithmic):
             return
         self._drawing = True

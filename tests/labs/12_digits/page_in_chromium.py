@@ -170,6 +170,7 @@ class DigitsPage:
         """Show the page as on a screen so wide, in CSS pixels, with the colours that the reader prefers."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._devtools("Emulation.setDeviceMetricsOverride", metrics)
+        self._devtools("Emulation.setScrollbarsHidden", {"hidden": True})
         colours = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self._devtools("Emulation.setEmulatedMedia", {"features": colours})
 

@@ -33,22 +33,40 @@
     box.replaceChildren();
   }
 
-  function name(root) {
-    for (const steps of root.querySelectorAll(".digits-steps")) {
-      steps.setAttribute("role", "navigation");
+  // The buttons that open the panels are tabs: one stop of the Tab key, arrow keys between them, Enter opens.
+  function name() {
+    const steps = document.querySelector(".digits-steps");
+    if (!steps) return;
+    const tabs = [...steps.querySelectorAll("button")];
+    if (steps.getAttribute("role") != "tablist") {
+      steps.setAttribute("role", "tablist");
       steps.setAttribute("aria-label", "Steps");
-      for (const step of steps.querySelectorAll("button")) {
-        if (step.classList.contains("digits-open")) step.setAttribute("aria-current", "step");
-        else step.removeAttribute("aria-current");
-      }
+      steps.addEventListener("keydown", move);
     }
-    for (const progress of root.querySelectorAll(".widget-hprogress")) {
-      const bar = progress.querySelector(".progress-bar");
-      const label = progress.querySelector("label");
-      if (!bar || bar.getAttribute("role") === "progressbar") continue;
-      bar.setAttribute("role", "progressbar");
-      if (label) bar.setAttribute("aria-label", label.textContent);
+    const panels = [...document.querySelectorAll(".digits-panel")];
+    for (const tab of tabs) {
+      const open = tab.classList.contains("digits-open");
+      tab.id ||= `digits-tab-${tabs.indexOf(tab)}`;
+      tab.setAttribute("role", "tab");
+      tab.setAttribute("aria-selected", String(open));
+      if (!steps.contains(document.activeElement)) tab.tabIndex = open ? 0 : -1;
+      const panel = open && panels.find(one => one.style.display != "none");
+      if (!panel) continue;
+      panel.id ||= `${tab.id}-panel`;
+      panel.setAttribute("role", "tabpanel");
+      panel.setAttribute("aria-labelledby", tab.id);
+      tab.setAttribute("aria-controls", panel.id);
     }
+  }
+
+  function move(event) {
+    const tabs = [...event.currentTarget.querySelectorAll("button")], at = tabs.indexOf(document.activeElement);
+    const to = {ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1}[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault();
+    const next = tabs[(to + tabs.length) % tabs.length];
+    for (const tab of tabs) tab.tabIndex = tab === next ? 0 : -1;
+    next.focus();
   }
 
   function see(changes) {
@@ -60,12 +78,12 @@
       document.getElementById("loading")?.remove();
       found();
     }
-    name(document);
+    name();
   }
 
   document.addEventListener("DOMContentLoaded", () => {
     new MutationObserver(see).observe(document.body, {
-      subtree: true, childList: true, attributes: true, attributeFilter: ["class"],
+      subtree: true, childList: true, attributes: true, attributeFilter: ["class", "style"],
     });
     // A tab in the background gets few timers; its beats are late with them, hence the check on coming back, too.
     setInterval(() => { if (beat && Date.now() - beat > SILENT) lost(); }, 2000);
