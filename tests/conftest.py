@@ -50,6 +50,7 @@ SLOW = (
     "labs/*/test_hopper.py",
     "labs/*/test_lesson.py",
     "labs/*/test_look.py",
+    "labs/*/test_look_panel.py",
     "labs/*/test_ray_serve.py",
     "labs/*/test_records.py",
     "labs/*/test_tensorflow.py",

@@ -115,13 +115,14 @@ class Inside:
 
     def cancel(self) -> None:
         """Break off the question that is being answered: it raises LookError. From another thread."""
-        process = self._process
-        if process is not None and self._lock.locked():
+        if self._lock.locked():
             self._cancelled = True
-            process.kill()
+            if (process := self._process) is not None:
+                process.kill()
 
     def close(self) -> None:
-        """End the process. The next question starts another one."""
+        """End the process, and break off what it answers. The next question starts another one."""
+        self.cancel()
         with self._lock:
             self._end()
 
@@ -171,6 +172,8 @@ class Inside:
             self._end()
             self._start()
             patience += START
+        if self._cancelled:
+            raise _Died("it was stopped")
         process = self._process
         assert process is not None
         assert process.stdin is not None

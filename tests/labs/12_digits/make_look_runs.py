@@ -32,8 +32,9 @@ def main(root: Path) -> None:
 
     def run(name, model, dataset=dataset, kind="classification"):
         folder = workspace.create("runs", name)
+        network = {"name": "lenet" if kind == "classification" else "detectnet"}
         write_json(
-            folder / "run.json", {"id": folder.name, "name": name, "kind": kind, "dataset": dataset, "network": {}}
+            folder / "run.json", {"id": folder.name, "name": name, "kind": kind, "dataset": dataset, "network": network}
         )
         if model is not None:
             model.save(folder / "model.keras")

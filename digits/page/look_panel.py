@@ -1,0 +1,216 @@
+"""Looking inside: which run and weights, and what the model's process is busy with.
+
+Its parts are look_image.py, one image, and look_many.py; what they show is laid out by look_view.py.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from digits import look
+from digits.data.dataset import Dataset
+from digits.files import DigitsError
+from digits.page import look_view
+from digits.page.elements import button, choice, column, escape, note, row, section
+from digits.page.look_image import ImagePart
+from digits.page.look_many import ManyPart
+from digits.training import runs, trained
+
+EVERY = 0.5  # seconds between two looks at the progress
+LIST_EVERY = 6  # looks at the progress for one at the weights there are
+REST = 600.0  # seconds without a question, after which the model's process gives its memory back
+
+
+class LookPanel:
+    """Asks the model of `page.selected.run`. Its parts show one image, and many."""
+
+    title = "Look inside"
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.inside: look.Inside | None = None
+        self.dataset: Dataset | None = None
+        self.kind = ""  # of the run
+        self._filling = self._busy = False
+        self._share, self._doing, self._looks, self._asked = 0.0, "", 0, time.monotonic()
+        self._run = choice("Run", [("none yet", "")])
+        self._weights = choice("Weights", [("the last", "")])
+        self._about, self._progress, self._table = note(""), note(""), note("")
+        self._describe = button("Show the network's layers", page.guarded(self._ask_model))
+        self._cancel = button("Break off", page.guarded(self._break_off))
+        self._cancel.layout.display = "none"
+        self._image = ImagePart(self)
+        self._many = ManyPart(self, self._image)
+        self._parts = column(
+            section("One image", self._image.widget),
+            section("Many images", self._many.widget),
+            section("The network", self._describe, self._table),
+        )
+        self.widget = column(
+            section("Which network", row(self._run, self._weights), self._about),
+            row(self._progress, self._cancel),
+            self._parts,
+        )
+        self._run.observe(page.guarded(self._run_chosen), "value")
+        self._weights.observe(page.guarded(self._weights_chosen), "value")
+        page.selected.observe(page.guarded(lambda change: self._select()), "run")
+        page.selected.observe(page.guarded(lambda change: self._fill_runs()), ["runs_version", "datasets_version"])
+        self._fill_runs()
+        self._select()
+        page.every(EVERY, self._poll)
+
+    # What the parts use
+
+    def weights(self) -> str | None:
+        """The chosen checkpoint, None for the last."""
+        return self._weights.value or None
+
+    def opened(self) -> look.Inside:
+        """The look into the selected run. Raises DigitsError if there is none."""
+        if self.inside is None:
+            raise DigitsError("No run is selected. Train a network first, then choose its run here.")
+        return self.inside
+
+    def ask(self, doing: str, f: Callable[[look.Inside], Any], then: Callable[[Any], Any]) -> None:
+        """Ask the model in a thread: `then` gets what `f` returned, unless another network was chosen meanwhile.
+
+        `doing`: what is shown until then.
+        """
+        inside, chosen = self.opened(), self._chosen()
+        if self._busy:
+            raise DigitsError(f"The network is busy: {self._doing}. Wait for it, or break it off.")
+        self._busy, self._doing, self._share = True, doing, 0.0
+        self._show_progress()
+        self.page.in_background(
+            lambda: f(inside), lambda found: then(found) if self._chosen() == chosen else None, self._free
+        )
+
+    def progress(self, share: float) -> None:
+        """Called in the thread that asks."""
+        self._share = share
+
+    # Which network
+
+    def _chosen(self) -> tuple[str, str]:
+        return self.page.selected.run, self._weights.value
+
+    def _fill_runs(self) -> None:
+        listed = runs.listing(self.page.workspace)
+        options = [(f"{run.name} ({run.id[:15]})", run.id) for run in listed] or [("none yet", "")]
+        ids = [id for _, id in options]
+        if self.page.selected.run not in ids:
+            self.page.selected.run = ids[0]
+        self._refill(self._run, options, self.page.selected.run)
+
+    def _run_chosen(self, change: Any) -> None:
+        if not self._filling:
+            self.page.selected.run = change["new"] or ""
+
+    def _select(self) -> None:
+        """Take over the selected run: its weights, its dataset, and nothing of what was found for another one."""
+        chosen = self.page.selected.run
+        if self.inside is not None and self.inside.folder.name == chosen:
+            return
+        if chosen not in [id for _, id in self._run.options]:
+            self._fill_runs()
+        self._refill(self._run, list(self._run.options), self.page.selected.run)
+        if self.inside is not None:
+            self.inside.close()
+        self.inside = self.dataset = None
+        self._refill(self._weights, [("the last", "")], "")
+        self._parts.layout.display = "none"
+        self._table.value = ""
+        if not chosen:
+            self._about.value = '<p class="digits-muted">There is no run yet. Train a network first.</p>'
+            return
+        try:
+            run = runs.open(self.page.workspace, chosen)
+            self.inside = look.open(run)
+            self.kind = run.spec.kind
+            self.dataset = Dataset.open(self.page.workspace, run.spec.dataset)
+            self._about.value = self._told(run)
+        except DigitsError as error:  # the run, or its dataset, is damaged or deleted
+            self._about.value = f'<p class="digits-error">{escape(error)}</p>'
+            return
+        self._parts.layout.display = None
+        self._fill_weights()
+        self._image.start()
+        self._many.start()
+
+    def _told(self, run: runs.Run) -> str:
+        assert self.dataset is not None
+        height, width, channels = self.dataset.shape
+        lines = {
+            "Network": run.spec.network["name"],
+            "Kind": run.spec.kind,
+            "Dataset": f"{self.dataset.name}, images of {height} × {width} × {channels}, "
+            f"{len(self.dataset.classes)} classes",
+        }
+        told = "".join(f"<dt>{name}</dt><dd>{escape(what)}</dd>" for name, what in lines.items())
+        if run.spec.kind != "classification":
+            told += "<dt>Here</dt><dd>Its layers. What it finds in images is shown in the panel Scenes.</dd>"
+        return f'<dl class="digits-facts">{told}</dl>'
+
+    def _fill_weights(self) -> None:
+        assert self.inside is not None
+        found = [("the last", "")]
+        for weights in trained.listed(self.inside.folder):
+            if weights.name != trained.FINAL:
+                epoch = "" if weights.epoch is None else f", epoch {weights.epoch:.3g}"
+                found.append((f"step {weights.step}{epoch}", weights.name))
+        value = self._weights.value if self._weights.value in [name for _, name in found] else ""
+        self._refill(self._weights, found, value)
+
+    def _weights_chosen(self, change: Any) -> None:
+        if not self._filling:
+            self._table.value = ""
+            self._image.clear()
+            self._many.clear()
+
+    def _refill(self, control: Any, options: list, value: Any) -> None:
+        """Give a list new options, without taking that for a choice of the user."""
+        self._filling = True
+        try:
+            if list(control.options) != options:
+                control.options = options
+            if control.value != value:
+                control.value = value
+        finally:
+            self._filling = False
+
+    # What it is busy with
+
+    def _ask_model(self) -> None:
+        weights = self.weights()
+        self.ask("reading the network", lambda inside: inside.model(weights), self._show_model)
+
+    def _show_model(self, about: look.Model) -> None:
+        self._table.value = look_view.model(about)
+
+    def _break_off(self) -> None:
+        self.opened().cancel()
+
+    def _free(self) -> None:
+        self._busy, self._asked = False, time.monotonic()
+        self._show_progress()
+
+    def _poll(self) -> None:
+        if self._busy:
+            self._show_progress()
+        elif self.inside is not None and self.inside.pid and time.monotonic() - self._asked > REST:
+            self.inside.close()
+        self._looks += 1
+        if self.page.opened == self.title and self._looks % LIST_EVERY == 0 and self.dataset is not None:
+            self._fill_weights()
+
+    def _show_progress(self) -> None:
+        shown = ""
+        if self._busy:
+            doing, share = escape(self._doing.capitalize()), self._share
+            bar = f'<progress max="1" value="{share:.3f}" aria-label="{doing}"></progress>' if share else ""
+            shown = f"<p>{doing} … {f'{100 * share:.0f} %' if share else ''}</p>{bar}"
+        if self._progress.value != shown:
+            self._progress.value = shown
+        self._cancel.layout.display = None if self._busy else "none"

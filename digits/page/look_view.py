@@ -1,0 +1,225 @@
+"""What a look finds as HTML: top-5, layers, saliency, confusion matrix and mistakes. All names are escaped here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from digits.look import pictures, words
+from digits.look.answers import Layer, Model, Saliency, Tested
+from digits.look.confusion import accuracy, answers, confusion_matrix, f1, mean_loss, precision, recall, top, worst
+from digits.look.statistics import Statistics
+from digits.page.elements import Markup, escape, picture, table
+
+MOST_CLASSES = 20  # of a confusion matrix with numbers; a larger one is drawn, and its most frequent confusions listed
+MOST_CONFUSIONS = 15
+
+
+def image(pixels: np.ndarray, says: str, width: str = "10rem") -> str:
+    """A uint8 image (h, w, c), enlarged with its pixels seen."""
+    return picture(pictures.image_png(pixels), says, width, pixelated=max(pixels.shape[:2]) < 128)
+
+
+def model(about: Model) -> str:
+    """The table of a model's layers."""
+    rows = [(row.name, row.kind, words.shape(row.shape), f"{row.parameters:,}") for row in about.layers]
+    caption = f"Layers of the network: {about.parameters:,} parameters, input {words.shape(about.input)}"
+    return table(("Layer", "Kind", "Output", "Parameters"), rows, caption)
+
+
+def top_five(probabilities: np.ndarray, classes: Sequence[str], truth: int | None = None) -> str:
+    """The five most probable classes of one image, each with its probability as number and bar."""
+    (best,) = top(probabilities[None])
+    rows = [(classes[c] + (" (true)" if c == truth else ""), words.share(p), _bar(p)) for c, p in best]
+    verdict = ""
+    if truth is not None:
+        right = best[0][0] == truth
+        mark, kind = ("Right", "digits-good") if right else ("Wrong", "digits-error")
+        verdict = f'<p class="{kind}">{mark}: the image is of class {escape(classes[truth])}.</p>'
+    lost = "" if np.isfinite(probabilities).all() else _diverged()
+    return verdict + lost + table(("Class", "Probability", "Bar"), rows, "The most probable classes", numbers=False)
+
+
+def many(named: Iterable[tuple[str, np.ndarray]], probabilities: np.ndarray, classes: Sequence[str]) -> str:
+    """A row for each of several images: the image, its name, its five most probable classes."""
+    rows = []
+    for (name, pixels), best in zip(named, top(probabilities), strict=True):
+        listed = ", ".join(f"{classes[c]} {words.share(p)}" for c, p in best)
+        rows.append((name, Markup(image(pixels, f"The image {name}", "4rem")), listed))
+    return table(("Image", "As the network sees it", "Top 5"), rows, "Answers for each image", numbers=False)
+
+
+def layers(found: Sequence[Layer]) -> str:
+    """Layers below each other, each to be folded away: activations, weights, figures and histograms."""
+    return "".join(_layer(layer, opened=layer.maps is not None and layer.maps.ndim == 3) for layer in found)
+
+
+def layer(found: Layer) -> str:
+    """One layer with more of its channels."""
+    return _layer(found, opened=True, width="100%")
+
+
+def saliency(pixels: np.ndarray, found: Saliency, classes: Sequence[str]) -> str:
+    """A saliency map over the image and alone, and what it means."""
+    least, most = pictures.limits_of(found.values)
+    says = words.saliency(found, classes)
+    meaning = (
+        "Gradient × input: to first order, how much of the class's score (before softmax) would go if that pixel alone "
+        "became black. A black pixel gets 0, whatever it means to the network."
+        if found.method == "gradient"
+        else f"Occlusion: how much the class's probability falls when a patch of {found.patch} × {found.patch} pixels "
+        "over the pixel takes the image's mean colour. It asks the network itself, and sees no finer than the patch."
+    )
+    shown = (
+        (image(pixels, "The image"), "The image"),
+        (
+            picture(pictures.overlay_png(pixels, found.values), says, "10rem", pixelated=True),
+            "Orange speaks for the class, blue against it",
+        ),
+        (
+            picture(pictures.heat_png(found.values), says, "10rem", pixelated=True),
+            f"Alone: darkest {words.number(least)}, brightest {words.number(most)}",
+        ),
+    )
+    return f'<div class="digits-grid">{"".join(_figure(*one) for one in shown)}</div><p>{escape(says)}</p>' + (
+        f'<p class="digits-muted">{escape(meaning)}</p>'
+    )
+
+
+def tested(found: Tested) -> str:
+    """Accuracy, confusion matrix, and precision and recall by class."""
+    answered = answers(found.probabilities)
+    matrix = confusion_matrix(found.labels, answered, len(found.classes))
+    count, right = len(found.labels), int(np.trace(matrix))
+    lost = "" if np.isfinite(found.probabilities).all() else _diverged()
+    among_five = sum(
+        label in [c for c, _ in best] for label, best in zip(found.labels, top(found.probabilities), strict=True)
+    )
+    line = (
+        f"<p><strong>{right} of {count} right ({words.share(accuracy(matrix))})</strong>, {among_five} of {count} "
+        f"among the top 5; mean loss {words.number(mean_loss(found.probabilities, found.labels))}.</p>"
+    )
+    return lost + line + confusion(matrix, found.classes) + by_class(matrix, found.classes)
+
+
+def confusion(matrix: np.ndarray, classes: Sequence[str]) -> str:
+    """The confusion matrix as a table, or as a picture with its most frequent confusions where classes are many."""
+    if len(classes) > MOST_CLASSES:
+        says = f"The confusion matrix of {len(classes)} classes: rows are the truth, columns the answers."
+        drawn = picture(pictures.heat_png(np.log1p(matrix)), says, "24rem", pixelated=True)
+        caption = "Confusion matrix, brighter for more images; rows are the truth, columns the answers"
+        return _figure(drawn, caption) + _confusions(matrix, classes)
+    most = max(int(matrix.max()), 1)
+    rows = []
+    for true, line in enumerate(matrix):
+        cells = [_cell(int(n), most, true == answer) for answer, n in enumerate(line)]
+        rows.append((classes[true], *cells))
+    caption = "Confusion matrix: rows are the truth, columns the answers; framed: right"
+    return table(("True class", *classes), rows, caption)
+
+
+def by_class(matrix: np.ndarray, classes: Sequence[str]) -> str:
+    """Precision, recall and F1 of each class."""
+    figures = zip(classes, matrix.sum(axis=1), precision(matrix), recall(matrix), f1(matrix), strict=True)
+    rows = [
+        (name, int(n), *("none" if np.isnan(v) else words.share(v) for v in values)) for name, n, *values in figures
+    ]
+    head = ("Class", "Images", "Precision", "Recall", "F1")
+    caption = "By class. Precision: of the answers “this class”, the share that is right. Recall: of its images, found"
+    return table(head, rows, caption)
+
+
+def mistakes(found: Tested, images: np.ndarray, most: int = 12) -> str:
+    """The wrong answers that gave the truth the least probability. `images`: the whole part's."""
+    wrong = worst(found.probabilities, found.labels, most)
+    if not len(wrong):
+        return "<p>No mistakes.</p>"
+    shown = []
+    for i in wrong:
+        true, index = int(found.labels[i]), int(found.indices[i])
+        (((answer, p), *_),) = top(found.probabilities[i][None])
+        says = f"{found.part} image {index}: true {found.classes[true]}, answered {found.classes[answer]}"
+        gave = words.share(float(found.probabilities[i, true]))
+        shown.append(
+            _figure(image(np.asarray(images[index]), says, "6rem"), f"{says} ({words.share(p)}; truth {gave})")
+        )
+    return f'<div class="digits-grid">{"".join(shown)}</div>'
+
+
+def histogram(about: Statistics, of: str) -> str:
+    """A histogram as a small SVG in the page's own ink."""
+    if not about.counts:
+        return ""
+    most, width = max(about.counts), 100 / len(about.counts)
+    heights = [30 * n / most for n in about.counts]
+    bars = "".join(
+        f'<rect x="{i * width:.2f}" y="{30 - high:.2f}" width="{width * 0.9:.2f}" height="{high:.2f}"/>'
+        for i, high in enumerate(heights)
+    )
+    peak = int(np.argmax(about.counts))
+    low, high = words.number(about.edges[peak]), words.number(about.edges[peak + 1])
+    says = f"Histogram of {of}: {about.counts[peak]} of {about.count} values lie between {low} and {high}."
+    ends = f"<span>{words.number(about.least)}</span><span>{words.number(about.most)}</span>"
+    return (
+        f'<div class="look-histogram"><svg viewBox="0 0 100 30" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(says)}" fill="currentColor">{bars}</svg><div>{ends}</div></div>'
+    )
+
+
+def _layer(found: Layer, opened: bool, width: str = "24rem") -> str:
+    title = f"<strong>{escape(found.name)}</strong> {escape(found.kind)}, {words.shape(found.shape)}"
+    title += f", {found.parameters:,} parameters" if found.parameters else ""
+    parts = [_drawn(found, width), f"<p>{escape(words.figures(found.activation))}</p>"]
+    parts.append(histogram(found.activation, f"the activations of {found.name}"))
+    for weights in found.weights:
+        parts.append(f"<h5>{escape(weights.name)}, {words.shape(weights.shape)}</h5>")
+        if weights.tiles is not None:
+            says = words.weights(found.name, weights)
+            parts.append(_figure(picture(pictures.filters_png(weights.tiles), says, width, pixelated=True), says))
+        parts.append(f"<p>{escape(words.figures(weights.statistics))}</p>")
+        parts.append(histogram(weights.statistics, f"{weights.name} of {found.name}"))
+    return (
+        f'<details class="look-layer"{" open" if opened else ""}><summary>{title}</summary>{"".join(parts)}</details>'
+    )
+
+
+def _drawn(found: Layer, width: str) -> str:
+    if found.maps is None:
+        return ""
+    says = words.activation(found)
+    draw = pictures.vector_png if found.maps.ndim == 1 else pictures.tiles_png
+    least, most = pictures.limits_of(found.maps)
+    scale = f" Darkest {words.number(least)}, brightest {words.number(most)}."
+    return _figure(picture(draw(found.maps), says, width, pixelated=True), says + scale)
+
+
+def _confusions(matrix: np.ndarray, classes: Sequence[str]) -> str:
+    wrong = matrix - np.diag(np.diag(matrix))
+    order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_CONFUSIONS]
+    pairs = [np.unravel_index(int(place), wrong.shape) for place in order]
+    rows = [(classes[t], classes[a], int(wrong[t, a])) for t, a in pairs if wrong[t, a]]
+    return table(("True class", "Answered", "Images"), rows, "The most frequent confusions")
+
+
+def _cell(count: int, most: int, right: bool) -> Markup:
+    if not count:
+        return Markup('<span class="digits-muted">0</span>')
+    kind = "look-cell look-right" if right else "look-cell"
+    return Markup(f'<span class="{kind}" style="--look-share:{100 * count / most:.0f}%">{count}</span>')
+
+
+def _bar(share: float) -> Markup:
+    width = 100 * share if np.isfinite(share) else 0
+    return Markup(f'<span class="look-bar" aria-hidden="true"><span style="width:{width:.1f}%"></span></span>')
+
+
+def _figure(drawn: str, caption: str) -> str:
+    return f'<figure class="look-figure">{drawn}<figcaption>{escape(caption)}</figcaption></figure>'
+
+
+def _diverged() -> str:
+    return (
+        '<p class="digits-error">The network answers NaN (no number): its training has diverged. Choose an earlier '
+        "checkpoint, or train with a lower rate.</p>"
+    )
