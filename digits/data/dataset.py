@@ -152,6 +152,12 @@ class Dataset:
             return [f"{part} {index}" for index in range(self.counts[part])]
         return [str(name) for name in load_array(self.folder / f"{part}_names.npy")]
 
+    def name_of(self, part: str, index: int) -> str:
+        """Return what one image is called, without reading the names of the others."""
+        if not (self.folder / f"{part}_names.npy").is_file():
+            return f"{part} {index}"
+        return str(load_array(self.folder / f"{part}_names.npy")[index])
+
     def mean(self) -> NDArray[np.float32]:
         """Return float32 (height, width, channels): the mean of the images to train on, pixel by pixel."""
         return load_array(self.folder / "mean.npy")

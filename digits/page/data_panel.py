@@ -1,0 +1,253 @@
+"""Data: a dataset is made, built, looked at and deleted; what augmentation does to its images is shown.
+
+The panel reads the datasets' files and keeps nothing: after a reload, or in a second browser, it shows the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from digits.data import building
+from digits.data.augment import Augmentation
+from digits.data.dataset import PARTS, Dataset
+from digits.files import DigitsError
+from digits.page import data_view
+from digits.page.elements import button, choice, column, escape, note, row, section
+from digits.page.new_dataset import NewDataset
+from digits.training import runs
+from digits.training.spec import Solver
+
+EVERY = 1.0  # seconds between two looks at the datasets
+EXAMPLE = Augmentation(shift=0.1, rotation=15, scale=0.1, noise=8, contrast=0.2)
+_PREVIEWED = 4  # images in the preview of augmentation
+
+
+class DataPanel:
+    """Writes `page.selected.dataset`, when a dataset that is ready is chosen."""
+
+    title = "Data"
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self._filling = False
+        self._listed: list[tuple[str, str]] | None = None  # id and status of each dataset
+        self._shown: Dataset | None = None
+        self._first = 0  # of the images shown
+        self._dataset = choice("Dataset", [("none yet", "")])
+        self._state, self._facts, self._classes, self._images, self._augmented = (note("") for _ in range(5))
+        self._stop = button("Stop building", page.guarded(self._stop_building))
+        self._again = button("Build it again", page.guarded(self._build_again), kind="primary")
+        self._train = button("Choose a network", page.guarded(lambda: page.open("Network")), kind="primary")
+        self._delete = button("Delete …", page.guarded(lambda: self._ask_to_delete(True)))
+        self._really = note("")
+        self._question = row(
+            self._really,
+            button("Yes, delete it", page.guarded(self._delete_it), kind="danger"),
+            button("No, keep it", page.guarded(lambda: self._ask_to_delete(False))),
+        )
+        self._question.layout.display = "none"
+        self._part = choice("Part", [(part.capitalize(), part) for part in PARTS])
+        self._class = choice("Of class", [("all classes", -1)])
+        self._more = button("Show the next images", page.guarded(self._next_images))
+        self._others = button("Show other images", page.guarded(self._draw_augmented))
+        self._use = button("Use this augmentation", page.guarded(self._use_example))
+        self._set = button("Change it in Solver", page.guarded(lambda: page.open("Solver")))
+        self._draws = 0
+        self._ready = column(
+            section("Classes", self._classes),
+            section("Images", row(self._part, self._class), self._images, row(self._more)),
+            section("Augmentation preview", self._augmented, row(self._others, self._use, self._set)),
+        )
+        self._acts = row(self._train, self._stop, self._again, self._delete)
+        self._new = NewDataset(page, self._made)
+        self.widget = column(
+            section("Dataset", self._dataset, self._state, self._acts, self._question, self._facts),
+            self._new.widget,
+            self._ready,
+        )
+        selected = page.selected
+        self._dataset.observe(page.guarded(self._chosen), "value")
+        self._part.observe(page.guarded(lambda change: self._draw_images(0)), "value")
+        self._class.observe(page.guarded(lambda change: self._draw_images(0)), "value")
+        selected.observe(page.guarded(lambda change: self._selected_elsewhere()), "dataset")
+        selected.observe(page.guarded(lambda change: self._look()), "datasets_version")
+        selected.observe(page.guarded(lambda change: self._draw_augmented(again=False)), "solver")
+        self._look(first=selected.dataset)
+        page.every(EVERY, self._look)
+
+    # Which datasets there are, and which one is shown
+
+    def _look(self, first: str = "") -> None:
+        """Read the datasets and show what has changed. `first`: the ID of the one to show, if there is one."""
+        datasets = Dataset.list(self.page.workspace)
+        by_id = {dataset.id: dataset for dataset in datasets}
+        seen = [(dataset.id, dataset.status) for dataset in datasets]
+        before, self._listed = self._listed, seen
+        wanted = first or (self._shown.id if self._shown else "")
+        if wanted not in by_id:
+            wanted = next((id for id, status in seen if status == "ready"), seen[0][0] if seen else "")
+        if seen != before:
+            options = [(data_view.title(dataset), dataset.id) for dataset in datasets] or [("none yet", "")]
+            self._refill(options, wanted)
+        self._show(by_id.get(wanted))
+        if before is not None and seen != before:
+            self.page.selected.datasets_version += 1
+
+    def _refill(self, options: list[tuple[str, str]], value: str) -> None:
+        """Give the list its options, without taking that for a choice of the user."""
+        self._filling = True
+        try:
+            if list(self._dataset.options) != options:
+                self._dataset.options = options
+            self._dataset.value = value
+        finally:
+            self._filling = False
+
+    def _chosen(self, change: Any) -> None:
+        if not self._filling:
+            self._look(first=change["new"])
+
+    def _selected_elsewhere(self) -> None:
+        """Follow another panel's choice, but not away from a dataset that is being built."""
+        id = self.page.selected.dataset
+        building_now = self._shown is not None and self._shown.status == "building"
+        if id and not building_now and (self._shown is None or self._shown.id != id):
+            self._look(first=id)
+
+    def _made(self, dataset: Dataset) -> None:
+        self._look(first=dataset.id)
+
+    def _show(self, dataset: Dataset | None) -> None:
+        """Show a dataset; what has not changed since it was shown last is left alone."""
+        if dataset == self._shown and dataset is not None:
+            return
+        other = self._shown is None or dataset is None or dataset.id != self._shown.id
+        self._shown = dataset
+        if dataset is None:
+            self._state.value = '<p class="digits-muted">There is no dataset yet. Make one below.</p>'
+            self._facts.value = ""
+        else:
+            self._refill(list(self._dataset.options), dataset.id)
+            self._state.value = data_view.state(dataset)
+            self._facts.value = data_view.skipped(dataset)
+        status = dataset.status if dataset else ""
+        for control, of in (
+            (self._train, ("ready",)),
+            (self._stop, ("building",)),
+            (self._again, ("failed", "killed")),
+            (self._delete, ("ready", "failed", "killed", "damaged")),
+            (self._ready, ("ready",)),
+        ):
+            control.layout.display = None if status in of else "none"
+        if other:
+            self._ask_to_delete(False)
+        if dataset is not None and status == "ready":
+            self._show_ready(dataset)
+        elif dataset is None:
+            self.page.selected.dataset = ""
+
+    def _show_ready(self, dataset: Dataset) -> None:
+        self._facts.value = data_view.facts(dataset) + data_view.skipped(dataset)
+        self._classes.value = data_view.classes(dataset) + data_view.mean(dataset)
+        self._filling = True
+        try:
+            self._class.options = [("all classes", -1), *((name, index) for index, name in enumerate(dataset.classes))]
+            self._class.layout.display = None if dataset.kind == "classification" else "none"
+        finally:
+            self._filling = False
+        self._draw_images(0)
+        self._draw_augmented()
+        self.page.selected.dataset = dataset.id
+
+    # What is in it
+
+    def _ready_dataset(self) -> Dataset:
+        if self._shown is None or self._shown.status != "ready":
+            raise DigitsError("No dataset is ready to be shown. Make one, or choose another.")
+        return self._shown
+
+    def _draw_images(self, first: int) -> None:
+        if self._filling:
+            return
+        dataset, part = self._ready_dataset(), self._part.value
+        which = data_view.chosen(dataset, part, None if self._class.value in (-1, None) else self._class.value)
+        self._first = first if first < len(which) else 0
+        shown = which[self._first : self._first + data_view.AT_ONCE]
+        told = f"<p>{self._first + 1} to {self._first + len(shown)} of {len(which)} images.</p>" if len(shown) else ""
+        self._images.value = told + data_view.images(dataset, part, shown)
+        self._more.layout.display = None if len(which) > data_view.AT_ONCE else "none"
+
+    def _next_images(self) -> None:
+        self._draw_images(self._first + data_view.AT_ONCE)
+
+    def _augmentation(self) -> tuple[Augmentation, int]:
+        """Return what the solver says, and its seed."""
+        solver = self.page.selected.solver or {}
+        return Augmentation.from_dict(solver.get("augment")), int(solver.get("seed", 1))
+
+    def _draw_augmented(self, again: bool = True) -> None:
+        """Show what the solver's augmentation does; an example if it says none. `again`: with other images."""
+        if self._shown is None or self._shown.status != "ready":
+            return
+        self._draws += again
+        augmentation, seed = self._augmentation()
+        set_in_solver = not augmentation.is_none
+        drawn = np.random.default_rng(self._draws).permutation(self._shown.counts["train"])[:_PREVIEWED]
+        shown = augmentation if set_in_solver else EXAMPLE
+        what = ", ".join(f"{name} {value:g}" for name, value in shown.to_dict().items() if name != "flip" and value)
+        what += "" if shown.flip == "none" else f", flip {shown.flip}"
+        told = (
+            f"What the solver says: {escape(what.strip(', '))}."
+            if set_in_solver
+            else f"The solver says none; images are trained on as they are. An example: {escape(what)}."
+        )
+        self._use.layout.display = "none" if set_in_solver else None
+        self._augmented.value = f"<p>{told}</p>" + data_view.augmented(self._shown, sorted(drawn), shown, seed)
+
+    def _use_example(self) -> None:
+        solver = dict(self.page.selected.solver) or asdict(Solver())
+        self.page.selected.solver = {**solver, "augment": EXAMPLE.to_dict()}
+        self.page.say("The next run trains with this augmentation. Solver has its numbers.")
+
+    # What is done with it
+
+    def _stop_building(self) -> None:
+        if self._shown is not None:
+            building.stop(self._shown)
+            self.page.say(f"{self._shown.name} stops after the images that it is at.")
+
+    def _build_again(self) -> None:
+        if self._shown is not None:
+            workspace, id = self.page.workspace, self._shown.id
+            self.page.in_background(lambda: building.again(workspace, id), then=self._made)
+
+    def _ask_to_delete(self, asked: bool) -> None:
+        if asked and self._shown is not None:
+            used = [run.name for run in runs.listing(self.page.workspace) if _dataset_of(run) == self._shown.id]
+            more = f" {len(used)} runs were trained on it; they cannot be resumed or tested on it then." if used else ""
+            self._really.value = f"<p>Delete the dataset {escape(self._shown.name)} for good?{more}</p>"
+        self._question.layout.display = None if asked else "none"
+
+    def _delete_it(self) -> None:
+        dataset = self._shown
+        self._ask_to_delete(False)
+        if dataset is None:
+            return
+        for run in runs.listing(self.page.workspace):
+            if run.alive and _dataset_of(run) == dataset.id:
+                raise DigitsError(
+                    f"The run {run.name} trains on {dataset.name}. Stop it first, then delete the dataset."
+                )
+        dataset.delete()
+        self.page.say(f"The dataset {dataset.name} has been deleted.")
+        self._look()
+
+
+def _dataset_of(run: runs.Run) -> str:
+    try:
+        return run.spec.dataset
+    except DigitsError:  # a damaged run uses none
+        return ""

@@ -1,0 +1,194 @@
+"""What the data panel shows of a dataset, as HTML: facts, classes, images, what was skipped, what augmentation does."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+
+from digits.data.augment import Augmentation
+from digits.data.dataset import PARTS, Dataset
+from digits.data.resize import MODES, fit
+from digits.page.elements import Markup, escape, picture, table
+
+LARGEST = 160  # pixels that a picture has on its longer side; larger images are shown reduced
+MOST_CLASSES = 200  # classes in the table of classes
+AT_ONCE = 24  # images shown at a time
+EPOCHS = 5  # versions of an image in the preview of augmentation
+_STATUS = {
+    "ready": "Ready",
+    "building": "Being built",
+    "failed": "Not built",
+    "killed": "Its process was killed",
+    "damaged": "Damaged",
+}
+
+
+def title(dataset: Dataset) -> str:
+    """Return a dataset's line in the list to choose from."""
+    if dataset.status != "ready":
+        return f"{dataset.name} ({_STATUS[dataset.status].lower()}, {dataset.id[:15]})"
+    return f"{dataset.name} ({dataset.kind}, {size(dataset)}, {len(dataset.classes)} classes, {dataset.id[:15]})"
+
+
+def size(dataset: Dataset) -> str:
+    return f"{dataset.width} × {dataset.height} {'grey' if dataset.channels == 1 else 'colour'}"
+
+
+def state(dataset: Dataset) -> str:
+    """Return how far a dataset is: its progress while it is built, or why there is nothing to show."""
+    if dataset.status == "ready":
+        return ""
+    said = f"<strong>{escape(dataset.name)}: {_STATUS[dataset.status]}.</strong> {escape(dataset.message)}"
+    if dataset.status != "building":
+        return f'<p class="digits-error">{said}</p>'
+    percent = round(100 * dataset.progress)
+    return f'<p>{said}</p><progress max="100" value="{percent}" aria-label="Built">{percent} %</progress> {percent} %'
+
+
+def facts(dataset: Dataset) -> str:
+    """Return what a ready dataset is and how it was made."""
+    counts = ", ".join(f"{dataset.counts[part]} {_FOR[part]}" for part in PARTS)
+    lines = {
+        "For": dataset.kind,
+        "Images": f"{sum(dataset.counts.values())} of {size(dataset)}: {counts}",
+        "Resized by": dataset.resize,
+        "Made from": dataset.source,
+        "Split by": f"seed {dataset.seed}",
+        "Made": dataset.created,
+        "ID": dataset.id,
+    }
+    told = "".join(f"<dt>{name}</dt><dd>{escape(what)}</dd>" for name, what in lines.items())
+    return f'<dl class="digits-facts">{told}</dl>'
+
+
+_FOR = {"train": "to train on", "validation": "for validation", "test": "for test"}
+
+
+def skipped(dataset: Dataset) -> str:
+    """Return the files that were not taken, with the reasons."""
+    if not dataset.skipped_count:
+        return ""
+    shown = [(one["file"], one["reason"]) for one in dataset.skipped]
+    more = dataset.skipped_count - len(shown)
+    files = "1 file was" if dataset.skipped_count == 1 else f"{dataset.skipped_count} files were"
+    rest = f"<p>{more} more are not listed.</p>" if more else ""
+    return (
+        f"<details><summary>{files} skipped: which, and why</summary>"
+        f"{table(('File', 'Reason'), shown, 'Files that were skipped', numbers=False)}{rest}</details>"
+    )
+
+
+def classes(dataset: Dataset) -> str:
+    """Return how many images of each class each part has, as a table with a bar of the whole."""
+    if dataset.kind != "classification":
+        return f"<p>Classes: {escape(', '.join(dataset.classes))}</p>"
+    counts = np.stack([np.bincount(dataset.labels(part), minlength=len(dataset.classes)) for part in PARTS])
+    most = max(int(counts.sum(axis=0).max()), 1)
+    lines = []
+    for name, of_class in zip(dataset.classes[:MOST_CLASSES], counts.T, strict=False):
+        width = 100 * int(of_class.sum()) / most
+        bar = Markup(f'<div class="digits-bar" aria-hidden="true" style="width:{width:.1f}%"></div>')
+        lines.append((name, *map(int, of_class), int(of_class.sum()), bar))
+    more = len(dataset.classes) - MOST_CLASSES
+    rest = f"<p>{more} more classes are not listed.</p>" if more > 0 else ""
+    head = ("Class", *(part.capitalize() for part in PARTS), "All", "")
+    return f'<div class="digits-classes">{table(head, lines, "Images of each class")}</div>{rest}'
+
+
+def chosen(dataset: Dataset, part: str, label: int | None) -> NDArray[np.int64]:
+    """Return which images of a part are of the class `label`, or all."""
+    if label is None or dataset.kind != "classification":
+        return np.arange(dataset.counts[part])
+    return np.flatnonzero(dataset.labels(part) == label)
+
+
+def images(dataset: Dataset, part: str, indices: Sequence[int]) -> str:
+    """Return pictures of these images with their names and what is on them."""
+    if not len(indices):
+        return f'<p class="digits-muted">There are no such images in {part}.</p>'
+    stored = dataset.images(part)
+    labels = dataset.labels(part) if dataset.kind == "classification" else None
+    tiles = []
+    for index in indices:
+        what = dataset.classes[labels[index]] if labels is not None else ""
+        name = dataset.name_of(part, index)
+        says = f"{name}, {what}" if what else name
+        caption = f"<strong>{escape(what)}</strong> " if what else ""
+        tiles.append(_tile(stored[index], says, f"{caption}{escape(name)}"))
+    return f'<div class="digits-grid">{"".join(tiles)}</div>'
+
+
+def mean(dataset: Dataset) -> str:
+    """Return the mean image."""
+    image = np.rint(dataset.mean()).clip(0, 255).astype(np.uint8)
+    return _tile(image, "The mean of all images to train on", "Mean image")
+
+
+def augmented(dataset: Dataset, indices: Sequence[int], augmentation: Augmentation, seed: int) -> str:
+    """Return some images to train on, each as it is and as it comes in the first epochs."""
+    which = np.asarray(indices)
+    originals = np.array(dataset.images("train")[which])
+    versions = [augmentation.apply(originals, which, epoch, seed) for epoch in range(EPOCHS)]
+    names = {index: dataset.name_of("train", index) for index in indices}
+    head = ("Image", "As it is", *(f"Epoch {epoch + 1}" for epoch in range(EPOCHS)))
+    lines = []
+    for place, index in enumerate(which):
+        shown = [originals[place], *(version[place] for version in versions)]
+        says = [f"{names[index]} {when}" for when in ("as it is", *(f"in epoch {e + 1}" for e in range(EPOCHS)))]
+        lines.append((names[index], *(Markup(_picture(one, text)) for one, text in zip(shown, says, strict=True))))
+    return table(head, lines, "What augmentation makes of images", numbers=False)
+
+
+def resize_example(height: int, width: int, channels: int) -> str:
+    """Return what each resize mode makes of one wide picture. Raises DigitsError for a size that there is not."""
+    example = _example()
+    tiles = [_figure(_as_png(example), "A wide picture with a circle and an arrow", "The image", example.size)]
+    for mode, meaning in MODES.items():
+        made = fit(example, height, width, channels, mode, np.random.default_rng(0))
+        tiles.append(_tile(made, f"The picture in the mode {mode}", escape(meaning)))
+    return f'<div class="digits-grid">{"".join(tiles)}</div>'
+
+
+def _example() -> Image.Image:
+    image = Image.new("RGB", (160, 90), (235, 232, 220))
+    pen = ImageDraw.Draw(image)
+    pen.ellipse((48, 13, 112, 77), outline=(11, 92, 173), width=6)
+    pen.line((6, 45, 154, 45), fill=(179, 66, 10), width=5)
+    pen.polygon([(158, 45), (138, 32), (138, 58)], fill=(179, 66, 10))
+    pen.rectangle((2, 2, 157, 87), outline=(28, 28, 28), width=2)
+    return image
+
+
+def _tile(image: NDArray[np.uint8], says: str, caption: str) -> str:
+    return _figure(_picture_bytes(image), says, caption, image.shape[1::-1])
+
+
+def _figure(png: bytes, says: str, caption: str, of_size: tuple[int, int]) -> str:
+    return f'<figure class="digits-tile">{_shown(png, says, of_size)}<figcaption>{caption}</figcaption></figure>'
+
+
+def _picture(image: NDArray[np.uint8], says: str) -> str:
+    return _shown(_picture_bytes(image), says, image.shape[1::-1])
+
+
+def _shown(png: bytes, says: str, of_size: tuple[int, int]) -> str:
+    """Return the picture; small ones are enlarged, their pixels' edges kept."""
+    wide = of_size[0] / max(of_size)
+    return picture(png, says, width=f"{6 * wide:.2f}rem", pixelated=max(of_size) < 64)
+
+
+def _picture_bytes(image: NDArray[np.uint8]) -> bytes:
+    shown = Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else np.ascontiguousarray(image))
+    if max(shown.size) > LARGEST:
+        shown.thumbnail((LARGEST, LARGEST))
+    return _as_png(shown)
+
+
+def _as_png(image: Image.Image) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, "PNG")
+    return stream.getvalue()

@@ -1,0 +1,174 @@
+"""The form for a new dataset: the digits built in, a folder or archive on this machine, or an upload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any
+
+from digits.data import building
+from digits.data.build_options import BuildOptions
+from digits.data.builtin import sklearn_digits
+from digits.data.dataset import Dataset
+from digits.data.resize import MODES, MOST_SIDE
+from digits.files import DigitsError
+from digits.page.data_view import resize_example
+from digits.page.elements import button, choice, column, integer, note, real, row, section, table, text, upload
+
+DIGITS = "scikit-learn's digits"
+FOLDER = "Folder or .zip on this machine"
+ARCHIVE = "Upload of a .zip"
+FILES = "Upload of images, class by class"
+_ABOUT = {
+    DIGITS: "1797 handwritten digits of 8 × 8 grey pixels, ten classes. Nothing is downloaded.",
+    FOLDER: "One folder per class with its images in it, such as cat/1.png and dog/1.png; or the folders train, "
+    "validation and test, each with one folder per class.",
+    ARCHIVE: "One folder per class with its images in it, packed into one file.",
+    FILES: "Name a class, choose its images, then do the same for the next class.",
+}
+
+
+class NewDataset:
+    """The form. `made(dataset)` is called with each dataset that it has made or begun to build."""
+
+    def __init__(self, page: Any, made: Callable[[Dataset], None]) -> None:
+        self.page = page
+        self._made = made
+        self._files: dict[str, list[tuple[str, bytes]]] = {}
+        self._archive: tuple[str, bytes] | None = None
+        self._source = choice("Source", list(_ABOUT))
+        self._about, self._collected, self._example = (note("") for _ in range(3))
+        self._name = text("Name", placeholder="what the dataset is called")
+        self._path = text("Folder or .zip file", placeholder="its path on this machine")
+        self._zip = upload("Choose a .zip file", ".zip,application/zip")
+        self._class = text("Class")
+        self._images = upload("Choose images of this class", "image/*", multiple=True)
+        self._forget = button("Start over", page.guarded(self._start_over), "Forgets the images chosen so far")
+        self._width = integer("Width (pixels)", 32, 1, MOST_SIDE)
+        self._height = integer("Height (pixels)", 32, 1, MOST_SIDE)
+        self._channels = choice("Colour", [("Grey", 1), ("Colour (RGB)", 3)], 3)
+        self._resize = choice("Resize mode", [(meaning, mode) for mode, meaning in MODES.items()], "squash")
+        self._show = button("Show an example", page.guarded(self._show_example))
+        self._validation = real("Validation (% of a class)", 15, 0, 99)
+        self._test = real("Test (% of a class)", 15, 0, 99)
+        self._seed = integer("Seed of the split", 0, 0, 2**31 - 1)
+        self._least = integer("Fewest images of a class", 2, 1, 10**6)
+        self._most = integer("Most images of a class (0: all)", 0, 0, 10**6)
+        self._make = button("Make the dataset", page.guarded(self._start), kind="primary")
+        self._limits = column(self._least, self._most)
+        self._uploads = column(self._class, row(self._images, self._forget), self._collected)
+        self._sizes = section(
+            "Images", self._width, self._height, self._channels, self._resize, row(self._show), self._example
+        )
+        self.widget = column(
+            section("New dataset", self._source, self._about, self._path, row(self._zip), self._uploads, self._name),
+            self._sizes,
+            section("Split", self._validation, self._test, self._seed, self._limits),
+            row(self._make),
+        )
+        self._source.observe(page.guarded(lambda change: self._choose()), "value")
+        self._zip.observe(page.guarded(lambda change: self._take_archive()), "value")
+        self._images.observe(page.guarded(lambda change: self._take_images()), "value")
+        self._choose()
+
+    def options(self) -> BuildOptions:
+        """Return what the controls say. Raises DigitsError with a sentence where that is wrong."""
+        return BuildOptions(
+            self._height.value,
+            self._width.value,
+            self._channels.value,
+            self._resize.value,
+            self._validation.value / 100,
+            self._test.value / 100,
+            self._seed.value,
+            self._least.value,
+            self._most.value,
+        )
+
+    def _choose(self) -> None:
+        """Show the controls that the chosen source needs."""
+        source = self._source.value
+        self._about.value = f'<p class="digits-muted">{_ABOUT[source]}</p>'
+        for control, sources in (
+            (self._path, (FOLDER,)),
+            (self._zip, (ARCHIVE,)),
+            (self._uploads, (FILES,)),
+            (self._limits, (FOLDER, ARCHIVE, FILES)),
+            (self._height, (FOLDER, ARCHIVE, FILES)),
+            (self._channels, (FOLDER, ARCHIVE, FILES)),
+            (self._resize, (FOLDER, ARCHIVE, FILES)),
+            (self._show, (FOLDER, ARCHIVE, FILES)),
+        ):
+            control.layout.display = None if source in sources else "none"
+        self._width.description = "Size (pixels a side)" if source == DIGITS else "Width (pixels)"
+        self._width.value = 8 if source == DIGITS else 32
+        self._example.value = ""
+
+    def _show_example(self) -> None:
+        self._example.value = resize_example(self._height.value, self._width.value, self._channels.value)
+
+    def _take_archive(self) -> None:
+        if not self._zip.value:
+            return
+        file = self._zip.value[0]
+        self._archive = (file["name"], bytes(file["content"]))
+        if not self._name.value:
+            self._name.value = PurePath(file["name"]).stem
+        self.page.say(f"{file['name']} has been uploaded. Make the dataset.")
+
+    def _take_images(self) -> None:
+        if not self._images.value:
+            return
+        chosen = [(file["name"], bytes(file["content"])) for file in self._images.value]
+        self._images.value = ()
+        label = self._class.value.strip()
+        building.check_class_name(label)
+        of_class = self._files.setdefault(label, [])
+        of_class += chosen
+        self._show_collected()
+        self.page.say(f"{len(of_class)} images of the class {label}. Name the next class, or make the dataset.")
+
+    def _show_collected(self) -> None:
+        lines = [(label, len(files)) for label, files in self._files.items()]
+        self._collected.value = table(("Class", "Images"), lines, "Uploaded so far") if lines else ""
+
+    def _start_over(self) -> None:
+        self._files, self._archive, self._zip.value = {}, None, ()
+        self._class.value = ""
+        self._show_collected()
+
+    def _start(self) -> None:
+        work = self._work()
+        self._make.disabled = True
+        self.page.in_background(work, then=self._started, finally_=self._free)
+
+    def _work(self) -> Callable[[], Dataset]:
+        """Return what makes the dataset. Raises DigitsError if something is missing."""
+        workspace, source, options = self.page.workspace, self._source.value, self.options()
+        name = self._name.value.strip()
+        if source == DIGITS:
+            size, shares = self._width.value, (options.validation, options.test)
+            return lambda: sklearn_digits(
+                workspace, name or "digits", size=size, validation=shares[0], test=shares[1], seed=options.seed
+            )
+        if source == FOLDER:
+            path = self._path.value.strip()
+            return lambda: building.from_path(workspace, name or PurePath(path).stem, path, options)
+        if source == ARCHIVE:
+            if self._archive is None:
+                raise DigitsError("Choose a .zip file first.")
+            file, data = self._archive
+            return lambda: building.from_zip(workspace, name or PurePath(file).stem, data, options, file)
+        files = {label: list(several) for label, several in self._files.items()}
+        return lambda: building.from_files(workspace, name or "images", files, options)
+
+    def _started(self, dataset: Dataset) -> None:
+        self._start_over()
+        self._name.value = ""
+        going_on = " It goes on when this page is closed." if dataset.status == "building" else ""
+        done = "is being built" if dataset.status == "building" else "has been made"
+        self.page.say(f"The dataset {dataset.name} {done}.{going_on}")
+        self._made(dataset)
+
+    def _free(self) -> None:
+        self._make.disabled = False
