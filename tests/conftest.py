@@ -53,6 +53,8 @@ SLOW = (
     "labs/*/test_look_panel.py",
     "labs/*/test_ray_serve.py",
     "labs/*/test_records.py",
+    "labs/*/test_scene_runs.py",
+    "labs/*/test_scene_tasks.py",
     "labs/*/test_tensorflow.py",
     "simulator/numerics/*",
     "simulator/ptx/test_hostile_ptx.py",

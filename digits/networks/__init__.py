@@ -45,8 +45,20 @@ NETWORKS: dict[str, Network] = {
             "digits.networks.googlenet:build",
         ),
         Network("custom", "Your own Keras code", ("classification",), "digits.networks.custom:build"),
-        Network("detectnet", "Coverage map and boxes on a grid", ("detection",), "digits.networks.detectnet:build"),
-        Network("fcn", "Fully convolutional with skip connections", ("segmentation",), "digits.networks.fcn:build"),
+        Network(
+            "detectnet",
+            "DetectNet-like: coverage map and boxes on a grid",
+            ("detection",),
+            "digits.networks.detectnet:build",
+            {"filters": 16, "blocks": 3},
+        ),
+        Network(
+            "fcn",
+            "Fully convolutional with skip connections",
+            ("segmentation",),
+            "digits.networks.fcn:build",
+            {"filters": 16, "skips": 2},
+        ),
     )
 }
 

@@ -19,7 +19,7 @@ arrays (detections, 6), class, x, y, width, height, score.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,9 +59,11 @@ def coco(
     thresholds: Sequence[float] = COCO_THRESHOLDS,
 ) -> np.ndarray:
     """COCO's average precision, float64 (thresholds, classes); NaN for a class without a true box."""
-    return np.array(
-        [[coco_area(curve(truth, found, which, at, "coco")) for which in range(classes)] for at in thresholds]
-    )
+    columns = []
+    for which in range(classes):
+        overlaps, scores, boxes = _overlaps(truth, found, which, COCO_MOST)
+        columns.append([coco_area(_points(overlaps, scores, boxes, at, _match_coco)) for at in thresholds])
+    return np.array(columns).reshape(classes, len(thresholds)).T
 
 
 def mean(areas: np.ndarray) -> float:
@@ -74,26 +76,8 @@ def curve(
     truth: Sequence[np.ndarray], found: Sequence[np.ndarray], which: int, threshold: float, rule: str
 ) -> PrecisionRecall:
     """Precision and recall of class `which`, matched by the `rule` "voc" or "coco" at an IoU of `threshold`."""
-    if len(truth) != len(found):
-        raise ValueError(f"boxes of {len(truth)} images and detections of {len(found)}; give as many of each")
-    match = {"voc": _match_voc, "coco": _match_coco}[rule]
-    scores, right, boxes = [], [], 0
-    for here, detections in zip(truth, found, strict=True):
-        here = here[here[:, CLASS] == which]
-        detections = by_score(detections)
-        detections = detections[detections[:, CLASS] == which]
-        if rule == "coco":
-            detections = detections[:COCO_MOST]
-        scores.append(detections[:, SCORE])
-        right.append(match(iou(detections[:, WHERE], here[:, WHERE]), threshold))
-        boxes += len(here)
-    score, hit = np.concatenate([*scores, np.zeros(0)]), np.concatenate([*right, np.zeros(0, bool)])
-    order = np.argsort(-score, kind="stable")
-    score, hit = score[order], hit[order].astype(bool)
-    hits = np.cumsum(hit)
-    precision = hits / np.arange(1, len(hits) + 1)
-    recall = hits / boxes if boxes else np.zeros(len(hits))
-    return PrecisionRecall(score, hit, precision, recall, boxes)
+    match, most = {"voc": (_match_voc, None), "coco": (_match_coco, COCO_MOST)}[rule]
+    return _points(*_overlaps(truth, found, which, most), threshold, match)
 
 
 def voc_area(points: PrecisionRecall) -> float:
@@ -111,6 +95,38 @@ def coco_area(points: PrecisionRecall) -> float:
     reached = np.searchsorted(points.recall, COCO_RECALLS, side="left")
     precision = np.concatenate([_falling(points.precision), [0]])
     return float(precision[np.minimum(reached, len(points.recall))].mean())
+
+
+def _overlaps(
+    truth: Sequence[np.ndarray], found: Sequence[np.ndarray], which: int, most: int | None
+) -> tuple[list[np.ndarray], np.ndarray, int]:
+    """For class `which`: per image the IoU of detections, best first, and true boxes; all scores; how many boxes."""
+    if len(truth) != len(found):
+        raise ValueError(f"boxes of {len(truth)} images and detections of {len(found)}; give as many of each")
+    overlaps, scores, boxes = [], [np.zeros(0)], 0
+    for here, detections in zip(truth, found, strict=True):
+        here = here[here[:, CLASS] == which]
+        detections = by_score(detections[detections[:, CLASS] == which])[:most]
+        scores.append(detections[:, SCORE])
+        overlaps.append(iou(detections[:, WHERE], here[:, WHERE]))
+        boxes += len(here)
+    return overlaps, np.concatenate(scores), boxes
+
+
+def _points(
+    overlaps: list[np.ndarray],
+    scores: np.ndarray,
+    boxes: int,
+    threshold: float,
+    match: Callable[[np.ndarray, float], np.ndarray],
+) -> PrecisionRecall:
+    right = np.concatenate([np.zeros(0, bool), *(match(here, threshold) for here in overlaps)])
+    order = np.argsort(-scores, kind="stable")
+    right = right[order]
+    hits = np.cumsum(right)
+    precision = hits / np.arange(1, len(hits) + 1)
+    recall = hits / boxes if boxes else np.zeros(len(hits))
+    return PrecisionRecall(scores[order], right, precision, recall, boxes)
 
 
 def _falling(precision: np.ndarray) -> np.ndarray:

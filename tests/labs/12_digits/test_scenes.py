@@ -7,7 +7,7 @@ import pytest
 
 from digits.data import scenes
 from digits.data.scene_drawing import NOTHING, SceneOptions, draw_scene, pack_boxes, unpack_boxes
-from digits.files import DigitsError, load_array, read_json
+from digits.files import DigitsError
 from digits.workspace import Workspace
 
 COUNTS = {"train": 6, "validation": 3, "test": 2}
@@ -85,38 +85,31 @@ def test_parts_share_no_digit():
 @pytest.mark.parametrize("kind", scenes.KINDS)
 def test_a_dataset_is_what_the_contract_says(workspace, kind):
     told = []
-    id = scenes.build(workspace, kind, "my scenes", COUNTS, 3, SceneOptions(height=40, width=48), told.append)
-    folder = workspace.folder("datasets", id)
-    record = read_json(folder / "dataset.json")
-    assert record["kind"] == kind
-    assert (record["status"], record["progress"]) == ("ready", 1.0)
-    assert record["classes"] == list("0123456789")
-    assert record["image"] == {"height": 40, "width": 48, "channels": 1}
-    assert record["counts"] == COUNTS
-    assert record["skipped"] == []
+    options = SceneOptions(height=40, width=48)
+    dataset = scenes.build(workspace, kind, "my scenes", COUNTS, 3, options, told.append)
+    assert [dataset.id] == workspace.ids("datasets")
+    assert (dataset.kind, dataset.status, dataset.shape) == (kind, "ready", (40, 48, 1))
+    assert dataset.classes == tuple("0123456789")
+    assert dataset.counts == COUNTS
+    assert dataset.source == "scenes of 1 to 5 digits, 12 to 24 pixels high"
     assert told[-1] == 1.0
     for part, count in COUNTS.items():
-        images = load_array(folder / f"{part}_images.npy")
-        assert (images.shape, images.dtype) == ((count, 40, 48, 1), np.uint8)
-        expected = list(scenes.draw_part(part, count, 3, SceneOptions(height=40, width=48)))
-        np.testing.assert_array_equal(images[..., 0], [scene.image for scene in expected])
+        expected = list(scenes.draw_part(part, count, 3, options))
+        np.testing.assert_array_equal(dataset.images(part)[..., 0], [scene.image for scene in expected])
         if kind == "segmentation":
-            masks = load_array(folder / f"{part}_masks.npy")
-            assert masks.dtype == np.uint8
-            np.testing.assert_array_equal(masks, [scene.mask for scene in expected])
+            np.testing.assert_array_equal(dataset.masks(part), [scene.mask for scene in expected])
         else:
-            boxes = load_array(folder / f"{part}_boxes.npy")
-            assert (boxes.shape, boxes.dtype) == ((count, 5, 5), np.float32)
-            for row, scene in zip(boxes, expected, strict=True):
+            for row, scene in zip(dataset.boxes(part), expected, strict=True):
                 np.testing.assert_array_equal(unpack_boxes(row), scene.boxes)
-            assert record["objects"][part] == sum(len(scene.boxes) for scene in expected)
 
 
-def test_a_part_may_be_empty_but_not_that_for_training(workspace):
-    id = scenes.build(workspace, "detection", counts={"train": 1, "validation": 0, "test": 0})
-    assert load_array(workspace.folder("datasets", id) / "test_images.npy").shape == (0, 64, 64, 1)
-    with pytest.raises(DigitsError, match="train has 0 scenes; give a whole number from 1 to 100000"):
-        scenes.build(workspace, "detection", counts={"train": 0, "validation": 0, "test": 0})
+def test_only_the_test_part_may_be_empty(workspace):
+    dataset = scenes.build(workspace, "detection", counts={"train": 1, "validation": 1, "test": 0})
+    assert dataset.images("test").shape == (0, 64, 64, 1)
+    assert dataset.boxes("test").shape == (0, 5, 5)
+    for part in ("train", "validation"):
+        with pytest.raises(DigitsError, match=f"{part} has 0 scenes; give a whole number from 1 to 100000"):
+            scenes.build(workspace, "detection", counts={"train": 1, "validation": 1, "test": 0, part: 0})
 
 
 def test_cancelling_leaves_nothing_behind(workspace):
