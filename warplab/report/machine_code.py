@@ -25,7 +25,8 @@ from warplab.launch.profiling import RecordedLaunches
 from warplab.text.tables import count
 
 _STYLE = (
-    "<style>.warplab-sass table{border-collapse:collapse;margin:.3em 0}"
+    "<style>.warplab-sass div{max-height:32em;overflow:auto}"
+    ".warplab-sass table{border-collapse:collapse;margin:.3em 0}"
     ".warplab-sass td,.warplab-sass th{text-align:left!important;vertical-align:top;padding:1px 10px;white-space:pre;"
     "font-family:var(--jp-code-font-family,monospace);color:inherit}"
     ".warplab-sass th{font-weight:600}.warplab-sass tr{border-top:1px solid var(--jp-border-color2,#8884)}"
@@ -133,9 +134,8 @@ class MachineCode:
             source = escape(self._source(file, line)) if line else ""
             rows.append(f'<tr><td class="n">{place}</td><td>{source}</td><td>{escape(code)}</td></tr>')
         head = "<tr><th>line</th><th>source</th><th>machine code (SASS)</th></tr>"
-        return (
-            f'<div class="warplab-sass">{_STYLE}<p>{escape(self._head())}</p><table>{head}{"".join(rows)}</table></div>'
-        )
+        table = f'<div tabindex="0"><table>{head}{"".join(rows)}</table></div>'  # scrolls, also by keyboard
+        return f'<div class="warplab-sass">{_STYLE}<p>{escape(self._head())}</p>{table}</div>'
 
 
 def sass(kernel, *args, card: str | Card = "H100") -> MachineCode:
