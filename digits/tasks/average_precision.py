@@ -80,6 +80,20 @@ def curve(
     return _points(*_overlaps(truth, found, which, most), threshold, match)
 
 
+def taken(truth: np.ndarray, found: np.ndarray, threshold: float = VOC_THRESHOLD) -> np.ndarray:
+    """For one image: the row of `truth` that each detection takes by VOC's rule, −1 for a wrong one. Int (detections,).
+
+    `truth` (n, 5), `found` (m, 6), of any classes; the better score comes first, wherever it stands in `found`.
+    """
+    rows = np.full(len(found), -1)
+    for which in np.unique(found[:, CLASS]):
+        here, boxes = np.flatnonzero(found[:, CLASS] == which), np.flatnonzero(truth[:, CLASS] == which)
+        here = here[np.argsort(-found[here, SCORE], kind="stable")]
+        matched = _match_voc(iou(found[here][:, WHERE], truth[boxes][:, WHERE]), threshold)
+        rows[here[matched >= 0]] = boxes[matched[matched >= 0]]
+    return rows
+
+
 def voc_area(points: PrecisionRecall) -> float:
     """The exact area under the falling precision, over recall from 0 to 1; NaN without a true box."""
     if not points.boxes:
@@ -120,7 +134,7 @@ def _points(
     threshold: float,
     match: Callable[[np.ndarray, float], np.ndarray],
 ) -> PrecisionRecall:
-    right = np.concatenate([np.zeros(0, bool), *(match(here, threshold) for here in overlaps)])
+    right = np.concatenate([np.zeros(0, bool), *(match(here, threshold) >= 0 for here in overlaps)])
     order = np.argsort(-scores, kind="stable")
     right = right[order]
     hits = np.cumsum(right)
@@ -135,25 +149,24 @@ def _falling(precision: np.ndarray) -> np.ndarray:
 
 
 def _match_voc(overlaps: np.ndarray, threshold: float) -> np.ndarray:
-    """Which detections (rows, best score first) are right, each against its own best box (column)."""
-    right, taken = np.zeros(len(overlaps), bool), set()
+    """The box (column) that each detection (row, best score first) takes, or −1: its own best box, if it is free."""
+    taken = np.full(len(overlaps), -1)
     if overlaps.shape[1] == 0:
-        return right
+        return taken
     for row, best in enumerate(overlaps.argmax(axis=1)):
-        if overlaps[row, best] >= threshold and best not in taken:
-            right[row] = True
-            taken.add(best)
-    return right
+        if overlaps[row, best] >= threshold and best not in taken[:row]:
+            taken[row] = best
+    return taken
 
 
 def _match_coco(overlaps: np.ndarray, threshold: float) -> np.ndarray:
-    """Which detections (rows, best score first) are right, each against the best box that is still free."""
-    right, free = np.zeros(len(overlaps), bool), np.ones(overlaps.shape[1], bool)
+    """The box (column) that each detection (row, best score first) takes, or −1: the best of those that are free."""
+    taken, free = np.full(len(overlaps), -1), np.ones(overlaps.shape[1], bool)
     for row in range(len(overlaps)):
         candidates = np.where(free, overlaps[row], -1.0)
         if candidates.size == 0 or candidates.max() < min(threshold, _NEARLY_ONE):
             continue
         # Of equal overlaps pycocotools takes the last.
-        free[len(candidates) - 1 - int(candidates[::-1].argmax())] = False
-        right[row] = True
-    return right
+        taken[row] = len(candidates) - 1 - int(candidates[::-1].argmax())
+        free[taken[row]] = False
+    return taken

@@ -126,6 +126,17 @@ def test_as_many_images_on_both_sides():
         ap.voc([truth()], [found(), found()], 1)
 
 
+def test_which_box_each_detection_takes():
+    boxes = np.array([[1, *FAR], [0, *BOX], [0, *FAR]])
+    detected = np.array(
+        [[0, *shifted(1), 0.5], [0, *BOX, 0.9], [1, *BOX, 0.9], [1, *FAR, 0.3], [2, *BOX, 0.9], [0, *FAR, 0.1]]
+    )
+    # The first is worse than the second, which has the box; the third and the fifth are of another class.
+    np.testing.assert_array_equal(ap.taken(boxes, detected), [-1, 1, -1, 0, -1, 2])
+    assert ap.taken(boxes[:0], detected).tolist() == [-1] * 6
+    assert ap.taken(boxes, detected[:0]).tolist() == []
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_area_under_scikit_learns_curve(seed):
     """Where each true box was found, recall of detection is recall of a classifier of detections as right or wrong."""
