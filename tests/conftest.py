@@ -48,6 +48,7 @@ SLOW = (
     "labs/*/test_grading.py",
     "labs/*/test_kernels.py",
     "labs/*/test_hopper.py",
+    "labs/*/test_kill_and_resume.py",
     "labs/*/test_lesson.py",
     "labs/*/test_look.py",
     "labs/*/test_look_panel.py",

@@ -12,9 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from digits.files import append_line, explained, read_lines, write_file
-from digits.training.events import Events
 
 FILE = "curves.jsonl"
+PARTS = ("train", "validation")
+
+
+def points(run: Path) -> list[dict[str, Any]]:
+    """Return the points of the run in the folder `run`, in the order they were added; torn lines are skipped."""
+    lines = read_lines(Path(run) / FILE)
+    return [line for line in lines if type(line.get("step")) is int and line.get("part") in PARTS]
 
 
 class Curves:
@@ -27,10 +33,12 @@ class Curves:
     def __init__(self, run: Path, step: int = -1, validated: int = -1) -> None:
         self.path = Path(run) / FILE
         last = {"train": step, "validation": validated}
-        lines = [line for line in read_lines(self.path) if line.get("step", 0) <= last.get(line.get("part", ""), -1)]
+        lines = [line for line in points(run) if line["step"] <= last[line["part"]]]
         data = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode()
         write_file(self.path, lambda stream: stream.write(data))
         self.last: dict[str, dict[str, Any]] = {line["part"]: line for line in lines}
+        from digits.training.events import Events  # brings TensorBoard along, which those who only read do not need
+
         self._events = Events(Path(run) / "events", lines)
 
     def add(self, line: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ goes on from a checkpoint, its events are written anew from the curves that are 
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
 import time
 from collections.abc import Iterable
@@ -35,7 +36,7 @@ class Events:
             self.add(line, times.get((line["part"], line["step"])))
         for path in old:
             with contextlib.suppress(OSError):
-                path.unlink()
+                _empty(path)
 
     def add(self, line: dict[str, Any], wall_time: float | None = None) -> None:
         """Append a point. Raises DigitsError if the disk is full."""
@@ -68,6 +69,15 @@ class Events:
         begun = Event(wall_time=time.time(), step=0, session_log=SessionLog(status=SessionLog.START))
         writer.write(begun.SerializeToString())
         return stream
+
+
+def _empty(path: Path) -> None:
+    """Empty a file of events, and delete one that is empty: a TensorBoard that has it open would stay with it for ever
+    if it were deleted at once."""
+    if path.stat().st_size:
+        os.truncate(path, 0)
+    else:
+        path.unlink()
 
 
 def read(path: Path) -> list[Event]:

@@ -29,12 +29,13 @@ from digits.files import (
     write_json,
 )
 from digits.training import checkpoints
+from digits.training.curves import points
 from digits.training.spec import RunSpec
 from digits.workspace import Workspace
 from warplab.paths import COURSE
 
 RUN, STATE, WANTED, LOCK = "run.json", "state.json", "wanted", "lock"
-CURVES, LOAD, LOG, MODEL, EVENTS = "curves.jsonl", "load.jsonl", "log.txt", "model.keras", "events"
+LOAD, LOG, MODEL, EVENTS = "load.jsonl", "log.txt", "model.keras", "events"
 ALIVE = ("waiting", "running")
 ENDED = ("paused", "stopped", "done", "failed", "killed", "broken")
 _children: list[subprocess.Popen[bytes]] = []  # workers that this process started, to be reaped when they end
@@ -97,7 +98,7 @@ class Run:
 
     def curves(self) -> list[dict[str, Any]]:
         """Return the lines {"step", "epoch", "part": "train" or "validation", "loss", figures of the kind, "rate"}."""
-        return read_lines(self.folder / CURVES)
+        return points(self.folder)
 
     def load(self) -> list[dict[str, Any]]:
         """Return the lines of the machine's load; see digits.training.load."""

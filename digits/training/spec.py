@@ -137,7 +137,7 @@ def _one_of(what: str, value: object, allowed: tuple[str, ...]) -> None:
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or int(value) != value:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not float(value).is_integer():
         raise DigitsError(f"{name} must be a whole number, not {value!r}.")
     if not low <= value <= high:
         raise DigitsError(f"{name} must be from {low} to {high}, not {value}.")

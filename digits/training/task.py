@@ -45,9 +45,7 @@ class Task:
     """
 
     kind = ""  # as in RunSpec
-    figures: ClassVar[
-        Mapping[str, str]
-    ] = {}  # besides the loss: {"accuracy": "higher"}, "higher" or "lower" being better
+    figures: ClassVar[Mapping[str, str]] = {}  # besides the loss: {"accuracy": "higher"}, or "lower", is better
     main = "loss"  # the figure of the validation set that tells which epoch was best
     keep_outputs = False  # whether `validated` wants the outputs for the whole validation set
 

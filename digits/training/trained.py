@@ -24,7 +24,7 @@ FINAL = "model"  # the name of the weights in model.keras
 
 @dataclass(frozen=True)
 class Weights:
-    """`name`: for `load_model`. `step`, `epoch`: of the training; None for a finished run whose checkpoints are gone."""
+    """`name`: for `load_model`. `step`, `epoch`: of the training; None if a finished run has no checkpoints."""
 
     name: str
     step: int | None

@@ -29,6 +29,7 @@ from digits.training.task import Targets, Task, task_of
 from warplab.bench.tensorflow_start import start as start_tensorflow
 
 MOST_THREADS = 8
+ONEDNN = "0"  # its kernels round otherwise than TensorFlow's own, whatever the environment of a resume says
 POINTS = 10  # of the training curve in an epoch, about
 MOST_POINTS = 2000  # of it in a whole run, about
 CHECKPOINT_EPOCH, CHECKPOINT_STEP = 5.0, 30.0  # seconds after which an epoch's end, or any step, is worth a checkpoint
@@ -105,6 +106,7 @@ class Trainer:
                 threads = checkpoints.read_about(stored).get("threads", threads)
             except DigitsError:
                 continue
+        os.environ["TF_ENABLE_ONEDNN_OPTS"] = ONEDNN
         threads = threads or min(MOST_THREADS, len(os.sched_getaffinity(0)))
         self._tf = start_tensorflow(threads=threads)
         self._tf.config.experimental.enable_op_determinism()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from digits.data.dataset import Dataset
-from digits.files import DigitsError, Lock, read_json, write_json
+from digits.files import DigitsError, Lock, read_json, write_file, write_json
 from digits.training.load import Sampler
 from digits.training.runs import LOCK, STATE, WANTED, Run
 from digits.training.trainer import Trainer
@@ -43,6 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         if not lock.acquire():
             print(f"Another worker trains the run {folder.name} already. Wait for it, or pause it.", file=sys.stderr)
             return REFUSED
+        write_file(folder / WANTED, lambda stream: stream.write(b"run"))  # what was wanted of an earlier worker
         release: Callable[[], None] = lock.release
     else:
         os.set_inheritable(asked.lock, False)
