@@ -5,6 +5,7 @@ Every function returns a matplotlib Figure that is closed for pyplot, so that a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, PercentFormatter
 
 from warplab.draw.style import AMBER, BLUE, DPI, FONT, GREEN, ORANGE, PALE, PINK, SKY, closed, finish
 
@@ -27,10 +28,11 @@ def draw_images(images: np.ndarray, titles: Sequence[str] = (), title: str = "",
     """
     images = np.asarray(images)
     columns = -(-len(images) // rows)
+    wide = max(0.78, 0.075 * max(map(len, titles), default=0))
     high = 1.05 if titles else 0.8
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(
-            rows, columns, figsize=(0.78 * columns, high * rows + 0.3 * bool(title)), dpi=DPI, squeeze=False
+            rows, columns, figsize=(wide * columns, high * rows + 0.3 * bool(title)), dpi=DPI, squeeze=False
         )
         for ax in axes.ravel():
             ax.set_axis_off()
@@ -51,10 +53,10 @@ def _show(ax: Any, image: np.ndarray) -> None:
 
 
 def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], figure_name: str = "accuracy") -> Figure:
-    """Loss and a figure of the validation images against epochs; training dotted, validation with a marker each epoch.
+    """Loss and a figure against epochs: of validation with a marker, of training, as means over an epoch, dotted.
 
     `runs`: by label, the points of a run's curves: dictionaries with epoch, part ("train" or "validation"), loss and
-    `figure_name`. Several points of one epoch are drawn at equal distances up to its end.
+    `figure_name`. A loss above 10 is cut off.
     """
     with plt.rc_context(FONT):
         figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 2.9), dpi=DPI)
@@ -65,6 +67,10 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], figure_name: st
                 x, y = _series(points, "validation", name)
                 ax.plot(x, y, color=colour, marker=marker, ms=3.5, label=label)
         left.set(yscale="log", xlabel="epoch")
+        left.set_ylim(top=min(10.0, left.get_ylim()[1]))
+        left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        left.yaxis.set_minor_formatter(NullFormatter())
         right.set(xlabel="epoch", ylim=(-0.03, 1.03))
         right.yaxis.set_major_formatter(PercentFormatter(1))
         for ax in (left, right):
@@ -76,18 +82,33 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], figure_name: st
 
 
 def _series(points: Sequence[Mapping[str, Any]], part: str, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Epochs, as fractions, and values, of one part's points in order."""
-    mine = [p for p in points if p["part"] == part and p.get(name) is not None]
-    of_epoch: dict[int, int] = {}
-    for point in mine:
-        of_epoch[point["epoch"]] = of_epoch.get(point["epoch"], 0) + 1
-    seen: dict[int, int] = {}
-    x = []
-    for point in mine:
-        epoch = point["epoch"]
-        seen[epoch] = seen.get(epoch, 0) + 1
-        x.append(epoch - 1 + seen[epoch] / of_epoch[epoch])
-    return np.array(x, float), np.array([p[name] for p in mine], float)
+    """Epochs and values of one part's points, several within an epoch as their mean."""
+    values: dict[int, list[float]] = {}
+    for point in points:
+        if point["part"] == part and point.get(name) is not None:
+            values.setdefault(math.ceil(point["epoch"]), []).append(point[name])
+    return np.array(list(values), float), np.array([np.mean(some) for some in values.values()])
+
+
+def draw_resumed(
+    unbroken: Sequence[Mapping[str, Any]], resumed: Sequence[Mapping[str, Any]], killed: int, checkpoint: int
+) -> Figure:
+    """The training loss by step of two runs, one of which was killed and went on from a checkpoint."""
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8.5, 2.7), dpi=DPI)
+        for points, colour, width, label in (
+            (unbroken, SKY, 5.0, "unbroken"),
+            (resumed, ORANGE, 1.2, "killed and resumed"),
+        ):
+            mine = [p for p in points if p["part"] == "train"]
+            ax.plot([p["step"] for p in mine], [p["loss"] for p in mine], color=colour, lw=width, label=label)
+        for step, text, side in ((checkpoint, "went on from", "right"), (killed, "killed", "left")):
+            ax.axvline(step, color="black", ls="--", lw=0.9)
+            ax.annotate(f" {text} {step} ", (step, 0.9), xycoords=("data", "axes fraction"), ha=side, size=8.5)
+        ax.set(yscale="log", xlabel="step")
+        ax.legend(frameon=False)
+        finish(figure, ax, "training loss")
+    return closed(figure)
 
 
 def draw_policies(policies: Mapping[str, Callable[[int], float]], steps: int, title: str) -> Figure:
@@ -133,6 +154,30 @@ def draw_confusion(matrix: np.ndarray, classes: Sequence[str], title: str) -> Fi
         ax.set(xlabel="the network says", ylabel="it is")
         finish(figure, ax, title)
         ax.grid(False)
+    return closed(figure)
+
+
+def draw_maps(layers: Sequence[Any], image: np.ndarray) -> Figure:
+    """An image, and below it the first channels of some layers' outputs, a row for each.
+
+    `layers`: with name, kind, shape and maps, (channels, h, w), as `digits.look` answers. All maps of a layer have one
+    range of colours, white for 0.
+    """
+    columns = 12
+    with plt.rc_context(FONT):
+        figure, axes = plt.subplots(len(layers), columns + 1, figsize=(8.5, 0.95 * len(layers)), dpi=DPI, squeeze=False)
+        for ax in axes.ravel():
+            ax.set_axis_off()
+        _show(axes[0, 0], np.asarray(image))
+        axes[0, 0].set_title("image", size=8)
+        for row, layer in zip(axes, layers, strict=True):
+            most = float(np.abs(layer.maps).max()) or 1.0
+            for ax, channel in zip(row[1:], layer.maps, strict=False):
+                ax.imshow(channel, cmap="PuOr_r", vmin=-most, vmax=most, interpolation="nearest")
+            height, width, channels = layer.shape
+            what = f"{layer.name}, {height} × {width}: {min(columns, channels)} of {channels} channels"
+            row[1].annotate(what, (0, 1.08), xycoords="axes fraction", size=8)
+        figure.subplots_adjust(left=0.01, right=0.99, bottom=0.02, top=0.86, wspace=0.08, hspace=0.35)
     return closed(figure)
 
 
@@ -202,11 +247,48 @@ def draw_masks(image: np.ndarray, masks: Mapping[str, np.ndarray], classes: int,
             for label in np.unique(mask[mask > 0]).tolist():
                 shown[mask == label] = colours(label - 1)[:3]
                 row, column = np.argwhere(mask == label).mean(axis=0)
-                ax.annotate(str(label - 1), (column, row), ha="center", va="center", size=8, color="black")
+                tag = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8}
+                ax.annotate(str(label - 1), (column, row), ha="center", va="center", size=8, bbox=tag)
             ax.imshow(shown, interpolation="nearest")
             ax.set_xticks([])
             ax.set_yticks([])
             ax.set_title(name, size=8)
         figure.suptitle(title, size=9, weight="bold", x=0.01, ha="left")
         figure.tight_layout(pad=0.5)
+    return closed(figure)
+
+
+def draw_jobs() -> Figure:
+    """Who reads and writes what: browser, page's kernel, the folder of a run, its worker process."""
+    files = (
+        ("run.json", "what to do; never changed", "right"),
+        ("wanted", "run, pause or stop", "right"),
+        ("lock", "held while the worker lives", "left"),
+        ("state.json", "step, status, time left", "left"),
+        ("curves.jsonl", "a point per line", "left"),
+        ("checkpoints/", "weights, optimizer, step", "both"),
+    )
+    with plt.rc_context(FONT):
+        figure, ax = plt.subplots(figsize=(8.5, 2.9), dpi=DPI)
+        for x, width, text, colour in (
+            (0.75, 1.3, "browser", SKY),
+            (2.7, 1.4, "page's kernel", BLUE),
+            (9.2, 1.4, "worker:\nTensorFlow", ORANGE),
+        ):
+            ax.add_patch(Rectangle((x - width / 2, 1.7), width, 1.5, facecolor=colour, alpha=0.85))
+            ax.annotate(text, (x, 2.45), ha="center", va="center", color="black" if colour == SKY else "white")
+        ax.annotate("", (2.0, 2.45), (1.4, 2.45), arrowprops={"arrowstyle": "<->"})
+        ax.add_patch(Rectangle((4.4, 0), 3.1, 4.95, fill=False, edgecolor=PALE, lw=1.5))
+        ax.annotate("runs/ID/", (4.5, 4.7), va="center", weight="bold")
+        for k, (name, text, way) in enumerate(files):
+            y = 4.1 - 0.72 * k
+            ax.annotate(name, (4.55, y), va="center", family="monospace", size=8.5)
+            ax.annotate(text, (4.55, y - 0.27), va="center", size=7)
+            style = {"right": "->", "left": "<-", "both": "<->"}[way]
+            if way != "both":
+                ax.annotate("", (4.4, y - 0.1), (3.4, 2.45), arrowprops={"arrowstyle": style, "color": BLUE, "lw": 0.8})
+            ax.annotate("", (8.5, 2.45), (7.5, y - 0.1), arrowprops={"arrowstyle": style, "color": ORANGE, "lw": 0.8})
+        ax.set(xlim=(0, 10), ylim=(-0.1, 5.1))
+        ax.set_axis_off()
+        figure.tight_layout()
     return closed(figure)
