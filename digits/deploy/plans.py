@@ -184,7 +184,8 @@ class PlanJob:
         while True:
             state = self.state()
             _reap()
-            if time.monotonic() >= deadline or (state["status"] in until and not self.alive):
+            ended = state["status"] in ENDED
+            if time.monotonic() >= deadline or (state["status"] in until and not (ended and self.alive)):
                 return state
             time.sleep(0.05)
 

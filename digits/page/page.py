@@ -60,6 +60,7 @@ class Selected(traitlets.HasTraits):
     start = traitlets.Unicode("", help='id of the run whose weights are the start, "" for none')
     solver = traitlets.Dict(help="epochs, batch, optimizer, rate, policy, precision, augment, seed; {} for the usual")
     solver_error = traitlets.Unicode("", help="what is wrong in the solver panel; no run starts while it is not empty")
+    network_error = traitlets.Unicode("", help="what is wrong in the network panel, likewise")
 
 
 class Page:

@@ -81,7 +81,7 @@ class TrainPanel:
         self._run.observe(page.guarded(self._run_chosen), "value")
         for control in (self._with, self._logarithmic, self._show_log):
             control.observe(page.guarded(lambda change: self._look()), "value")
-        recipe = ["dataset", "network", "start", "solver", "solver_error"]
+        recipe = ["dataset", "network", "network_error", "start", "solver", "solver_error"]
         selected.observe(page.guarded(lambda change: self._show_recipe()), recipe)
         selected.observe(page.guarded(lambda change: self._fill_datasets()), ["datasets_version", "dataset"])
         selected.observe(page.guarded(lambda change: self._list_runs()), ["runs_version"])
@@ -97,6 +97,8 @@ class TrainPanel:
         selected = self.page.selected
         if not selected.dataset:
             raise DigitsError("No dataset is chosen. Make one in the panel Data, then choose it here.")
+        if selected.network_error:
+            raise DigitsError(f"The network is not usable yet: {selected.network_error}")
         if selected.solver_error:
             raise DigitsError(f"The solver is not usable yet: {selected.solver_error}")
         kind = Dataset.open(self.page.workspace, selected.dataset).kind

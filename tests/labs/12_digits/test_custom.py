@@ -17,6 +17,13 @@ IMAGE, CLASSES = (8, 8, 1), 10
 QUICK = dataclasses.replace(sandboxed.LIMITS, cpu_seconds=3, wall_seconds=60, memory_bytes=400 << 20, processes=20)
 
 
+@pytest.fixture(autouse=True)
+def _sandbox(request):
+    """Without bubblewrap a test marked `sandbox` is skipped, or fails where WARPLAB_REQUIRE_SANDBOX=1 says so."""
+    if request.node.get_closest_marker("sandbox") and (why := custom.unavailable()):
+        (pytest.fail if os.environ.get("WARPLAB_REQUIRE_SANDBOX") == "1" else pytest.skip)(why)
+
+
 def plain():
     """A small network, as `configure` describes it."""
     no = {f"{what}_{kind}": None for what in ("kernel", "bias") for kind in ("regularizer", "constraint")}

@@ -1,0 +1,270 @@
+"""The network: which one the next run trains, with its options, your own code, and the weights that it starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ipywidgets as widgets
+
+from digits.data.dataset import Dataset
+from digits.files import DigitsError
+from digits.networks import NETWORKS, configuration, custom, drawing, starts, summary
+from digits.page.elements import button, check, choice, column, escape, integer, note, real, row, section, table
+from digits.training import runs, trained
+
+_LABELS = {
+    "filters": "Filters of the first layer",
+    "units": "Units of the dense layer",
+    "dropout": "Dropout (share)",
+}
+_UNKNOWN = ("classification", (28, 28, 1), 10)  # what networks are shown for as long as no dataset is selected
+_RANDOM = "random weights"
+
+
+class NetworkPanel:
+    """Writes `page.selected.network` and `start`; `network_error` while your own code is not checked."""
+
+    title = "Network"
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self._filling = False
+        self._configuration: dict[str, Any] | None = None  # of the code that was checked last
+        self._checked_code = ""
+        self._checked_for: tuple[Any, ...] = ()
+        self._options: dict[str, Any] = {}
+        self._for = note("")
+        self._network = choice("Network", [("none", "")])
+        self._start = choice("Start from", [(_RANDOM, "")])
+        self._option_box, self._wrong = column(), note("")
+        self._wrong.add_class("digits-live")
+        self._code = widgets.Textarea(
+            custom.EXAMPLE, description="Keras code", continuous_update=False, layout={"width": "100%"}
+        )
+        self._code.add_class("digits-code")
+        self._confirmed = check("I have read this code, and want to run it in the sandbox")
+        self._check = button("Check the code", page.guarded(self._check_code), kind="primary")
+        self._own = section(
+            "Your own code",
+            note(f'<p class="digits-warning"><strong>Warning.</strong> {escape(custom.WARNING)}</p>'),
+            self._code,
+            row(self._confirmed, self._check),
+            note(
+                '<p class="digits-muted">The function is run once. What it returns may consist of Keras\' own layers; '
+                "their names, settings and connections are kept, and nothing of the code.</p>"
+            ),
+        )
+        self._show = button("Show the layers", page.guarded(self._summarise))
+        self._layers = note("")
+        self.widget = column(
+            section("Which network", self._for, self._network, self._option_box, self._start, self._wrong),
+            self._own,
+            section("Layers", row(self._show), self._layers),
+        )
+        selected = page.selected
+        self._network.observe(page.guarded(lambda change: self._network_chosen()), "value")
+        self._start.observe(page.guarded(lambda change: self._start_chosen()), "value")
+        for control in (self._code, self._confirmed):
+            control.observe(page.guarded(lambda change: self._changed()), "value")
+        selected.observe(page.guarded(lambda change: self._fill()), ["dataset", "datasets_version"])
+        selected.observe(page.guarded(lambda change: self._take(selected.network)), "network")
+        selected.observe(page.guarded(lambda change: self._fill_starts()), ["runs_version", "start"])
+        self._fill()
+
+    # What it is for
+
+    def _task(self) -> tuple[str, tuple[int, int, int], int]:
+        """Kind, image and number of classes of the selected dataset."""
+        if not self.page.selected.dataset:
+            return _UNKNOWN
+        try:
+            dataset = Dataset.open(self.page.workspace, self.page.selected.dataset)
+        except DigitsError:  # it was deleted; the data panel says so
+            return _UNKNOWN
+        return dataset.kind, dataset.shape, len(dataset.classes)
+
+    def _fill(self) -> None:
+        kind, (height, width, channels), classes = self._task()
+        known = f"{height} × {width} × {channels}, {classes} classes, {escape(kind)}"
+        said = (
+            f"For images of {known}." if self.page.selected.dataset else f"No dataset is selected; shown for {known}."
+        )
+        self._for.value = f"<p>{said} {known}.</p>"
+        fitting = [(one.title, one.name) for one in NETWORKS.values() if kind in one.kinds]
+        wanted = self.page.selected.network.get("name", self._network.value)
+        self._filling = True
+        try:
+            self._network.options = fitting
+            self._network.value = wanted if wanted in dict(map(reversed, fitting)) else fitting[0][1]
+        finally:
+            self._filling = False
+        self._fill_starts()
+        self._show_options(self.page.selected.network)
+        self._changed()
+
+    def _show_options(self, values: Mapping[str, Any]) -> None:
+        """Make the controls of the chosen network's options."""
+        network = NETWORKS[self._network.value]
+        values = values if values.get("name") == network.name else {}
+        self._options = {}
+        for name, default in network.options.items():
+            value, label = values.get(name, default), _LABELS.get(name, name.replace("_", " ").capitalize())
+            whole = isinstance(default, int) and not isinstance(default, bool)
+            made = integer(label, value, 0, 1_000_000) if whole else real(label, value, 0, 1_000_000)
+            made.observe(self.page.guarded(lambda change: self._changed()), "value")
+            self._options[name] = made
+        self._option_box.children = list(self._options.values())
+        self._own.layout.display = None if network.name == "custom" else "none"
+        if network.name == "custom" and values.get("configuration"):
+            self._filling = True
+            try:
+                self._code.value = str(values.get("source", ""))
+            finally:
+                self._filling = False
+            try:
+                self._keep(configuration.check(values["configuration"], *self._task()[1:]))
+            except configuration.ConfigurationError:  # it was for other images
+                self._keep(None)
+
+    def _keep(self, found: dict[str, Any] | None) -> None:
+        """Take a configuration for what the code in the editor means for the selected dataset."""
+        self._configuration, self._checked_code, self._checked_for = found, self._code.value, self._task()
+
+    def _take(self, network: Mapping[str, Any]) -> None:
+        """Show a network that another panel has set, such as a run's."""
+        if not network or dict(network) == self._chosen():
+            return
+        self._fill()
+
+    # What is chosen
+
+    def _chosen(self) -> dict[str, Any] | None:
+        """The network as a run's spec has it; None for code that is not checked as it stands."""
+        name = self._network.value
+        if name != "custom":
+            return {"name": name, **{option: control.value for option, control in self._options.items()}}
+        if self._configuration is None or (self._checked_code, self._checked_for) != (self._code.value, self._task()):
+            return None
+        return {"name": "custom", "configuration": self._configuration, "source": self._code.value}
+
+    def _changed(self) -> None:
+        if self._filling:
+            return
+        selected, network = self.page.selected, self._chosen()
+        custom_chosen = self._network.value == "custom"
+        why = custom.unavailable() if custom_chosen else ""
+        self._check.disabled = bool(why) or not self._confirmed.value
+        self._confirmed.disabled = bool(why)
+        self._show.disabled = network is None
+        if network is None:
+            selected.network_error = why or "Your code has not been checked for this dataset. Confirm, and check it."
+            self._wrong.value = f'<p class="digits-error">Not usable yet: {escape(selected.network_error)}</p>'
+            return
+        selected.network_error, self._wrong.value = "", ""
+        if selected.network != network:
+            self._layers.value = ""
+            selected.network = network
+
+    def _network_chosen(self) -> None:
+        if not self._filling:
+            self._layers.value = ""
+            self._show_options({})
+            self._fill_starts()
+            self._changed()
+
+    # Your own code
+
+    def _check_code(self) -> None:
+        source, (_, image, classes), confirmed = self._code.value, self._task(), self._confirmed.value
+        self._check.disabled = True
+        self.page.say("The code runs in the sandbox; this takes some seconds.")
+
+        def work() -> tuple[dict[str, Any], dict[str, Any]]:
+            found = custom.configure(source, image, classes, confirmed=confirmed)
+            network = {"name": "custom", "configuration": found}
+            return found, summary.of_network(network, image, classes)
+
+        def done(found: tuple[dict[str, Any], dict[str, Any]]) -> None:
+            if source != self._code.value:
+                self.page.say("The code has been changed meanwhile. Check it again.")
+                return
+            self._keep(found[0])
+            self._changed()
+            self._show_summary(found[1])
+            self.page.say(f"The code can be used: {len(found[1]['layers'])} layers.")
+
+        self.page.in_background(work, done, self._changed)
+
+    # Layers
+
+    def _summarise(self) -> None:
+        network, (_, image, classes) = self._chosen(), self._task()
+        if network is None:
+            raise DigitsError("The code has not been checked. Confirm, and check it first.")
+        self._show.disabled = True
+        self._layers.value = '<p role="status">The network is being built; this takes some seconds.</p>'
+
+        def done(found: dict[str, Any]) -> None:
+            if network == self._chosen():
+                self._show_summary(found)
+
+        def end() -> None:
+            if 'role="status"' in self._layers.value:
+                self._layers.value = ""
+            self._changed()
+
+        self.page.in_background(lambda: summary.of_network(network, image, classes), done, end)
+
+    def _show_summary(self, found: Mapping[str, Any]) -> None:
+        self._layers.value = layers_table(found) + (
+            '<h4>Drawn</h4><div class="digits-drawing" tabindex="0" role="region" aria-label="The network, drawn">'
+            f"{drawing.svg(found)}</div>"
+        )
+
+    # The weights to start from
+
+    def _fill_starts(self) -> None:
+        options = [(_RANDOM, "")]
+        if self._network.value == "googlenet":
+            options.append(("Lab 09's weights, trained on digits of 8 × 8", starts.LAB_09))
+        for run in runs.listing(self.page.workspace):
+            if trained.listed(run):
+                options.append((f"{run.name} ({run.id[:15]})", run.id))
+        wanted = self.page.selected.start
+        if wanted not in [value for _, value in options]:
+            options.append((f"{wanted} (not there)", wanted))
+        self._filling = True
+        try:
+            self._start.options = options
+            self._start.value = wanted
+        finally:
+            self._filling = False
+
+    def _start_chosen(self) -> None:
+        if not self._filling:
+            self.page.selected.start = self._start.value
+
+
+def layers_table(found: Mapping[str, Any]) -> str:
+    """The HTML of a network's table of layers, with its sums, as `digits.networks.summary` describes it."""
+    rows = [
+        [
+            layer["name"],
+            layer["kind"],
+            " × ".join(map(str, layer["shape"])),
+            f"{layer['parameters']:,}",
+            f"{layer['multiply_adds']:,}",
+            f"{layer['bytes']:,}",
+        ]
+        for layer in found["layers"]
+    ]
+    rows.append(
+        ["All", "", "", f"{found['parameters']:,}", f"{found['multiply_adds']:,}", f"{found['bytes']:,}"],
+    )
+    head = ["Layer", "Kind", "Output", "Parameters", "Multiply-adds", "Bytes of output"]
+    caption = (
+        f"{len(found['layers'])} layers for one image in float32; {found['trainable']:,} of {found['parameters']:,} "
+        f"parameters are trained, and all take {found['parameter_bytes']:,} bytes"
+    )
+    return table(head, rows, caption)

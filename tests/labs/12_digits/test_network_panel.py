@@ -1,0 +1,173 @@
+"""The network panel: what is chosen there is what the next run trains."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from digits.data.dataset import Dataset
+from digits.networks import custom, summary
+from digits.page.page import Page
+from digits.training.spec import RunSpec
+from digits.workspace import Workspace
+
+ones = importlib.import_module("tests.labs.12_digits.test_custom")
+PANELS = [("Network", "digits.page.network_panel", "NetworkPanel")]
+SUMMARY = {
+    "name": "custom",
+    "layers": [{"name": "conv<b>", "kind": "Conv2D", "shape": [8, 8, 4], "parameters": 40, "multiply_adds": 2304}],
+    "parameters": 40,
+    "trainable": 40,
+    "parameter_bytes": 160,
+    "multiply_adds": 2304,
+    "bytes": 1024,
+}
+SUMMARY["layers"][0] |= {"bytes": 1024, "inputs": []}
+
+
+def dataset(workspace):
+    part = {"images": np.zeros((20, 8, 8, 1), np.uint8), "labels": np.arange(20) % 10}
+    parts = {"train": part, "validation": part}
+    classes = [str(one) for one in range(10)]
+    return Dataset.create(workspace, "dots", "classification", classes, parts, seed=0, source="a test")
+
+
+@pytest.fixture
+def page(tmp_path):
+    workspace = Workspace(tmp_path)
+    page = Page(workspace, PANELS)
+    page.selected.dataset = dataset(workspace).id
+    yield page
+    log = tmp_path / "page.log"
+    assert not log.exists(), log.read_text()
+
+
+@pytest.fixture
+def panel(page):
+    return page.panel("Network")
+
+
+@pytest.fixture
+def checked(monkeypatch):
+    """The sandbox's part played by a stub: what it was asked, in a list."""
+    asked = []
+
+    def configure(source, image, classes, *, confirmed):
+        asked.append((source, image, classes, confirmed))
+        return ones.plain()
+
+    monkeypatch.setattr(custom, "configure", configure)
+    monkeypatch.setattr(custom, "unavailable", lambda: "")
+    monkeypatch.setattr(summary, "of_network", lambda network, image, classes: SUMMARY)
+    return asked
+
+
+def controls(widget):
+    found = {widget.description: widget} if hasattr(widget, "description") else {}
+    for child in getattr(widget, "children", ()):
+        found |= controls(child)
+    return found
+
+
+def test_it_begins_with_the_first_network_that_fits(page):
+    assert page.selected.network["name"] == "lenet"
+    assert page.selected.network_error == ""
+    RunSpec(page.selected.dataset, page.selected.network)
+
+
+def test_options_reach_the_next_run(page, panel):
+    controls(panel.widget)["Filters of the first layer"].value = 7
+    assert page.selected.network["filters"] == 7
+
+
+def test_only_networks_for_the_datasets_kind_are_offered(page, panel):
+    other = dataset(page.workspace)
+    about = other.folder / "dataset.json"
+    about.write_text(about.read_text().replace('"classification"', '"segmentation"'))
+    page.selected.dataset = other.id
+    assert [value for _, value in controls(panel.widget)["Network"].options] == ["fcn"]
+    assert page.selected.network["name"] == "fcn"
+
+
+def test_a_network_of_another_panel_is_shown(page, panel):
+    page.selected.network = {"name": "lenet", "filters": 9, "units": 33, "dropout": 0.25}
+    of = controls(panel.widget)
+    assert (of["Filters of the first layer"].value, of["Units of the dense layer"].value) == (9, 33)
+    page.selected.network = {"name": "googlenet"}
+    assert controls(panel.widget)["Network"].value == "googlenet"
+    assert page.selected.network == {"name": "googlenet"}
+
+
+def test_unchecked_code_starts_no_run(page, panel, checked):
+    of = controls(panel.widget)
+    of["Network"].value = "custom"
+    assert "has not been checked" in page.selected.network_error
+    assert of["Check the code"].disabled
+    of["I have read this code, and want to run it in the sandbox"].value = True
+    assert not of["Check the code"].disabled
+    assert checked == []
+
+
+def test_checked_code_is_the_next_runs_network_until_it_is_changed(page, panel, checked):
+    of = controls(panel.widget)
+    of["Network"].value = "custom"
+    of["I have read this code, and want to run it in the sandbox"].value = True
+    of["Check the code"].click()
+    assert checked == [(custom.EXAMPLE, (8, 8, 1), 10, True)]
+    assert page.selected.network_error == ""
+    assert page.selected.network == {"name": "custom", "configuration": ones.plain(), "source": custom.EXAMPLE}
+    of["Keras code"].value += "\n# changed"
+    assert "has not been checked" in page.selected.network_error
+    of["Keras code"].value = custom.EXAMPLE
+    assert page.selected.network_error == ""
+
+
+def test_code_that_fails_is_said_and_can_be_checked_again(page, panel, checked, monkeypatch, tmp_path):
+    def fails(*_, **__):
+        raise custom.CustomNetworkError("The code failed. Line 3: NameError: <x>")
+
+    monkeypatch.setattr(custom, "configure", fails)
+    of = controls(panel.widget)
+    of["Network"].value = "custom"
+    of["I have read this code, and want to run it in the sandbox"].value = True
+    of["Check the code"].click()
+    assert "Line 3" in page._status.value
+    assert "<x>" not in page._status.value
+    assert page.selected.network_error
+    assert not of["Check the code"].disabled
+    (tmp_path / "page.log").unlink()
+
+
+def test_a_taken_over_configuration_counts_as_checked_for_such_images_only(page, panel, checked):
+    page.selected.network = {"name": "custom", "configuration": ones.plain(), "source": "# mine"}
+    assert controls(panel.widget)["Keras code"].value == "# mine"
+    assert page.selected.network_error == ""
+    other = ones.changed(("layers", 0, "settings", "shape"), [9, 9, 1])
+    page.selected.network = {"name": "custom", "configuration": other, "source": "# other"}
+    assert "has not been checked" in page.selected.network_error
+
+
+def test_without_a_sandbox_the_panel_says_what_to_install(page, panel, monkeypatch):
+    monkeypatch.setattr(custom, "unavailable", lambda: "There is no sandbox. Install bubblewrap.")
+    of = controls(panel.widget)
+    of["Network"].value = "custom"
+    assert "Install bubblewrap" in panel._wrong.value
+    assert of["Check the code"].disabled
+
+
+def test_the_layers_are_a_table_with_sums_and_a_drawing(page, panel, checked):
+    controls(panel.widget)["Show the layers"].click()
+    shown = panel._layers.value
+    assert "<b>" not in shown.replace("&lt;b&gt;", "")
+    assert "2,304" in shown
+    assert shown.count("<svg") == 1
+    assert 'role="region"' in shown
+
+
+def test_what_starts_there_are(page, panel):
+    of = controls(panel.widget)
+    assert [value for _, value in of["Start from"].options] == [""]
+    of["Network"].value = "googlenet"
+    assert "lab 09" in [value for _, value in of["Start from"].options]
+    of["Start from"].value = "lab 09"
+    assert page.selected.start == "lab 09"
