@@ -242,9 +242,9 @@ class DigitsPage:
 
 
 @contextlib.contextmanager
-def app(workspace: Path, **environment: str) -> Iterator[tuple[str, subprocess.Popen]]:
-    """Start `python -m warplab digits` on a workspace. Yields its address with the token, and its process."""
-    port = free_port()
+def app(workspace: Path, port: int = 0, **environment: str) -> Iterator[tuple[str, subprocess.Popen]]:
+    """Start the app on a workspace, at a free port if none is given. Yields its address with the token, its process."""
+    port = port or free_port()
     command = [sys.executable, "-m", "digits.app", "--no-browser", f"--port={port}", f"--workspace={workspace}"]
     with tempfile.TemporaryFile("w+") as said:
         server = subprocess.Popen(
