@@ -32,8 +32,9 @@ class DataPanel:
 
     def __init__(self, page: Any) -> None:
         self.page = page
-        self._filling = False
+        self._filling = self._form_open = False
         self._listed: list[tuple[str, str]] | None = None  # id and status of each dataset
+        self._status: dict[str, str] = {}  # of each dataset, when it was looked at last
         self._shown: Dataset | None = None
         self._first = 0  # of the images shown
         self._dataset = choice("Dataset", [("none yet", "")])
@@ -41,6 +42,7 @@ class DataPanel:
         self._stop = button("Stop building", page.guarded(self._stop_building))
         self._again = button("Build it again", page.guarded(self._build_again), kind="primary")
         self._train = button("Choose a network", page.guarded(lambda: page.open("Network")), kind="primary")
+        self._another = button("New dataset …", page.guarded(lambda: self._open_form(True)))
         self._delete = button("Delete …", page.guarded(lambda: self._ask_to_delete(True)))
         self._really = note("")
         self._question = row(
@@ -61,13 +63,22 @@ class DataPanel:
             section("Images", row(self._part, self._class), self._images, row(self._more)),
             section("Augmentation preview", self._augmented, row(self._others, self._use, self._set)),
         )
-        self._acts = row(self._train, self._stop, self._again, self._delete)
         self._new = NewDataset(page, self._made)
         self.widget = column(
-            section("Dataset", self._dataset, self._state, self._acts, self._question, self._facts),
-            self._new.widget,
+            column(
+                section(
+                    "Dataset",
+                    self._dataset,
+                    self._state,
+                    row(self._train, self._stop, self._again, self._another, self._delete),
+                    self._question,
+                    self._facts,
+                ),
+                self._new.widget,
+            ),
             self._ready,
         )
+        self.widget.add_class("digits-data")
         selected = page.selected
         self._dataset.observe(page.guarded(self._chosen), "value")
         self._part.observe(page.guarded(lambda change: self._draw_images(0)), "value")
@@ -90,11 +101,21 @@ class DataPanel:
         if wanted not in by_id:
             wanted = next((id for id, status in seen if status == "ready"), seen[0][0] if seen else "")
         if seen != before:
-            options = [(data_view.title(dataset), dataset.id) for dataset in datasets] or [("none yet", "")]
+            options = list(zip(data_view.titles(datasets), by_id, strict=True)) or [("none yet", "")]
             self._refill(options, wanted)
         self._show(by_id.get(wanted))
         if before is not None and seen != before:
+            self._say_what_ended(by_id)
             self.page.selected.datasets_version += 1
+        self._status = dict(seen)
+
+    def _say_what_ended(self, now: dict[str, Dataset]) -> None:
+        for id, dataset in now.items():
+            before = self._status.get(id, "")
+            if dataset.status == "ready" and before not in ("", "ready"):
+                self.page.say(f"The dataset {dataset.name} is ready: {sum(dataset.counts.values())} images.")
+            elif dataset.status in ("failed", "killed") and before == "building":
+                self.page.say(f"The dataset {dataset.name} was not built. {dataset.message}", error=True)
 
     def _refill(self, options: list[tuple[str, str]], value: str) -> None:
         """Give the list its options, without taking that for a choice of the user."""
@@ -118,7 +139,17 @@ class DataPanel:
             self._look(first=id)
 
     def _made(self, dataset: Dataset) -> None:
+        self._open_form(False)
+        if dataset.status == "building":
+            self._status[dataset.id] = "building"  # it may be ready by now, which is then said
         self._look(first=dataset.id)
+
+    def _open_form(self, asked: bool) -> None:
+        """Show the form for a new dataset: when it is asked for, and as long as there is no dataset."""
+        self._form_open = asked
+        there = self._shown is not None
+        self._new.widget.layout.display = None if asked or not there else "none"
+        self._another.layout.display = None if there and not asked else "none"
 
     def _show(self, dataset: Dataset | None) -> None:
         """Show a dataset; what has not changed since it was shown last is left alone."""
@@ -126,6 +157,7 @@ class DataPanel:
             return
         other = self._shown is None or dataset is None or dataset.id != self._shown.id
         self._shown = dataset
+        self._open_form(self._form_open)
         if dataset is None:
             self._state.value = '<p class="digits-muted">There is no dataset yet. Make one below.</p>'
             self._facts.value = ""

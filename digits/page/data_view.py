@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,11 +28,17 @@ _STATUS = {
 }
 
 
-def title(dataset: Dataset) -> str:
-    """Return a dataset's line in the list to choose from."""
+def titles(datasets: Sequence[Dataset]) -> list[str]:
+    """Return what datasets are called in the list to choose from; the ID, too, where several have one name."""
+    names = Counter(dataset.name for dataset in datasets)
+    return [_title(one) + (f" {one.id[:15]}" if names[one.name] > 1 else "") for one in datasets]
+
+
+def _title(dataset: Dataset) -> str:
     if dataset.status != "ready":
-        return f"{dataset.name} ({_STATUS[dataset.status].lower()}, {dataset.id[:15]})"
-    return f"{dataset.name} ({dataset.kind}, {size(dataset)}, {len(dataset.classes)} classes, {dataset.id[:15]})"
+        return f"{dataset.name} ({_STATUS[dataset.status].lower()})"
+    kind = "" if dataset.kind == "classification" else f"{dataset.kind}, "
+    return f"{dataset.name} ({kind}{size(dataset)}, {len(dataset.classes)} classes)"
 
 
 def size(dataset: Dataset) -> str:
@@ -58,7 +65,7 @@ def facts(dataset: Dataset) -> str:
         "Resized by": dataset.resize,
         "Made from": dataset.source,
         "Split by": f"seed {dataset.seed}",
-        "Made": dataset.created,
+        "Made": dataset.created.replace("T", " "),
         "ID": dataset.id,
     }
     told = "".join(f"<dt>{name}</dt><dd>{escape(what)}</dd>" for name, what in lines.items())

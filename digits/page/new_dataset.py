@@ -37,7 +37,7 @@ class NewDataset:
         self._files: dict[str, list[tuple[str, bytes]]] = {}
         self._archive: tuple[str, bytes] | None = None
         self._source = choice("Source", list(_ABOUT))
-        self._about, self._collected, self._example = (note("") for _ in range(3))
+        self._about, self._collected, self._meaning, self._example = (note("") for _ in range(4))
         self._name = text("Name", placeholder="what the dataset is called")
         self._path = text("Folder or .zip file", placeholder="its path on this machine")
         self._zip = upload("Choose a .zip file", ".zip,application/zip")
@@ -47,7 +47,9 @@ class NewDataset:
         self._width = integer("Width (pixels)", 32, 1, MOST_SIDE)
         self._height = integer("Height (pixels)", 32, 1, MOST_SIDE)
         self._channels = choice("Colour", [("Grey", 1), ("Colour (RGB)", 3)], 3)
-        self._resize = choice("Resize mode", [(meaning, mode) for mode, meaning in MODES.items()], "squash")
+        self._resize = choice(
+            "Resize mode", [(meaning.split(":")[0], mode) for mode, meaning in MODES.items()], "squash"
+        )
         self._show = button("Show an example", page.guarded(self._show_example))
         self._validation = real("Validation (% of a class)", 15, 0, 99)
         self._test = real("Test (% of a class)", 15, 0, 99)
@@ -58,7 +60,14 @@ class NewDataset:
         self._limits = column(self._least, self._most)
         self._uploads = column(self._class, row(self._images, self._forget), self._collected)
         self._sizes = section(
-            "Images", self._width, self._height, self._channels, self._resize, row(self._show), self._example
+            "Images",
+            self._width,
+            self._height,
+            self._channels,
+            self._resize,
+            self._meaning,
+            row(self._show),
+            self._example,
         )
         self.widget = column(
             section("New dataset", self._source, self._about, self._path, row(self._zip), self._uploads, self._name),
@@ -69,6 +78,8 @@ class NewDataset:
         self._source.observe(page.guarded(lambda change: self._choose()), "value")
         self._zip.observe(page.guarded(lambda change: self._take_archive()), "value")
         self._images.observe(page.guarded(lambda change: self._take_images()), "value")
+        self._resize.observe(page.guarded(lambda change: self._explain()), "value")
+        self._explain()
         self._choose()
 
     def options(self) -> BuildOptions:
@@ -97,12 +108,17 @@ class NewDataset:
             (self._height, (FOLDER, ARCHIVE, FILES)),
             (self._channels, (FOLDER, ARCHIVE, FILES)),
             (self._resize, (FOLDER, ARCHIVE, FILES)),
+            (self._meaning, (FOLDER, ARCHIVE, FILES)),
             (self._show, (FOLDER, ARCHIVE, FILES)),
         ):
             control.layout.display = None if source in sources else "none"
         self._width.description = "Size (pixels a side)" if source == DIGITS else "Width (pixels)"
         self._width.value = 8 if source == DIGITS else 32
         self._example.value = ""
+
+    def _explain(self) -> None:
+        meaning = MODES[self._resize.value].split(":", 1)[1].strip()
+        self._meaning.value = f'<p class="digits-muted">{meaning[:1].upper()}{meaning[1:]}.</p>'
 
     def _show_example(self) -> None:
         self._example.value = resize_example(self._height.value, self._width.value, self._channels.value)

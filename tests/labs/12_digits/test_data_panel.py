@@ -93,6 +93,13 @@ def test_digits_are_made_and_selected(space):
     assert "1797 of 8 × 8 grey: 1259 to train on, 269 for validation, 269 for test" in text
     assert text.count("<img") >= data_view.AT_ONCE
     assert 'alt=""' not in text
+    assert "Make the dataset" not in text
+    press(panel, "New dataset …")
+    press(panel, "Make the dataset")
+    assert len(Dataset.list(space)) == 2
+    titles = [title for title, _ in panel._dataset.options]
+    assert len(set(titles)) == 2
+    assert all(title.startswith("digits (8 × 8 grey, 10 classes) 2") for title in titles)
 
 
 def test_folder_is_built_and_its_names_are_escaped(space, tmp_path, inline):
@@ -209,12 +216,14 @@ def test_building_is_followed_to_its_end(space, tmp_path, monkeypatch):
     os.close(lock)
     page.tick()
     assert "Not built" in shown(panel.widget)
+    assert "Pets was not built. Stopped before it was done" in said(page)
     version = page.selected.datasets_version
     monkeypatch.setattr(building.subprocess, "Popen", lambda command, **_: build.build(command[3]))
     press(panel, "Build it again")
     assert page.selected.dataset == started.id
     assert page.selected.datasets_version > version
     assert "Build it again" not in shown(panel.widget)
+    assert "The dataset Pets is ready: 16 images." in said(page)
 
 
 def test_killed_and_damaged_datasets_leave_the_others_usable(space, tmp_path, monkeypatch):
