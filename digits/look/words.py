@@ -17,7 +17,7 @@ def number(value: float | None) -> str:
 
 def share(value: float) -> str:
     """A probability as a percentage; "not a number" for what a diverged network answers."""
-    return "not a number" if not np.isfinite(value) else f"{100 * value:.1f} %"
+    return "not a number" if not np.isfinite(value) else f"{100 * value:.1f}\N{NO-BREAK SPACE}%"
 
 
 def shape(sizes: Sequence[int]) -> str:
@@ -61,7 +61,7 @@ def weights(layer: str, of: LayerWeights) -> str:
         cut = f", the first {height} × {width} of them" if of.shape != (height, width) else ""
         return f"The matrix of {layer}, {shape(of.shape)} (inputs × units){cut}, {about}."
     whole_inputs, whole = of.shape[-2], of.shape[-1]
-    seen = f" of {_drawn(inputs, whole_inputs, 'input channel')}" if whole_inputs > 1 else ""
+    seen = f" of {_drawn(inputs, whole_inputs, 'input channel').lower()}" if whole_inputs > 1 else ""
     return f"{_drawn(count, whole, 'filter')} of {layer}, {height} × {width}{seen}, {about}."
 
 

@@ -29,7 +29,7 @@ class ImagePart:
         self._index = integer("Number", 0, 0, 0)
         self._next = button("Next image", page.guarded(self._go_on))
         self._upload = upload("Upload images", accept="image/*", multiple=True)
-        self._invert = check("Invert uploaded images (dark digits on white paper)")
+        self._invert = check("Invert uploads (dark on white)")
         self._shown, self._bad = note(""), note("")
         self._classify = button("Classify", page.guarded(self._ask_classes), kind="primary")
         self._layers = button("Show the layers", page.guarded(self._ask_layers))
@@ -40,14 +40,13 @@ class ImagePart:
         self._salient = button("Show what the answer hangs on", page.guarded(self._ask_saliency))
         self._answer, self._saliency, self._found, self._full = (note("") for _ in range(4))
         self._in_full = column(row(self._layer, self._one), self._full)
-        self._of_classes = column(
-            row(self._classify), self._answer, row(self._method, self._label), self._salient, self._saliency
-        )
+        self._classes = column(row(self._classify), self._answer)
+        self._of_classes = column(row(self._method, self._label, self._salient), self._saliency)
         self.widget = column(
             row(self._source, self._index, self._next),
             row(self._upload, self._invert),
             self._bad,
-            self._shown,
+            row(self._shown, self._classes),
             self._of_classes,
             row(self._layers),
             self._found,
@@ -62,7 +61,8 @@ class ImagePart:
         dataset = self._panel.dataset
         if any(pixels.shape != dataset.shape for _, pixels in self.own):
             self.own.clear()
-        self._of_classes.layout.display = None if self._panel.kind == "classification" else "none"
+        for part in (self._classes, self._of_classes):
+            part.layout.display = None if self._panel.kind == "classification" else "none"
         self._label.options = [ANSWERED, *((name, i) for i, name in enumerate(dataset.classes))]
         self._bad.value = ""
         self._fill_sources()

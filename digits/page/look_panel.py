@@ -46,7 +46,7 @@ class LookPanel:
         self._parts = column(
             section("One image", self._image.widget),
             section("Many images", self._many.widget),
-            section("The network", self._describe, self._table),
+            section("The network", row(self._describe), self._table),
         )
         self.widget = column(
             section("Which network", row(self._run, self._weights), self._about),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +16,8 @@ from digits.page.elements import Markup, escape, picture, table
 
 MOST_CLASSES = 20  # of a confusion matrix with numbers; a larger one is drawn, and its most frequent confusions listed
 MOST_CONFUSIONS = 15
+CARD_HEIGHT, MOST_HEIGHT = 14.0, 32.0  # rem, of a picture in a card, and of one by itself
+CARD_FILTERS = 8  # filters and inputs of a convolution that a card shows
 
 
 def image(pixels: np.ndarray, says: str, width: str = "10rem") -> str:
@@ -51,13 +55,13 @@ def many(named: Iterable[tuple[str, np.ndarray]], probabilities: np.ndarray, cla
 
 
 def layers(found: Sequence[Layer]) -> str:
-    """Layers below each other, each to be folded away: activations, weights, figures and histograms."""
-    return "".join(_layer(layer, opened=layer.maps is not None and layer.maps.ndim == 3) for layer in found)
+    """A card for each layer, in the order in which they run: activations, weights, figures and histograms."""
+    return f'<div class="look-layers">{"".join(_layer(layer) for layer in found)}</div>'
 
 
 def layer(found: Layer) -> str:
-    """One layer with more of its channels."""
-    return _layer(found, opened=True, width="100%")
+    """One layer with more of its channels, as wide as there is room."""
+    return _layer(found, whole=True)
 
 
 def saliency(pixels: np.ndarray, found: Saliency, classes: Sequence[str]) -> str:
@@ -100,7 +104,8 @@ def tested(found: Tested) -> str:
         f"<p><strong>{right} of {count} right ({words.share(accuracy(matrix))})</strong>, {among_five} of {count} "
         f"among the top 5; mean loss {words.number(mean_loss(found.probabilities, found.labels))}.</p>"
     )
-    return lost + line + confusion(matrix, found.classes) + by_class(matrix, found.classes)
+    both = confusion(matrix, found.classes), by_class(matrix, found.classes)
+    return f'{lost}{line}<div class="digits-grid look-tested">{"".join(f"<div>{one}</div>" for one in both)}</div>'
 
 
 def confusion(matrix: np.ndarray, classes: Sequence[str]) -> str:
@@ -116,7 +121,7 @@ def confusion(matrix: np.ndarray, classes: Sequence[str]) -> str:
         cells = [_cell(int(n), most, true == answer) for answer, n in enumerate(line)]
         rows.append((classes[true], *cells))
     caption = "Confusion matrix: rows are the truth, columns the answers; framed: right"
-    return table(("True class", *classes), rows, caption)
+    return f'<div class="look-matrix">{table(("True class", *classes), rows, caption)}</div>'
 
 
 def by_class(matrix: np.ndarray, classes: Sequence[str]) -> str:
@@ -126,8 +131,8 @@ def by_class(matrix: np.ndarray, classes: Sequence[str]) -> str:
         (name, int(n), *("none" if np.isnan(v) else words.share(v) for v in values)) for name, n, *values in figures
     ]
     head = ("Class", "Images", "Precision", "Recall", "F1")
-    caption = "By class. Precision: of the answers “this class”, the share that is right. Recall: of its images, found"
-    return table(head, rows, caption)
+    meaning = "Precision: of the answers “this class”, the share that is right. Recall: of its images, the share found."
+    return table(head, rows, "Precision and recall by class") + f'<p class="digits-muted">{meaning}</p>'
 
 
 def mistakes(found: Tested, images: np.ndarray, most: int = 12) -> str:
@@ -144,7 +149,7 @@ def mistakes(found: Tested, images: np.ndarray, most: int = 12) -> str:
         shown.append(
             _figure(image(np.asarray(images[index]), says, "6rem"), f"{says} ({words.share(p)}; truth {gave})")
         )
-    return f'<div class="digits-grid">{"".join(shown)}</div>'
+    return f'<div class="digits-grid look-mistakes">{"".join(shown)}</div>'
 
 
 def histogram(about: Statistics, of: str) -> str:
@@ -162,36 +167,50 @@ def histogram(about: Statistics, of: str) -> str:
     says = f"Histogram of {of}: {about.counts[peak]} of {about.count} values lie between {low} and {high}."
     ends = f"<span>{words.number(about.least)}</span><span>{words.number(about.most)}</span>"
     return (
-        f'<div class="look-histogram"><svg viewBox="0 0 100 30" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(says)}" fill="currentColor">{bars}</svg><div>{ends}</div></div>'
+        '<div class="look-histogram"><svg class="look-bars" viewBox="0 0 100 30" preserveAspectRatio="none" '
+        f'role="img" aria-label="{escape(says)}" fill="currentColor">{bars}</svg><div>{ends}</div></div>'
     )
 
 
-def _layer(found: Layer, opened: bool, width: str = "24rem") -> str:
-    title = f"<strong>{escape(found.name)}</strong> {escape(found.kind)}, {words.shape(found.shape)}"
-    title += f", {found.parameters:,} parameters" if found.parameters else ""
-    parts = [_drawn(found, width), f"<p>{escape(words.figures(found.activation))}</p>"]
-    parts.append(histogram(found.activation, f"the activations of {found.name}"))
+def _layer(found: Layer, whole: bool = False) -> str:
+    """A card: what can be drawn, and the figures to be unfolded. `whole`: larger, with all that there is."""
+    count = f", {found.parameters:,} parameters" if found.parameters else ""
+    most = MOST_HEIGHT if whole else CARD_HEIGHT
+    drawn = [_drawn(found, most)]
+    folded = [_figures("Activations", found.activation, f"the activations of {found.name}")]
     for weights in found.weights:
-        parts.append(f"<h5>{escape(weights.name)}, {words.shape(weights.shape)}</h5>")
         if weights.tiles is not None:
-            says = words.weights(found.name, weights)
-            parts.append(_figure(picture(pictures.filters_png(weights.tiles), says, width, pixelated=True), says))
-        parts.append(f"<p>{escape(words.figures(weights.statistics))}</p>")
-        parts.append(histogram(weights.statistics, f"{weights.name} of {found.name}"))
+            shown = weights
+            if not whole and weights.tiles.shape[1] > 3:
+                shown = replace(weights, tiles=weights.tiles[:CARD_FILTERS, :CARD_FILTERS])
+            drawn.append(_pixels(pictures.filters_png(shown.tiles), words.weights(found.name, shown), most))
+        heading = f"{weights.name}, {words.shape(weights.shape)}"
+        folded.append(_figures(heading, weights.statistics, f"{weights.name} of {found.name}"))
     return (
-        f'<details class="look-layer"{" open" if opened else ""}><summary>{title}</summary>{"".join(parts)}</details>'
+        f'<div class="look-layer"><h5>{escape(found.name)}</h5>'
+        f"<p>{escape(found.kind)}, {words.shape(found.shape)}{count}</p>{''.join(drawn)}"
+        f"<details{' open' if whole else ''}><summary>Statistics of {escape(found.name)}</summary>"
+        f"{''.join(folded)}</details></div>"
     )
 
 
-def _drawn(found: Layer, width: str) -> str:
+def _figures(heading: str, about: Statistics, of: str) -> str:
+    return f"<h6>{escape(heading)}</h6><p>{escape(words.figures(about))}</p>{histogram(about, of)}"
+
+
+def _drawn(found: Layer, most: float) -> str:
     if found.maps is None:
         return ""
     says = words.activation(found)
     draw = pictures.vector_png if found.maps.ndim == 1 else pictures.tiles_png
-    least, most = pictures.limits_of(found.maps)
-    scale = f" Darkest {words.number(least)}, brightest {words.number(most)}."
-    return _figure(picture(draw(found.maps), says, width, pixelated=True), says + scale)
+    dark, bright = (words.number(limit) for limit in pictures.limits_of(found.maps))
+    return _pixels(draw(found.maps), says, most, f"{says} Darkest {dark}, brightest {bright}.")
+
+
+def _pixels(png: bytes, says: str, most: float, caption: str = "") -> str:
+    """A picture as wide as its place, unless it would be higher than `most` rem."""
+    width, height = struct.unpack(">II", png[16:24])  # of the PNG's header
+    return _figure(picture(png, says, f"min(100%, {most * width / height:.2f}rem)", pixelated=True), caption or says)
 
 
 def _confusions(matrix: np.ndarray, classes: Sequence[str]) -> str:
@@ -215,7 +234,7 @@ def _bar(share: float) -> Markup:
 
 
 def _figure(drawn: str, caption: str) -> str:
-    return f'<figure class="look-figure">{drawn}<figcaption>{escape(caption)}</figcaption></figure>'
+    return f'<figure class="look-figure">{drawn}<figcaption class="look-says">{escape(caption)}</figcaption></figure>'
 
 
 def _diverged() -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from digits.data.dataset import Dataset
 from digits.files import write_json
+from digits.training import checkpoints, trained
 from digits.workspace import Workspace
 from warplab.bench import tensorflow_start
 
@@ -49,6 +50,12 @@ def main(root: Path) -> None:
     kernel = rng.normal(0, 1, (30, 3)).astype(np.float32)
     run("linear", linear(kernel))
     run("diverged", linear(np.full_like(kernel, np.nan)))
+    kept = run("kept", None)
+    model = linear(kernel)
+    trained.save_network(kept, model)
+    for step, times in ((10, 1), (20, 2)):  # the weights of step 20 are twice those of step 10
+        arrays = {name: times * array for name, array in trained.variables(model).items()}
+        checkpoints.write(kept, step, arrays, {"epoch": step / 10})
     run("tangled", tangled(keras), dataset="20260101-000000-deleted")
     run("half", halved(keras))
     picture = keras.Input(SHAPE)

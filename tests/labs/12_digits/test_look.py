@@ -14,6 +14,7 @@ import pytest
 from digits import look
 from digits.files import write_json
 from digits.look import client
+from digits.training import checkpoints
 from digits.workspace import Workspace
 from tests.support.random_inputs import generator
 from tests.support.waiting import until
@@ -250,6 +251,36 @@ def test_other_kinds_show_layers_and_raw_outputs(opened):
     assert {layer.name for layer in inside.layers(images[0])} == {"coverage", "boxes"}
     with pytest.raises(look.LookError, match=r"kind is detection.*Scenes"):
         inside.classify(images)
+
+
+def test_each_checkpoint_can_be_looked_into_and_the_last_is_the_newest(opened):
+    inside, images = opened("kept"), drawn(3)
+    assert [(one.name, one.step, one.epoch) for one in inside.checkpoints()] == [
+        ("step-000000020", 20, 2.0),
+        ("step-000000010", 10, 1.0),
+    ]
+
+    def scores(checkpoint):
+        p = np.log(inside.classify(images, checkpoint).astype(np.float64))
+        return p - p.mean(axis=1, keepdims=True)
+
+    np.testing.assert_allclose(scores("step-000000020"), 2 * scores("step-000000010"), atol=1e-4)
+    np.testing.assert_allclose(scores(None), scores("step-000000020"), atol=1e-6)
+
+    # The training goes on: the process holds the model of a step that is not the last any more.
+    arrays, _ = checkpoints.read(checkpoints.listed(inside.folder)[0])
+    newer = {name: 3 * array for name, array in arrays.items()}
+    checkpoints.write(inside.folder, 30, newer, {"epoch": 3.0}, keep=True)
+    np.testing.assert_allclose(scores(None), 1.5 * scores("step-000000020"), atol=1e-4)
+    with pytest.raises(look.LookError, match="no checkpoint 'step-000000010'"):
+        inside.classify(images, "step-000000010")
+
+    # A damaged one is passed over, and said where it was asked for.
+    checkpoints.listed(inside.folder)[-1].arrays.write_bytes(b"PK")
+    (inside.folder / "checkpoints" / "touched").touch()
+    np.testing.assert_allclose(scores(None), scores("step-000000020"), atol=1e-6)
+    with pytest.raises(look.LookError, match="step 30 is damaged"):
+        inside.classify(images, "step-000000030")
 
 
 @pytest.mark.parametrize(("name", "words"), [("empty", "no weights yet"), ("damaged", "model.keras")])

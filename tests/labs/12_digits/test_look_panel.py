@@ -4,7 +4,6 @@ import datetime
 import io
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from digits.page import look_panel
 from digits.page.page import Page
 from digits.workspace import Workspace
 from warplab.paths import COURSE
@@ -135,9 +135,9 @@ def test_uploads_are_read_classified_and_refused_one_by_one(panel):
     image, name, truth = panel._image.image()
     assert (image.shape, name, truth) == ((6, 5, 1), EVIL, None)
     assert (image == 200).all()
-    control(panel, "Invert uploaded images (dark digits on white paper)").value = True
+    control(panel, "Invert uploads (dark on white)").value = True
     assert (panel._image.image()[0] == 55).all()
-    control(panel, "Invert uploaded images (dark digits on white paper)").value = False
+    control(panel, "Invert uploads (dark on white)").value = False
     give(panel, file(pixels, "second.png"))
     press(panel, "Classify all uploaded images")
     html = seen(panel)
@@ -176,14 +176,12 @@ def test_a_part_is_tested_and_leads_to_its_mistakes(panel):
 
 
 def test_errors_are_said_and_the_panel_lives_on(panel, looking):
-    control(panel, "Image from").value = "validation"
-    panel.inside.model()
-    os.kill(panel.inside.pid, signal.SIGKILL)
-    press(panel, "Classify")
-    assert "The most probable classes" in seen(panel)
     panel._image.own.clear()
     press(panel, "Classify all uploaded images")
     assert "No image was uploaded" in looking._status.value
+    control(panel, "Image from").value = "validation"
+    press(panel, "Classify")
+    assert "The most probable classes" in seen(panel)
 
 
 def test_other_runs_show_what_they_have(panel, looking, workspace):
@@ -205,6 +203,30 @@ def test_other_runs_show_what_they_have(panel, looking, workspace):
     looking.selected.run = named(workspace, "linear")
     press(panel, "Show the network's layers")
     assert "93 parameters, input 6 × 5 × 1" in seen(panel)
+
+
+def test_weights_of_a_checkpoint_are_chosen(panel, looking, workspace):
+    looking.selected.run = named(workspace, "kept")
+    weights = control(panel, "Weights")
+    assert [label for label, _ in weights.options] == ["the last", "step 20, epoch 2", "step 10, epoch 1"]
+    press(panel, "Classify")
+    last = seen(panel)
+    weights.value = "step-000000010"
+    assert "The most probable classes" not in seen(panel)
+    press(panel, "Classify")
+    assert "The most probable classes" in seen(panel)
+    assert seen(panel) != last
+
+
+def test_a_process_that_nobody_asks_gives_its_memory_back(panel, looking):
+    panel.inside.model()
+    looking.tick()
+    assert panel.inside.pid
+    panel._asked -= look_panel.REST + 1
+    looking.tick()
+    assert panel.inside.pid is None
+    press(panel, "Classify")
+    assert "The most probable classes" in seen(panel)
 
 
 def test_without_a_run_the_panel_says_what_to_do(tmp_path):

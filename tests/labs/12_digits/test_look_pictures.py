@@ -104,7 +104,7 @@ def test_words_say_what_the_pictures_show():
     assert "300 × 10 (inputs × units), the first 256 × 10 of them" in words.weights("dense", matrix)
     found = Saliency(np.float32([[0, 2], [-1, 0]]), 1, 0.75, "gradient", 0)
     assert words.saliency(found, ["a", "b"]) == (
-        "How pixels speak for class b, answered with 75.0 %. Most for it: row 0, column 1, 2. "
+        "How pixels speak for class b, answered with 75.0\N{NO-BREAK SPACE}%. Most for it: row 0, column 1, 2. "
         "Most against it: row 1, column 0, −1."
     )
     assert words.figures(statistics(np.full(3, np.nan))).startswith("All 3 values are NaN")
