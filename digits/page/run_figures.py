@@ -16,8 +16,13 @@ _TITLES = {
     "loss": "Loss",
     "accuracy": "Accuracy",
     "mAP": "Mean average precision",
+    "mAP_coco": "Mean average precision (COCO)",
+    "precision": "Precision",
+    "recall": "Recall",
     "mean_iou": "Mean intersection over union",
     "pixel_accuracy": "Pixel accuracy",
+    "coverage_loss": "Coverage loss",
+    "box_loss": "Box loss",
 }
 _STATUS = {
     "waiting": "Starting",
@@ -89,14 +94,14 @@ def curves(shown: Sequence[Run], logarithmic: bool = False) -> str:
                 label = "training" if part == "train" else "validation"
                 x, y = [line["epoch"] for line in points], [line[figure] for line in points]
                 drawn.append(charts.Line(f"{names[run.id]}{label}", x, y, look, dashed))
-        share = figure != "loss" and all(0 <= value <= 1 for line in drawn for value in line.y)
+        share = not _is_loss(figure) and all(0 <= value <= 1 for line in drawn for value in line.y)
         title = _TITLES.get(figure, figure)
         made.append(
             charts.chart(
                 drawn,
                 title,
                 "epoch",
-                title.lower(),
+                _in_text(title),
                 logarithmic=logarithmic and figure == "loss",
                 percent=share,
                 most=most,
@@ -155,7 +160,8 @@ def _epochs(run: Run) -> int:
 
 def _names(lines: Sequence[Mapping[str, Any]]) -> list[str]:
     found = {name: None for line in lines for name in line if _is_number(line[name])}
-    return [name for name in found if name not in (*_NOT_FIGURES, "loss")]
+    titled = [name for name in _TITLES if name in found]  # the main figure of a kind comes first there
+    return [name for name in dict.fromkeys([*titled, *found]) if name not in (*_NOT_FIGURES, "loss")]
 
 
 def _is_number(value: object) -> bool:
@@ -167,5 +173,13 @@ def _figures(line: Mapping[str, Any]) -> str:
 
 
 def _figure(name: str, value: float) -> str:
-    said = f"{100 * value:.1f} %" if name != "loss" and 0 <= value <= 1 else f"{value:.4g}"
-    return f"{_TITLES.get(name, name).lower()} {said}"
+    said = f"{100 * value:.1f} %" if not _is_loss(name) and 0 <= value <= 1 else f"{value:.4g}"
+    return f"{_in_text(_TITLES.get(name, name))} {said}"
+
+
+def _is_loss(name: str) -> bool:
+    return name == "loss" or name.endswith("_loss")
+
+
+def _in_text(title: str) -> str:
+    return title[:1].lower() + title[1:]

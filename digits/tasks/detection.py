@@ -94,12 +94,17 @@ def measured(truth: list[NDArray[Any]], found: list[NDArray[Any]], classes: int)
     over all classes, matched by VOC's rule (0.0 where nothing is found, or nothing is there).
     """
     sure = [here[here[:, SCORE] >= SURE] for here in found]
-    curves = [average_precision.curve(truth, sure, label, VOC_THRESHOLD, "voc") for label in range(classes)]
-    right, given = sum(int(curve.right.sum()) for curve in curves), sum(len(curve.right) for curve in curves)
-    there = sum(curve.boxes for curve in curves)
+    right, given, there = right_given_there(truth, sure, classes)
     return {
         "mAP": average_precision.mean(average_precision.voc(truth, found, classes)),
         "mAP_coco": average_precision.mean(average_precision.coco(truth, found, classes)),
         "precision": right / given if given else 0.0,
         "recall": right / there if there else 0.0,
     }
+
+
+def right_given_there(truth: list[NDArray[Any]], found: list[NDArray[Any]], classes: int) -> tuple[int, int, int]:
+    """How many detections are right by VOC's rule, how many there are, and how many true boxes."""
+    curves = [average_precision.curve(truth, found, label, VOC_THRESHOLD, "voc") for label in range(classes)]
+    right, given = sum(int(curve.right.sum()) for curve in curves), sum(len(curve.right) for curve in curves)
+    return right, given, sum(curve.boxes for curve in curves)

@@ -56,6 +56,15 @@ def boxes(image: np.ndarray, truth: np.ndarray, found: np.ndarray | None, classe
     return _png(picture)
 
 
+def found(image: np.ndarray, detections: np.ndarray, classes: Sequence[str]) -> bytes:
+    """An image (h, w, 1 or 3), uint8, that nobody labelled, with detections (m, 6) as a PNG."""
+    picture, factor = _enlarged(image)
+    draw = ImageDraw.Draw(picture)
+    for box in detections:
+        _box(draw, box[WHERE] * factor, RIGHT, f"{classes[int(box[CLASS])]}: {100 * box[SCORE]:.0f} %")
+    return _png(picture)
+
+
 def mask(image: np.ndarray, found: np.ndarray, classes: Sequence[str], truth: np.ndarray | None = None) -> bytes:
     """An image (h, w, 1 or 3), uint8, under a mask (h, w) of 0 and class + 1, each patch with its class, as a PNG.
 

@@ -1,0 +1,141 @@
+"""The form for new scenes: what they look like, with some drawn at once, and the dataset made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from digits.data import scenes
+from digits.data.dataset import Dataset
+from digits.data.scene_drawing import CLASSES, Scene, SceneOptions
+from digits.page.elements import button, choice, column, integer, note, picture, row, section, text
+from digits.tasks import drawing
+
+KINDS = (("Detection: boxes", "detection"), ("Segmentation: masks", "segmentation"))
+EXAMPLES = 4
+SIDES = (32, 48, 64, 96)  # pixels; multiples of 8, as the networks ask
+
+
+class NewScenes:
+    """The form. `made(dataset)` is called with each dataset that it has made."""
+
+    def __init__(self, page: Any, made: Callable[[Dataset], None]) -> None:
+        self.page = page
+        self._made = made
+        self._share, self._cancelled, self._drawing = 0.0, False, False
+        self._kind = choice("Task", KINDS)
+        self._name = text("Name of the scenes", "scenes")
+        self._train = integer("Number to train on", scenes.COUNTS["train"], 1, scenes.MOST_SCENES)
+        self._others = integer("Number for each other part", scenes.COUNTS["validation"], 1, scenes.MOST_SCENES)
+        self._side = choice("Side of a scene", [(f"{side} pixels", side) for side in SIDES], 64)
+        self._fewest = integer("Fewest digits", 1, 0, 20)
+        self._most = integer("Most digits", 5, 1, 20)
+        self._smallest = integer("Smallest digit (pixels)", 12, 8, max(SIDES))
+        self._largest = integer("Largest digit (pixels)", 24, 8, max(SIDES))
+        self._clutter = integer("Most other strokes", 3, 0, 50)
+        self._seed = integer("Seed of the scenes", 0, 0, 2**31 - 1)
+        self._examples, self._progress = note(""), note("")
+        self._make = button("Make the scenes", page.guarded(self._start), kind="primary")
+        self._cancel = button("Cancel", page.guarded(self._break_off))
+        self._cancel.layout.display = "none"
+        forms = column(
+            section("New scenes", self._kind, self._name, self._train, self._others, self._seed),
+            section(
+                "What they look like",
+                self._side,
+                self._fewest,
+                self._most,
+                self._smallest,
+                self._largest,
+                self._clutter,
+            ),
+        )
+        forms.add_class("digits-sheet")
+        self.widget = column(forms, self._examples, row(self._make, self._cancel), self._progress)
+        for control in (
+            self._kind,
+            self._seed,
+            self._side,
+            self._fewest,
+            self._most,
+            self._smallest,
+            self._largest,
+            self._clutter,
+        ):
+            control.observe(page.guarded(lambda change: self._show_examples()), "value")
+        self._show_examples()
+        page.every(0.5, self._poll)
+
+    def options(self) -> SceneOptions:
+        """Return what the controls say. Raises DigitsError with a sentence where that makes no sense."""
+        return SceneOptions(
+            height=self._side.value,
+            width=self._side.value,
+            fewest=self._fewest.value,
+            most=self._most.value,
+            smallest=self._smallest.value,
+            largest=self._largest.value,
+            clutter=self._clutter.value,
+        )
+
+    def _show_examples(self) -> None:
+        self._examples.value = ""
+        options, kind, seed = self.options(), self._kind.value, self._seed.value
+
+        def draw() -> str:
+            drawn = list(scenes.draw_part("train", EXAMPLES, seed, options))
+            return f'<div class="digits-grid">{"".join(_example(kind, scene) for scene in drawn)}</div>'
+
+        def show(examples: str) -> None:
+            if (options, kind, seed) == (self.options(), self._kind.value, self._seed.value):
+                self._examples.value = examples
+
+        self.page.in_background(draw, show)
+
+    def _start(self) -> None:
+        options, kind, name, seed = self.options(), self._kind.value, self._name.value.strip(), self._seed.value
+        counts = {"train": self._train.value, "validation": self._others.value, "test": self._others.value}
+        self._make.disabled, self._cancelled, self._drawing, self._share = True, False, True, 0.0
+        self._cancel.layout.display = None
+        self._poll()
+        workspace = self.page.workspace
+
+        def make() -> Dataset:
+            return scenes.build(
+                workspace, kind, name or "scenes", counts, seed, options, self._progressed, lambda: self._cancelled
+            )
+
+        self.page.in_background(make, self._done, self._free)
+
+    def _progressed(self, share: float) -> None:
+        """Called in the thread that draws."""
+        self._share = share
+
+    def _break_off(self) -> None:
+        self._cancelled = True
+
+    def _done(self, dataset: Dataset) -> None:
+        count = sum(dataset.counts.values())
+        self.page.say(f"{dataset.name}: {count} scenes of {dataset.height} × {dataset.width} pixels are ready.")
+        self._made(dataset)
+
+    def _free(self) -> None:
+        self._make.disabled = self._drawing = False
+        self._cancel.layout.display = "none"
+        self._progress.value = ""
+
+    def _poll(self) -> None:
+        if self._drawing:
+            percent = f"{100 * self._share:.0f} %"
+            bar = f'<progress max="1" value="{self._share:.3f}" aria-label="Scenes drawn">{percent}</progress>'
+            self._progress.value = f"{bar}<p>{percent} of the scenes are drawn.</p>"
+
+
+def _example(kind: str, scene: Scene) -> str:
+    there = ", ".join(CLASSES[int(label)] for label in scene.boxes[:, 0]) or "none"
+    image = scene.image[..., None]
+    if kind == "detection":
+        return picture(
+            drawing.boxes(image, scene.boxes, None, CLASSES), f"A scene with boxes around digits: {there}", "16rem"
+        )
+    return picture(drawing.mask(image, scene.mask, CLASSES), f"A scene with masks over digits: {there}", "16rem")

@@ -1,0 +1,96 @@
+"""What a detector or segmenter found, as HTML: figures, a table by class, precision against recall, drawn scenes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from digits.look.scene_answers import Answers, Figures
+from digits.page import charts
+from digits.page.elements import escape, picture, table
+from digits.tasks import average_precision, drawing
+from digits.tasks.boxes import CLASS
+
+WIDTH = "16rem"  # of a drawn scene
+
+
+def detection(figures: Figures, scenes: int, least: float) -> str:
+    whole = figures.whole
+    said = (
+        f"<p><strong>mAP {_percent(whole['mAP'])}</strong> as PASCAL VOC counts (IoU of 0.5), "
+        f"{_percent(whole['mAP_coco'])} as COCO does (mean over IoU 0.50 to 0.95), of {scenes} scenes. Boxes with a "
+        f"score of {least:.2f} or more: precision {_percent(whole['precision'])}, recall "
+        f"{_percent(whole['recall'])}.</p>"
+    )
+    rows = [(name, boxes, _percent(by_voc), _percent(by_coco)) for name, boxes, by_voc, by_coco in figures.rows]
+    return said + table(("Class", "True boxes", "AP (VOC)", "AP (COCO)"), rows, "Average precision by class")
+
+
+def segmentation(figures: Figures, scenes: int) -> str:
+    whole = figures.whole
+    said = (
+        f"<p><strong>Mean IoU {_percent(whole['mean_iou'])}</strong>, pixel accuracy "
+        f"{_percent(whole['pixel_accuracy'])}, of {scenes} scenes. Whoever says ground everywhere has a pixel accuracy "
+        f"of {_percent(whole['ground'])}, so mean IoU tells more. Mean accuracy of the classes "
+        f"{_percent(whole['mean_accuracy'])}, IoU weighted by pixels {_percent(whole['weighted_iou'])}.</p>"
+    )
+    rows = [(name, pixels, _percent(iou)) for name, pixels, iou in figures.rows]
+    return said + table(("Class", "True pixels", "IoU"), rows, "Intersection over union by class")
+
+
+def precision_recall(answers: Answers, found: list[np.ndarray], which: int) -> str:
+    """The chart of one class by VOC's rule: what was measured, and the falling curve whose area is the AP."""
+    points = average_precision.curve(answers.truth, found, which, average_precision.VOC_THRESHOLD, "voc")
+    name = answers.classes[which]
+    if not len(points.recall):
+        return f'<p class="digits-muted">Nothing was found of class {escape(name)}.</p>'
+    falling = np.maximum.accumulate(points.precision[::-1])[::-1]
+    lines = [
+        charts.Line("after each detection, from the surest down", points.recall, points.precision, 0),
+        charts.Line("best precision at this recall or more; its area is the AP", points.recall, falling, 1, True),
+    ]
+    title = f"Precision and recall of class {name}, AP {_percent(average_precision.voc_area(points))}"
+    return charts.chart(lines, title, "recall", "precision", percent=True, most=1.0, plain=True)
+
+
+def drawn(answers: Answers, which: Sequence[int], found: list[np.ndarray] | None = None) -> str:
+    """Scenes by their numbers, with what was found (`found`: the boxes to show) and what was missed."""
+    return f'<div class="digits-grid">{"".join(_scene(answers, index, found) for index in which)}</div>'
+
+
+def _scene(answers: Answers, index: int, found: list[np.ndarray] | None) -> str:
+    image, classes = answers.images[index], answers.classes
+    labelled = answers.truth is not None
+    if answers.kind == "segmentation":
+        said = answers.said["mask"][index]
+        there = [value for value in np.unique(said) if value]
+        png = drawing.mask(image, said, classes, answers.truth[index] if labelled else None)
+        told = "found " + (
+            ", ".join(f"{classes[value - 1]} ({int((said == value).sum())} px)" for value in there) or "none"
+        )
+        if labelled:
+            told += f"; {int((said != answers.truth[index]).sum())} px wrong"
+    else:
+        assert found is not None
+        boxes = found[index]
+        if labelled:
+            truth = answers.truth[index]
+            png = drawing.boxes(image, truth, boxes, classes)
+            right = average_precision.taken(truth, boxes)
+            told = f"{(right >= 0).sum()} of {len(truth)} found"
+            told += f", {int((right < 0).sum())} wrong" if (right < 0).any() else ""
+        else:
+            # Nobody knows what is right: each box is drawn as found.
+            png = drawing.found(image, boxes, classes)
+            told = "found " + (", ".join(classes[int(box[CLASS])] for box in boxes) or "none")
+    caption = f"Scene {index}: {told}" if labelled else told.capitalize()
+    return (
+        f'<figure class="scenes-figure">{picture(png, caption, WIDTH)}'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def _percent(value: float) -> str:
+    return "–" if math.isnan(value) else f"{100 * value:.1f} %"
