@@ -45,6 +45,7 @@ SLOW = (
     "grading/test_takeover.py",
     "grading/test_tampering.py",
     "labs/*/test_deploy.py",
+    "labs/*/test_deploy_in_browser.py",
     "labs/*/test_exercise.py",
     "labs/*/test_grading.py",
     "labs/*/test_kernels.py",

@@ -1,0 +1,217 @@
+"""Deploying: a run becomes a plan of lab 09, which is compared with Keras, downloaded, and served as in lab 11."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from digits.deploy import plans
+from digits.files import DigitsError
+from digits.page import deploy_view
+from digits.page.deploy_service import ServicePart
+from digits.page.elements import button, check, choice, column, escape, integer, note, row, section, text
+from digits.training import runs, trained
+
+EVERY = 1.0  # seconds between two looks at the plans
+
+
+class DeployPanel:
+    """Builds plans of `page.selected.run`, shows them, and serves one."""
+
+    title = "Deploy"
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self._filling = False
+        self._seen: Any = None  # of the plan that is shown
+        self._run = choice("Run", [("none yet", "")])
+        self._precision = choice("Precision", [(title, name) for name, title in plans.PRECISIONS.items()])
+        self._batches = text("Batches", "1, 8")
+        self._calibration = choice("Calibration", plans.CALIBRATIONS)
+        self._images = integer("Test images, at most", 256, 1, 1_000_000)
+        self._tuned = check("Tune: time every tactic of every layer", True)
+        self._build = button("Build the plan", page.guarded(self._start), kind="primary")
+        self._model = button("Offer the Keras model", page.guarded(self._offer_model))
+        self._model_links = note("")
+        self._plan = choice("Plan", [("none yet", "")])
+        self._state, self._report, self._links = note(""), note(""), note("")
+        self._stop = button("Stop building", page.guarded(lambda: self._chosen().stop()))
+        self._offer = button("Offer the plan files", page.guarded(self._offer_plan))
+        self._delete = button("Delete …", page.guarded(lambda: self._ask_to_delete(True)))
+        self._really = note("")
+        self._question = row(
+            self._really,
+            button("Yes, delete it", page.guarded(self._delete_plan), kind="danger"),
+            button("No, keep it", page.guarded(lambda: self._ask_to_delete(False))),
+        )
+        self._question.layout.display = "none"
+        self.service = ServicePart(page)
+        where = plans.missing() or (
+            "The plan is built by lab 09's optimiser in a process of its own. Without a GPU its kernels run in the "
+            "simulator, and tactics and latency are estimates."
+        )
+        self.widget = column(
+            section(
+                "Build a plan",
+                note(f"<p>{escape(where)}</p>"),
+                self._run,
+                self._precision,
+                self._calibration,
+                self._batches,
+                self._images,
+                self._tuned,
+                row(self._build, self._model),
+                self._model_links,
+            ),
+            section(
+                "Plans",
+                self._plan,
+                self._state,
+                row(self._stop, self._offer, self._delete),
+                self._question,
+                self._links,
+                self._report,
+            ),
+            section("Service", self.service.widget),
+        )
+        self._run.observe(page.guarded(lambda change: self._run_chosen()), "value")
+        self._plan.observe(page.guarded(lambda change: self._plan_chosen()), "value")
+        self._precision.observe(page.guarded(lambda change: self._show_calibration()), "value")
+        page.selected.observe(page.guarded(lambda change: self._fill_runs()), ["run", "runs_version"])
+        page.selected.observe(page.guarded(lambda change: self._fill_plans()), "plans_version")
+        self._show_calibration()
+        self._fill_runs()
+        self._fill_plans()
+        page.every(EVERY, self._poll)
+
+    # Building
+
+    def spec(self) -> plans.PlanSpec:
+        """What the controls say. Raises DigitsError with a sentence where that is wrong."""
+        try:
+            batches = tuple(int(one) for one in self._batches.value.replace(";", ",").split(",") if one.strip())
+        except ValueError:
+            raise DigitsError(
+                f"Write the batches as whole numbers with commas between, such as 1, 8, not {self._batches.value!r}."
+            ) from None
+        return plans.PlanSpec(
+            self._precision.value, batches, self._tuned.value, self._calibration.value, test_images=self._images.value
+        )
+
+    def _show_calibration(self) -> None:
+        self._calibration.layout.display = None if self._precision.value == "int8" else "none"
+
+    def _start(self) -> None:
+        workspace, run, spec = self.page.workspace, self._run.value, self.spec()
+        if not run:
+            raise DigitsError("No run is chosen. Train a network first, then choose its run here.")
+        self._build.disabled = True
+        self.page.in_background(lambda: plans.start(workspace, run, spec), self._started, self._fill_runs)
+
+    def _started(self, job: plans.PlanJob) -> None:
+        self.page.say(f"The plan {job.id} is being built. That goes on when this page is closed.")
+        self._fill_plans(job.id)
+        self.page.selected.plans_version += 1
+
+    def _fill_runs(self) -> None:
+        found = [run for run in runs.listing(self.page.workspace) if trained.listed(run)]
+        options = [(f"{run.name} ({run.id[:15]})", run.id) for run in found] or [("none yet", "")]
+        ids = [id for _, id in options]
+        selected = self.page.selected.run
+        self._refill(self._run, options, selected if selected in ids else ids[0])
+        self._build.disabled = not found or bool(plans.missing())
+        self._model.disabled = not found
+        self._model_links.value = ""
+
+    def _run_chosen(self) -> None:
+        if not self._filling and self._run.value:
+            self.page.selected.run = self._run.value
+
+    def _offer_model(self) -> None:
+        run = runs.open(self.page.workspace, self._run.value)
+        path = run.folder / trained.MODEL
+        if not path.is_file():
+            raise DigitsError(f"The run {run.name} has no {trained.MODEL} yet; it has one once it is done or stopped.")
+        self._model_links.value = deploy_view.downloads([(f"{run.id}.keras", path)])
+
+    # Plans
+
+    def _fill_plans(self, wanted: str = "") -> None:
+        """List the plans, and show `wanted`, or the one shown so far if it is still there."""
+        found = plans.listing(self.page.workspace)
+        options = [(f"{job.id} – {job.state()['status']}", job.id) for job in found] or [("none yet", "")]
+        ids = [id for _, id in options]
+        wanted = wanted or self._plan.value
+        self._refill(self._plan, options, wanted if wanted in ids else ids[0])
+        self._look()
+
+    def _refill(self, control: Any, options: list, value: Any) -> None:
+        self._filling = True
+        try:
+            if list(control.options) != options:
+                control.options = options
+            if control.value != value:
+                control.value = value
+        finally:
+            self._filling = False
+
+    def _plan_chosen(self) -> None:
+        if not self._filling:
+            self._look()
+
+    def _poll(self) -> None:
+        if self.page.opened == self.title:
+            self._fill_plans()
+
+    def _chosen(self) -> plans.PlanJob:
+        if not self._plan.value:
+            raise DigitsError("There is no plan. Build one first.")
+        return plans.open(self.page.workspace, self._plan.value)
+
+    def _look(self) -> None:
+        """Show the chosen plan, if anything of it has changed."""
+        if not self._plan.value:
+            seen, state = None, None
+        else:
+            job = plans.PlanJob(self.page.workspace.plans / self._plan.value)
+            state = job.state()
+            seen = (job.id, state)
+        if seen == self._seen and seen is not None:
+            return
+        changed = seen is None or self._seen is None or seen[0] != self._seen[0]
+        self._seen = seen
+        if changed:
+            self._links.value = ""
+            self._ask_to_delete(False)
+        status = state["status"] if state else ""
+        self._state.value = deploy_view.state(state) if state else ""
+        self._stop.disabled = status not in plans.ALIVE
+        self._delete.disabled = status in ("", *plans.ALIVE)
+        self._offer.disabled = status != "done"
+        self.service.choose(self._plan.value, status == "done")
+        self._report.value = ""
+        self._report.value = self._told(status)
+
+    def _told(self, status: str) -> str:
+        if status != "done":
+            return ""
+        job = self._chosen()
+        try:
+            return deploy_view.report(job.report(), plans.PRECISIONS[job.spec.precision])
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DigitsError(f"{plans.REPORT} of {job.id} is damaged. Delete the plan, and build it again.") from error
+
+    def _offer_plan(self) -> None:
+        job = self._chosen()
+        self._links.value = deploy_view.downloads([(f"{job.id}-{path.name}", path) for path in job.files()])
+
+    def _ask_to_delete(self, asked: bool) -> None:
+        if asked:
+            self._really.value = f"<p>Delete the plan {escape(self._chosen().id)} for good?</p>"
+        self._question.layout.display = None if asked else "none"
+
+    def _delete_plan(self) -> None:
+        job = self._chosen()
+        self._ask_to_delete(False)
+        job.delete()
+        self.page.say(f"The plan {job.id} has been deleted.")
+        self.page.selected.plans_version += 1

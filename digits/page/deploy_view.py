@@ -1,0 +1,120 @@
+"""What the deploy panel shows, as HTML: how far a plan is, its report, and links to its files."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from digits.page.elements import escape, table
+from warplab.text.tables import duration
+
+MOST_OFFERED = 16 << 20  # bytes of a file that the page sends to the browser
+_STATUS = {
+    "waiting": "Starting",
+    "running": "Being built",
+    "done": "Done",
+    "failed": "Failed",
+    "stopped": "Stopped",
+    "killed": "Killed",
+    "broken": "Damaged",
+}
+
+
+def state(found: Mapping[str, Any]) -> str:
+    """How far a plan is: its status in words, what it does now, a bar while it is being built."""
+    kind = "digits-error" if found["status"] in ("failed", "killed", "broken") else ""
+    said = f'<p class="{kind}"><strong>{_STATUS[found["status"]]}.</strong> {escape(found["message"])}</p>'
+    if found["status"] not in ("waiting", "running"):
+        return said
+    percent = round(100 * found["progress"])
+    return f'{said}<progress max="100" value="{percent}" aria-label="Built">{percent} %</progress> {percent} %'
+
+
+def report(found: Mapping[str, Any], precision: str) -> str:
+    """The tables of a plan that is done: accuracy beside Keras, launches and latency by batch, what the passes did."""
+    return _accuracy(found["test"], precision) + _batches(found) + _passes(found)
+
+
+def _accuracy(test: Mapping[str, Any], precision: str) -> str:
+    rows = [
+        ["Keras, as trained", f"{100 * test['keras_accuracy']:.2f} %", ""],
+        [
+            f"The plan, {precision}",
+            f"{100 * test['plan_accuracy']:.2f} %",
+            f"{test['same_answers']:,} of {test['images']:,}",
+        ],
+    ]
+    caption = (
+        f"The same {test['images']:,} test images; probabilities differ by {test['largest_difference']:.2g} at most"
+    )
+    return table(["By", "Accuracy", "Same class as Keras"], rows, caption)
+
+
+def _batches(found: Mapping[str, Any]) -> str:
+    rows, labels = [], set()
+    for batch, row in found["batches"].items():
+        images = int(batch) / row["latency"]
+        rows.append(
+            [
+                batch,
+                str(row["launches"]),
+                duration(row["latency"]),
+                f"{images:,.0f}",
+                f"{row['weights_bytes']:,}",
+                f"{row['tensor_bytes']:,}",
+            ]
+        )
+        labels.add(row["label"])
+    kind = "Latency" if found["measured"] else "Latency, estimated"
+    head = ["Batch", "Launches", kind, "Images/s from it", "Bytes of weights", "Bytes of tensors"]
+    return table(head, rows, f"Plans by batch. Latency: {'; '.join(sorted(labels))}")
+
+
+def _passes(found: Mapping[str, Any]) -> str:
+    passes = "".join(f"<li>{escape(line)}</li>" for line in found["passes"])
+    tuned = "".join(
+        f"<details><summary>Tactics of batch {escape(batch)}</summary>"
+        f'<div class="digits-scroll" tabindex="0" role="region" aria-label="Tactics of batch {escape(batch)}">'
+        f"<pre>{escape(row['tuned'])}</pre></div></details>"
+        for batch, row in found["batches"].items()
+    )
+    return (
+        f"<details><summary>What the optimiser did with {found['layers']} layers</summary><ul>{passes}</ul></details>"
+        f"{tuned}"
+    )
+
+
+def downloads(files: Iterable[tuple[str, Path]]) -> str:
+    """Links to files, as (name to save it under, path). The browser gets their bytes with the page.
+
+    A file that is too large for that is named with its path, and one that is gone is said to be.
+    """
+    items = []
+    for name, path in files:
+        try:
+            size = path.stat().st_size
+            data = path.read_bytes() if size <= MOST_OFFERED else None
+        except OSError as error:
+            items.append(f'<li class="digits-error">{escape(name)} cannot be read: {escape(error.strerror)}</li>')
+            continue
+        if data is None:
+            items.append(f"<li>{escape(name)} ({size:,} bytes) is too large for this page; copy {escape(path)}</li>")
+            continue
+        address = f"data:application/octet-stream;base64,{base64.b64encode(data).decode()}"
+        items.append(f'<li><a download="{escape(name)}" href="{address}">{escape(name)}</a> ({size:,} bytes)</li>')
+    return f"<ul>{''.join(items)}</ul>"
+
+
+def request(url: str, shape: tuple[int, ...]) -> str:
+    """What to send to a service, for those who call it from elsewhere."""
+    sizes = " × ".join(map(str, shape))
+    body = '{"instances": [[[[0.0], [0.5], ...], ...], ...]}'
+    return (
+        f"<p>It answers at <code>{escape(url)}</code>, to this machine alone, until it is stopped or this page's "
+        f"kernel ends. A sample is an image of {sizes} numbers from 0 to 1 (height, width, channels):</p>"
+        f'<div class="digits-scroll" tabindex="0" role="region" aria-label="How to call it">'
+        f"<pre>curl -H 'Content-Type: application/json' -d '{escape(body)}' {escape(url)}/v1/predict\n"
+        f"curl {escape(url)}/v1/model</pre></div>"
+    )
