@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from digits.data.dataset import Dataset
 from digits.files import (
     DigitsError,
     Lock,
@@ -28,6 +29,7 @@ from digits.files import (
     write_file,
     write_json,
 )
+from digits.networks.starts import LAB_09
 from digits.training import checkpoints
 from digits.training.curves import points
 from digits.training.spec import RunSpec
@@ -81,12 +83,11 @@ class Run:
         try:
             assert self.spec
             while True:
-                alive = self.alive
+                alive = self.alive  # asked first: a worker writes its last state before it gives the lock back
                 state = _EMPTY | read_json(self.folder / STATE)
                 if state["status"] not in ALIVE or alive:
                     return state
-                # The worker may have written its last state and ended, or a new one begun, between the two questions.
-                if read_json(self.folder / STATE)["status"] == state["status"] and not self.alive:
+                if not self.alive:  # otherwise one began between the two questions
                     return state | {"status": "killed", "remaining": None, "message": self._killed()}
         except DigitsError as error:
             return _EMPTY | {"status": "broken", "message": str(error)}
@@ -198,7 +199,7 @@ def start(workspace: Workspace, spec: RunSpec) -> Run:
     no run. What only the worker can find out (a network that does not fit the images, say) makes the run "failed".
     """
     _check_dataset(workspace, spec)
-    if spec.start is not None and spec.start in workspace.ids("runs"):
+    if spec.start not in (None, LAB_09):
         _check_start(workspace, spec.start)
     folder = workspace.create("runs", spec.name)
     try:
@@ -222,19 +223,14 @@ def listing(workspace: Workspace) -> list[Run]:
 
 
 def _check_dataset(workspace: Workspace, spec: RunSpec) -> None:
-    about = read_json(workspace.folder("datasets", spec.dataset) / "dataset.json")
-    name = about.get("name", spec.dataset)
-    if about.get("status", "ready") != "ready":
-        raise DigitsError(
-            f"The dataset {name} is not ready ({about['status']}). Wait until it is built, or build it again."
-        )
-    if about.get("kind") != spec.kind:
-        raise DigitsError(
-            f"The dataset {name} is made for {about.get('kind')}, not for {spec.kind}. Choose another one."
-        )
-    counts = about.get("counts", {})
+    dataset = Dataset.open(workspace, spec.dataset)
+    name = dataset.name
+    if dataset.status != "ready":
+        raise DigitsError(f"The dataset {name} is {dataset.status}. Wait until it is ready, or build it again.")
+    if dataset.kind != spec.kind:
+        raise DigitsError(f"The dataset {name} is made for {dataset.kind}, not for {spec.kind}. Choose another.")
     for part in ("train", "validation"):
-        if not counts.get(part):
+        if not dataset.counts.get(part):
             raise DigitsError(f"The dataset {name} has no {part} images. Build it again with a larger share for them.")
 
 

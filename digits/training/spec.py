@@ -35,8 +35,9 @@ class Solver:
 
     `epochs`, `batch` (images), `optimizer` (of OPTIMIZERS), `rate` (the base learning rate), `policy` (see schedule),
     `precision` (of PRECISIONS), `augment` (options of digits.data.augment.Augmentation; {} for none), `seed`;
-    `momentum` for sgd, nesterov and rmsprop; `decay`, decoupled weight decay, for all; `validate_every`, epochs between
-    validations; `keep_every`, epochs between checkpoints that are kept for good, 0 for none (the last two always are).
+    `momentum` for sgd, nesterov and rmsprop; `decay`, decoupled weight decay (adamw has 0.004 if it is 0);
+    `validate_every`, epochs between validations; `keep_every`, epochs between checkpoints that are kept for good, 0 for
+    none (the last two always are).
     """
 
     epochs: int = 10

@@ -80,7 +80,10 @@ def _built(folder: Path) -> Any:
     with explained(f"read {NETWORK} of {folder.name}"):
         text = (folder / NETWORK).read_text()
     try:
-        return keras.saving.deserialize_keras_object(json.loads(text), safe_mode=True)
+        model = keras.saving.deserialize_keras_object(json.loads(text), safe_mode=True)
+        if not isinstance(model, keras.Model):
+            raise TypeError("it describes no network")
+        return model
     except Exception as error:  # Keras raises many kinds for a damaged description
         raise DigitsError(
             f"{NETWORK} of {folder.name} is damaged ({str(error)[:200]}). Train the run again."

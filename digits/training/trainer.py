@@ -34,6 +34,7 @@ POINTS = 10  # of the training curve in an epoch, about
 MOST_POINTS = 2000  # of it in a whole run, about
 CHECKPOINT_EPOCH, CHECKPOINT_STEP = 5.0, 30.0  # seconds after which an epoch's end, or any step, is worth a checkpoint
 LEAST_VALIDATION_BATCH = 32
+ADAMW_DECAY = 0.004  # Keras's; without any decay AdamW would be Adam
 
 Say = Callable[[str], None]
 Report = Callable[[dict[str, Any]], None]
@@ -135,10 +136,12 @@ class Trainer:
         }
         arrays, about, problems = checkpoints.latest(self.folder)
         for problem in problems:
-            self._say(f"{problem} Taking the one before it.")
+            self._say(problem)
         checkpoints.tidy(self.folder)
         self._checkpoint_step = self._checkpoint_validated = -2
         if arrays is None or about is None:
+            if problems:
+                self._say("No checkpoint is left that can be read: the training begins again, with the same curves.")
             self._curves = Curves(self.folder)
             trained.save_network(self.folder, self.model)
             self._take_start()
@@ -362,7 +365,7 @@ def _optimizer(solver: Solver) -> Any:
         "sgd": lambda **o: optimizers.SGD(momentum=solver.momentum, **o),
         "nesterov": lambda **o: optimizers.SGD(momentum=solver.momentum, nesterov=True, **o),
         "adam": optimizers.Adam,
-        "adamw": optimizers.AdamW,
+        "adamw": lambda **o: optimizers.AdamW(**{**o, "weight_decay": o["weight_decay"] or ADAMW_DECAY}),
         "rmsprop": lambda **o: optimizers.RMSprop(momentum=solver.momentum, **o),
         "adagrad": optimizers.Adagrad,
         "adadelta": optimizers.Adadelta,
