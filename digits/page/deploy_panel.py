@@ -62,17 +62,20 @@ class DeployPanel:
                 row(self._build, self._model),
                 self._model_links,
             ),
-            section(
-                "Plans",
-                self._plan,
-                self._state,
-                row(self._stop, self._offer, self._delete),
-                self._question,
-                self._links,
-                self._report,
+            column(
+                section(
+                    "Plans",
+                    self._plan,
+                    self._state,
+                    row(self._stop, self._offer, self._delete),
+                    self._question,
+                    self._links,
+                    self._report,
+                ),
+                section("Service", self.service.widget),
             ),
-            section("Service", self.service.widget),
         )
+        self.widget.add_class("digits-deploy")
         self._run.observe(page.guarded(lambda change: self._run_chosen()), "value")
         self._plan.observe(page.guarded(lambda change: self._plan_chosen()), "value")
         self._precision.observe(page.guarded(lambda change: self._show_calibration()), "value")

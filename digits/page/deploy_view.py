@@ -25,7 +25,8 @@ _STATUS = {
 def state(found: Mapping[str, Any]) -> str:
     """How far a plan is: its status in words, what it does now, a bar while it is being built."""
     kind = "digits-error" if found["status"] in ("failed", "killed", "broken") else ""
-    said = f'<p class="{kind}"><strong>{_STATUS[found["status"]]}.</strong> {escape(found["message"])}</p>'
+    more = "" if found["status"] == "done" else escape(found["message"])
+    said = f'<p class="{kind}"><strong>{_STATUS[found["status"]]}.</strong> {more}</p>'
     if found["status"] not in ("waiting", "running"):
         return said
     percent = round(100 * found["progress"])
@@ -69,7 +70,8 @@ def _batches(found: Mapping[str, Any]) -> str:
         labels.add(row["label"])
     kind = "Latency" if found["measured"] else "Latency, estimated"
     head = ["Batch", "Launches", kind, "Images/s from it", "Bytes of weights", "Bytes of tensors"]
-    return table(head, rows, f"Plans by batch. Latency: {'; '.join(sorted(labels))}")
+    said = f"<p>Latency is {escape('; '.join(sorted(labels)))}.</p>"
+    return table(head, rows, "Plans by batch") + said
 
 
 def _passes(found: Mapping[str, Any]) -> str:

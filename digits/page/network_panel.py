@@ -10,7 +10,7 @@ import ipywidgets as widgets
 from digits.data.dataset import Dataset
 from digits.files import DigitsError
 from digits.networks import NETWORKS, configuration, custom, drawing, starts, summary
-from digits.page.elements import button, check, choice, column, escape, integer, note, real, row, section, table
+from digits.page.elements import Markup, button, check, choice, column, escape, integer, note, real, row, section, table
 from digits.training import runs, trained
 
 _LABELS = {
@@ -44,6 +44,7 @@ class NetworkPanel:
         )
         self._code.add_class("digits-code")
         self._confirmed = check("I have read this code, and want to run it in the sandbox")
+        self._confirmed.add_class("digits-confirm")
         self._check = button("Check the code", page.guarded(self._check_code), kind="primary")
         self._own = section(
             "Your own code",
@@ -86,11 +87,8 @@ class NetworkPanel:
 
     def _fill(self) -> None:
         kind, (height, width, channels), classes = self._task()
-        known = f"{height} × {width} × {channels}, {classes} classes, {escape(kind)}"
-        said = (
-            f"For images of {known}." if self.page.selected.dataset else f"No dataset is selected; shown for {known}."
-        )
-        self._for.value = f"<p>{said} {known}.</p>"
+        said = "For images of" if self.page.selected.dataset else "No dataset is selected; shown for images of"
+        self._for.value = f"<p>{said} {height} × {width} × {channels}, {classes} classes, {escape(kind)}.</p>"
         fitting = [(one.title, one.name) for one in NETWORKS.values() if kind in one.kinds]
         wanted = self.page.selected.network.get("name", self._network.value)
         self._filling = True
@@ -250,8 +248,7 @@ def layers_table(found: Mapping[str, Any]) -> str:
     """The HTML of a network's table of layers, with its sums, as `digits.networks.summary` describes it."""
     rows = [
         [
-            layer["name"],
-            layer["kind"],
+            Markup(f'{escape(layer["name"])} <span class="digits-muted">{escape(layer["kind"])}</span>'),
             " × ".join(map(str, layer["shape"])),
             f"{layer['parameters']:,}",
             f"{layer['multiply_adds']:,}",
@@ -260,9 +257,9 @@ def layers_table(found: Mapping[str, Any]) -> str:
         for layer in found["layers"]
     ]
     rows.append(
-        ["All", "", "", f"{found['parameters']:,}", f"{found['multiply_adds']:,}", f"{found['bytes']:,}"],
+        ["All", "", f"{found['parameters']:,}", f"{found['multiply_adds']:,}", f"{found['bytes']:,}"],
     )
-    head = ["Layer", "Kind", "Output", "Parameters", "Multiply-adds", "Bytes of output"]
+    head = ["Layer", "Output", "Parameters", "Multiply-adds", "Bytes of output"]
     caption = (
         f"{len(found['layers'])} layers for one image in float32; {found['trainable']:,} of {found['parameters']:,} "
         f"parameters are trained, and all take {found['parameter_bytes']:,} bytes"
