@@ -24,9 +24,12 @@ def scores(model: Any) -> Callable[[Any], Any]:
     """
     import keras
 
-    last = model.layers[-1]
-    if not hasattr(last, "layers") and isinstance(last.input, keras.KerasTensor):
-        before = keras.Model(model.inputs[0], last.input)
+    # The first output answers, and need not come from the last layer: a network may have heads that only help.
+    origin = model.outputs[0]._keras_history
+    last = origin.operation
+    given = last._inbound_nodes[origin.node_index].input_tensors
+    if len(given) == 1 and not hasattr(last, "layers"):
+        before = keras.Model(model.inputs[0], given[0])
         if isinstance(last, keras.layers.Softmax) or _softmax_activation(last):
             return lambda x: before(x, training=False)
         if isinstance(last, keras.layers.Dense) and last.activation is keras.activations.softmax:

@@ -66,7 +66,7 @@ def main(root: Path) -> None:
 
 
 def tangled(keras):
-    """A layer that is used twice, an addition, a model in a model, and a softmax that is a layer."""
+    """A layer that is used twice, an addition, a model in a model, a softmax that is a layer, a second output."""
     colour = keras.Input((6, 6, 3))
     bent = keras.layers.Activation("tanh", name="bend")
     inner = keras.Sequential(
@@ -74,8 +74,9 @@ def tangled(keras):
     )
     x = bent(keras.layers.Conv2D(4, 3, padding="same", name="near")(colour))
     x = keras.layers.Dropout(0.5, name="drop")(bent(x) + x)
+    helping = keras.layers.Dense(3, activation="softmax", name="helping")(keras.layers.Flatten(name="flat")(x))
     x = keras.layers.Dense(3, name="scores")(inner(x))
-    model = keras.Model(colour, keras.layers.Softmax(name="probabilities")(x))
+    model = keras.Model(colour, [keras.layers.Softmax(name="probabilities")(x), helping])
     rng = np.random.default_rng(3)
     model.set_weights([rng.normal(0, 0.4, w.shape).astype(w.dtype) for w in model.get_weights()])
     return model
