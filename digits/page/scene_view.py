@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from digits.look.pictures import overlay_png
 from digits.look.scene_answers import Answers, Figures
+from digits.networks.detectnet import STRIDE
 from digits.page import charts
 from digits.page.elements import escape, picture, table
 from digits.tasks import average_precision, drawing
 from digits.tasks.boxes import CLASS
+from digits.tasks.detection import SURE
 
 WIDTH = "16rem"  # of a drawn scene
 
@@ -55,9 +58,35 @@ def precision_recall(answers: Answers, found: list[np.ndarray], which: int) -> s
     return charts.chart(lines, title, "recall", "precision", percent=True, most=1.0, plain=True)
 
 
+LEGENDS = {
+    "detection": "A full line and a class: found, and right. “Not” and a class: wrong. A dashed line: missed.",
+    "segmentation": "Colour and digit: what the network says. White outline: what is true.",
+    "coverage": "The stronger the colour, the surer the network that a digit covers this cell.",
+}
+
+
 def drawn(answers: Answers, which: Sequence[int], found: list[np.ndarray] | None = None) -> str:
     """Scenes by their numbers, with what was found (`found`: the boxes to show) and what was missed."""
-    return f'<div class="digits-grid">{"".join(_scene(answers, index, found) for index in which)}</div>'
+    legend = LEGENDS[answers.kind] if answers.truth is not None else ""
+    return _grid(legend, [_scene(answers, index, found) for index in which])
+
+
+def coverage(answers: Answers, which: Sequence[int]) -> str:
+    """Scenes by their numbers, with the coverage of each cell for the class that is surest there."""
+    figures = []
+    for index in which:
+        covered = answers.said["coverage"][index].max(axis=-1)
+        values = covered.repeat(STRIDE, axis=0).repeat(STRIDE, axis=1)
+        caption = (
+            f"Scene {index}: {int((covered >= SURE).sum())} cells of {covered.size} with a coverage of {SURE} or more"
+        )
+        figures.append(_figure(overlay_png(answers.images[index], values), caption, pixelated=True))
+    return _grid(LEGENDS["coverage"], figures)
+
+
+def _grid(legend: str, figures: list[str]) -> str:
+    said = f'<p class="digits-muted">{escape(legend)}</p>' if legend else ""
+    return f'{said}<div class="digits-grid">{"".join(figures)}</div>'
 
 
 def _scene(answers: Answers, index: int, found: list[np.ndarray] | None) -> str:
@@ -86,10 +115,12 @@ def _scene(answers: Answers, index: int, found: list[np.ndarray] | None) -> str:
             png = drawing.found(image, boxes, classes)
             told = "found " + (", ".join(classes[int(box[CLASS])] for box in boxes) or "none")
     caption = f"Scene {index}: {told}" if labelled else told.capitalize()
-    return (
-        f'<figure class="scenes-figure">{picture(png, caption, WIDTH)}'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )
+    return _figure(png, caption)
+
+
+def _figure(png: bytes, caption: str, pixelated: bool = False) -> str:
+    shown = picture(png, caption, WIDTH, pixelated)
+    return f'<figure class="scenes-figure">{shown}<figcaption>{escape(caption)}</figcaption></figure>'
 
 
 def _percent(value: float) -> str:

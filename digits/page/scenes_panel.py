@@ -14,7 +14,7 @@ from digits.files import DigitsError
 from digits.look import scene_answers
 from digits.look.scene_answers import Answers
 from digits.page import run_figures, scene_view
-from digits.page.elements import button, choice, column, escape, integer, note, real, row, section, upload
+from digits.page.elements import button, check, choice, column, escape, integer, note, real, row, section, upload
 from digits.page.new_scenes import NewScenes
 from digits.tasks.detection import SURE
 from digits.training import runs, trained
@@ -68,7 +68,8 @@ class ScenesPanel:
         self._back = button("Back", page.guarded(lambda: self._turn(-SHOWN)))
         self._on = button("More", page.guarded(lambda: self._turn(SHOWN)))
         self._pages = row(self._order, self._back, self._on)
-        self._boxes_only = column(self._way, self._least)
+        self._coverage = check("Show coverage instead of boxes")
+        self._boxes_only = column(self._way, self._least, self._coverage)
         measured = column(self._figures, column(self._class, self._chart))
         measured.add_class("digits-sheet")
         self.widget = column(
@@ -110,6 +111,7 @@ class ScenesPanel:
             (self._least, self._show),
             (self._class, self._show_chart),
             (self._order, self._reorder),
+            (self._coverage, self._show_scenes),
             (self._upload, self._try_own),
         ):
             control.observe(page.guarded(lambda change, f=f: None if self._filling else f()), "value")
@@ -348,12 +350,16 @@ class ScenesPanel:
         shown = None
         if answers.kind == "detection":
             shown = scene_answers.sure(self._found[self._way.value], self._least.value)
+        covered = answers.kind == "detection" and self._coverage.value
+
+        def draw() -> str:
+            return scene_view.coverage(answers, which) if covered else scene_view.drawn(answers, which, shown)
 
         def show(drawn: str) -> None:
             if answers is self._answers:
                 self._gallery.value = drawn
 
-        self.page.in_background(lambda: scene_view.drawn(answers, which, shown), show)
+        self.page.in_background(draw, show)
 
     def _refill(self, control: Any, options: list | None, value: Any) -> None:
         """Give a control new options and a value, without taking that for a choice of the user."""

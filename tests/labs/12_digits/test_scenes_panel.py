@@ -169,6 +169,9 @@ def test_what_a_detector_finds(workspace, insides):
     for way in ("suppress", "cells"):
         panel._way.value = way
         assert "mAP" in panel._figures.value
+    panel._coverage.value = True
+    assert "cells of 256 with a coverage of 0.5 or more" in panel._gallery.value
+    panel._coverage.value = False
     assert "wrong" in panel._gallery.value  # a second box of each digit is a wrong one
     no_errors(page)
 
