@@ -47,10 +47,8 @@ def _accuracy(test: Mapping[str, Any], precision: str) -> str:
             f"{test['same_answers']:,} of {test['images']:,}",
         ],
     ]
-    caption = (
-        f"The same {test['images']:,} test images; probabilities differ by {test['largest_difference']:.2g} at most"
-    )
-    return table(["By", "Accuracy", "Same class as Keras"], rows, caption)
+    said = f"<p>Probabilities differ by {test['largest_difference']:.2g} at most.</p>"
+    return table(["By", "Accuracy", "Same class"], rows, f"On the same {test['images']:,} test images") + said
 
 
 def _batches(found: Mapping[str, Any]) -> str:
