@@ -226,6 +226,8 @@ class Page:
 
     def _failed(self, error: BaseException) -> None:
         self.say(_sentence(error), error=True)
+        if isinstance(error, DigitsError):  # the user's to mend
+            return
         with contextlib.suppress(OSError):
             log = Path(self.workspace.root) / "page.log"
             if log.exists() and log.stat().st_size > _LOG_BYTES:

@@ -25,6 +25,7 @@ from jupyter_core.utils import ensure_async
 from jupyter_server.base.handlers import AuthenticatedFileHandler
 from traitlets.config import Config
 from voila.app import Voila
+from voila.tornado.handler import TornadoVoilaHandler
 
 from digits.workspace import Workspace
 from warplab.paths import COURSE
@@ -66,7 +67,7 @@ class Server(Voila):
         self.kernels_seen = {}
         tornado.ioloop.PeriodicCallback(self._end_kernels_left_alone, 1000 * GONE / 6).start()
         files = (rf"{self.server_url}files/{FILES}", _Download, {"path": str(self.workspace.root)})
-        return [files, *super().init_handlers()]
+        return [files, *map(_with_cookie, super().init_handlers())]
 
     @property
     def address(self) -> str:
@@ -99,6 +100,19 @@ class Server(Voila):
             elif now - self.kernels_seen.setdefault(kernel, now) > GONE:
                 del self.kernels_seen[kernel]
                 await ensure_async(self.kernel_manager.shutdown_kernel(kernel, now=True))
+
+
+class _Page(TornadoVoilaHandler):
+    """The page, with the cookie without which the browser could not end the page's kernel when it is closed."""
+
+    @tornado.web.authenticated
+    async def get(self, path: str | None = None) -> None:
+        self.xsrf_token  # noqa: B018 - reading it sets the cookie
+        await super().get(path)
+
+
+def _with_cookie(handler: tuple) -> tuple:
+    return tuple(_Page if part is TornadoVoilaHandler else part for part in handler)
 
 
 class _Download(AuthenticatedFileHandler):

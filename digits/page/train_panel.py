@@ -195,10 +195,12 @@ class TrainPanel:
         """Give a list new options, without taking that for a choice of the user."""
         self._filling = True
         try:
-            if list(control.options) != options:
-                control.options = options
-            if control.value != value:
-                control.value = value
+            # In one message: between two of them the list would show something that nobody chose.
+            with control.hold_sync():
+                if list(control.options) != options:
+                    control.options = options
+                if control.value != value:
+                    control.value = value
         finally:
             self._filling = False
 

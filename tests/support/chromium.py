@@ -78,6 +78,18 @@ class Chromium:
         """Set the size of the window in pixels."""
         self._send("POST", f"{self._session}/window/rect", {"width": width, "height": height})
 
+    def new_window(self) -> str:
+        """Open a second window and go on in it. Returns a name for `close_window`."""
+        window = self._send("POST", f"{self._session}/window/new", {"type": "window"})["handle"]
+        self._send("POST", f"{self._session}/window", {"handle": window})
+        return str(window)
+
+    def close_window(self, window: str) -> None:
+        """Close a window, and go on in another one."""
+        self._send("POST", f"{self._session}/window", {"handle": window})
+        left = self._send("DELETE", f"{self._session}/window")
+        self._send("POST", f"{self._session}/window", {"handle": left[0]})
+
     def devtools(self, command: str, parameters: dict[str, Any] | None = None) -> Any:
         """Ask the browser itself, by a command of the DevTools protocol, such as Emulation.setEmulatedMedia."""
         return self._send("POST", f"{self._session}/goog/cdp/execute", {"cmd": command, "params": parameters or {}})

@@ -41,6 +41,19 @@ const labelled = name => {
         || one.parentElement.querySelector("input, select, textarea, [role=slider], .noUi-handle")).filter(Boolean);
 };
 """
+_NAMED = {"button", "checkbox", "combobox", "image", "img", "link", "listbox", "progressbar", "radio", "slider"}
+_NAMED |= {"spinbutton", "tab", "tablist", "tabpanel", "textbox", "region", "table"}
+_KEYS = {
+    "Tab": (9, ""),
+    "Enter": (13, "\r"),
+    "Space": (32, " "),
+    "End": (35, ""),
+    "Home": (36, ""),
+    "ArrowLeft": (37, ""),
+    "ArrowUp": (38, ""),
+    "ArrowRight": (39, ""),
+    "ArrowDown": (40, ""),
+}
 # Runs before the page's own scripts: keeps what its policy refused, and what went wrong.
 _WATCH = """
 window.digitsRefused = [];
@@ -152,10 +165,14 @@ class DigitsPage:
         """Run JavaScript in the page; `seen`, `words`, `buttons` and `labelled` are there. See `_HELPERS`."""
         return self._ask(script, *arguments)
 
-    def keys(self, text: str) -> None:
-        """Press keys, with what has the focus. "\\ue004" is Tab, "\\ue00d" Space, "\\ue007" Enter, "\\ue014" Right."""
-        element = self._ask("return document.activeElement")
-        self.browser.type(element, text)
+    def key(self, name: str, times: int = 1) -> None:
+        """Press a key, as a hand does, with what has the focus: one of `_KEYS`."""
+        code, text = _KEYS[name]
+        about = {"key": text or name, "code": name, "windowsVirtualKeyCode": code}
+        for _ in range(times):
+            down = {"type": "keyDown", "text": text} if text else {"type": "rawKeyDown"}
+            self._devtools("Input.dispatchKeyEvent", about | down)
+            self._devtools("Input.dispatchKeyEvent", about | {"type": "keyUp"})
 
     def focused(self) -> str:
         """Return the text or the label of what has the focus."""
@@ -184,6 +201,18 @@ class DigitsPage:
         answer = self._devtools("Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole})
         path.write_bytes(base64.b64decode(answer["data"]))
         return path
+
+    def nameless(self) -> list[str]:
+        """Return the controls and pictures that assistive technology finds no name for, as Chromium computes it."""
+        self._devtools("Accessibility.enable", {})
+        nodes = self._devtools("Accessibility.getFullAXTree", {})["nodes"]
+        found = []
+        for node in nodes:
+            role = node.get("role", {}).get("value")
+            if not node.get("ignored") and role in _NAMED and not node.get("name", {}).get("value"):
+                asked = self._devtools("DOM.describeNode", {"backendNodeId": node["backendDOMNodeId"]})["node"]
+                found.append(f"{role} {asked.get('attributes')}")
+        return found
 
     def hosts(self) -> set[str]:
         """Return the hosts of all that the page has asked for since it was loaded, sockets and refused requests too."""

@@ -11,6 +11,7 @@ import types
 
 import pytest
 
+from digits.files import DigitsError
 from digits.page import elements
 from digits.page.page import PANELS, Page
 from digits.workspace import Workspace
@@ -119,6 +120,17 @@ def test_a_guarded_function_says_what_went_wrong_and_writes_the_log(workspace, p
     log = (workspace.root / "page.log").read_text()
     assert "in broken" in log
     assert "ValueError" in log
+
+
+def test_what_the_user_can_mend_is_said_and_not_logged(workspace, panels):
+    page = Page(workspace, triples("Good"))
+
+    def wrong():
+        raise DigitsError("Give a name.")
+
+    page.guarded(wrong)()
+    assert "Error: Give a name." in page._status.value
+    assert not (workspace.root / "page.log").exists()
 
 
 def test_the_log_does_not_grow_without_end(workspace, panels, monkeypatch):

@@ -2,7 +2,7 @@
 // says when its kernel is gone. Everything else happens in Python (digits/page).
 "use strict";
 (() => {
-  const SILENT = 20000; // ms without a beat of the kernel, which comes every 2 s, after which it counts as gone
+  const SILENT = 12000; // ms without a beat of the kernel, which comes every 2 s, after which it counts as gone
 
   // Voilà calls these.
   window.voila_heartbeat = () => {};
@@ -19,7 +19,7 @@
     const box = document.getElementById("lost");
     if (!box.hidden) return;
     box.hidden = false;
-    box.textContent = "The page has lost its kernel. Nothing is lost: datasets and runs are kept, and training goes on. ";
+    box.textContent = "The page does not hear from its kernel any more. Datasets and runs are kept, and training goes on. ";
     const again = document.createElement("button");
     again.textContent = "Reload the page";
     again.className = "jupyter-button";
@@ -29,6 +29,7 @@
 
   function found() {
     const box = document.getElementById("lost");
+    if (box.hidden) return;
     box.hidden = true;
     box.replaceChildren();
   }
@@ -42,14 +43,17 @@
       steps.setAttribute("role", "tablist");
       steps.setAttribute("aria-label", "Steps");
       steps.addEventListener("keydown", move);
+      steps.addEventListener("focusin", name);
+      steps.addEventListener("focusout", () => setTimeout(name));
     }
+    const stop = tabs.find(tab => tab === document.activeElement) || tabs.find(tab => tab.classList.contains("digits-open"));
     const panels = [...document.querySelectorAll(".digits-panel")];
     for (const tab of tabs) {
       const open = tab.classList.contains("digits-open");
       tab.id ||= `digits-tab-${tabs.indexOf(tab)}`;
       tab.setAttribute("role", "tab");
       tab.setAttribute("aria-selected", String(open));
-      if (!steps.contains(document.activeElement)) tab.tabIndex = open ? 0 : -1;
+      tab.tabIndex = tab === stop ? 0 : -1;
       const panel = open && panels.find(one => one.style.display != "none");
       if (!panel) continue;
       panel.id ||= `${tab.id}-panel`;
@@ -65,16 +69,16 @@
     if (at < 0 || to === undefined) return;
     event.preventDefault();
     const next = tabs[(to + tabs.length) % tabs.length];
-    for (const tab of tabs) tab.tabIndex = tab === next ? 0 : -1;
     next.focus();
   }
 
   function see(changes) {
-    for (const change of changes) {
+    const beats = changes.some(change => {
       const node = change.target.nodeType === 1 ? change.target : change.target.parentElement;
-      if (node && node.closest(".digits-pulse")) beat = Date.now();
-    }
-    if (beat) {
+      return node && node.closest(".digits-pulse");
+    });
+    if (beats) {
+      beat = Date.now();
       document.getElementById("loading")?.remove();
       found();
     }
