@@ -80,7 +80,8 @@ class Layer:
 
 def layers_message(layers: list[Layer]) -> Message:
     """Layers as JSON and arrays."""
-    rows, arrays = [], {}
+    rows: list[dict[str, Any]] = []
+    arrays: dict[str, np.ndarray] = {}
     for i, layer in enumerate(layers):
         weights = [
             {"name": w.name, "shape": list(w.shape), "statistics": w.statistics.message()} for w in layer.weights

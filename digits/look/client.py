@@ -37,9 +37,13 @@ def open(run: Any) -> Inside:
     LookError if there is no such run.
     """
     folder = Path(getattr(run, "folder", run))
-    if not (folder / "run.json").is_file():
-        raise LookError(f"There is no run in {folder}. Choose another; it may have been deleted.")
+    _check(folder)
     return Inside(folder)
+
+
+def _check(folder: Path) -> None:
+    if not (folder / "run.json").is_file():
+        raise LookError(f"There is no run {folder.name}. Choose another; it may have been deleted.")
 
 
 class Inside:
@@ -139,6 +143,7 @@ class Inside:
         arrays: Mapping[str, np.ndarray] | None = None,
         progress: Progress | None = None,
     ) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        _check(self.folder)
         if not trained.listed(self.folder):
             raise LookError(f"The run {self.folder.name} has no weights yet. Wait for its first checkpoint.")
         try:

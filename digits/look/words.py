@@ -45,7 +45,7 @@ def activation(layer: Layer) -> str:
         strongest = f", the largest is number {int(np.argmax(np.nan_to_num(layer.maps, nan=-np.inf)))}"
         return f"{_drawn(len(layer.maps), layer.channels, 'value')} of {layer.name}, {about}{strongest}."
     means = np.nan_to_num(layer.maps).mean(axis=(1, 2))
-    every = f", every {layer.step}th row and column" if layer.step > 1 else ""
+    every = f", one row and column in {layer.step} drawn" if layer.step > 1 else ""
     return (
         f"{_drawn(len(layer.maps), layer.channels, 'channel')} of {layer.name}, {shape(layer.shape[:2])} values each"
         f"{every}, {about}. The largest mean, {number(float(means.max()))}, has channel {int(means.argmax())}."

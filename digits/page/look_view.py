@@ -180,10 +180,11 @@ def _layer(found: Layer, whole: bool = False) -> str:
     folded = [_figures("Activations", found.activation, f"the activations of {found.name}")]
     for weights in found.weights:
         if weights.tiles is not None:
-            shown = weights
-            if not whole and weights.tiles.shape[1] > 3:
-                shown = replace(weights, tiles=weights.tiles[:CARD_FILTERS, :CARD_FILTERS])
-            drawn.append(_pixels(pictures.filters_png(shown.tiles), words.weights(found.name, shown), most))
+            tiles = weights.tiles
+            if not whole and tiles.shape[1] > 3:
+                tiles = tiles[:CARD_FILTERS, :CARD_FILTERS]
+            says = words.weights(found.name, replace(weights, tiles=tiles))
+            drawn.append(_pixels(pictures.filters_png(tiles), says, most))
         heading = f"{weights.name}, {words.shape(weights.shape)}"
         folded.append(_figures(heading, weights.statistics, f"{weights.name} of {found.name}"))
     return (
@@ -216,7 +217,7 @@ def _pixels(png: bytes, says: str, most: float, caption: str = "") -> str:
 def _confusions(matrix: np.ndarray, classes: Sequence[str]) -> str:
     wrong = matrix - np.diag(np.diag(matrix))
     order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_CONFUSIONS]
-    pairs = [np.unravel_index(int(place), wrong.shape) for place in order]
+    pairs = [divmod(int(place), len(classes)) for place in order]
     rows = [(classes[t], classes[a], int(wrong[t, a])) for t, a in pairs if wrong[t, a]]
     return table(("True class", "Answered", "Images"), rows, "The most frequent confusions")
 

@@ -369,7 +369,11 @@ def test_no_run_is_said_at_once(tmp_path):
     with pytest.raises(look.LookError, match="no run"):
         look.open(tmp_path)
     write_json(tmp_path / "run.json", {"kind": "classification"})
-    assert look.open(tmp_path).checkpoints() == []
+    inside = look.open(tmp_path)
+    assert inside.checkpoints() == []
+    (tmp_path / "run.json").unlink()
+    with pytest.raises(look.LookError, match="may have been deleted"):
+        inside.model()
 
 
 def test_the_page_imports_no_tensorflow():
