@@ -133,6 +133,7 @@ def build(folder: Path, progress: Progress) -> dict[str, Any]:
     about, spec = job.about, job.spec
     workspace = Workspace(folder.parent.parent)
     progress.stage("Loading the trained network.", 0.0, 0.1)
+    _leave_the_gpu_to_the_plan()
     run = runs.open(workspace, about["run"])
     dataset = Dataset.open(workspace, about["dataset"])
     model = load_model(run)
@@ -165,6 +166,13 @@ def _on_gpu() -> bool:
     from warplab.hardware import backend
 
     return backend.name() == "gpu"
+
+
+def _leave_the_gpu_to_the_plan() -> None:
+    """TensorFlow would take nearly all of a GPU's memory for itself, and the plan's kernels run in this process."""
+    import tensorflow as tf
+
+    tf.config.set_visible_devices([], "GPU")
 
 
 def _sample(dataset: Dataset, part: str, most: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

@@ -310,8 +310,8 @@ def build(configuration: dict[str, Any], name: str = "custom") -> Any:
         values = math.prod(tensors[layer["name"]].shape[1:])
         if values > MOST_VALUES:
             raise ConfigurationError(
-                f"Layer {layer['name']!r} puts out {values:,} values for an image; at most {MOST_VALUES:,} are possible."
-                " Make it smaller."
+                f"Layer {layer['name']!r} puts out {values:,} values for an image; at most {MOST_VALUES:,} are "
+                "possible. Make it smaller."
             )
     return keras.Model(tensors[first["name"]], tensors[last["name"]], name=name)
 

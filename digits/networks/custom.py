@@ -83,7 +83,9 @@ def build(image: tuple[int, int, int], classes: int, options: dict[str, Any]) ->
 
     Images (batch, *image), float32, to probabilities (batch, classes). Raises CustomNetworkError.
     """
-    checked = _checked(options.get("configuration"), image, classes)
+    if "configuration" not in options:
+        raise CustomNetworkError("The code of this network has not been run. Check it in the panel Network first.")
+    checked = _checked(options["configuration"], image, classes)
     try:
         return configurations.build(checked)
     except (ValueError, TypeError) as error:

@@ -126,6 +126,11 @@ def test_what_is_no_configuration_is_refused(given):
         configuration.check(given, IMAGE, CLASSES)
 
 
+def test_code_that_was_not_checked_builds_nothing():
+    with pytest.raises(custom.CustomNetworkError, match="Check it in the panel"):
+        custom.build(IMAGE, CLASSES, {"source": custom.EXAMPLE})
+
+
 # -- without the sandbox nothing runs ----------------------------------------------------------------------------------
 
 
