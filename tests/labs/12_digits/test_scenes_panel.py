@@ -13,6 +13,7 @@ from PIL import Image
 from digits import look
 from digits.data.dataset import Dataset
 from digits.files import write_json
+from digits.page import run_figures
 from digits.page.page import Page
 from digits.training import runs, trained
 from digits.training.spec import RunSpec
@@ -236,6 +237,16 @@ def test_damaged_runs_and_datasets_break_nothing(workspace, insides):
     panel._find.click()
     assert "There is no dataset" in page._status.value
     assert not panel._find.disabled
+
+
+def test_runs_are_compared_by_the_main_figure_and_losses_are_no_percentages():
+    line = {"step": 9, "epoch": 1.0, "part": "validation", "loss": 0.6, "coverage_loss": 0.3, "mAP": 0.932, "rate": 0.1}
+    assert run_figures.main_figure(line) == "mean average precision 93.2 %"
+    state = {"status": "done", "step": 9, "steps": 9, "epochs": 1, "epoch": 1.0, "seconds": 2.0, "remaining": None}
+    told = run_figures.told("x", state | {"message": "", "last": {"validation": line}, "best": line})
+    assert "coverage loss 0.3," in told.replace(" after", ",")
+    segmented = {"loss": 0.05, "pixel_accuracy": 0.98, "mean_iou": 0.77}
+    assert run_figures.main_figure(segmented) == "mean intersection over union 77.0 %"
 
 
 def test_pausing_asks_the_run(workspace, insides, monkeypatch):
