@@ -16,7 +16,7 @@ _TITLES = {
     "loss": "Loss",
     "accuracy": "Accuracy",
     "mAP": "Mean average precision",
-    "mAP_coco": "Mean average precision (COCO)",
+    "mAP_coco": "mAP (COCO)",
     "precision": "Precision",
     "recall": "Recall",
     "mean_iou": "Mean intersection over union",

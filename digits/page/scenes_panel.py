@@ -179,7 +179,7 @@ class ScenesPanel:
         dataset = Dataset.open(workspace, self._dataset.value)
         solver = Solver(epochs=self._epochs.value, batch=BATCH, rate=RATE, policy=POLICY)
         network = NETWORK[dataset.kind]
-        spec = RunSpec(dataset.id, {"name": network}, solver, dataset.kind, f"{network} on {dataset.name}")
+        spec = RunSpec(dataset.id, {"name": network}, solver, dataset.kind, f"{network} on {dataset.name}"[:200])
         self._start.disabled = True
         self.page.in_background(lambda: runs.start(workspace, spec), self._started, self._fill_datasets)
 
