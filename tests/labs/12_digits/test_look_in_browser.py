@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.support.chromium import missing
 from tests.support.waiting import until
@@ -48,6 +50,21 @@ def test_an_image_is_classified_its_layers_seen_and_a_mistake_followed(page):
     page.press("Look at this mistake")
     page.until_says("Shown above, under One image")
     assert not page.says("The most probable classes")
+
+
+def test_uploaded_images_are_taken_and_others_named(page, tmp_path):
+    good, bad = tmp_path / "drawn & grey.png", tmp_path / "notes.png"
+    Image.fromarray(np.full((9, 9), 128, np.uint8)).save(good)
+    bad.write_text("no image")
+    page.upload("Upload images", good, bad)
+    page.until_says("notes.png: ")
+    page.until_says("drawn & grey.png")
+    page.press("Classify")
+    page.until_says("The most probable classes")
+    page.press("Classify all uploaded images")
+    page.until_says("Answers for each image")
+    page.choose("Image from", "validation (30)")
+    assert page.value("Number") == "0"  # there again
 
 
 def test_it_can_be_used_by_keyboard(page):
