@@ -40,9 +40,7 @@ def test_right_wrong_and_missed_have_lines_of_their_own():
 
 
 def test_a_missed_box_is_dashed():
-    whole, dashed = (
-        pixels(drawn(*each))[4 * 24, 4 * 16 : 4 * 36] for each in (([BOX], [[*BOX, 0.9]]), ([BOX], []))
-    )
+    whole, dashed = (pixels(drawn(*each))[4 * 24, 4 * 16 : 4 * 36] for each in (([BOX], [[*BOX, 0.9]]), ([BOX], [])))
     assert (whole == drawing.RIGHT).all()
     on = (dashed == drawing.MISSED).all(axis=1)
     assert 0.3 < on.mean() < 0.8
