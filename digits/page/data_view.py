@@ -14,6 +14,7 @@ from digits.data.augment import Augmentation
 from digits.data.dataset import PARTS, Dataset
 from digits.data.resize import MODES, fit
 from digits.page.elements import Markup, escape, picture, table
+from digits.tasks import drawing
 
 LARGEST = 160  # pixels that a picture has on its longer side; larger images are shown reduced
 MOST_CLASSES = 200  # classes in the table of classes
@@ -114,19 +115,37 @@ def chosen(dataset: Dataset, part: str, label: int | None) -> NDArray[np.int64]:
 
 
 def images(dataset: Dataset, part: str, indices: Sequence[int]) -> str:
-    """Return pictures of these images with their names and what is on them."""
+    """Return pictures of these images with their names and what is on them: classes, boxes or masks."""
     if not len(indices):
         return f'<p class="digits-muted">There are no such images in {part}.</p>'
+    if dataset.kind != "classification":
+        return f'<div class="digits-grid">{"".join(_scene(dataset, part, index) for index in indices)}</div>'
     stored = dataset.images(part)
-    labels = dataset.labels(part) if dataset.kind == "classification" else None
+    labels = dataset.labels(part)
     tiles = []
     for index in indices:
-        what = dataset.classes[labels[index]] if labels is not None else ""
-        name = dataset.name_of(part, index)
-        says = f"{name}, {what}" if what else name
-        caption = f"<strong>{escape(what)}</strong> " if what else ""
-        tiles.append(_tile(stored[index], says, f"{caption}{escape(name)}"))
+        what, name = dataset.classes[labels[index]], dataset.name_of(part, index)
+        tiles.append(_tile(stored[index], f"{name}, {what}", f"<strong>{escape(what)}</strong> {escape(name)}"))
     return f'<div class="digits-grid">{"".join(tiles)}</div>'
+
+
+def _scene(dataset: Dataset, part: str, index: int) -> str:
+    """Return an image of a dataset for detection or segmentation with what is to be found in it."""
+    image, name = np.array(dataset.images(part)[index]), dataset.name_of(part, index)
+    if dataset.kind == "detection":
+        boxes = np.array(dataset.boxes(part)[index])
+        boxes = boxes[boxes[:, 0] >= 0]
+        values = boxes[:, 0].astype(int).tolist()
+        drawn = drawing.boxes(image, boxes, None, dataset.classes)
+    else:
+        mask = np.array(dataset.masks(part)[index])
+        values = [int(value) - 1 for value in np.unique(mask[mask > 0])]
+        drawn = drawing.mask(image, mask, dataset.classes)
+    what = ", ".join(dataset.classes[value] for value in values) or "nothing"
+    shown = picture(drawn, f"{name}: {what}", width="11rem")
+    return (
+        f'<figure class="digits-tile digits-scene">{shown}<figcaption>{escape(f"{name}: {what}")}</figcaption></figure>'
+    )
 
 
 def mean(dataset: Dataset) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from digits.data import build, building
+from digits.data import build, building, scenes
 from digits.data.augment import Augmentation
 from digits.data.build_options import BuildOptions
 from digits.data.builtin import sklearn_digits
@@ -337,15 +337,27 @@ def test_example_of_the_resize_modes(space):
     assert panel._new._example.value.count("<figure") == 5
 
 
-def test_dataset_of_another_kind_is_shown(space):
-    images = np.zeros((3, 16, 16, 1), np.uint8)
-    masks = np.zeros((3, 16, 16), np.uint8)
-    parts = {"train": {"images": images, "masks": masks}}
-    Dataset.create(space, "scenes", "segmentation", ["a", "b"], parts, seed=0, source="a test")
+@pytest.mark.parametrize("kind", ["detection", "segmentation"])
+def test_scenes_are_shown_with_what_is_in_them(space, kind):
+    scenes.build(space, kind, "scenes", counts={"train": 6, "validation": 2, "test": 2})
     page, panel = opened(space)
-    assert "Classes: a, b" in shown(panel.widget)
-    assert "Of class" not in shown(panel.widget)
+    text = shown(panel.widget)
+    assert "Classes: 0, 1, 2" in text
+    assert "Of class" not in text
     assert said(page) == ""
+    (dataset,) = Dataset.list(space)
+    boxes_or_masks = dataset.boxes("train")[0][:, 0] if kind == "detection" else dataset.masks("train")[0].ravel() - 1.0
+    for value in boxes_or_masks[boxes_or_masks >= 0]:
+        assert dataset.classes[int(value)] in panel._images.value.split("</figcaption>")[0].split("<figcaption>")[1]
+
+
+def test_empty_scene_says_so(space):
+    images, masks = np.zeros((1, 16, 16, 1), np.uint8), np.zeros((1, 16, 16), np.uint8)
+    boxes = np.full((1, 0, 5), -1.0)
+    for kind, target in (("segmentation", {"masks": masks}), ("detection", {"boxes": boxes})):
+        parts = {"train": {"images": images, **target}}
+        dataset = Dataset.create(space, "empty", kind, ["a", "b"], parts, seed=0, source="a test")
+        assert "train 0: nothing" in data_view.images(dataset, "train", [0])
 
 
 def test_html_holds_no_script(space, tmp_path):
