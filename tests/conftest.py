@@ -48,6 +48,7 @@ SLOW = (
     "labs/*/test_deploy_in_browser.py",
     "labs/*/test_exercise.py",
     "labs/*/test_grading.py",
+    "labs/*/test_journey_in_browser.py",
     "labs/*/test_kernels.py",
     "labs/*/test_hopper.py",
     "labs/*/test_kill_and_resume.py",

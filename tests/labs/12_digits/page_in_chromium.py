@@ -33,8 +33,8 @@ from warplab.paths import COURSE
 _HELPERS = """
 const seen = element => element.checkVisibility({visibilityProperty: true});
 const words = element => (element.textContent || "").replace(/\\s+/g, " ").trim();
-const buttons = name => [...document.querySelectorAll("button, a[href], summary")]
-    .filter(one => seen(one) && words(one) == name);
+const buttons = (name, start) => [...document.querySelectorAll("button, a[href], summary")]
+    .filter(one => seen(one) && (start ? words(one).startsWith(start) : words(one) == name));
 const labelled = name => {
     const exact = [...document.querySelectorAll("label")].filter(one => seen(one) && words(one) == name);
     return exact.map(one => one.control || one.querySelector("input, select, textarea")
@@ -123,14 +123,19 @@ class DigitsPage:
             self._click(element)
 
     def upload(self, label: str, *files: Path) -> None:
-        """Give files to the upload button that starts with this text."""
-        script = (
-            "return [...document.querySelectorAll('.widget-upload, .jupyter-widget-upload')]"
-            ".filter(one => seen(one) && words(one).startsWith(arguments[0]))"
-            ".map(one => one.querySelector('input[type=file]')).find(Boolean) || null"
+        """Press the upload button that starts with this text, and choose files in the dialogue that it opens.
+
+        ipywidgets keeps the input outside the document and clicks on it; WebDriver writes only into one inside.
+        """
+        self._ask(
+            "HTMLInputElement.prototype.click = function () {"
+            " window.digitsInput = this; this.value = ''; this.style.display = 'block'; document.body.append(this); }"
         )
-        element = self._found(script, label, what=f"the upload {label!r}")
+        script = "return buttons(null, arguments[0]).find(one => !one.disabled) || null"
+        self._click(self._found(script, label, what=f"the upload button {label!r}"))
+        element = self._found("return window.digitsInput || null", what="the dialogue for files")
         self.browser.type(element, "\n".join(str(file.resolve()) for file in files))
+        self._ask("window.digitsInput.remove(); delete window.digitsInput; delete HTMLInputElement.prototype.click")
 
     def value(self, label: str, place: int = 0) -> str:
         """Return what the control with this label holds."""
