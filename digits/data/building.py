@@ -132,7 +132,6 @@ def _start(
     upload: bytes | Mapping[str, Sequence[tuple[str, bytes]]] | None = None,
 ) -> Dataset:
     """Create the dataset's folder, put the upload into it and start the process."""
-    name = printable(name).strip() or "dataset"
     folder = workspace.create("datasets", name)
     try:
         with Lock(folder / "lock") as lock:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from digits.data.layout import printable
 from digits.files import DigitsError, Lock, delete_folder, is_locked, load_array, read_json, save_array, write_json
 from digits.workspace import Workspace
 
@@ -27,6 +28,7 @@ PARTS = ("train", "validation", "test")
 TARGETS = {"classification": "labels", "detection": "boxes", "segmentation": "masks"}  # what each kind is trained on
 MOST_SKIPPED = 200  # files that dataset.json names; the others are counted
 _CHUNK = 4096  # images that are averaged at a time
+_LONGEST_NAME = 100  # characters
 _NEW = 10.0  # seconds in which a new folder may lack its description
 
 
@@ -203,7 +205,7 @@ def describe(
     height, width, channels = shape
     return {
         "id": id,
-        "name": name,
+        "name": printable(name).strip()[:_LONGEST_NAME] or "dataset",
         "kind": kind,
         "classes": list(classes),
         "image": {"height": height, "width": width, "channels": channels},

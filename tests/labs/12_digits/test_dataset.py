@@ -93,6 +93,12 @@ def test_arrays_that_do_not_fit_are_refused(space, kind, parts, why):
     assert os.listdir(space.datasets) == []
 
 
+@pytest.mark.parametrize(("name", "kept"), [("  a\x1b[1m\n", "a�[1m�"), (" ", "dataset"), ("x" * 5000, "x" * 100)])
+def test_name_is_made_fit_to_be_shown(space, name, kept):
+    parts = {"train": classification()}
+    assert Dataset.create(space, name, "classification", ["a", "b"], parts, seed=0, source="a test").name == kept
+
+
 def test_classes_need_different_names(space):
     with pytest.raises(DigitsError, match="each of another name"):
         create(space, {"train": classification()}, classes=("a", "a"))
