@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -21,6 +22,7 @@ from digits.data.read_image import BadImage
 from digits.files import DigitsError
 from digits.workspace import Workspace
 from tests.support.waiting import until
+from warplab.paths import COURSE
 
 OPTIONS = BuildOptions(height=6, width=8, channels=3, validation=0.25, test=0.25, seed=3)
 
@@ -287,6 +289,24 @@ def test_killed_job_is_seen_and_built_again(space, tmp_path, halted):
     assert "was killed. Build it again" in Dataset.open(space, started.id).message
     building.again(space, started.id)
     os.kill(halted[1].pid, signal.SIGCONT)
+    assert building.wait(space, started.id).status == "ready"
+
+
+START_AND_DIE = """
+import os, signal, sys
+from digits.data import building
+from digits.data.build_options import BuildOptions
+from digits.workspace import Workspace
+building.from_path(Workspace(sys.argv[1]), "Pets", sys.argv[2], BuildOptions(height=6, width=8))
+os.killpg(os.getpgid(0), signal.SIGKILL)  # as a server ends a page's kernel, with what it has started
+"""
+
+
+def test_job_outlives_the_process_that_started_it(space, tmp_path):
+    root = folder_of(tmp_path / "pets", pets())
+    page = subprocess.run([sys.executable, "-c", START_AND_DIE, space.root, root], start_new_session=True, cwd=COURSE)
+    assert page.returncode == -signal.SIGKILL
+    (started,) = Dataset.list(space)
     assert building.wait(space, started.id).status == "ready"
 
 
