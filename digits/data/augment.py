@@ -26,6 +26,7 @@ LIMITS = {
 }
 _DRAWS = 7  # random numbers of an image, before its noise
 _LEFT = 0.25  # share of a box that must stay in the image
+_PIXELS_TOGETHER = 1 << 20  # of images that are changed at a time: some 100 bytes are needed for each
 
 
 @dataclass(frozen=True)
@@ -84,19 +85,38 @@ class Augmentation:
         around its moved corners, cut at the image's edges, and class -1 if less than a quarter of it is left.
         Pixels from outside an image are those of its edge, in a mask the ground.
         """
+        given = [array for array in (images, masks, boxes) if array is not None]
         if self.is_none or not len(images):
-            changed = [images.copy(), *(array.copy() for array in (masks, boxes) if array is not None)]
-            return changed[0] if len(changed) == 1 else tuple(changed)
-        indices = np.asarray(indices)
+            changed = [np.array(array) for array in given]
+        else:
+            together = max(1, _PIXELS_TOGETHER // (images.shape[1] * images.shape[2]))
+            pieces = [
+                self._changed(
+                    images[piece], indices[piece], epoch, seed, *(_of(array, piece) for array in (masks, boxes))
+                )
+                for piece in (slice(start, start + together) for start in range(0, len(images), together))
+            ]
+            changed = [np.concatenate(several) for several in zip(*pieces, strict=True)]
+        return changed[0] if len(changed) == 1 else tuple(changed)
+
+    def _changed(
+        self,
+        images: NDArray[np.uint8],
+        indices: NDArray[np.int64],
+        epoch: int,
+        seed: int,
+        masks: NDArray[np.uint8] | None,
+        boxes: NDArray[np.float32] | None,
+    ) -> list[NDArray[Any]]:
         generators = [np.random.default_rng([seed, epoch, int(index)]) for index in indices]
-        draws = np.array([generator.random(_DRAWS) for generator in generators]).reshape(len(indices), _DRAWS)
+        draws = np.array([generator.random(_DRAWS) for generator in generators])
         forward = self._matrices(draws, images.shape[1], images.shape[2])
-        changed = [self._recoloured(_sampled(images, forward), draws, generators)]
+        changed: list[NDArray[Any]] = [self._recoloured(_sampled(images, forward), draws, generators)]
         if masks is not None:
             changed.append(_nearest(masks, forward))
         if boxes is not None:
             changed.append(_moved(boxes, forward, images.shape[1], images.shape[2]))
-        return changed[0] if len(changed) == 1 else tuple(changed)
+        return changed
 
     def _matrices(self, draws: NDArray[np.float64], height: int, width: int) -> NDArray[np.float64]:
         """Return (n, 2, 3): where a pixel (y, x), counted from the image's middle, comes to lie."""
@@ -122,6 +142,10 @@ class Augmentation:
             shape = images.shape[1:]
             images = images + self.noise * np.stack([each.standard_normal(shape, np.float32) for each in generators])
         return np.rint(images.clip(0, 255)).astype(np.uint8)
+
+
+def _of(array: NDArray[Any] | None, piece: slice) -> NDArray[Any] | None:
+    return None if array is None else array[piece]
 
 
 def _sources(forward: NDArray[np.float64], height: int, width: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

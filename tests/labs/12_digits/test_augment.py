@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from digits.data import augment
 from digits.data.augment import LIMITS, Augmentation
 from digits.files import DigitsError
 
@@ -30,6 +31,16 @@ def test_image_depends_on_seed_epoch_and_index_alone():
     assert np.array_equal(ALL.apply(IMAGES[5:6], INDICES[5:6], 3, SEED)[0], whole[5])
     for other in (ALL.apply(IMAGES, INDICES, 4, SEED), ALL.apply(IMAGES, INDICES, 3, SEED + 1)):
         assert (other != whole).any(axis=(1, 2, 3)).all()
+
+
+def test_many_images_are_changed_a_few_at_a_time(monkeypatch):
+    masks, boxes = IMAGES[..., 0], np.full((40, 2, 5), 3, np.float32)
+    whole = ALL.apply(IMAGES, INDICES, 3, SEED, masks, boxes)
+    monkeypatch.setattr(augment, "_PIXELS_TOGETHER", 9 * 12 * 7 + 5)  # seven images and a bit
+    for at_once, in_pieces in zip(whole, ALL.apply(IMAGES, INDICES, 3, SEED, masks, boxes), strict=True):
+        assert np.array_equal(at_once, in_pieces)
+    monkeypatch.setattr(augment, "_PIXELS_TOGETHER", 1)
+    assert np.array_equal(ALL.apply(IMAGES, INDICES, 3, SEED), whole[0])
 
 
 def test_two_images_of_the_same_pixels_differ():
