@@ -44,6 +44,7 @@ SLOW = (
     "grading/test_tensorflow_attacks.py",
     "grading/test_takeover.py",
     "grading/test_tampering.py",
+    "labs/*/test_data_in_browser.py",
     "labs/*/test_deploy.py",
     "labs/*/test_deploy_in_browser.py",
     "labs/*/test_exercise.py",
