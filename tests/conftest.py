@@ -62,6 +62,7 @@ SLOW = (
     "labs/*/test_scene_runs.py",
     "labs/*/test_scene_tasks.py",
     "labs/*/test_page_in_browser.py",
+    "labs/*/test_page_in_jupyterlab.py",
     "labs/*/test_scenes_in_browser.py",
     "labs/*/test_tensorflow.py",
     "labs/*/test_trainer.py",

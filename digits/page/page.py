@@ -64,13 +64,15 @@ class Selected(traitlets.HasTraits):
 
 
 class Page:
-    """The page over one workspace.
+    """The page over one workspace. As the value of a notebook's cell it shows itself.
 
     Attributes:
         workspace: Whose datasets, runs and plans it shows.
         selected: What all panels share, a `Selected`.
         widget: The whole page, an ipywidgets Box.
     """
+
+    _shown: Page | None = None
 
     def __init__(self, workspace: Workspace | None = None, panels: Any = PANELS, open_at: str = "") -> None:
         """Lay out the page; a panel is made when it is opened first.
@@ -107,6 +109,10 @@ class Page:
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
+        # A cell that is run again shows a new page; the one before would go on polling unseen.
+        if Page._shown not in (None, self):
+            Page._shown.close()
+        Page._shown = self
         display(self.widget)
 
     def open(self, title: str) -> None:

@@ -38,6 +38,7 @@ class TrainPanel:
         self._recipe = note("")
         self._start = button("Start training", page.guarded(self._start_run), kind="primary")
         self._run = choice("Run", [("none yet", "")])
+        self._run.layout.max_width, self._run.style.description_width = "40rem", "6rem"
         self._with = widgets.SelectMultiple(
             description="Compare with", rows=4, layout=self._run.layout, style=self._run.style, tooltip=""
         )
@@ -248,6 +249,8 @@ class TrainPanel:
         ):
             control.disabled = status not in of
         self._delete.disabled = status in runs.ALIVE
+        if (run.id, run.name, status) not in (self._listed or ()):
+            self._list_runs()
         self._again.disabled = self._onward.disabled = status == "broken"
         _set(self._log, _log(run) if self._show_log.value else "")
         self._draw(run)
@@ -341,7 +344,7 @@ def _runs_table(listed: Sequence[tuple[runs.Run, Mapping[str, Any]]], count: int
     lines = []
     for run, state in listed:
         try:
-            dataset, network = run.spec.dataset, run.spec.network["name"]
+            dataset, network = run.spec.dataset[16:], run.spec.network["name"]  # without its time
         except DigitsError:
             dataset = network = "?"
         figure = run_figures.main_figure(state["best"] or {})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.util
 import sys
 import threading
 import types
@@ -17,8 +16,6 @@ from digits.page.page import PANELS, Page
 from digits.workspace import Workspace
 
 stub = importlib.import_module("tests.labs.12_digits.run_stub")
-
-THERE = [panel for panel in PANELS if importlib.util.find_spec(panel[1])]
 
 
 @pytest.fixture
@@ -84,8 +81,8 @@ def test_every_panel_of_the_page_can_be_opened(workspace):
         if filled:
             stub.dataset(workspace)
             stub.written(workspace, "a run")
-        page = Page(workspace, THERE)
-        for title, _, _ in THERE:
+        page = Page(workspace)
+        for title, _, _ in PANELS:
             page.open(title)
         log = workspace.root / "page.log"
         assert not log.exists(), log.read_text()
@@ -184,6 +181,22 @@ def test_in_an_event_loop_timers_run_by_themselves_and_background_work_in_a_thre
         assert page._clock.cancelling() or page._clock.cancelled()
 
     asyncio.run(kernel())
+
+
+def test_a_page_that_is_shown_again_ends_the_one_before(workspace, panels, monkeypatch):
+    shown = []
+    monkeypatch.setattr("IPython.display.display", shown.append)
+    first, second = Page(workspace, triples("Good")), Page(workspace, triples("Good"))
+    called = []
+    first.every(1, lambda: called.append("first"))
+    second.every(1, lambda: called.append("second"))
+    first._ipython_display_()
+    first._ipython_display_()
+    second._ipython_display_()
+    first.tick()
+    second.tick()
+    assert called == ["second"]
+    assert shown == [first.widget, first.widget, second.widget]
 
 
 def test_a_new_page_selects_what_is_newest(workspace, panels):
