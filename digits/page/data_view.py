@@ -32,7 +32,7 @@ _STATUS = {
 def titles(datasets: Sequence[Dataset]) -> list[str]:
     """Return what datasets are called in the list to choose from; the ID, too, where several have one name."""
     names = Counter(dataset.name for dataset in datasets)
-    return [_title(one) + (f" {one.id[:15]}" if names[one.name] > 1 else "") for one in datasets]
+    return [_title(one) + (f", {one.id}" if names[one.name] > 1 else "") for one in datasets]
 
 
 def _title(dataset: Dataset) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import time
 import zipfile
 
 import numpy as np
@@ -81,7 +82,7 @@ def folder_of_pets(root):
     return root
 
 
-def test_digits_are_made_and_selected(space):
+def test_digits_are_made_and_selected(space, monkeypatch):
     page, panel = opened(space)
     assert "There is no dataset yet" in shown(panel.widget)
     press(panel, "Make the dataset")
@@ -94,12 +95,13 @@ def test_digits_are_made_and_selected(space):
     assert text.count("<img") >= data_view.AT_ONCE
     assert 'alt=""' not in text
     assert "Make the dataset" not in text
+    monkeypatch.setattr(time, "strftime", lambda form: dataset.id[:15])  # made in the same second
     press(panel, "New dataset …")
     press(panel, "Make the dataset")
     assert len(Dataset.list(space)) == 2
     titles = [title for title, _ in panel._dataset.options]
     assert len(set(titles)) == 2
-    assert all(title.startswith("digits (8 × 8 grey, 10 classes) 2") for title in titles)
+    assert all(title.startswith("digits (8 × 8 grey, 10 classes), 2") for title in titles)
 
 
 def test_folder_is_built_and_its_names_are_escaped(space, tmp_path, inline):
