@@ -36,7 +36,7 @@ NETWORKS: dict[str, Network] = {
             "LeNet-like: two convolutions, two dense layers",
             ("classification",),
             "digits.networks.lenet:build",
-            {"filters": 20, "units": 128, "dropout": 0.5},
+            {"filters": 32, "units": 128, "dropout": 0.5},
         ),
         Network(
             "googlenet",

@@ -10,6 +10,7 @@ it lives. Nothing here imports TensorFlow.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -37,6 +38,8 @@ from digits.workspace import Workspace
 from warplab.paths import COURSE
 
 RUN, STATE, WANTED, LOCK = "run.json", "state.json", "wanted", "lock"
+RESERVE = "reserve"  # a file that a worker gives up when the disk is full, so that the state can still say so
+RESERVED = 64 * 1024  # bytes
 LOAD, LOG, MODEL, EVENTS = "load.jsonl", "log.txt", "model.keras", "events"
 ALIVE = ("waiting", "running")
 ENDED = ("paused", "stopped", "done", "failed", "killed", "broken")
@@ -245,6 +248,7 @@ def _launch(folder: Path, state: dict[str, Any]) -> None:
     if not lock.acquire():
         raise DigitsError(f"Another process is training the run {folder.name} already. Wait for it, or pause it.")
     try:
+        reserve(folder)
         _write_wanted(folder, "run")
         message = "Starting: TensorFlow takes some seconds."
         write_json(folder / STATE, state | {"status": "waiting", "pid": None, "remaining": None, "message": message})
@@ -264,6 +268,11 @@ def _launch(folder: Path, state: dict[str, Any]) -> None:
     finally:
         lock.release()
     _reap()
+
+
+def reserve(folder: Path) -> None:
+    """Set aside the room on the disk that a worker needs to say that the disk is full. DigitsError if there is none."""
+    write_file(folder / RESERVE, lambda stream: stream.write(os.urandom(RESERVED)))
 
 
 def _reap() -> None:

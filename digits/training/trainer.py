@@ -33,6 +33,7 @@ ONEDNN = "0"  # its kernels round otherwise than TensorFlow's own, whatever the 
 POINTS = 10  # of the training curve in an epoch, about
 MOST_POINTS = 2000  # of it in a whole run, about
 CHECKPOINT_EPOCH, CHECKPOINT_STEP = 5.0, 30.0  # seconds after which an epoch's end, or any step, is worth a checkpoint
+MOST_WRITING = 0.05  # share of the time that checkpoints may take
 LEAST_VALIDATION_BATCH = 32
 ADAMW_DECAY = 0.004  # Keras's; without any decay AdamW would be Adam
 
@@ -62,6 +63,7 @@ class Trainer:
         self._sums: dict[str, float] = {}  # of the steps since the last point of the training curve
         self._seconds = 0.0  # spent before this process
         self._began = self._saved = time.monotonic()
+        self._checkpoint_cost = 0.0  # seconds that the last one took to write
         self._first: tuple[float, int] | None = None  # when the first step of this process was done, and which
 
     def train(self) -> str:
@@ -287,10 +289,12 @@ class Trainer:
         epoch_ends = self.step % self.per_epoch == 0 and not self._validation_is_due()
         every = self.solver.keep_every * self.per_epoch
         keep = bool(every) and epoch_ends and self.step > 0 and self.step % every == 0
-        if keep or (epoch_ends and passed > CHECKPOINT_EPOCH) or passed > CHECKPOINT_STEP:
+        worth = CHECKPOINT_EPOCH if epoch_ends else CHECKPOINT_STEP
+        if keep or passed > max(worth, self._checkpoint_cost / MOST_WRITING):
             self._checkpoint(keep)
 
     def _checkpoint(self, keep: bool = False) -> None:
+        began = time.monotonic()
         self._curves.sync()
         arrays = trained.variables(self.model)
         arrays |= {f"optimizer/{at}": np.asarray(one) for at, one in enumerate(self.optimizer.variables)}
@@ -305,6 +309,7 @@ class Trainer:
         checkpoints.write(self.folder, self.step, arrays, about, keep)
         self._checkpoint_step, self._checkpoint_validated = self.step, self.validated
         self._saved = time.monotonic()
+        self._checkpoint_cost = self._saved - began
 
     def _spent(self) -> float:
         return round(self._seconds + time.monotonic() - self._began, 3)

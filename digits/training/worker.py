@@ -21,13 +21,11 @@ from typing import Any
 from digits.data.dataset import Dataset
 from digits.files import DigitsError, Lock, read_json, write_file, write_json
 from digits.training.load import Sampler
-from digits.training.runs import LOCK, STATE, WANTED, Run
+from digits.training.runs import LOCK, RESERVE, STATE, WANTED, Run, reserve
 from digits.training.trainer import Trainer
 from digits.workspace import Workspace
 
 REFUSED = 2  # exit status: another worker has the run
-RESERVE = "reserve"  # a file that is given up when the disk is full, so that the state can still say so
-RESERVED = 64 * 1024  # bytes
 STATE_EVERY = 0.5  # seconds between states while all goes on
 
 
@@ -43,8 +41,13 @@ def main(arguments: list[str] | None = None) -> int:
         if not lock.acquire():
             print(f"Another worker trains the run {folder.name} already. Wait for it, or pause it.", file=sys.stderr)
             return REFUSED
-        write_file(folder / WANTED, lambda stream: stream.write(b"run"))  # what was wanted of an earlier worker
         release: Callable[[], None] = lock.release
+        try:
+            reserve(folder)
+            write_file(folder / WANTED, lambda stream: stream.write(b"run"))  # what was wanted of an earlier worker
+        except DigitsError as error:
+            print(error, file=sys.stderr)
+            return 1
     else:
         os.set_inheritable(asked.lock, False)
         release = lambda: os.close(asked.lock)  # noqa: E731
@@ -118,8 +121,6 @@ class _State:
         self._value |= {"status": "waiting", "pid": os.getpid(), "remaining": None}
         self._value.setdefault("message", "")
         write_json(self._path, self._value)
-        with contextlib.suppress(OSError):
-            self._reserve.write_bytes(os.urandom(RESERVED))
 
     def progress(self, progress: dict[str, Any]) -> None:
         begins = self._value["status"] == "waiting"

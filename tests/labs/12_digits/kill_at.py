@@ -8,6 +8,7 @@ the steps that had a checkpoint after each.
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -74,7 +75,8 @@ def half_line(path: Any, value: Any) -> None:
 
 def prepare(moment: str) -> None:
     """Have this process killed at `moment`."""
-    trainer.CHECKPOINT_STEP = 0.0
+    trainer.CHECKPOINT_EPOCH = trainer.CHECKPOINT_STEP = 0.0
+    trainer.MOST_WRITING = math.inf
     Trainer = trainer.Trainer
     if moment == "while TensorFlow is prepared":
         Trainer._functions = kill

@@ -239,7 +239,8 @@ def test_a_disk_that_is_full_fails_the_run_with_a_sentence_and_it_can_go_on(work
     limited = f"""
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, ({size // 2}, resource.RLIM_INFINITY))
-from digits.training import worker
+from digits.training import runs, worker
+runs.RESERVED = 100  # bytes; the checkpoint is not to be the smaller of the two
 sys.exit(worker.main([{str(run.folder)!r}]))
 """
     failed = subprocess.run([sys.executable, "-c", limited], cwd=COURSE, capture_output=True, text=True, timeout=LONG)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -211,6 +212,22 @@ def test_a_damaged_run_is_told_and_breaks_no_list(workspace, dataset, run, damag
         run.resume()
     run.delete()
     assert not run.folder.exists()
+
+
+def test_without_room_on_the_disk_no_run_begins(workspace, dataset, run, workers):
+    """A limit on the size of files stands for the disk: what a worker sets aside does not fit."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (runs.RESERVED // 2, limits[1]))
+    try:
+        with pytest.raises(DigitsError, match="Cannot write reserve"):
+            runs.start(workspace, helpers.small_spec(dataset))
+        with pytest.raises(DigitsError, match="Cannot write reserve"):
+            run.resume()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [one.id for one in runs.listing(workspace)] == [run.id]
+    assert run.state()["status"] == "killed"
+    assert workers == []
 
 
 def test_a_run_that_trains_is_not_deleted(run):

@@ -109,6 +109,13 @@ def test_lab_09_is_a_start(result):
     assert "Random" not in result["said"]
 
 
+def test_lenet_learns_the_digits(result):
+    first, last, epochs = result
+    assert first < 0.3
+    assert last >= 0.97
+    assert epochs == 20
+
+
 def test_each_network_has_the_promised_form(result):
     for name, image, given, outputs, dtype in result["networks"]:
         assert given == image, name

@@ -267,6 +267,17 @@ def lab_09_is_a_start(workspace: Workspace) -> Any:
 
 
 @case
+def lenet_learns_the_digits(workspace: Workspace) -> Any:
+    from digits.data.builtin import sklearn_digits
+
+    dataset = sklearn_digits(workspace)
+    training = Training(workspace, dataset, RunSpec(dataset.id))
+    training.until()
+    lines = [line for line in training.run.curves() if line["part"] == "validation"]
+    return [lines[0]["accuracy"], lines[-1]["accuracy"], lines[-1]["epoch"]]
+
+
+@case
 def each_network_has_the_promised_form(workspace: Workspace) -> Any:
     found = []
     sizes = ((8, 8, 1), (28, 28, 1), (9, 31, 3), (65, 48, 3), (224, 160, 3))
