@@ -182,6 +182,7 @@ def settings(folder: Path, port: int, retries: int, browser: bool) -> Config:
             "allow_template_override": "NO",
             "allow_theme_override": "NO",
             "file_allowlist": [],
+            "show_tracebacks": True,  # else a page that cannot be opened would not say why
             "extension_allowlist": ["@jupyter-widgets/jupyterlab-manager", "@voila-dashboards/widgets-manager8"],
             # Voilà would write a script into a page that starts slowly, which the policy forbids.
             "http_keep_alive_timeout": 3600,

@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import re
+import shutil
 import socket
 import urllib.parse
 import uuid
@@ -289,6 +290,17 @@ def test_the_end_of_the_server_ends_its_kernels_and_leaves_no_files(tmp_path):
     until(lambda: not kernel.is_running() or kernel.status() == psutil.STATUS_ZOMBIE, "the end of the kernel")
     assert process.returncode == 0
     assert os.listdir(folder) == []
+
+
+def test_a_page_that_cannot_be_opened_says_why(tmp_path):
+    workspace = tmp_path / "workspace"
+    with harness.app(workspace) as (address, process):
+        shutil.rmtree(workspace)
+        workspace.write_text("a file <b> in its place")
+        _, body = Served(address, process, workspace).get("/", token=True)
+    said = re.search(r'<p role="alert" class="digits-error">(.*?)</p>', body)[1]
+    assert said.startswith("The page could not be opened: DigitsError: Cannot use ")
+    assert "Traceback" not in body
 
 
 def test_a_second_app_has_a_token_of_its_own(served, tmp_path):
