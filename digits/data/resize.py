@@ -29,11 +29,25 @@ def fit(
     image = image.convert("L" if channels == 1 else "RGB")
     across, down = image.width / width, image.height / height
     ratio = {"crop": min(across, down), "fill": max(across, down), "half crop": (across + down) / 2}.get(mode)
-    size = (width, height)
+    size, box = (width, height), (0.0, 0.0, float(image.width), float(image.height))
     if ratio is not None and across != down:
-        size = (max(round(image.width / ratio), 1), max(round(image.height / ratio), 1))
-    scaled = np.asarray(image if image.size == size else image.resize(size, Image.Resampling.BILINEAR))
-    return _centred(scaled.reshape(size[1], size[0], channels), height, width, rng)
+        # Cut before scaling: a very long image would become a huge one first.
+        (new_width, left, right), (new_height, top, bottom) = (
+            _side(there, wanted, ratio) for there, wanted in ((image.width, width), (image.height, height))
+        )
+        size, box = (new_width, new_height), (left, top, right, bottom)
+    unchanged = image.size == size and box == (0, 0, *image.size)
+    scaled = np.asarray(image if unchanged else image.resize(size, Image.Resampling.BILINEAR, box))
+    return _in_noise(scaled.reshape(size[1], size[0], channels), height, width, rng)
+
+
+def _side(there: int, wanted: int, ratio: float) -> tuple[int, float, float]:
+    """Return the pixels of a scaled side, `wanted` at most, and from where to where they come, in the middle."""
+    scaled = max(round(there / ratio), 1)
+    if scaled < wanted:
+        return scaled, 0.0, float(there)
+    taken = min(wanted * ratio, there)
+    return wanted, (there - taken) / 2, (there + taken) / 2
 
 
 def check_size(height: int, width: int, channels: int, mode: str) -> None:
@@ -46,20 +60,11 @@ def check_size(height: int, width: int, channels: int, mode: str) -> None:
         raise DigitsError(f"There is no resize mode {mode!r}. Choose one of {', '.join(MODES)}.")
 
 
-def _centred(image: NDArray[np.uint8], height: int, width: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Return the middle of `image`, or `image` in the middle of noise, along each side."""
-    for axis, wanted in enumerate((height, width)):
-        there = image.shape[axis]
-        if there > wanted:
-            start = (there - wanted) // 2
-            image = image[start : start + wanted] if axis == 0 else image[:, start : start + wanted]
-        elif there < wanted:
-            before = (wanted - there) // 2
-            shape = list(image.shape)
-            shape[axis] = wanted
-            noise = rng.integers(0, 256, shape, dtype=np.uint8)
-            (noise if axis == 0 else noise.swapaxes(0, 1))[before : before + there] = (
-                image if axis == 0 else image.swapaxes(0, 1)
-            )
-            image = noise
-    return np.ascontiguousarray(image)
+def _in_noise(image: NDArray[np.uint8], height: int, width: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """Return `image`, or `image` in the middle of noise if it is smaller than height × width."""
+    if image.shape[:2] == (height, width):
+        return np.array(image)
+    result = rng.integers(0, 256, (height, width, image.shape[2]), dtype=np.uint8)
+    top, left = (height - image.shape[0]) // 2, (width - image.shape[1]) // 2
+    result[top : top + image.shape[0], left : left + image.shape[1]] = image
+    return result

@@ -33,6 +33,7 @@ def test_every_mode_gives_the_size(mode, size, channels):
     assert result.shape == (*size, channels)
     assert result.dtype == np.uint8
     assert result.flags.c_contiguous
+    assert result.flags.writeable
 
 
 def test_squash_keeps_all_and_distorts():
@@ -63,6 +64,34 @@ def test_half_crop_is_between_crop_and_fill():
 def test_same_proportions_need_neither_cut_nor_noise(mode):
     np.testing.assert_array_equal(fitted(mode, 20, 40)[..., 0], np.asarray(stripes()))
     np.testing.assert_array_equal(fitted(mode, 10, 20), fitted("squash", 10, 20))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("size", [(1, 200_000), (200_000, 1)])
+def test_very_long_image_needs_no_more_memory_than_itself(mode, size):
+    image = Image.new("L", size, 80)
+    made = []
+    resize = Image.Image.resize
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Image.Image, "resize", lambda self, to, *rest: made.append(to) or resize(self, to, *rest))
+        result = fit(image, 32, 24, 1, mode, rng())
+    assert result.shape == (32, 24, 1)
+    assert 80 in result
+    assert all(width * height <= 32 * 24 for width, height in made)
+
+
+@pytest.mark.parametrize("mode", ["crop", "fill", "half crop"])
+def test_shapes_are_not_distorted(mode):
+    """A disc stays one, as wide as it is high, and in the middle."""
+    y, x = np.mgrid[:240, :400]
+    disc = Image.fromarray(((y - 119.5) ** 2 + (x - 199.5) ** 2 < 60**2).astype(np.uint8) * 255)
+    made = fit(disc, 200, 200, 1, mode, rng())[..., 0]
+    ratio, noise = {"crop": (240 / 200, 0), "fill": (400 / 200, 40), "half crop": (320 / 200, 25)}[mode]
+    made[:noise] = made[200 - noise :] = 0
+    rows, columns = np.nonzero(made > 127)
+    for places in (rows, columns):
+        assert abs(np.ptp(places) + 1 - 120 / ratio) <= 2
+        assert abs(places.mean() - 99.5) <= 0.5
 
 
 def test_noise_is_that_of_the_generator():
