@@ -176,7 +176,7 @@ def _read(
             return str(error)
 
     kept: list[int] = []
-    bad = 0
+    bad, begun = 0, time.monotonic()
     with explained("write the images"), open(folder / RAW, "wb") as raw, ThreadPoolExecutor(_THREADS) as pool:
         for start in range(0, len(files), _TOGETHER):
             together = files[start : start + _TOGETHER]
@@ -188,8 +188,13 @@ def _read(
                     raw.write(image)
                     kept.append(index)
             done = start + len(together)
-            note(0.9 * done / len(files), f"{done} of {len(files)} files read, {bad} of them skipped.")
+            left = (time.monotonic() - begun) * (len(files) / done - 1)
+            note(0.9 * done / len(files), f"{done} of {len(files)} files read, {bad} of them skipped, {_to_go(left)}.")
     return kept
+
+
+def _to_go(seconds: float) -> str:
+    return f"about {seconds:.0f} s to go" if seconds < 100 else f"about {seconds / 60:.0f} min to go"
 
 
 def _classes(

@@ -25,7 +25,9 @@ class ZipSource:
             try:
                 self._archive = zipfile.ZipFile(self.path)
             except (zipfile.BadZipFile, ValueError, NotImplementedError, UnicodeError) as error:
-                raise DigitsError(f"{self.path.name} is no zip archive, or a damaged one ({error}).") from error
+                raise DigitsError(
+                    f"{self.path.name} is no zip archive, or a damaged one ({error}). Give a .zip file or a folder."
+                ) from error
         members = self._archive.infolist()
         unpacked = sum(member.file_size for member in members)
         if len(members) > MOST_FILES or unpacked > MOST_UNPACKED:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from digits.data import build, building, images, split
 from digits.data.build_options import BuildOptions
 from digits.data.dataset import PARTS, Dataset
 from digits.data.read_image import BadImage
-from digits.files import DigitsError
+from digits.files import DigitsError, read_json
 from digits.workspace import Workspace
 from tests.support.waiting import until
 from warplab.paths import COURSE
@@ -254,6 +255,35 @@ def halted(monkeypatch):
     for job in jobs:
         job.kill()
         job.wait()
+
+
+@pytest.mark.usefixtures("inline")
+def test_progress_rises_and_says_how_far_and_how_long(space, tmp_path, monkeypatch):
+    noted = []
+    monkeypatch.setattr(build, "_TOGETHER", 4)
+    monkeypatch.setattr(build.Progress, "__call__", lambda self, progress, message: noted.append((progress, message)))
+    building.from_path(space, "a", folder_of(tmp_path / "pets", pets() | {"cat/bad.png": b""}), OPTIONS)
+    shares = [progress for progress, _ in noted]
+    assert shares == sorted(shares)
+    assert shares[0] == 0
+    reading = [message for _, message in noted if "read" in message]
+    assert [message.split()[0] for message in reading] == ["4", "8", "12", "16", "17"]
+    assert re.fullmatch(r"17 of 17 files read, 1 of them skipped, about 0 s to go\.", reading[-1])
+
+
+def test_progress_is_written_every_half_second(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(build, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    note = build.Progress(tmp_path, {"name": "pets"})
+    written = []
+    for step in range(100):
+        now[0] = step / 50
+        note(step / 100, "half")
+        written.append(read_json(tmp_path / "dataset.json")["progress"])
+    assert sorted(set(written)) == [0.0, 0.25, 0.5, 0.75]
+    (tmp_path / "wanted").write_text("stop\n")
+    with pytest.raises(build.Stopped, match="Stopped before it was done"):
+        note(1.0, "done")
 
 
 def test_stopped_job_ends_and_can_be_built_again(space, tmp_path, halted):
