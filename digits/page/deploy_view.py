@@ -47,7 +47,17 @@ def _accuracy(test: Mapping[str, Any], precision: str) -> str:
             f"{test['same_answers']:,} of {test['images']:,}",
         ],
     ]
-    said = f"<p>Probabilities differ by {test['largest_difference']:.2g} at most.</p>"
+    kernels = test["kernels"]
+    checked = (
+        f" In the simulator the plan's own kernels answered {kernels['images']}, and differ from that by "
+        f"{kernels['largest_difference']:.2g} at most."
+        if kernels
+        else ""
+    )
+    said = (
+        f"<p>Probabilities differ by {test['largest_difference']:.2g} at most. The plan's were computed by "
+        f"{escape(test['by'])}.{checked}</p>"
+    )
     return table(["By", "Accuracy", "Same class"], rows, f"On the same {test['images']:,} test images") + said
 
 

@@ -91,6 +91,15 @@ def test_a_plan_answers_as_keras_does(plan):
     assert test["largest_difference"] < 1e-5
 
 
+def test_without_a_gpu_the_kernels_are_held_to_the_interpreter(plan):
+    if plan.report()["measured"]:
+        pytest.skip("a GPU answered all test images")
+    test = plan.report()["test"]
+    assert "interpreter" in test["by"]
+    assert test["kernels"]["images"] == 1 + 4
+    assert test["kernels"]["largest_difference"] < 1e-5
+
+
 def test_there_is_a_file_for_each_batch_and_a_log_of_the_passes(plan):
     assert [path.name for path in plan.files()] == ["batch-1.plan", "batch-4.plan"]
     report = plan.report()

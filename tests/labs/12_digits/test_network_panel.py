@@ -122,7 +122,7 @@ def test_checked_code_is_the_next_runs_network_until_it_is_changed(page, panel, 
     assert page.selected.network_error == ""
 
 
-def test_code_that_fails_is_said_and_can_be_checked_again(page, panel, checked, monkeypatch, tmp_path):
+def test_code_that_fails_is_said_and_can_be_checked_again(page, panel, checked, monkeypatch):
     def fails(*_, **__):
         raise custom.CustomNetworkError("The code failed. Line 3: NameError: <x>")
 
@@ -135,7 +135,6 @@ def test_code_that_fails_is_said_and_can_be_checked_again(page, panel, checked, 
     assert "<x>" not in page._status.value
     assert page.selected.network_error
     assert not of["Check the code"].disabled
-    (tmp_path / "page.log").unlink()
 
 
 def test_a_taken_over_configuration_counts_as_checked_for_such_images_only(page, panel, checked):
