@@ -10,6 +10,7 @@ says "stop", and leaves arrays, or the reason why there are none.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import sys
@@ -185,7 +186,7 @@ def _read(
                     skipped.append({"file": files[index].name, "reason": image})
                     bad += 1
                 else:
-                    raw.write(image)
+                    raw.write(image.tobytes())
                     kept.append(index)
             done = start + len(together)
             left = (time.monotonic() - begun) * (len(files) / done - 1)
@@ -234,7 +235,7 @@ def _write_parts(
     for part, indices in drawn.items():
         note(0.9, f"Writing {len(indices)} images for {part}.")
         where = np.array(places, np.int64)[indices]
-        write_file(folder / f"{part}_images.npy", lambda stream, where=where: _gather(stream, raw, where))
+        write_file(folder / f"{part}_images.npy", functools.partial(_gather, raw, where))
         save_array(folder / f"{part}_labels.npy", labels[indices])
         names = [files[kept[place]].name for place in where]
         save_array(folder / f"{part}_names.npy", np.array(names, np.str_))
@@ -251,12 +252,12 @@ def _drawn(labels: NDArray[np.int64], given: NDArray[np.str_], options: BuildOpt
     return parts
 
 
-def _gather(stream: BinaryIO, raw: NDArray[np.uint8], where: NDArray[np.int64]) -> None:
+def _gather(raw: NDArray[np.uint8], where: NDArray[np.int64], stream: BinaryIO) -> None:
     """Write raw[where] as an .npy file, without holding it all in memory."""
     header = {"descr": "|u1", "fortran_order": False, "shape": (len(where), *raw.shape[1:])}
     np.lib.format.write_array_header_1_0(stream, header)
     for start in range(0, len(where), _TOGETHER):
-        stream.write(np.ascontiguousarray(raw[where[start : start + _TOGETHER]]))
+        stream.write(raw[where[start : start + _TOGETHER]].tobytes())
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,8 +12,8 @@ datasets/ID/mean.npy                float32 (height, width, channels), the mean 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +148,7 @@ class Dataset:
         """Return uint8 (n, height, width): 0 for the ground, else class + 1."""
         return self._array(part, "masks", np.uint8, self.shape[:2])
 
-    def names(self, part: str) -> list[str]:
+    def names(self, part: str) -> Sequence[str]:
         """Return what each image is called: its file's name, or its number where it never had one."""
         if not (self.folder / f"{part}_names.npy").is_file():
             return [f"{part} {index}" for index in range(self.counts[part])]
@@ -246,20 +246,22 @@ def _described(folder: Path) -> Dataset:
         image = value["image"]
         dataset = Dataset(
             folder,
-            str(value["name"]),
-            value["kind"],
-            tuple(str(name) for name in value["classes"]),
-            *(int(image[side]) for side in ("height", "width", "channels")),
-            {part: int(value["counts"][part]) for part in PARTS},
-            int(value["seed"]),
-            str(value["source"]),
-            str(value["resize"]),
-            str(value["created"]),
-            tuple({"file": str(one["file"]), "reason": str(one["reason"])} for one in value["skipped"]),
-            int(value.get("skipped_count", len(value["skipped"]))),
-            str(value["status"]),
-            float(value["progress"]),
-            str(value.get("message", "")),
+            name=str(value["name"]),
+            kind=value["kind"],
+            classes=tuple(str(name) for name in value["classes"]),
+            height=int(image["height"]),
+            width=int(image["width"]),
+            channels=int(image["channels"]),
+            counts={part: int(value["counts"][part]) for part in PARTS},
+            seed=int(value["seed"]),
+            source=str(value["source"]),
+            resize=str(value["resize"]),
+            created=str(value["created"]),
+            skipped=tuple({"file": str(one["file"]), "reason": str(one["reason"])} for one in value["skipped"]),
+            skipped_count=int(value.get("skipped_count", len(value["skipped"]))),
+            status=str(value["status"]),
+            progress=float(value["progress"]),
+            message=str(value.get("message", "")),
         )
         sound = dataset.kind in TARGETS and min(*dataset.counts.values(), *dataset.shape) >= 0
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -272,7 +274,7 @@ def _described(folder: Path) -> Dataset:
         if again.get("status") != "building":
             return _described(folder)
         message = "The process that built it was killed. Build it again, or delete it."
-        dataset = Dataset(**{**vars(dataset), "status": "killed", "message": message})
+        dataset = replace(dataset, status="killed", message=message)
     return dataset
 
 

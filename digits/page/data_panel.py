@@ -207,7 +207,7 @@ class DataPanel:
         dataset, part = self._ready_dataset(), self._part.value
         which = data_view.chosen(dataset, part, None if self._class.value in (-1, None) else self._class.value)
         self._first = first if first < len(which) else 0
-        shown = which[self._first : self._first + data_view.AT_ONCE]
+        shown = which[self._first : self._first + data_view.AT_ONCE].tolist()
         told = f"<p>{self._first + 1} to {self._first + len(shown)} of {len(which)} images.</p>" if len(shown) else ""
         self._images.value = told + data_view.images(dataset, part, shown)
         self._more.layout.display = None if len(which) > data_view.AT_ONCE else "none"
