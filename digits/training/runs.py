@@ -81,7 +81,8 @@ class Run:
         `status`: "waiting" (the worker starts), "running", "paused", "stopped", "done", "failed" (`message` says why),
         "killed" (the worker is gone without a word) or "broken" (files of the run are missing or damaged). `seconds`:
         spent training, over all resumes; `remaining`: expected, or None. `last`: {"train": the last line of that curve,
-        "validation": ...}; `best`: the line of the validation whose main figure was best, or None.
+        "validation": ...}; `best`: the line of the validation whose main figure was best, or None. `notes`: sentences
+        about the start's weights that were taken, and about damaged checkpoints.
         """
         try:
             assert self.spec
@@ -192,6 +193,7 @@ _EMPTY: dict[str, Any] = {
     "message": "",
     "last": {},
     "best": None,
+    "notes": [],
 }
 
 

@@ -45,7 +45,7 @@ class Trainer:
     """Trains the run in `folder`, from its last checkpoint if it has one.
 
     `wanted()`: "run", "pause" or "stop", asked before each step. `report(progress)`: called after each step with
-    {"step", "steps", "epoch", "epochs", "seconds", "remaining", "last", "best"}. `say`: a line for the log.
+    {"step", "steps", "epoch", "epochs", "seconds", "remaining", "last", "best", "notes"}. `say`: a line for the log.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Trainer:
         self.every = max(1, math.ceil(self.per_epoch / POINTS), math.ceil(self.steps / MOST_POINTS))
         self.step, self.validated = 0, -1
         self.best: dict[str, Any] | None = None
+        self._notes: list[str] = []
         self._sums: dict[str, float] = {}  # of the steps since the last point of the training curve
         self._seconds = 0.0  # spent before this process
         self._began = self._saved = time.monotonic()
@@ -138,12 +139,12 @@ class Trainer:
         }
         arrays, about, problems = checkpoints.latest(self.folder)
         for problem in problems:
-            self._say(problem)
+            self._note(problem)
         checkpoints.tidy(self.folder)
         self._checkpoint_step = self._checkpoint_validated = -2
         if arrays is None or about is None:
             if problems:
-                self._say("No checkpoint is left that can be read: the training begins again, with the same curves.")
+                self._note("No checkpoint is left that can be read: the training begins again, with the same curves.")
             self._curves = Curves(self.folder)
             trained.save_network(self.folder, self.model)
             self._take_start()
@@ -155,6 +156,11 @@ class Trainer:
             self._functions()
             self._say(f"Goes on from the checkpoint of step {self.step} of {self.steps}.")
 
+    def _note(self, sentence: str) -> None:
+        """Say something that the user should see, not only the log."""
+        self._notes.append(sentence)
+        self._say(sentence)
+
     def _take_start(self) -> None:
         if self.spec.start is None:
             return
@@ -165,7 +171,7 @@ class Trainer:
             if not folder.is_dir():
                 raise DigitsError(f"The run {self.spec.start} to start from has been deleted. Choose another start.")
             weights = starts.of_model(trained.load_model(folder))
-        self._say(starts.take(self.model, weights).sentence())
+        self._note(starts.take(self.model, weights).sentence())
 
     def _take_up(self, arrays: dict[str, NDArray[Any]], about: dict[str, Any]) -> None:
         for name, now in self._setting.items():
@@ -175,13 +181,14 @@ class Trainer:
                     "Restore it, or start a new run."
                 )
             if about.get(name) != now:
-                self._say(f"Begun with {name} {about.get(name)}, now {now}: the last digits of the curves may differ.")
+                self._note(f"Begun with {name} {about.get(name)}, now {now}: the last digits of the curves may differ.")
         trained.set_variables(self.model, arrays)
         for at, variable in enumerate(self.optimizer.variables):
             trained.assign(variable, arrays.get(f"optimizer/{at}"), f"the optimizer ({variable.path})")
         self.step = self._checkpoint_step = about["step"]
         self.validated = self._checkpoint_validated = about["validated"]
         self.best, self._sums, self._seconds = about["best"], about["sums"], about["seconds"]
+        self._notes = about.get("notes", []) + self._notes
         self._curves = Curves(self.folder, self.step, self.validated)
         (self.folder / trained.MODEL).unlink(missing_ok=True)  # of a run that was stopped; it would be out of date
 
@@ -303,6 +310,7 @@ class Trainer:
             "validated": self.validated,
             "best": self.best,
             "sums": self._sums,
+            "notes": self._notes,
             "seconds": self._spent(),
             **self._setting,
         }
@@ -329,6 +337,7 @@ class Trainer:
                 "remaining": None if remaining is None else round(remaining, 1),
                 "last": self._curves.last,
                 "best": self.best,
+                "notes": self._notes,
             }
         )
 

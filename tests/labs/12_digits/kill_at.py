@@ -22,6 +22,7 @@ MOMENTS = (
     "while TensorFlow is prepared",
     "before the first checkpoint's checksum",
     "in step 3",
+    "half the curves are cut",
     "half the arrays of a checkpoint are written",
     "between a checkpoint's arrays and its checksum",
     "half a checkpoint's checksum is written",
@@ -84,6 +85,8 @@ def prepare(moment: str) -> None:
         checkpoints.write_json = kill
     elif moment == "in step 3":
         Trainer._train_step = at_call(3, kill, Trainer._train_step)
+    elif moment == "half the curves are cut":
+        curves.write_file = half_written
     elif moment == "half the arrays of a checkpoint are written":
         checkpoints.write_file = at_call(3, half_written, checkpoints.write_file)
     elif moment == "between a checkpoint's arrays and its checksum":

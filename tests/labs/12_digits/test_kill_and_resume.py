@@ -228,6 +228,7 @@ def test_a_damaged_checkpoint_costs_only_what_came_after_the_one_before(workspac
     assert statuses == [0], printed
     assert "checkpoint of step 2 is damaged: its checksum differs." in printed
     assert "Goes on from the checkpoint of step 1 of 36." in printed
+    assert run.state()["notes"] == ["The checkpoint of step 2 is damaged: its checksum differs."]
     assert_equal(run, unbroken)
 
 
