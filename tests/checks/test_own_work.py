@@ -6,7 +6,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from warplab.checks.own_work import from_course
+from warplab.checks.own_work import from_course, packages
 
 GIVEN = "kernels.lab.answer_checks"
 RING = "The answers of an exercise are your own work, and kernels.lab.ring is the course's."
@@ -76,3 +76,16 @@ def test_a_refused_cell_does_not_run(cell):
     assert cell("x = 1\nfrom kernels.lab.ring import ring").startswith(f"NotYourOwn: {RING}\n  look at ")
     assert cell("x") == "NameError: name 'x' is not defined"
     assert cell("x = 2") == cell("x") == ""
+
+
+def test_an_application_is_the_course_s_own_work_too(tmp_path):
+    for folder, file in (("page", "lab.py"), ("docs", "labs.md"), ("another", "lab.py")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / file).touch()
+    assert packages(tmp_path) == ["kernels", "another", "page"]
+
+
+def test_each_package_is_refused():
+    for package in packages():
+        assert taken(f"from {package}.lab.ring import ring") == [f"{package}.lab.ring"]
+        assert taken(f"open('../{package}/lab/ring.py')") == [f"../{package}/lab/ring.py"]

@@ -11,11 +11,20 @@ import re
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from warplab.checks.errors import CheckFailed
+from warplab.paths import COURSE
 
-_COURSE = "kernels"  # the package with the course's own kernels and algorithms
+
+def packages(course: Path = COURSE) -> list[str]:
+    """List the packages with the course's own work: kernels, and each application, a folder beside it with a lab.py."""
+    return ["kernels", *sorted(path.parent.name for path in course.glob("*/lab.py"))]
+
+
+_PACKAGES = packages()
+_COURSE = f"(?:{'|'.join(map(re.escape, _PACKAGES))})"
 _MARK = "_own_work"  # in the notebook's namespace: the modules that its exercise gives
 _PATH = re.compile(rf"[^\w\s]*(?:[\w.~-]*/)*{_COURSE}((?:\.\w+)+|(?:/[\w.-]+)+/?)[^\w\s]*")
 _OPTION = re.compile(rf"-I\S*\b{_COURSE}(/\S*)?")
@@ -24,10 +33,10 @@ _INCLUDE = re.compile(rf'#\s*include\s*["<]([^">]*\b{_COURSE}/[^">]*)')
 
 
 def own_work(*given: str) -> None:
-    """Refuse every later cell of this notebook that takes something from `kernels`, except from the modules `given`.
+    """Refuse every later cell of this notebook that takes something from `packages`, except from the modules `given`.
 
-    To be called at the end of an exercise's setup cell. What the notebook has from other modules of `kernels` by then
-    is removed; `CheckFailed` names it. Does nothing outside a notebook.
+    To be called at the end of an exercise's setup cell. What the notebook has from other modules of theirs by then is
+    removed; `CheckFailed` names it. Does nothing outside a notebook.
     """
     ipython: Any = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
@@ -60,7 +69,7 @@ class _OwnWork:
 
 
 def from_course(tree: ast.AST) -> Iterator[str]:
-    """What code takes from `kernels`: modules by name, files by path; docstrings and comments do not count."""
+    """What code takes from `packages`: modules by name, files by path; docstrings and comments do not count."""
     texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -79,7 +88,7 @@ def _in_text(text: str) -> Iterator[str]:
 
 
 def _is_course(module: str) -> bool:
-    return module.split(".")[0] == _COURSE
+    return module.split(".")[0] in _PACKAGES
 
 
 def _taken(value: Any, given: tuple[str, ...]) -> str:
@@ -107,7 +116,8 @@ def _problem(module: str) -> str:
 
 
 def _look_at(given: Any) -> str:
-    return f"what you import or read from {_COURSE}: the exercise gives only {' and '.join(sorted(given)) or 'nothing'}"
+    given = " and ".join(sorted(given)) or "nothing"
+    return f"what you import or read from {' and '.join(_PACKAGES)}: the exercise gives only {given}"
 
 
 def _rejection(text: str) -> Exception:
