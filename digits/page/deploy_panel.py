@@ -47,7 +47,7 @@ class DeployPanel:
         self.service = ServicePart(page)
         where = plans.missing() or (
             "The plan is built by lab 09's optimiser in a process of its own. Without a GPU its kernels run in the "
-            "simulator, and tactics and latency are estimates."
+            "simulator: tactics and latency are estimates, and tuning for images of 32 × 32 takes some minutes."
         )
         self.widget = column(
             section(
