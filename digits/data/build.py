@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from digits.data import split
 from digits.data.build_options import BuildOptions
-from digits.data.dataset import PARTS, finish
+from digits.data.dataset import MOST_SKIPPED, PARTS, finish
 from digits.data.folder_source import FolderSource
 from digits.data.layout import Placed, class_order, place
 from digits.data.read_image import read_image
@@ -52,13 +52,15 @@ def build(folder: Path) -> None:
     """Build the dataset in `folder`. What happens is said in its dataset.json; only a full disk can prevent that."""
     folder = Path(folder)
     description = read_json(folder / "dataset.json")
+    skipped: Skipped = []
     try:
-        _build(folder, description)
+        _build(folder, description, skipped)
     except BaseException as error:
         message = str(error) if isinstance(error, DigitsError) else f"{_unforeseen(error)} The log says where."
         # First the space, then the note: the disk may be full.
         clear(folder)
-        write_json(folder / "dataset.json", {**description, "status": "failed", "message": message})
+        listed = {"skipped": skipped[:MOST_SKIPPED], "skipped_count": len(skipped)}
+        write_json(folder / "dataset.json", {**description, **listed, "status": "failed", "message": message})
         if not isinstance(error, DigitsError):
             raise
 
@@ -76,16 +78,17 @@ def clear(folder: Path) -> None:
             path.unlink()
 
 
-def _build(folder: Path, description: dict[str, Any]) -> None:
+def _build(folder: Path, description: dict[str, Any], skipped: Skipped) -> None:
+    """Write the arrays and the description of a ready dataset; add to `skipped` what is not taken."""
     recipe = read_json(folder / "build.json")
     options = BuildOptions.from_dict(recipe["options"])
     note = Progress(folder, description)
     note(0.0, "Listing the files.")
     path = Path(recipe["path"])
     with contextlib.closing(ZipSource(path) if recipe["kind"] == "zip" else FolderSource(path)) as source:
-        files, skipped = source.files()
+        files, no_files = source.files()
         placed, out_of_place = place(files)
-        skipped += out_of_place
+        skipped += no_files + out_of_place
         if not placed:
             raise DigitsError(f"{_shown(path)} holds no images in folders of classes. {_EXPECTED}{_first(skipped)}")
         chosen = _chosen(placed, options)
@@ -113,7 +116,9 @@ def _first(skipped: Skipped) -> str:
     if not skipped:
         return ""
     file, reason = skipped[0]["file"], skipped[0]["reason"]
-    return f" {len(skipped)} files were skipped, the first, {file}, because: {reason}"
+    if len(skipped) == 1:
+        return f" {file} was skipped: {reason}"
+    return f" {len(skipped)} files were skipped, the first, {file}: {reason}"
 
 
 class Progress:

@@ -172,9 +172,12 @@ def test_filled_images_do_not_depend_on_their_neighbours(space, tmp_path):
     ("files", "why"),
     [
         ({}, r"holds no images in folders of classes\. Give one folder per class"),
-        ({"1.png": png(0)}, r"1 files were skipped, the first, 1\.png, because: In no class's folder"),
+        ({"1.png": png(0)}, r"1\.png was skipped: In no class's folder"),
         ({"cat/1.png": png(0), "cat/2.png": png(1)}, "images of the class 'cat' only"),
-        ({"cat/1.png": b"x", "dog/1.png": b"x"}, r"images of no class\. .*because: No image in a format"),
+        (
+            {"cat/1.png": b"x", "dog/1.png": b"x"},
+            r"images of no class\. .* 4 files were skipped, the first, cat/1\.png: No image in a format",
+        ),
         ({"cat/1.png": png(0), "dog/1.png": png(0)}, "a class needs 2"),
     ],
 )
@@ -184,6 +187,8 @@ def test_folder_without_a_dataset_in_it_says_why(space, tmp_path, files, why):
     assert dataset.status == "failed"
     assert re.search(why, dataset.message)
     assert not list(dataset.folder.glob("*.npy"))
+    assert dataset.skipped_count == len(dataset.skipped)
+    assert bool(dataset.skipped) == ("skipped" in dataset.message)
     with pytest.raises(DigitsError, match=r"is not ready \(failed\)"):
         dataset.images("train")
     assert [one.id for one in Dataset.list(space)] == [dataset.id]
