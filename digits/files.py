@@ -1,6 +1,7 @@
 """Plain files that survive whatever happens to the process that writes them.
 
 A file is replaced whole or not at all, a line is appended whole or skipped, and a lock tells whether its owner lives.
+A folder may have been copied from somebody else: nothing is written through a link in it, only plain files are read.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -42,9 +44,37 @@ def _reason(error: OSError) -> str:
         return "the disk is full. Delete datasets or runs that you no longer need, then try again."
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"no permission for {error.filename}. Choose a folder of your own."
+    if error.errno == errno.ELOOP:
+        return "it is a link, and nothing is written through links. Put a plain file there, or delete the link."
     if error.errno == errno.ENAMETOOLONG:
         return "the name is too long. Choose a shorter one."
     return f"{error.strerror or error}{f' ({error.filename})' if error.filename else ''}."
+
+
+def open_plain(path: Path, flags: int) -> int:
+    """Return `os.open(path, flags)` of a plain file; it is created with os.O_CREAT.
+
+    What is opened to be written to is no link: one in a copied folder could lead to any file of the user's. Raises
+    OSError otherwise, at once for a pipe, too, at which opening would wait for ever.
+    """
+    writes = flags & (os.O_WRONLY | os.O_RDWR)
+    descriptor = os.open(path, flags | os.O_NONBLOCK | (os.O_NOFOLLOW if writes else 0), 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+    return descriptor
+
+
+def open_log(path: Path, anew: bool = False) -> BinaryIO:
+    """Return the log at `path`, to which a process appends what it prints; emptied first if `anew`. DigitsError."""
+    with explained(f"write {Path(path).name} of {Path(path).parent.name}"):
+        descriptor = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if anew else 0))
+    return open(descriptor, "ab")
+
+
+def _content(path: Path) -> bytes:
+    with open(open_plain(path, os.O_RDONLY), "rb") as stream:
+        return stream.read()
 
 
 def write_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -88,7 +118,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """Return the object in the JSON file at `path`. Raises DigitsError if it is missing or is not a JSON object."""
     path = Path(path)
     with explained(f"read {path.name} of {path.parent.name}"):
-        data = path.read_bytes()
+        data = _content(path)
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -107,7 +137,7 @@ def append_line(path: Path, value: dict[str, Any]) -> None:
     path = Path(path)
     line = json.dumps(value, ensure_ascii=False).encode() + b"\n"
     with explained(f"write {path.name}"):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        descriptor = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -132,7 +162,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     path = Path(path)
     with explained(f"read {path.name} of {path.parent.name}"):
         try:
-            data = path.read_bytes()
+            data = _content(path)
         except FileNotFoundError:
             return []
     values = []
@@ -156,6 +186,7 @@ def load_array(path: Path) -> NDArray[Any]:
     """
     path = Path(path)
     with explained(f"read {path.name} of {path.parent.name}"):
+        os.close(open_plain(path, os.O_RDONLY))
         try:
             return np.lib.format.open_memmap(path, mode="r")
         except (ValueError, EOFError, TypeError, SyntaxError, MemoryError, OverflowError) as error:
@@ -164,7 +195,7 @@ def load_array(path: Path) -> NDArray[Any]:
 
 def checksum(path: Path) -> str:
     """Return the SHA-256 of the file at `path`, in hexadecimal. Raises DigitsError if it cannot be read."""
-    with explained(f"read {Path(path).name}"), open(path, "rb") as stream:
+    with explained(f"read {Path(path).name}"), open(open_plain(path, os.O_RDONLY), "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -193,7 +224,7 @@ class Lock:
         Asking `is_locked` takes the lock for a moment, so one refusal does not tell that it is held.
         """
         with explained(f"lock {self.path.name} of {self.path.parent.name}"):
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = open_plain(self.path, os.O_RDWR | os.O_CREAT)
         deadline = time.monotonic() + patience
         while not _taken(descriptor):
             if time.monotonic() >= deadline:
@@ -225,9 +256,13 @@ class Lock:
 def is_locked(path: Path) -> bool:
     """Return whether a process that lives holds the lock at `path`."""
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = open_plain(path, os.O_RDONLY)  # whoever may only read the workspace may ask, too
     except FileNotFoundError:
         return False
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # a pipe or a folder: no lock of ours
+            return False
+        raise
     try:
         # Shared, so that two that ask at the same time do not take each other for the owner.
         return not _taken(descriptor, fcntl.LOCK_SH)

@@ -37,6 +37,7 @@ from digits.data.zip_source import ZipSource
 from digits.files import DigitsError, explained, read_json, save_array, write_file, write_json
 
 RAW = "images.unfinished"  # the images one after another, before they are drawn into parts
+UPLOAD = "upload.zip"  # what a browser sent
 _TOGETHER = 64  # images that are decoded at a time
 _THREADS = min(4, os.cpu_count() or 1)  # Pillow decodes without the interpreter's lock
 _BETWEEN = 0.5  # seconds between two notes of the progress
@@ -84,7 +85,8 @@ def _build(folder: Path, description: dict[str, Any], skipped: Skipped) -> None:
     options = BuildOptions.from_dict(recipe["options"])
     note = Progress(folder, description)
     note(0.0, "Listing the files.")
-    path = Path(recipe["path"])
+    # Not what the recipe says: it may have been copied from somebody else, and the upload is deleted in the end.
+    path = folder / UPLOAD if recipe["uploaded"] else Path(recipe["path"])
     with contextlib.closing(ZipSource(path) if recipe["kind"] == "zip" else FolderSource(path)) as source:
         files, no_files = source.files()
         placed, out_of_place = place(files)
@@ -109,7 +111,7 @@ _EXPECTED = "Give one folder per class, at least two, such as cat/1.png and dog/
 
 
 def _shown(path: Path) -> str:
-    return "The upload" if path.name == "upload.zip" else str(path)
+    return "The upload" if path.name == UPLOAD else str(path)
 
 
 def _first(skipped: Skipped) -> str:

@@ -10,18 +10,27 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from digits.data.build import clear
+from digits.data.build import UPLOAD, clear
 from digits.data.build_options import BuildOptions
 from digits.data.dataset import Dataset, describe
 from digits.data.folder_source import FolderSource
 from digits.data.layout import LONGEST_CLASS, printable
 from digits.data.zip_source import ZipSource
-from digits.files import DigitsError, Lock, delete_folder, explained, is_locked, read_json, write_file, write_json
+from digits.files import (
+    DigitsError,
+    Lock,
+    delete_folder,
+    explained,
+    is_locked,
+    open_log,
+    read_json,
+    write_file,
+    write_json,
+)
 from digits.workspace import Workspace
 from warplab.paths import COURSE
 
 MOST_UPLOADED = 512 << 20  # bytes of one upload
-_UPLOAD = "upload.zip"
 
 
 def from_path(workspace: Workspace, name: str, path: str | os.PathLike[str], options: BuildOptions) -> Dataset:
@@ -39,10 +48,10 @@ def from_path(workspace: Workspace, name: str, path: str | os.PathLike[str], opt
     return _start(workspace, name, recipe, str(place), options)
 
 
-def from_zip(workspace: Workspace, name: str, data: bytes, options: BuildOptions, source: str = _UPLOAD) -> Dataset:
+def from_zip(workspace: Workspace, name: str, data: bytes, options: BuildOptions, source: str = UPLOAD) -> Dataset:
     """Start building a dataset of an uploaded archive, of which `source` is the name; return it as it is now."""
     _check_upload(len(data))
-    recipe = {"kind": "zip", "path": _UPLOAD, "uploaded": True, "options": options.to_dict()}
+    recipe = {"kind": "zip", "path": UPLOAD, "uploaded": True, "options": options.to_dict()}
     return _start(workspace, name, recipe, f"upload of {printable(source)}", options, bytes(data))
 
 
@@ -55,7 +64,7 @@ def from_files(
     if len(files) < 2:
         raise DigitsError("Upload images of two classes at least.")
     _check_upload(sum(len(data) for several in files.values() for _, data in several))
-    recipe = {"kind": "zip", "path": _UPLOAD, "uploaded": True, "options": options.to_dict()}
+    recipe = {"kind": "zip", "path": UPLOAD, "uploaded": True, "options": options.to_dict()}
     return _start(workspace, name, recipe, "upload of image files", options, files)
 
 
@@ -136,12 +145,12 @@ def _start(
     try:
         with Lock(folder / "lock") as lock:
             if isinstance(upload, bytes):
-                write_file(folder / _UPLOAD, lambda stream: stream.write(upload))
-                ZipSource(folder / _UPLOAD).close()
+                write_file(folder / UPLOAD, lambda stream: stream.write(upload))
+                ZipSource(folder / UPLOAD).close()
             elif upload is not None:
-                write_file(folder / _UPLOAD, lambda stream: _pack(stream, upload))
+                write_file(folder / UPLOAD, lambda stream: _pack(stream, upload))
             if recipe["uploaded"]:
-                recipe = {**recipe, "path": str(folder / _UPLOAD)}
+                recipe = {**recipe, "path": str(folder / UPLOAD)}
             write_json(folder / "build.json", recipe)
             _run(folder, lock, _description(name, folder.name, options, source))
     except BaseException:
@@ -163,7 +172,7 @@ def _run(folder: Path, lock: Lock, description: dict[str, object]) -> None:
     (folder / "wanted").unlink(missing_ok=True)
     write_json(folder / "dataset.json", description)
     assert lock.descriptor is not None
-    with explained("start the process that builds the dataset"), open(folder / "log.txt", "wb") as output:
+    with explained("start the process that builds the dataset"), open_log(folder / "log.txt", anew=True) as output:
         subprocess.Popen(
             [sys.executable, "-m", "digits.data.build", str(folder), str(lock.descriptor)],
             stdin=subprocess.DEVNULL,

@@ -20,7 +20,7 @@ from digits.data import build, building, images, split
 from digits.data.build_options import BuildOptions
 from digits.data.dataset import PARTS, Dataset
 from digits.data.read_image import BadImage
-from digits.files import DigitsError, read_json
+from digits.files import DigitsError, read_json, write_json
 from digits.workspace import Workspace
 from tests.support.waiting import until
 from warplab.paths import COURSE
@@ -390,3 +390,22 @@ def test_one_image_is_brought_to_what_the_dataset_has(space, tmp_path):
     assert (image == 77).all()
     with pytest.raises(BadImage, match="No image"):
         images.one(b"text", dataset)
+
+
+def test_recipe_of_somebody_else_costs_no_file(space, tmp_path, inline):
+    """A dataset that was copied may name any file as its upload; building it again deletes its own upload alone."""
+    own = tmp_path / "photos.zip"
+    with zipfile.ZipFile(own, "w") as archive:
+        for name, data in pets().items():
+            archive.writestr(name, data)
+    folder = space.create("datasets", "copied")
+    described = building._description("copied", folder.name, OPTIONS, "upload of photos.zip")
+    write_json(folder / "dataset.json", {**described, "status": "failed"})
+    recipe = {"kind": "zip", "path": str(own), "uploaded": True, "options": OPTIONS.to_dict()}
+    write_json(folder / "build.json", recipe)
+    assert building.again(space, folder.name).status == "failed"
+    assert own.is_file()
+    (folder / build.UPLOAD).write_bytes(own.read_bytes())
+    assert building.again(space, folder.name).status == "ready"
+    assert own.is_file()
+    assert not (folder / build.UPLOAD).exists()

@@ -181,3 +181,61 @@ def test_lock_ends_with_a_killed_process(tmp_path):
 def test_checksum_is_that_of_the_content(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     assert files.checksum(tmp_path / "a").startswith("ba7816bf")  # FIPS 180-2, appendix B.1
+
+
+def test_nothing_is_written_through_a_link(tmp_path):
+    """A workspace that was copied from somebody else may hold links to the user's own files."""
+    own = tmp_path / "own.txt"
+    own.write_text("kept\n")
+    for name in ("lines.jsonl", "log.txt", "lock"):
+        (tmp_path / name).symlink_to(own)
+    with pytest.raises(DigitsError, match="link"):
+        files.append_line(tmp_path / "lines.jsonl", {"step": 1})
+    for anew in (False, True):
+        with pytest.raises(DigitsError, match="link"):
+            files.open_log(tmp_path / "log.txt", anew)
+    with pytest.raises(DigitsError, match="link"):
+        files.Lock(tmp_path / "lock").acquire()
+    files.write_json(tmp_path / "lines.jsonl", {"step": 2})  # takes the link's place
+    assert own.read_text() == "kept\n"
+    assert not (tmp_path / "lines.jsonl").is_symlink()
+
+
+def test_pipe_is_not_waited_for(tmp_path):
+    for name in ("run.json", "curves.jsonl", "images.npy", "lock", "log.txt"):
+        os.mkfifo(tmp_path / name)
+    for ask in (
+        lambda: files.read_json(tmp_path / "run.json"),
+        lambda: files.read_lines(tmp_path / "curves.jsonl"),
+        lambda: files.load_array(tmp_path / "images.npy"),
+        lambda: files.checksum(tmp_path / "images.npy"),
+        lambda: files.append_line(tmp_path / "curves.jsonl", {}),
+        lambda: files.open_log(tmp_path / "log.txt"),
+        lambda: files.Lock(tmp_path / "lock").acquire(),
+    ):
+        with pytest.raises(DigitsError):
+            ask()
+    assert not files.is_locked(tmp_path / "lock")
+
+
+def test_log_is_appended_to_or_begun_anew(tmp_path):
+    for line, anew in ((b"a", False), (b"b", False)):
+        with files.open_log(tmp_path / "log.txt", anew) as log:
+            log.write(line)
+    assert (tmp_path / "log.txt").read_bytes() == b"ab"
+    with files.open_log(tmp_path / "log.txt", anew=True) as log:
+        log.write(b"c")
+    assert (tmp_path / "log.txt").read_bytes() == b"c"
+
+
+def test_lock_of_a_folder_that_may_only_be_read_is_asked(tmp_path, monkeypatch):
+    with files.Lock(tmp_path / "lock"):
+        opened = os.open
+
+        def read_only(path, flags, *more):
+            if flags & (os.O_RDWR | os.O_WRONLY):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return opened(path, flags, *more)
+
+        monkeypatch.setattr(os, "open", read_only)
+        assert files.is_locked(tmp_path / "lock")
