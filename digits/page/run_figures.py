@@ -83,7 +83,7 @@ def curves(shown: Sequence[Run], logarithmic: bool = False) -> str:
     every = [line for of_run in lines.values() for line in of_run]
     if not every:
         return '<p class="digits-muted">The curves begin with the first epoch.</p>'
-    most = max((_epochs(run) for run in shown), default=0) or None
+    most = max((_end(run, lines[run.id]) for run in shown), default=0) or None
     names = _titles(shown)
     made = []
     for figure in ["loss", *_names(every)]:
@@ -154,8 +154,10 @@ def _titles(shown: Sequence[Run]) -> dict[str, str]:
     return {run.id: f"{run.name}{'' if names.count(run.name) == 1 else ' ' + run.id[:15]}, " for run in shown}
 
 
-def _epochs(run: Run) -> int:
-    return run.state()["epochs"] or 0
+def _end(run: Run, points: Sequence[Mapping[str, Any]]) -> float:
+    """Return the epoch where the axis ends: the run's last one, unless that is still far off."""
+    reached, asked = max((line["epoch"] for line in points), default=0.0), run.state()["epochs"] or 0
+    return asked if reached >= asked / 10 else reached
 
 
 def _names(lines: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -236,11 +236,12 @@ class DigitsPage:
 
     def kernels(self) -> list[int]:
         """Return the process ids of the kernels of the open pages."""
-        return [
-            child.pid
-            for child in psutil.Process(self.server.pid).children(recursive=True)
-            if any("ipykernel_launcher" in part for part in child.cmdline())
-        ]
+        found = []
+        for child in psutil.Process(self.server.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                if any("ipykernel_launcher" in part for part in child.cmdline()):
+                    found.append(child.pid)
+        return found
 
     def log(self) -> str:
         """Return what the page wrote to its log: the tracebacks of what went wrong."""

@@ -1,6 +1,6 @@
 """The way of a new user through the page, in Chromium, with real training: from no dataset to a network that is tested.
 
-Each step needs the one before; a test that fails takes those below it along.
+One test, since each step needs those before it, and pytest may share out tests of a file among processes.
 """
 
 from __future__ import annotations
@@ -27,27 +27,22 @@ LONG = 50_000  # epochs of a run that does not end by itself
 CHART = "[...document.querySelectorAll('.digits-chart svg[role=img]')].find(seen)"
 
 
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory):
-    return Workspace(tmp_path_factory.mktemp("journey") / "workspace")
-
-
-@pytest.fixture(scope="module")
-def opened(workspace):
-    with harness.page_in_chromium(workspace.root) as page:
-        yield page
-    for run in runs.listing(workspace):  # a test that failed may have left one
-        if run.alive:
-            run.stop()
+@pytest.fixture
+def workspace(tmp_path):
+    return Workspace(tmp_path / "workspace")
 
 
 @pytest.fixture
-def page(opened):
-    yield opened
-    assert opened.log() == ""
-    assert opened.refused() == []
-    assert opened.errors() == []
-    assert opened.hosts() == {"127.0.0.1"}
+def page(workspace):
+    with harness.page_in_chromium(workspace.root) as page:
+        yield page
+        assert page.log() == ""
+        assert page.refused() == []
+        assert page.errors() == []
+        assert page.hosts() == {"127.0.0.1"}
+    for run in runs.listing(workspace):  # a test that failed may have left one
+        if run.alive:
+            run.stop()
 
 
 def newest(workspace):
@@ -70,7 +65,7 @@ def start(page, name, epochs):
     page.press("Start training")
 
 
-def test_the_digits_become_a_dataset(page):
+def the_digits_become_a_dataset(page):
     page.press("Data")
     page.until_says("There is no dataset yet")
     page.press("Make the dataset")
@@ -78,13 +73,13 @@ def test_the_digits_become_a_dataset(page):
     until(lambda: page.count("img[alt]") >= 24, "the pictures of the dataset")
 
 
-def test_a_network_is_chosen(page):
+def a_network_is_chosen(page):
     page.press("Network")
     page.until_says("8 × 8 × 1, 10 classes")
     page.choose("Network", "LeNet-like: two convolutions, two dense layers")
 
 
-def test_training_is_started_and_its_curves_move(page):
+def training_is_started_and_its_curves_move(page):
     start(page, "a long run", LONG)
     page.until_says("Running: a long run")
     page.until_says("to go")
@@ -94,7 +89,7 @@ def test_training_is_started_and_its_curves_move(page):
     page.until_says("CPU ")
 
 
-def test_it_is_paused_and_goes_on_where_it_was(page, workspace):
+def it_is_paused_and_goes_on_where_it_was(page, workspace):
     page.press("Pause")
     page.until_says("Paused: a long run")
     run = newest(workspace)
@@ -107,7 +102,7 @@ def test_it_is_paused_and_goes_on_where_it_was(page, workspace):
     assert run.curves()[: len(points)] == points
 
 
-def test_it_is_stopped_and_is_there_after_a_reload(page, workspace):
+def it_is_stopped_and_is_there_after_a_reload(page, workspace):
     page.press("Stop")
     page.until_says("Stopped: a long run")
     step = newest(workspace).state()["step"]
@@ -120,7 +115,7 @@ def test_it_is_stopped_and_is_there_after_a_reload(page, workspace):
     until(lambda: page.is_pressable("Resume"))
 
 
-def test_97_percent_are_reached(page, workspace, tmp_path):
+def enough_is_reached(page, workspace, tmp_path):
     start(page, "my first run", EPOCHS)
     page.until_says("Done: my first run")
     best = float(re.search(r"best accuracy (\d+\.\d) %", page.text(".digits-state"))[1])
@@ -135,7 +130,7 @@ def test_97_percent_are_reached(page, workspace, tmp_path):
     page.size(1280)
 
 
-def test_an_image_of_ones_own_is_tested(page, tmp_path):
+def an_image_of_ones_own_is_tested(page, tmp_path):
     """A digit as a photograph would hold it: larger, and with a name that is HTML."""
     bunch = load_digits()
     place = int(np.flatnonzero(bunch.target == 3)[0])
@@ -158,7 +153,7 @@ def test_an_image_of_ones_own_is_tested(page, tmp_path):
     assert rows[0].startswith("3")
 
 
-def test_its_layers_are_shown_as_pictures(page, tmp_path):
+def its_layers_are_shown_as_pictures(page, tmp_path):
     page.press("Show the layers")
     until(lambda: page.count(".look-layer") >= 5, "the layers")
     pictures = page.run(
@@ -172,10 +167,22 @@ def test_its_layers_are_shown_as_pictures(page, tmp_path):
     page.picture(tmp_path / "layers.png")
 
 
-def test_the_run_can_be_downloaded_and_is_there_for_others(page, workspace):
+def the_run_can_be_downloaded_and_is_there_for_others(page, workspace):
     run = newest(workspace)
     fetched = page.browser.wait(
         "const done = arguments[0];"
         f"fetch('files/runs/{run.id}/model.keras').then(one => one.arrayBuffer()).then(one => done(one.byteLength))"
     )
     assert fetched == (run.folder / "model.keras").stat().st_size
+
+
+def test_a_new_user_gets_to_a_network_that_is_tested(page, workspace, tmp_path):
+    the_digits_become_a_dataset(page)
+    a_network_is_chosen(page)
+    training_is_started_and_its_curves_move(page)
+    it_is_paused_and_goes_on_where_it_was(page, workspace)
+    it_is_stopped_and_is_there_after_a_reload(page, workspace)
+    enough_is_reached(page, workspace, tmp_path)
+    an_image_of_ones_own_is_tested(page, tmp_path)
+    its_layers_are_shown_as_pictures(page, tmp_path)
+    the_run_can_be_downloaded_and_is_there_for_others(page, workspace)

@@ -72,6 +72,18 @@ def test_curves_of_one_run(workspace):
     assert "validation: from 11.2 % to 45.0 % at epoch 4" in accuracy
 
 
+def test_the_axis_ends_with_the_training_unless_that_is_far_off(workspace):
+    def right(*runs):
+        return max(
+            float(text) for text in re.findall(r">(\d+(?:\.\d+)?)</text>", run_figures.curves(runs).split("<figure")[1])
+        )
+
+    near, far = (stub.written(workspace, "a", epochs=epochs, reached=4) for epochs in (20, 4000))
+    assert right(near) == 20
+    assert right(far) == 4
+    assert right(near, far) == 20
+
+
 def test_curves_of_several_runs_name_them(workspace):
     runs = [stub.written(workspace, name) for name in ("one", "two", "two")]
     said = " ".join(labels(run_figures.curves(runs)))
