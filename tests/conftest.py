@@ -46,7 +46,6 @@ SLOW = (
     "grading/test_tampering.py",
     "labs/*/test_data_in_browser.py",
     "labs/*/test_deploy.py",
-    "labs/*/test_deploy_in_browser.py",
     "labs/*/test_exercise.py",
     "labs/*/test_grading.py",
     "labs/*/test_journey_in_browser.py",

@@ -133,7 +133,7 @@ class PlanJob:
             assert self.spec
             while True:
                 alive = self.alive
-                state = _EMPTY | read_json(self.folder / STATE)
+                state = _checked_state(self.folder)
                 if state["status"] not in ALIVE or alive:
                     return state
                 if read_json(self.folder / STATE)["status"] == state["status"] and not self.alive:
@@ -147,7 +147,7 @@ class PlanJob:
         status = self.state()["status"]
         if status != "done":
             raise DigitsError(f"The plan {self.id} is {status}; there is a report once it is done.")
-        return read_json(self.folder / REPORT)
+        return _checked_report(self.folder)
 
     def files(self) -> list[Path]:
         """Return the plan files, the smallest batch first."""
@@ -190,6 +190,73 @@ class PlanJob:
             time.sleep(0.05)
 
 
+def _checked_state(folder: Path) -> dict[str, Any]:
+    """state.json, believed only as far as its types go: a plan may have been copied from a stranger."""
+    state = _EMPTY | read_json(folder / STATE)
+    right = (
+        state["status"] in (*ALIVE, *ENDED)
+        and isinstance(state["message"], str)
+        and _is_number(state["progress"])
+        and _is_number(state["seconds"])
+        and (state["pid"] is None or _is_whole(state["pid"], 1, 2**31))
+    )
+    if not right:
+        raise DigitsError(f"{STATE} of {folder.name} is damaged. Delete the plan, and build it again.")
+    return {key: state[key] for key in _EMPTY}
+
+
+def _checked_report(folder: Path) -> dict[str, Any]:
+    report = read_json(folder / REPORT)
+    if not _fits(report, _REPORT):
+        raise DigitsError(f"{REPORT} of {folder.name} is damaged. Delete the plan, and build it again.")
+    return report
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    """Whether a value is what `shape` says: a type, (type, None), a [shape] of all items, or a {key: shape}.
+
+    The key "*" stands for any; `float` for any number from 0 on.
+    """
+    if isinstance(shape, tuple):
+        return value is None or _fits(value, shape[0])
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(one, shape[0]) for one in value)
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return False
+        if "*" in shape:
+            return bool(value) and all(key.isdecimal() and _fits(one, shape["*"]) for key, one in value.items())
+        return all(key in value and _fits(value[key], one) for key, one in shape.items())
+    if shape is float:
+        return _is_number(value)
+    return isinstance(value, shape) and not (shape is int and isinstance(value, bool))
+
+
+_REPORT = {
+    "device": str,
+    "measured": bool,
+    "layers": int,
+    "passes": [str],
+    "batches": {
+        "*": {
+            **dict.fromkeys(("launches", "plan_bytes", "tensor_bytes", "weights_bytes"), int),
+            "latency": float,
+            "label": str,
+            "tuned": str,
+        }
+    },
+    "test": {
+        "images": int,
+        "by": str,
+        "kernels": ({"images": int, "largest_difference": float}, None),
+        **dict.fromkeys(("keras_accuracy", "plan_accuracy", "largest_difference"), float),
+        "same_answers": int,
+    },
+}
 _EMPTY: dict[str, Any] = {"status": "broken", "message": "", "progress": 0.0, "seconds": 0.0, "pid": None}
 
 

@@ -139,7 +139,8 @@ def build(folder: Path, progress: Progress) -> dict[str, Any]:
     about, spec = job.about, job.spec
     workspace = Workspace(folder.parent.parent)
     progress.stage("Loading the trained network.", 0.0, 0.1)
-    _leave_the_gpu_to_the_plan()
+    if __name__ == "__main__":  # in a process of its own
+        _leave_the_gpu_to_the_plan()
     run = runs.open(workspace, about["run"])
     dataset = Dataset.open(workspace, about["dataset"])
     model = load_model(run)

@@ -33,6 +33,8 @@ class DeployPanel:
         self._model = button("Offer the Keras model", page.guarded(self._offer_model))
         self._model_links = note("")
         self._plan = choice("Plan", [("none yet", "")])
+        for wide in (self._run, self._plan):
+            wide.layout.max_width = "44rem"
         self._state, self._report, self._links = note(""), note(""), note("")
         self._stop = button("Stop building", page.guarded(lambda: self._chosen().stop()))
         self._offer = button("Offer the plan files", page.guarded(self._offer_plan))
@@ -46,8 +48,10 @@ class DeployPanel:
         self._question.layout.display = "none"
         self.service = ServicePart(page)
         where = plans.missing() or (
-            "The plan is built by lab 09's optimiser in a process of its own. Without a GPU its kernels run in the "
-            "simulator: tactics and latency are estimates, and tuning for images of 32 × 32 takes some minutes."
+            "A plan is the network as it is to run: layers fused into fewer kernels, numbers of fewer bits if you "
+            "like, and for each layer the fastest of several kernels. Lab 09 tells how; its optimiser builds one "
+            "here, in a process of its own. Without a GPU its kernels run in the simulator: then latency is an "
+            "estimate, and tuning for images of 32 × 32 takes some minutes."
         )
         self.widget = column(
             section(
@@ -198,10 +202,7 @@ class DeployPanel:
         if status != "done":
             return ""
         job = self._chosen()
-        try:
-            return deploy_view.report(job.report(), plans.PRECISIONS[job.spec.precision])
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DigitsError(f"{plans.REPORT} of {job.id} is damaged. Delete the plan, and build it again.") from error
+        return deploy_view.report(job.report(), plans.PRECISIONS[job.spec.precision])
 
     def _offer_plan(self) -> None:
         job = self._chosen()

@@ -64,7 +64,7 @@ def _accuracy(test: Mapping[str, Any], precision: str) -> str:
 def _batches(found: Mapping[str, Any]) -> str:
     rows, labels = [], set()
     for batch, row in found["batches"].items():
-        images = int(batch) / row["latency"]
+        images = int(batch) / max(row["latency"], 1e-12)
         rows.append(
             [
                 batch,
@@ -90,10 +90,8 @@ def _passes(found: Mapping[str, Any]) -> str:
         f"<pre>{escape(row['tuned'])}</pre></div></details>"
         for batch, row in found["batches"].items()
     )
-    return (
-        f"<details><summary>What the optimiser did with {found['layers']} layers</summary><ul>{passes}</ul></details>"
-        f"{tuned}"
-    )
+    title = f"What the optimiser did with {escape(found['layers'])} layers"
+    return f"<details><summary>{title}</summary><ul>{passes}</ul></details>{tuned}"
 
 
 def downloads(files: Iterable[tuple[str, Path]]) -> str:

@@ -33,10 +33,13 @@ class NetworkPanel:
         self._configuration: dict[str, Any] | None = None  # of the code that was checked last
         self._checked_code = ""
         self._checked_for: tuple[Any, ...] = ()
+        self._refusal = ("", (), "")  # code, what it was for, and why it cannot be used
         self._options: dict[str, Any] = {}
         self._for = note("")
         self._network = choice("Network", [("none", "")])
         self._start = choice("Start from", [(_RANDOM, "")])
+        for wide in (self._network, self._start):
+            wide.layout.max_width = "44rem"
         self._option_box, self._wrong = column(), note("")
         self._wrong.add_class("digits-live")
         self._code = widgets.Textarea(
@@ -58,6 +61,7 @@ class NetworkPanel:
         )
         self._show = button("Show the layers", page.guarded(self._summarise))
         self._layers = note("")
+        self._layers.add_class("digits-layers")
         self.widget = column(
             section("Which network", self._for, self._network, self._option_box, self._start, self._wrong),
             self._own,
@@ -156,7 +160,11 @@ class NetworkPanel:
         self._confirmed.disabled = bool(why)
         self._show.disabled = network is None
         if network is None:
-            selected.network_error = why or "Your code has not been checked for this dataset. Confirm, and check it."
+            code, task, refused = self._refusal
+            if (code, task) != (self._code.value, self._task()):
+                refused = "Your code has not been checked for this dataset. Confirm, and check it."
+            selected.network_error = why or refused
+            self._layers.value = ""
             self._wrong.value = f'<p class="digits-error">Not usable yet: {escape(selected.network_error)}</p>'
             return
         selected.network_error, self._wrong.value = "", ""
@@ -174,23 +182,31 @@ class NetworkPanel:
     # Your own code
 
     def _check_code(self) -> None:
-        source, (_, image, classes), confirmed = self._code.value, self._task(), self._confirmed.value
+        source, task, confirmed = self._code.value, self._task(), self._confirmed.value
+        _, image, classes = task
         self._check.disabled = True
-        self.page.say("The code runs in the sandbox; this takes some seconds.")
+        self.page.say("The code runs in the sandbox. TensorFlow's start takes the most of it, twice some 5 seconds.")
 
-        def work() -> tuple[dict[str, Any], dict[str, Any]]:
-            found = custom.configure(source, image, classes, confirmed=confirmed)
-            network = {"name": "custom", "configuration": found}
-            return found, summary.of_network(network, image, classes)
+        def work() -> DigitsError | tuple[dict[str, Any], dict[str, Any]]:
+            try:
+                found = custom.configure(source, image, classes, confirmed=confirmed)
+                return found, summary.of_network({"name": "custom", "configuration": found}, image, classes)
+            except DigitsError as error:
+                return error
 
-        def done(found: tuple[dict[str, Any], dict[str, Any]]) -> None:
+        def done(found: DigitsError | tuple[dict[str, Any], dict[str, Any]]) -> None:
             if source != self._code.value:
                 self.page.say("The code has been changed meanwhile. Check it again.")
-                return
-            self._keep(found[0])
-            self._changed()
-            self._show_summary(found[1])
-            self.page.say(f"The code can be used: {len(found[1]['layers'])} layers.")
+            elif isinstance(found, DigitsError):
+                self._refusal = (source, task, str(found))
+                self._keep(None)
+                self._changed()
+                self.page.say(str(found), error=True)
+            else:
+                self._keep(found[0])
+                self._changed()
+                self._show_summary(found[1])
+                self.page.say(f"The code can be used: {len(found[1]['layers'])} layers.")
 
         self.page.in_background(work, done, self._changed)
 
@@ -248,20 +264,20 @@ def layers_table(found: Mapping[str, Any]) -> str:
     """The HTML of a network's table of layers, with its sums, as `digits.networks.summary` describes it."""
     rows = [
         [
-            Markup(f'{escape(layer["name"])} <span class="digits-muted">{escape(layer["kind"])}</span>'),
-            " × ".join(map(str, layer["shape"])),
+            Markup(
+                f'{escape(layer["name"])} <span class="digits-muted">{escape(layer["kind"])}, '
+                f"{escape(' × '.join(map(str, layer['shape'])))}</span>"
+            ),
             f"{layer['parameters']:,}",
             f"{layer['multiply_adds']:,}",
             f"{layer['bytes']:,}",
         ]
         for layer in found["layers"]
     ]
-    rows.append(
-        ["All", "", f"{found['parameters']:,}", f"{found['multiply_adds']:,}", f"{found['bytes']:,}"],
+    rows.append(["All", f"{found['parameters']:,}", f"{found['multiply_adds']:,}", f"{found['bytes']:,}"])
+    head = ["Layer, with what it puts out", "Parameters", "Multiply-adds", "Bytes put out"]
+    told = (
+        f"For one image in float32. {found['trainable']:,} of {found['parameters']:,} parameters are trained; all "
+        f"together take {found['parameter_bytes']:,} bytes."
     )
-    head = ["Layer", "Output", "Parameters", "Multiply-adds", "Bytes of output"]
-    caption = (
-        f"{len(found['layers'])} layers for one image in float32; {found['trainable']:,} of {found['parameters']:,} "
-        f"parameters are trained, and all take {found['parameter_bytes']:,} bytes"
-    )
-    return table(head, rows, caption)
+    return f"<p>{escape(told)}</p>" + table(head, rows, f"{len(found['layers'])} layers")

@@ -1,6 +1,11 @@
-"""Plans of trained runs: built, compared with Keras, served; and what goes wrong."""
+"""Plans of trained runs: built, compared with Keras, served, by functions and in a browser; and what goes wrong.
 
+Most are built in this process, which has imported TensorFlow already; those that are stopped and killed are jobs.
+"""
+
+import importlib
 import importlib.util
+import json
 import os
 import signal
 
@@ -9,13 +14,15 @@ import pytest
 
 from digits.data.builtin import sklearn_digits
 from digits.data.dataset import Dataset
-from digits.deploy import plans, service
+from digits.deploy import plans, service, worker
 from digits.files import DigitsError, write_json
 from digits.training.spec import RunSpec
 from digits.training.task import prepare
 from digits.workspace import Workspace
+from tests.support.chromium import missing
 
 pytest.importorskip("kernels.fusion")
+harness = importlib.import_module("tests.labs.12_digits.page_in_chromium")
 SMALL = plans.PlanSpec(batches=(1, 4), test_images=12, calibration_images=16)
 PATIENCE = 600.0
 
@@ -35,6 +42,15 @@ def trained_run(workspace, dataset, name, layers):
         x = layer(x)
     keras.Model(inputs, x, name=name).save(folder / "model.keras")
     return folder.name
+
+
+def built(workspace, run, spec):
+    """A plan that was built in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plans, "_launch", lambda folder: None)
+        job = plans.start(workspace, run, spec)
+    assert worker.main([str(job.folder)]) == (job.state()["status"] != "done")
+    return job
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +84,8 @@ def run(workspace, dataset):
 @pytest.fixture(scope="module")
 def plan(workspace, run):
     """A plan that is done, built once for all tests that only look at it."""
-    job = plans.start(workspace, run, SMALL)
-    assert job.wait(PATIENCE)["status"] == "done", job.log()
+    job = built(workspace, run, SMALL)
+    assert job.state()["status"] == "done", job.state()
     return job
 
 
@@ -100,13 +116,12 @@ def test_without_a_gpu_the_kernels_are_held_to_the_interpreter(plan):
     assert test["kernels"]["largest_difference"] < 1e-5
 
 
-def test_there_is_a_file_for_each_batch_and_a_log_of_the_passes(plan):
+def test_there_is_a_file_for_each_batch_and_what_the_passes_did(plan):
     assert [path.name for path in plan.files()] == ["batch-1.plan", "batch-4.plan"]
     report = plan.report()
     assert set(report["batches"]) == {"1", "4"}
     assert any("cbrs made" in line for line in report["passes"])
     assert not any("Calibrating" in line for line in report["passes"])
-    assert "fuse_vertical" in plan.log()
 
 
 def test_a_latency_says_whether_it_was_measured(plan):
@@ -125,10 +140,8 @@ def test_timings_are_kept_for_the_next_plan(workspace, plan):
 
 
 def test_int8_is_calibrated_on_training_images(workspace, run):
-    job = plans.start(workspace, run, plans.PlanSpec("int8", (4,), False, "min-max", 16, 8))
-    assert job.wait(PATIENCE)["status"] == "done", job.log()
+    job = built(workspace, run, plans.PlanSpec("int8", (4,), False, "min-max", 16, 8))
     test = job.report()["test"]
-    assert "Calibrating INT8 on 16 training images" in job.log()
     assert 1e-6 < test["largest_difference"] < 0.05
     assert job.report()["batches"]["4"]["tuned"] == "each layer's default tactic"
     job.delete()
@@ -146,13 +159,14 @@ def test_a_layer_that_the_engine_has_not_is_named(workspace, dataset):
             layers.Dense(10, activation="softmax", name="classes"),
         ),
     )
-    job = plans.start(workspace, run, SMALL)
-    state = job.wait(PATIENCE)
+    job = built(workspace, run, SMALL)
+    state = job.state()
     assert state["status"] == "failed"
     assert "'leaks' is a LeakyReLU" in state["message"]
     assert "possible are Conv2D" in state["message"]
     with pytest.raises(DigitsError, match="is failed"):
         job.report()
+    job.delete()
 
 
 # -- served ------------------------------------------------------------------------------------------------------------
@@ -191,6 +205,8 @@ def test_a_damaged_plan_is_not_served(workspace, run, plan):
 
 def test_a_killed_process_leaves_a_plan_that_says_so(workspace, run):
     job = plans.start(workspace, run, SMALL)
+    with pytest.raises(DigitsError, match="Stop it first"):
+        job.delete()
     os.kill(job.wait(PATIENCE, until=("running",))["pid"], signal.SIGKILL)
     state = job.wait(PATIENCE)
     assert state["status"] == "killed"
@@ -199,10 +215,8 @@ def test_a_killed_process_leaves_a_plan_that_says_so(workspace, run):
     assert job.id not in workspace.ids("plans")
 
 
-def test_a_plan_is_stopped_between_layers_and_cannot_be_deleted_before(workspace, run):
+def test_a_plan_is_stopped(workspace, run):
     job = plans.start(workspace, run, SMALL)
-    with pytest.raises(DigitsError, match="Stop it first"):
-        job.delete()
     job.stop()
     assert job.wait(PATIENCE)["status"] == "stopped"
     with pytest.raises(DigitsError, match="nothing to stop"):
@@ -218,6 +232,62 @@ def test_a_damaged_plan_breaks_no_list(workspace, plan):
     assert found[plan.id]["status"] == "done"
     assert plans.open(workspace, folder.name).files() == []
     plans.open(workspace, folder.name).delete()
+
+
+def changed(value, path, new):
+    """A copy of a report or a state with one thing changed."""
+    value = json.loads(json.dumps(value))
+    place = value
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = new
+    return value
+
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.mark.parametrize(
+    ("path", "new"),
+    [
+        (("layers",), HOSTILE),
+        (("layers",), True),
+        (("passes",), [3]),
+        (("batches",), {}),
+        (("batches",), {HOSTILE: {}}),
+        (("batches", "1", "latency"), "3"),
+        (("batches", "1", "latency"), -1.0),
+        (("batches", "1", "launches"), HOSTILE),
+        (("batches", "1", "label"), None),
+        (("test", "images"), HOSTILE),
+        (("test", "kernels"), HOSTILE),
+        (("test", "plan_accuracy"), float("nan")),
+        (("test",), []),
+    ],
+)
+def test_a_strangers_report_is_believed_in_no_type(workspace, plan, path, new):
+    folder = workspace.create("plans", "copied")
+    for name in ("plan.json", "state.json"):
+        (folder / name).write_bytes((plan.folder / name).read_bytes())
+    write_json(folder / "report.json", changed(plan.report(), path, new))
+    copied = plans.open(workspace, folder.name)
+    with pytest.raises(DigitsError, match="damaged"):
+        copied.report()
+    copied.delete()
+
+
+@pytest.mark.parametrize(
+    ("key", "new"),
+    [("status", HOSTILE), ("status", None), ("message", 3), ("progress", "x"), ("seconds", None), ("pid", HOSTILE)],
+)
+def test_a_strangers_state_is_believed_in_no_type(workspace, plan, key, new):
+    folder = workspace.create("plans", "copied")
+    (folder / "plan.json").write_bytes((plan.folder / "plan.json").read_bytes())
+    write_json(folder / "state.json", changed(plan.state(), (key,), new))
+    copied = plans.open(workspace, folder.name)
+    assert copied.state()["status"] == "broken"
+    assert HOSTILE not in str(copied.state())
+    copied.delete()
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------
@@ -266,3 +336,36 @@ def test_a_plan_that_is_not_done_is_not_served(workspace, plan):
     with pytest.raises(DigitsError, match="is stopped"):
         service.start(workspace, folder.name)
     plans.open(workspace, folder.name).delete()
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(missing() != "", reason=missing())
+def test_a_plan_is_downloaded_served_called_and_stopped_in_a_browser(workspace, plan):
+    pytest.importorskip("kernels.serving")
+    with harness.page_in_chromium(workspace.root) as page:
+        page.press("Network")
+        page.choose("Network", "Your own Keras code")
+        page.until_says("has not been checked")
+        assert page.says("No sandbox is perfect")
+        assert not page.is_pressable("Check the code")
+        page.press("Deploy")
+        page.choose("Plan", f"{plan.id} – done")
+        page.until_says("Latency, estimated" if not plan.report()["measured"] else "Latency")
+        page.press("Offer the plan files")
+        page.until_says("batch-4.plan")
+        assert page.run("return document.querySelector('a[download]').download").endswith("batch-1.plan")
+        page.press("Serve this plan")
+        page.until_says("curl")
+        page.press("Ask about the test image")
+        page.until_says("The most probable classes")
+        page.press("Stop serving")
+        page.until_says("1 of 1 images were answered")
+        page.press("Build the plan")
+        page.press("Stop building")
+        page.until_says("Stopped.")
+        assert page.refused() == []
+        assert page.errors() == []
+        assert page.hosts() == {"127.0.0.1"}
+        assert page.log() == ""

@@ -132,9 +132,22 @@ def test_code_that_fails_is_said_and_can_be_checked_again(page, panel, checked, 
     of["I have read this code, and want to run it in the sandbox"].value = True
     of["Check the code"].click()
     assert "Line 3" in page._status.value
-    assert "<x>" not in page._status.value
-    assert page.selected.network_error
+    assert "<x>" not in page._status.value + panel._wrong.value
+    assert "Line 3" in page.selected.network_error
+    assert "Line 3" in panel._wrong.value
     assert not of["Check the code"].disabled
+    of["Keras code"].value += "# mended"
+    assert "has not been checked" in page.selected.network_error
+
+
+def test_the_layers_of_other_code_are_not_left_standing(page, panel, checked):
+    of = controls(panel.widget)
+    of["Network"].value = "custom"
+    of["I have read this code, and want to run it in the sandbox"].value = True
+    of["Check the code"].click()
+    assert panel._layers.value
+    of["Keras code"].value += "# changed"
+    assert panel._layers.value == ""
 
 
 def test_a_taken_over_configuration_counts_as_checked_for_such_images_only(page, panel, checked):
