@@ -246,9 +246,9 @@ def draw_masks(image: np.ndarray, masks: Mapping[str, np.ndarray], classes: int,
             shown = np.ones((*mask.shape, 3))
             for label in np.unique(mask[mask > 0]).tolist():
                 shown[mask == label] = colours(label - 1)[:3]
-                row, column = np.argwhere(mask == label).mean(axis=0)
-                tag = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8}
-                ax.annotate(str(label - 1), (column, row), ha="center", va="center", size=8, bbox=tag)
+                for row, column in _places(mask == label):
+                    tag = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.8}
+                    ax.annotate(str(label - 1), (column, row), ha="center", va="center", size=8, bbox=tag)
             ax.imshow(shown, interpolation="nearest")
             ax.set_xticks([])
             ax.set_yticks([])
@@ -256,6 +256,20 @@ def draw_masks(image: np.ndarray, masks: Mapping[str, np.ndarray], classes: int,
         figure.suptitle(title, size=9, weight="bold", x=0.01, ha="left")
         figure.tight_layout(pad=0.5)
     return closed(figure)
+
+
+def _places(mask: np.ndarray, least: int = 12) -> list[tuple[int, int]]:
+    """For each connected piece of `least` pixels or more, the pixel of it that is nearest to its middle."""
+    from scipy.ndimage import label  # takes a moment
+
+    pieces, count = label(mask)
+    found = []
+    for piece in range(1, count + 1):
+        pixels = np.argwhere(pieces == piece)
+        if len(pixels) >= least:
+            row, column = pixels[((pixels - pixels.mean(axis=0)) ** 2).sum(axis=1).argmin()]
+            found.append((int(row), int(column)))
+    return found
 
 
 def draw_jobs() -> Figure:

@@ -9,4 +9,14 @@ LAB = Lab(
     status="in the making",
     simulator=False,
     cpu=True,
+    code_cells=82,
+    pictures=12,
+    shown={
+        "digits-layers": "A digit that was taken for another, and what channels of two convolutions make of it",
+        "digits-gradient": "Six mistakes, and which pixels speak for the wrong answer: gradient × input",
+        "digits-jobs": "Browser, page's kernel and worker meet in the files of a run",
+        "digits-resume": "The training loss of an unbroken run, and of one that was killed and resumed: the same line",
+        "digits-scene": "A scene of digits on a textured ground, with their true boxes",
+        "digits-segmented": "A scene, the class of each pixel, and the classes that the network gives",
+    },
 )

@@ -124,16 +124,6 @@ ANSWERS = {
             one_line(STEP, "gamma ** (done // size)"): "step_policy returns the wrong value",
         },
     ),
-    "your-turn-best": Answers(
-        best_epoch(),
-        {
-            one_line("best_epoch(losses, patience)", "int(np.argmin(losses))"): "best_epoch returns the wrong epoch",
-            best_epoch(new="loss <= losses[best]"): "best_epoch returns the wrong epoch",
-            best_epoch(ends="epoch - best > patience"): "best_epoch returns the wrong epoch",
-            best_epoch(ends="epoch >= patience"): "best_epoch returns the wrong epoch",
-            best_epoch().replace("return best", "return losses[best]"): "best_epoch returns the wrong type",
-        },
-    ),
     "your-turn-confusion": Answers(
         confusion(),
         {
@@ -153,6 +143,16 @@ ANSWERS = {
             occlusion(result="scores(np.array(covered)) - scores(image[None])[0]"): "occlusion returns the wrong value",
             occlusion(result="scores(np.array(covered))"): "occlusion returns the wrong value",
             occlusion(result=EACH): "asks the network too often",
+        },
+    ),
+    "your-turn-best": Answers(
+        best_epoch(),
+        {
+            one_line("best_epoch(losses, patience)", "int(np.argmin(losses))"): "best_epoch returns the wrong epoch",
+            best_epoch(new="loss <= losses[best]"): "best_epoch returns the wrong epoch",
+            best_epoch(ends="epoch - best > patience"): "best_epoch returns the wrong epoch",
+            best_epoch(ends="epoch >= patience"): "best_epoch returns the wrong epoch",
+            best_epoch().replace("return best", "return losses[best]"): "best_epoch returns the wrong type",
         },
     ),
     "your-turn-order": Answers(

@@ -76,11 +76,14 @@ def test_boxes_stand_where_they_are():
     assert (*box.get_xy(), box.get_width(), box.get_height()) == (3, 4, 5, 6)
 
 
-def test_a_mask_s_classes_are_named_in_it():
-    mask = np.zeros((8, 8), np.uint8)
-    mask[:4], mask[6:] = 1, 10
-    figure = figures.draw_masks(np.zeros((8, 8)), {"truth": mask}, 10, "")
-    assert sorted(text.get_text() for text in figure.axes[1].texts) == ["0", "9"]
+def test_each_piece_of_a_mask_is_named_where_it_is():
+    mask = np.zeros((12, 12), np.uint8)
+    mask[:4, :4], mask[:4, 8:], mask[8:], mask[6, 6] = 1, 1, 10, 3
+    texts = figures.draw_masks(np.zeros((12, 12)), {"truth": mask}, 10, "").axes[1].texts
+    assert sorted(text.get_text() for text in texts) == ["0", "0", "9"], "a pixel or two are too small for a name"
+    for text in texts:
+        column, row = text.xy
+        assert mask[row, column] == int(text.get_text()) + 1
 
 
 def test_every_file_of_a_run_is_in_the_picture_of_its_jobs():
