@@ -7,6 +7,7 @@ model = build((28, 28, 1), 10, {"configuration": configuration})
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +52,18 @@ def configure(
     *,
     confirmed: bool,
     limits: SubmissionLimits = sandboxed.LIMITS,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
     """The network that `network(image, classes)` in `source` returns, as plain data; takes some seconds.
 
-    `image`: (height, width, channels). `confirmed`: whether the user has read WARNING and agreed. Raises
-    CustomNetworkError for code that fails, goes beyond `limits`, or returns what cannot be used, and DigitsError where
-    there is no sandbox.
+    `image`: (height, width, channels). `confirmed`: whether the user has read WARNING and agreed. `cancelled`: see
+    `sandboxed.run`. Raises CustomNetworkError for code that fails, goes beyond `limits`, or returns what cannot be
+    used, and DigitsError where there is no sandbox.
     """
     if not confirmed:
-        raise CustomNetworkError("The code was not run. Read the warning and confirm it first.")
+        raise CustomNetworkError("Your code was not run. Read the warning and confirm it first.")
     if len(source) > MOST_SOURCE:
-        raise CustomNetworkError(f"The code has {len(source):,} characters; at most {MOST_SOURCE:,} are possible.")
+        raise CustomNetworkError(f"Your code has {len(source):,} characters; at most {MOST_SOURCE:,} are possible.")
     here = Path(__file__).parent
     files = {
         "network.py": source.encode(errors="replace"),
@@ -70,11 +72,11 @@ def configure(
         "request.json": json.dumps({"image": list(image), "classes": classes}).encode(),
     }
     try:
-        answer = _parsed(sandboxed.run(files, "digits/networks/custom_child.py", limits))
+        answer = _parsed(sandboxed.run(files, "digits/networks/custom_child.py", limits, cancelled))
     except sandboxed.ProgramEnded as error:
         raise CustomNetworkError(str(error)) from None
     if "error" in answer:
-        raise CustomNetworkError(f"The code failed. {str(answer['error'])[:1000]}")
+        raise CustomNetworkError(f"Your code failed. {str(answer['error'])[:1000]}")
     return _checked(answer.get("configuration"), image, classes)
 
 
@@ -112,7 +114,7 @@ def _parsed(answer: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):  # UnicodeDecodeError and numbers of 5,000 digits, too
         found = None
     if not isinstance(found, dict):
-        raise CustomNetworkError("The code's answer was no description of a network. Do not write to its answer.")
+        raise CustomNetworkError("Your code's answer was no description of a network. Do not write to its answer.")
     return found
 
 

@@ -54,6 +54,8 @@ def explained(error: BaseException) -> str:
         return str(error)
     text = str(error).strip().splitlines()
     said = f"{type(error).__name__}: {text[0] if text else ''}"[:500]
+    if isinstance(error, OSError):
+        said += " (The sandbox has no network and none of your files.)"
     if isinstance(error, SyntaxError) and error.filename == FILE:
         return f"Line {error.lineno}: {said}"
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == FILE]

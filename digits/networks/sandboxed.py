@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import time
+from collections.abc import Callable
 
 from digits.files import DigitsError
 from warplab.grading.sandbox.isolation import Bubblewrap, find
@@ -48,11 +49,17 @@ def unavailable() -> str:
     )
 
 
-def run(files: dict[str, bytes], script: str, limits: SubmissionLimits = LIMITS) -> bytes:
+def run(
+    files: dict[str, bytes],
+    script: str,
+    limits: SubmissionLimits = LIMITS,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> bytes:
     """What the program `script`, one of `files`, wrote to the file descriptor that its one argument names.
 
-    Believe nothing of it. Raises ProgramEnded for a program that goes beyond `limits` or answers more than MOST_BYTES,
-    DigitsError where there is no sandbox.
+    `cancelled` is asked ten times a second; the program is ended once it says True. Believe nothing of what it wrote.
+    Raises ProgramEnded for a program that goes beyond `limits` or answers more than MOST_BYTES, DigitsError where there
+    is no sandbox.
     """
     if why := unavailable():
         raise DigitsError(why)
@@ -64,7 +71,7 @@ def run(files: dict[str, bytes], script: str, limits: SubmissionLimits = LIMITS)
                     zygote.start(files, limits, {"script": script}, [writing], program="script")
                 finally:
                     os.close(writing)
-                answer = _read(reading, zygote, time.monotonic() + limits.wall_seconds)
+                answer = _read(reading, zygote, time.monotonic() + limits.wall_seconds, cancelled)
             finally:
                 os.close(reading)
             ended = zygote.status() or zygote.kill()
@@ -74,10 +81,12 @@ def run(files: dict[str, bytes], script: str, limits: SubmissionLimits = LIMITS)
     return answer
 
 
-def _read(pipe: int, zygote: ZygoteClient, deadline: float) -> bytes:
+def _read(pipe: int, zygote: ZygoteClient, deadline: float, cancelled: Callable[[], bool]) -> bytes:
     """All that is written to `pipe`, until its end, the program's end, or one byte too many."""
     found = bytearray()
     while len(found) <= MOST_BYTES and time.monotonic() < deadline:
+        if cancelled():
+            raise ProgramEnded("Your code was ended, as you asked.")
         if select.select([pipe], [], [], 0.1)[0]:
             data = os.read(pipe, 1 << 16)
             if not data:
@@ -94,8 +103,8 @@ def _judge(ended: Ended, limits: SubmissionLimits, answer: bytes) -> None:
     reason = "cpu" if ended.code == -signal.SIGXCPU else ended.reason
     if reason in _REASONS:
         told = _REASONS[reason].format(**limits.as_dict(), memory=limits.memory_bytes >> 20)
-        raise ProgramEnded(f"The code was ended. {told}")
+        raise ProgramEnded(f"Your code was ended. {told}")
     if len(answer) > MOST_BYTES:
-        raise ProgramEnded(f"The code answered more than {MOST_BYTES >> 20} MiB, and was ended.")
+        raise ProgramEnded(f"Your code answered more than {MOST_BYTES >> 20} MiB, and was ended.")
     if not answer:
-        raise ProgramEnded(f"The code ended without an answer: {ended.text}.")
+        raise ProgramEnded(f"Your code ended without an answer: {ended.text}.")

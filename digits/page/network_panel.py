@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import ipywidgets as widgets
 
 from digits.data.dataset import Dataset
-from digits.files import DigitsError
+from digits.files import DigitsError, read_json, write_json
 from digits.networks import NETWORKS, configuration, custom, drawing, starts, summary
 from digits.page.elements import Markup, button, check, choice, column, escape, integer, note, real, row, section, table
 from digits.training import runs, trained
@@ -20,6 +21,7 @@ _LABELS = {
 }
 _UNKNOWN = ("classification", (28, 28, 1), 10)  # what networks are shown for as long as no dataset is selected
 _RANDOM = "random weights"
+DRAFT = "network_draft.json"  # in the workspace: {"network": as chosen last, "code": in the editor}
 
 
 class NetworkPanel:
@@ -33,6 +35,7 @@ class NetworkPanel:
         self._configuration: dict[str, Any] | None = None  # of the code that was checked last
         self._checked_code = ""
         self._checked_for: tuple[Any, ...] = ()
+        self._draft: dict[str, Any] = {}
         self._refusal = ("", (), "")  # code, what it was for, and why it cannot be used
         self._options: dict[str, Any] = {}
         self._for = note("")
@@ -49,11 +52,14 @@ class NetworkPanel:
         self._confirmed = check("I have read this code, and want to run it in the sandbox")
         self._confirmed.add_class("digits-confirm")
         self._check = button("Check the code", page.guarded(self._check_code), kind="primary")
+        self._break = button("Break off", page.guarded(self._break_off))
+        self._break.layout.display = "none"
+        self._cancelled = threading.Event()
         self._own = section(
             "Your own code",
             note(f'<p class="digits-warning"><strong>Warning.</strong> {escape(custom.WARNING)}</p>'),
             self._code,
-            row(self._confirmed, self._check),
+            row(self._confirmed, self._check, self._break),
             note(
                 '<p class="digits-muted">The function is run once. What it returns may consist of Keras\' own layers; '
                 "their names, settings and connections are kept, and nothing of the code.</p>"
@@ -75,7 +81,33 @@ class NetworkPanel:
         selected.observe(page.guarded(lambda change: self._fill()), ["dataset", "datasets_version"])
         selected.observe(page.guarded(lambda change: self._take(selected.network)), "network")
         selected.observe(page.guarded(lambda change: self._fill_starts()), ["runs_version", "start"])
+        self._read_draft()
         self._fill()
+
+    # What outlives the page
+
+    def _read_draft(self) -> None:
+        """Begin with the network and the code of the last time. A draft that is damaged is left aside."""
+        try:
+            draft = read_json(self.page.workspace.root / DRAFT)
+        except DigitsError:
+            return
+        code, network = draft.get("code"), draft.get("network")
+        name = network.get("name") if isinstance(network, dict) else None
+        self._filling = True
+        try:
+            if isinstance(code, str) and len(code) <= custom.MOST_SOURCE:
+                self._code.value = code
+            if not self.page.selected.network and isinstance(name, str) and name in NETWORKS:
+                self.page.selected.network = network
+        finally:
+            self._filling = False
+
+    def _write_draft(self) -> None:
+        draft = {"network": self.page.selected.network, "code": self._code.value}
+        if draft != self._draft:
+            self._draft = draft
+            write_json(self.page.workspace.root / DRAFT, draft)
 
     # What it is for
 
@@ -111,7 +143,7 @@ class NetworkPanel:
         values = values if values.get("name") == network.name else {}
         self._options = {}
         for name, default in network.options.items():
-            value, label = values.get(name, default), _LABELS.get(name, name.replace("_", " ").capitalize())
+            value, label = _number(values.get(name), default), _LABELS.get(name, name.replace("_", " ").capitalize())
             whole = isinstance(default, int) and not isinstance(default, bool)
             made = integer(label, value, 0, 1_000_000) if whole else real(label, value, 0, 1_000_000)
             made.observe(self.page.guarded(lambda change: self._changed()), "value")
@@ -135,7 +167,7 @@ class NetworkPanel:
 
     def _take(self, network: Mapping[str, Any]) -> None:
         """Show a network that another panel has set, such as a run's."""
-        if not network or dict(network) == self._chosen():
+        if self._filling or not network or dict(network) == self._chosen():
             return
         self._fill()
 
@@ -166,11 +198,13 @@ class NetworkPanel:
             selected.network_error = why or refused
             self._layers.value = ""
             self._wrong.value = f'<p class="digits-error">Not usable yet: {escape(selected.network_error)}</p>'
+            self._write_draft()
             return
         selected.network_error, self._wrong.value = "", ""
         if selected.network != network:
             self._layers.value = ""
             selected.network = network
+        self._write_draft()
 
     def _network_chosen(self) -> None:
         if not self._filling:
@@ -184,12 +218,13 @@ class NetworkPanel:
     def _check_code(self) -> None:
         source, task, confirmed = self._code.value, self._task(), self._confirmed.value
         _, image, classes = task
-        self._check.disabled = True
+        self._check.disabled, self._break.layout.display = True, None
+        self._cancelled.clear()
         self.page.say("The code runs in the sandbox. TensorFlow's start takes the most of it, twice some 5 seconds.")
 
         def work() -> DigitsError | tuple[dict[str, Any], dict[str, Any]]:
             try:
-                found = custom.configure(source, image, classes, confirmed=confirmed)
+                found = custom.configure(source, image, classes, confirmed=confirmed, cancelled=self._cancelled.is_set)
                 return found, summary.of_network({"name": "custom", "configuration": found}, image, classes)
             except DigitsError as error:
                 return error
@@ -208,7 +243,14 @@ class NetworkPanel:
                 self._show_summary(found[1])
                 self.page.say(f"The code can be used: {len(found[1]['layers'])} layers.")
 
-        self.page.in_background(work, done, self._changed)
+        def end() -> None:
+            self._break.layout.display = "none"
+            self._changed()
+
+        self.page.in_background(work, done, end)
+
+    def _break_off(self) -> None:
+        self._cancelled.set()
 
     # Layers
 
@@ -258,6 +300,12 @@ class NetworkPanel:
     def _start_chosen(self) -> None:
         if not self._filling:
             self.page.selected.start = self._start.value
+
+
+def _number(value: Any, default: float) -> float:
+    """An option as a draft or a run has it, or its default where that is no number."""
+    right = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1_000_000
+    return type(default)(value) if right else default
 
 
 def layers_table(found: Mapping[str, Any]) -> str:

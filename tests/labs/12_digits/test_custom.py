@@ -207,6 +207,17 @@ def test_a_loop_of_sleep_ends():
 
 
 @pytest.mark.sandbox
+def test_it_is_ended_when_the_user_asks():
+    with pytest.raises(custom.CustomNetworkError, match="as you asked"):
+        custom.configure("while True: pass", IMAGE, CLASSES, confirmed=True, limits=QUICK, cancelled=lambda: True)
+
+
+@pytest.mark.sandbox
+def test_a_missing_file_is_explained_by_the_sandbox():
+    assert "none of your files" in refusal("open('/etc/passwd')")
+
+
+@pytest.mark.sandbox
 def test_memory_is_limited():
     said = refusal("held = []\nwhile True: held.append(bytearray(16 << 20))")
     assert "MemoryError" in said or "MiB of memory" in said
@@ -227,7 +238,7 @@ ANSWER = "import os, sys, json\nout = int(sys.argv[1])\n"
         ("os.write(out, b'{}'); os._exit(0)", "2 to 500 layers"),
         ("os._exit(0)", "without an answer"),
         ("os.kill(os.getpid(), 9)", "without an answer"),
-        ("os.write(out, b'{\"error\": [[]]}'); os._exit(0)", "The code failed"),
+        ("os.write(out, b'{\"error\": [[]]}'); os._exit(0)", "Your code failed"),
     ],
 )
 def test_an_answer_of_its_own_making_is_not_believed(code, said):

@@ -83,7 +83,9 @@ def page(workspace, run):
 
 
 def controls(widget):
-    found = {widget.description: widget} if getattr(widget, "description", "") else {}
+    if getattr(widget, "description", ""):
+        return {widget.description: widget}
+    found = {}
     for child in getattr(widget, "children", ()):
         found |= controls(child)
     return found

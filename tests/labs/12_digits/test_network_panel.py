@@ -52,7 +52,8 @@ def checked(monkeypatch):
     """The sandbox's part played by a stub: what it was asked, in a list."""
     asked = []
 
-    def configure(source, image, classes, *, confirmed):
+    def configure(source, image, classes, *, confirmed, cancelled):
+        assert not cancelled()
         asked.append((source, image, classes, confirmed))
         return ones.plain()
 
@@ -63,7 +64,9 @@ def checked(monkeypatch):
 
 
 def controls(widget):
-    found = {widget.description: widget} if hasattr(widget, "description") else {}
+    if getattr(widget, "description", ""):
+        return {widget.description: widget}
+    found = {}
     for child in getattr(widget, "children", ()):
         found |= controls(child)
     return found
@@ -124,7 +127,7 @@ def test_checked_code_is_the_next_runs_network_until_it_is_changed(page, panel, 
 
 def test_code_that_fails_is_said_and_can_be_checked_again(page, panel, checked, monkeypatch):
     def fails(*_, **__):
-        raise custom.CustomNetworkError("The code failed. Line 3: NameError: <x>")
+        raise custom.CustomNetworkError("Your code failed. Line 3: NameError: <x>")
 
     monkeypatch.setattr(custom, "configure", fails)
     of = controls(panel.widget)
@@ -148,6 +151,40 @@ def test_the_layers_of_other_code_are_not_left_standing(page, panel, checked):
     assert panel._layers.value
     of["Keras code"].value += "# changed"
     assert panel._layers.value == ""
+
+
+def test_a_network_and_code_outlive_the_page(page, panel, checked):
+    of = controls(panel.widget)
+    of["Network"].value = "custom"
+    of["Keras code"].value = "# mine"
+    again = Page(page.workspace, PANELS)
+    assert controls(again.widget)["Keras code"].value == "# mine"
+    of["I have read this code, and want to run it in the sandbox"].value = True
+    of["Check the code"].click()
+    again = Page(page.workspace, PANELS)
+    again.selected.dataset = page.selected.dataset
+    assert controls(again.widget)["Network"].value == "custom"
+    assert again.selected.network == page.selected.network
+    assert again.selected.network_error == ""
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        "{",
+        "[]",
+        '{"code": 3, "network": 4}',
+        '{"network": {"name": []}}',
+        '{"network": {"name": "lenet", "units": "x", "dropout": null, "filters": [1]}}',
+        '{"network": {"name": "custom", "configuration": {"layers": 3}}, "code": "x"}',
+    ],
+)
+def test_a_damaged_draft_is_left_aside(page, draft):
+    (page.workspace.root / "network_draft.json").write_text(draft)
+    again = Page(page.workspace, PANELS)
+    again.selected.dataset = page.selected.dataset
+    assert not isinstance(again.panel("Network"), type(None))
+    assert controls(again.widget)["Network"].value in ("lenet", "custom")
 
 
 def test_a_taken_over_configuration_counts_as_checked_for_such_images_only(page, panel, checked):
