@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST_PROBABILITY = 1e-12
+NORMAL_95 = 1.959964  # standard deviations about the mean that hold 95 % of a normal distribution
 
 
 def confusion_matrix(labels: np.ndarray, predicted: np.ndarray, classes: int) -> NDArray[np.int64]:
@@ -42,6 +43,21 @@ def f1(matrix: np.ndarray) -> NDArray[np.float64]:
 def accuracy(matrix: np.ndarray) -> float:
     """The share of all images that is right; NaN without images."""
     return float(_share(np.trace(matrix), matrix.sum()))
+
+
+def interval(right: int, count: int) -> tuple[float, float]:
+    """The 95 % confidence interval of an accuracy that was measured on `count` images, of which `right` are right.
+
+    Wilson's score interval (1927; Agresti and Coull, 1998, compare it): unlike p ± 2 standard errors it stays within 0
+    and 1, and does not say "for certain" where all are right. (nan, nan) without images.
+    """
+    if not count:
+        return float("nan"), float("nan")
+    p, z = right / count, NORMAL_95
+    middle = p + z * z / (2 * count)
+    half = z * np.sqrt(p * (1 - p) / count + (z / (2 * count)) ** 2)
+    low, high = (middle - half) / (1 + z * z / count), (middle + half) / (1 + z * z / count)
+    return max(0.0, float(low)), min(1.0, float(high))
 
 
 def top(probabilities: np.ndarray, k: int = 5) -> list[list[tuple[int, float]]]:

@@ -79,9 +79,30 @@ def of_images(
     wanted = {"detection": ("coverage", "edges"), "segmentation": ("probabilities",)}[dataset.kind]
     if missing := [name for name in wanted if name not in outputs]:
         raise DigitsError(f"The network has no output {missing[0]!r}: it is none for {dataset.kind}.")
+    for name in wanted:
+        _check_output(name, outputs[name], dataset, len(images))
     if dataset.kind == "segmentation":
         outputs = {"mask": outputs["probabilities"].argmax(axis=-1).astype(np.uint8)}
     return Answers(dataset.kind, dataset.classes, images, truth, dict(outputs))
+
+
+def _check_output(name: str, output: np.ndarray, dataset: Dataset, images: int) -> None:
+    """Raise DigitsError for an output of another dataset's network, or of one whose training has diverged."""
+    rows, columns, classes = dataset.height // STRIDE, dataset.width // STRIDE, len(dataset.classes)
+    fits = {
+        "coverage": (images, rows, columns, classes),
+        "edges": (images, rows, columns, 4),
+        "probabilities": (images, dataset.height, dataset.width, classes + 1),
+    }[name]
+    if output.shape != fits:
+        raise DigitsError(
+            f"The network's output {name!r} is {' × '.join(map(str, output.shape[1:]))}, and the dataset "
+            f"{dataset.name} asks for {' × '.join(map(str, fits[1:]))}. Train it on this dataset again."
+        )
+    if not np.isfinite(output).all():
+        raise DigitsError(
+            "The network answers NaN (no number): its training has diverged. Train again with a lower learning rate."
+        )
 
 
 def sure(found: list[np.ndarray], least: float) -> list[np.ndarray]:

@@ -1,8 +1,9 @@
 """A small fully convolutional network with skip connections: for each pixel, the probabilities of ground and classes.
 
-As FCN-8s (Long, Shelhamer and Darrell, 2015): features at 1/2, 1/4 and 1/8 of the image's size each give scores by a
-convolution of 1 × 1; the coarsest are enlarged twofold by a transposed convolution and added to the next finer ones,
-and so on up to the pixels. The coarse scores know what is there, the fine ones where it ends.
+After FCN-8s (Long, Shelhamer and Darrell, 2015): features at 1/2, 1/4 and 1/8 of the image's size (there 1/8, 1/16 and
+1/32, of a VGG-16) each give scores by a convolution of 1 × 1; the coarsest are enlarged twofold by a transposed
+convolution and added to the next finer ones, and so on up to the pixels (there the last step enlarges eightfold). The
+coarse scores know what is there, the fine ones where it ends.
 """
 
 from __future__ import annotations

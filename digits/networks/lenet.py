@@ -1,7 +1,8 @@
 """A network like LeNet (LeCun et al., 1998), for images of 8 × 8 pixels and more.
 
-Two convolutions of 5 × 5, each followed by ReLU and max pooling, one dense layer and the classes. DIGITS' LeNet had the
-same layers for 28 × 28 pixels; here the images are padded, so that small ones keep their border, and dropout is added.
+Two convolutions of 5 × 5, each followed by ReLU and max pooling, one dense layer and the classes. The LeNet that came
+with DIGITS (Caffe's, for 28 × 28 pixels) had 20 and 50 filters without padding and without ReLU after them, and 500
+units; here images are padded, so that small ones keep their border, and dropout is added.
 """
 
 from __future__ import annotations

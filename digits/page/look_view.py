@@ -10,13 +10,25 @@ import numpy as np
 
 from digits.look import pictures, words
 from digits.look.answers import Layer, Model, Saliency, Tested
-from digits.look.confusion import accuracy, answers, confusion_matrix, f1, mean_loss, precision, recall, top, worst
+from digits.look.confusion import (
+    accuracy,
+    answers,
+    confusion_matrix,
+    f1,
+    interval,
+    mean_loss,
+    precision,
+    recall,
+    top,
+    worst,
+)
 from digits.look.statistics import Statistics
 from digits.page.elements import Markup, escape, picture, table
 
 MOST_CLASSES = 20  # of a confusion matrix with numbers; a larger one is drawn, and its most frequent confusions listed
 MOST_CONFUSIONS = 15
 CARD_HEIGHT, MOST_HEIGHT = 14.0, 32.0  # rem, of a picture in a card, and of one by itself
+FIVE = 5  # of a test's top answers
 CARD_FILTERS = 8  # filters and inputs of a convolution that a card shows
 
 
@@ -97,12 +109,16 @@ def tested(found: Tested) -> str:
     matrix = confusion_matrix(found.labels, answered, len(found.classes))
     count, right = len(found.labels), int(np.trace(matrix))
     lost = "" if np.isfinite(found.probabilities).all() else _diverged()
-    among_five = sum(
-        label in [c for c, _ in best] for label, best in zip(found.labels, top(found.probabilities), strict=True)
-    )
+    low, high = (words.share(end) for end in interval(right, count))
+    among_five = ""
+    if len(found.classes) > FIVE:  # all are among the five otherwise
+        ranked = zip(found.labels, top(found.probabilities, FIVE), strict=True)
+        five = sum(label in [c for c, _ in best] for label, best in ranked)
+        among_five = f"; {five} of {count} among the top {FIVE}"
     line = (
-        f"<p><strong>{right} of {count} right ({words.share(accuracy(matrix))})</strong>, {among_five} of {count} "
-        f"among the top 5; mean loss {words.number(mean_loss(found.probabilities, found.labels))}.</p>"
+        f"<p><strong>{right} of {count} right ({words.share(accuracy(matrix))})</strong>, 95 % confidence interval "
+        f"{low} to {high}{among_five}; mean loss (cross-entropy) "
+        f"{words.number(mean_loss(found.probabilities, found.labels))} nats.</p>"
     )
     both = confusion(matrix, found.classes), by_class(matrix, found.classes)
     return f'{lost}{line}<div class="digits-grid look-tested">{"".join(f"<div>{one}</div>" for one in both)}</div>'

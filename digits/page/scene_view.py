@@ -24,7 +24,7 @@ def detection(figures: Figures, scenes: int, least: float) -> str:
     said = (
         f"<p><strong>mAP {_percent(whole['mAP'])}</strong> as PASCAL VOC counts (IoU of 0.5), "
         f"{_percent(whole['mAP_coco'])} as COCO does (mean over IoU 0.50 to 0.95), of {scenes} scenes. Boxes with a "
-        f"score of {least:.2f} or more: precision {_percent(whole['precision'])}, recall "
+        f"score of {least:.2f} or more, right at an IoU of 0.5: precision {_percent(whole['precision'])}, recall "
         f"{_percent(whole['recall'])}.</p>"
     )
     rows = [(name, boxes, _percent(by_voc), _percent(by_coco)) for name, boxes, by_voc, by_coco in figures.rows]

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix as reference
 from sklearn.metrics import precision_recall_fscore_support as reference_scores
 
@@ -12,6 +13,7 @@ from digits.look.confusion import (
     answers,
     confusion_matrix,
     f1,
+    interval,
     mean_loss,
     precision,
     recall,
@@ -76,3 +78,13 @@ def test_mean_loss_is_cross_entropy_in_nats():
     )
     assert np.isnan(mean_loss(np.zeros((0, 2)), np.zeros(0, np.int64)))
     assert mean_loss(np.array([[0.0, 1.0]]), np.array([0])) == pytest.approx(-np.log(1e-12))
+
+
+@pytest.mark.parametrize(("right", "count"), [(0, 1), (1, 1), (261, 269), (269, 269), (0, 40), (5, 10), (97, 100)])
+def test_interval_is_scipys_wilson_interval(right, count):
+    expected = binomtest(right, count).proportion_ci(0.95, method="wilson")
+    assert interval(right, count) == pytest.approx((expected.low, expected.high), abs=1e-6)
+
+
+def test_interval_without_images_is_none():
+    assert np.isnan(interval(0, 0)).all()

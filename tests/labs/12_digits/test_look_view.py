@@ -155,3 +155,21 @@ def test_models_saliency_and_many_images():
     rows = read(look_view.many([(EVIL, pixels), ("b", pixels)], np.array([[0.25, 0.75], [np.nan, 1.0]]), ["x", EVIL]))
     assert f"{EVIL} 75.0 %, x 25.0 %" in rows.text()
     assert "x not a number" in rows.text()
+
+
+def test_a_test_says_how_sure_its_accuracy_is():
+    """269 images cannot tell 97 % from 98 %, which a bare percentage seems to."""
+    labels = np.arange(269) % 7
+    probabilities = np.full((269, 7), 0.05, np.float32)
+    probabilities[np.arange(269), np.where(np.arange(269) < 8, (labels + 1) % 7, labels)] = 0.7
+    found = look.Tested(probabilities, labels, np.arange(269), tuple("abcdefg"), "validation")
+    said = read(look_view.tested(found)).text().replace("\N{NO-BREAK SPACE}", " ")
+    assert "261 of 269 right (97.0 %), 95 % confidence interval 94.2 % to 98.5 %; " in said
+    assert "of 269 among the top 5" in said
+    loss = -(261 * np.log(0.7) + 8 * np.log(0.05)) / 269
+    assert f"mean loss (cross-entropy) {loss:.3g} nats" in said
+
+
+def test_top_five_of_five_classes_says_nothing():
+    found = drawn(list("abcde"), 20, 0.5)
+    assert "top 5" not in read(look_view.tested(found)).text()

@@ -87,3 +87,27 @@ def test_images_that_nobody_labelled(datasets):
 def test_a_network_of_another_kind_is_named(datasets):
     with pytest.raises(DigitsError, match="The network has no output 'coverage': it is none for detection"):
         scene_answers.ask(helpers.Knowing(datasets["segmentation"]), datasets["detection"])
+
+
+@pytest.mark.parametrize("kind", scene_answers.KINDS)
+def test_a_network_of_another_dataset_is_named(datasets, tmp_path, kind):
+    dataset = datasets[kind]
+
+    class Another(helpers.Knowing):
+        def predict(self, images, progress=None):
+            return {name: output[..., :-1] for name, output in super().predict(images, progress).items()}
+
+    with pytest.raises(DigitsError, match=r"output '\w+' is 16 × 16 × 9|output '\w+' is 64 × 64 × 10"):
+        scene_answers.ask(Another(dataset), dataset)
+
+
+@pytest.mark.parametrize("kind", scene_answers.KINDS)
+def test_a_network_that_diverged_is_not_taken_for_one_that_sees_nothing(datasets, kind):
+    dataset = datasets[kind]
+
+    class Diverged(helpers.Knowing):
+        def predict(self, images, progress=None):
+            return {name: output * np.nan for name, output in super().predict(images, progress).items()}
+
+    with pytest.raises(DigitsError, match="its training has diverged"):
+        scene_answers.ask(Diverged(dataset), dataset)
