@@ -9,6 +9,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from digits.page.number_field import NumberField
+
 # Every control is as wide as its column, so that a page of 390 px needs no scrolling sideways.
 _WIDE = {"width": "100%", "max_width": "28rem"}
 _LABELLED = {"description_width": "11rem"}
@@ -63,14 +65,14 @@ def text(label: str, value: str = "", placeholder: str = "") -> widgets.Text:
     return widgets.Text(value, description=label, placeholder=placeholder, continuous_update=False, **_SHAPE)
 
 
-def integer(label: str, value: int, least: int, most: int) -> widgets.BoundedIntText:
-    """Return a whole number to type, held between its limits."""
-    return widgets.BoundedIntText(value, min=least, max=most, description=label, **_SHAPE)
+def integer(label: str, value: int, least: int, most: int) -> NumberField:
+    """Return a field for a whole number. Reading `value` raises DigitsError while something else is typed into it."""
+    return NumberField(label, value, least, most, True, _SHAPE)
 
 
-def real(label: str, value: float, least: float, most: float, step: float | None = None) -> widgets.BoundedFloatText:
-    """Return a number to type, held between its limits."""
-    return widgets.BoundedFloatText(value, min=least, max=most, step=step, description=label, **_SHAPE)
+def real(label: str, value: float, least: float, most: float) -> NumberField:
+    """Return a field for a number. Reading `value` raises DigitsError while something else is typed into it."""
+    return NumberField(label, value, least, most, False, _SHAPE)
 
 
 def check(label: str, value: bool = False) -> widgets.Checkbox:

@@ -59,7 +59,7 @@ class ScenesPanel:
         self._run = choice("Run on scenes", [("none yet", "")])
         self._part = choice("Part", [("Validation", "validation"), ("Test", "test"), ("Training", "train")])
         self._way = choice("From cells to boxes", WAYS)
-        self._least = real("Least score shown", SURE, 0.05, 0.99, 0.05)
+        self._least = real("Least score shown", SURE, 0.05, 0.99)
         self._class = choice("Precision and recall of", [("–", 0)])
         self._order = choice("Scenes", [WORST, IN_ORDER])
         self._find = button("Find the digits", page.guarded(self._ask), kind="primary")

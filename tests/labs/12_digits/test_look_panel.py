@@ -59,8 +59,9 @@ def widgets_of(widget):
 
 
 def control(panel, label):
-    (found,) = [one for one in widgets_of(panel.widget) if getattr(one, "description", None) == label]
-    return found
+    found = [one for one in widgets_of(panel.widget) if getattr(one, "description", None) == label]
+    assert len([one for one in found if one not in getattr(found[0], "children", ())]) == 1
+    return found[0]  # a number's field, not the line in it
 
 
 def press(panel, label):
