@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,12 +37,21 @@ class Stored:
         return f"step-{self.step:09d}"
 
     @property
-    def arrays(self) -> Path:
-        return self.folder / f"{self.name}.npz"
-
-    @property
     def about(self) -> Path:
         return self.folder / f"{self.name}.json"
+
+    @property
+    def arrays(self) -> Path:
+        """The file of arrays that `about` names, one of `places`."""
+        with contextlib.suppress(DigitsError):
+            named = read_json(self.about).get("arrays")
+            return next((place for place in self.places if place.name == named), self.places[0])
+        return self.places[0]
+
+    @property
+    def places(self) -> tuple[Path, Path]:
+        """Two names for the arrays: a checkpoint that is written again never overwrites what it replaces."""
+        return self.folder / f"{self.name}.npz", self.folder / f"{self.name}-again.npz"
 
 
 def listed(run: Path) -> list[Stored]:
@@ -62,10 +72,15 @@ def write(
     stored = Stored(Path(run) / FOLDER, step)
     with explained(f"create {FOLDER}"):
         stored.folder.mkdir(exist_ok=True)
-        # A damaged checkpoint of the same step must not lend its checksum to the new arrays.
-        stored.about.unlink(missing_ok=True)
-    write_file(stored.arrays, lambda stream: np.savez(stream, **arrays))
-    write_json(stored.about, {**about, "step": step, "keep": keep, "sha256": checksum(stored.arrays)})
+    taken = stored.arrays if stored.about.exists() else None
+    keep = keep or (taken is not None and _kept(stored))
+    place = next(place for place in stored.places if place != taken)
+    whole: dict[str, Any] = {**arrays, "allow_pickle": False}
+    write_file(place, lambda stream: np.savez(stream, **whole))
+    told = {**about, "step": step, "keep": keep, "arrays": place.name, "sha256": checksum(place)}
+    write_json(stored.about, told)
+    if taken is not None:
+        taken.unlink(missing_ok=True)
     _prune(run)
 
 
@@ -84,7 +99,8 @@ def _kept(stored: Stored) -> bool:
 def _delete(stored: Stored) -> None:
     with contextlib.suppress(OSError):
         stored.about.unlink(missing_ok=True)
-        stored.arrays.unlink(missing_ok=True)
+        for place in stored.places:
+            place.unlink(missing_ok=True)
 
 
 def read_about(stored: Stored) -> dict[str, Any]:
@@ -94,13 +110,16 @@ def read_about(stored: Stored) -> dict[str, Any]:
 
 def read(stored: Stored) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the arrays and what was said about them. Raises DigitsError if they are missing or damaged."""
-    about = read_json(stored.about)
-    if checksum(stored.arrays) != about.get("sha256"):
+    about, place = read_json(stored.about), stored.arrays
+    if checksum(place) != about.get("sha256"):
         raise DigitsError(f"The checkpoint of step {stored.step} is damaged: its checksum differs.")
     try:
-        with np.load(stored.arrays, allow_pickle=False) as arrays:
+        with zipfile.ZipFile(place) as archive:
+            if any(member.file_size != member.compress_size for member in archive.infolist()):
+                raise ValueError("it is compressed, as this course never writes one")
+        with np.load(place, allow_pickle=False) as arrays:
             return dict(arrays), about
-    except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, KeyError, EOFError, MemoryError, OverflowError, zipfile.BadZipFile) as error:
         raise DigitsError(f"The checkpoint of step {stored.step} cannot be read ({error}).") from error
 
 
@@ -122,7 +141,7 @@ def tidy(run: Path) -> None:
     for place in (Path(run), folder):
         for path in place.glob(f"{UNFINISHED}*") if place.is_dir() else ():
             with contextlib.suppress(OSError):
-                path.unlink()
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     for path in set(folder.glob("step-*.npz")) - whole if folder.is_dir() else ():
         with contextlib.suppress(OSError):
             path.unlink()

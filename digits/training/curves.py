@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from digits.files import append_line, explained, read_lines, write_file
+from digits.training.records import is_point
 
 FILE = "curves.jsonl"
-PARTS = ("train", "validation")
 
 
 def points(run: Path) -> list[dict[str, Any]]:
-    """Return the points of the run in the folder `run`, in the order they were added; torn lines are skipped."""
-    lines = read_lines(Path(run) / FILE)
-    return [line for line in lines if type(line.get("step")) is int and line.get("part") in PARTS]
+    """Return the points of the run in the folder `run`, in the order they were added; what is none is skipped."""
+    return [line for line in read_lines(Path(run) / FILE) if is_point(line)]
 
 
 class Curves:

@@ -18,7 +18,7 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
-from digits.files import explained
+from digits.files import explained, open_plain
 
 _NOT_DRAWN = ("step", "part")
 
@@ -75,7 +75,7 @@ def _empty(path: Path) -> None:
     """Empty a file of events, and delete one that is empty: a TensorBoard that has it open would stay with it for ever
     if it were deleted at once."""
     if path.stat().st_size:
-        os.truncate(path, 0)
+        os.close(open_plain(path, os.O_WRONLY | os.O_TRUNC))
     else:
         path.unlink()
 
@@ -86,7 +86,8 @@ def read(path: Path) -> list[Event]:
     A record is its length (8 bytes), a checksum of the length (4), the event, a checksum of the event (4).
     """
     try:
-        data = path.read_bytes()
+        with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as stream:
+            data = stream.read()
     except OSError:
         return []
     events, at = [], 0

@@ -16,7 +16,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from digits.data.dataset import Dataset
 from digits.files import (
@@ -25,6 +25,8 @@ from digits.files import (
     delete_folder,
     explained,
     is_locked,
+    open_log,
+    open_plain,
     read_json,
     read_lines,
     write_file,
@@ -33,6 +35,7 @@ from digits.files import (
 from digits.networks.starts import LAB_09
 from digits.training import checkpoints
 from digits.training.curves import points
+from digits.training.records import ALIVE, EMPTY, ENDED, is_load, read_state
 from digits.training.spec import RunSpec
 from digits.workspace import Workspace
 from warplab.paths import COURSE
@@ -41,8 +44,6 @@ RUN, STATE, WANTED, LOCK = "run.json", "state.json", "wanted", "lock"
 RESERVE = "reserve"  # a file that a worker gives up when the disk is full, so that the state can still say so
 RESERVED = 64 * 1024  # bytes
 LOAD, LOG, MODEL, EVENTS = "load.jsonl", "log.txt", "model.keras", "events"
-ALIVE = ("waiting", "running")
-ENDED = ("paused", "stopped", "done", "failed", "killed", "broken")
 _children: list[subprocess.Popen[bytes]] = []  # workers that this process started, to be reaped when they end
 
 
@@ -76,7 +77,7 @@ class Run:
         return is_locked(self.folder / LOCK)
 
     def state(self) -> dict[str, Any]:
-        """Return the keys of _EMPTY: how far the run is, and how it is. Never raises.
+        """Return the keys of records.EMPTY: how far the run is, and how it is. Never raises.
 
         `status`: "waiting" (the worker starts), "running", "paused", "stopped", "done", "failed" (`message` says why),
         "killed" (the worker is gone without a word) or "broken" (files of the run are missing or damaged). `seconds`:
@@ -88,13 +89,13 @@ class Run:
             assert self.spec
             while True:
                 alive = self.alive  # asked first: a worker writes its last state before it gives the lock back
-                state = _EMPTY | read_json(self.folder / STATE)
+                state = read_state(self.folder / STATE)
                 if state["status"] not in ALIVE or alive:
                     return state
                 if not self.alive:  # otherwise one began between the two questions
                     return state | {"status": "killed", "remaining": None, "message": self._killed()}
         except DigitsError as error:
-            return _EMPTY | {"status": "broken", "message": str(error)}
+            return EMPTY | {"status": "broken", "message": str(error)}
 
     def _killed(self) -> str:
         steps = self.checkpoints()
@@ -107,13 +108,13 @@ class Run:
 
     def load(self) -> list[dict[str, Any]]:
         """Return the lines of the machine's load; see digits.training.load."""
-        return read_lines(self.folder / LOAD)
+        return [line for line in read_lines(self.folder / LOAD) if is_load(line)]
 
     def log(self) -> str:
         """Return what the worker printed, at most the last 100,000 characters."""
         try:
-            with explained(f"read the log of {self.id}"):
-                return (self.folder / LOG).read_text(errors="replace")[-100_000:]
+            with explained(f"read the log of {self.id}"), _opened(self.folder / LOG) as stream:
+                return stream.read()[-100_000:]
         except DigitsError as error:
             return str(error)
 
@@ -129,7 +130,7 @@ class Run:
         """As `pause`, and the network as it is becomes model.keras. A paused or killed run is marked as stopped."""
         if not self.alive and self.state()["status"] in ("paused", "killed"):
             with self._locked("stop"):
-                state = _EMPTY | read_json(self.folder / STATE)
+                state = read_state(self.folder / STATE)
                 write_json(self.folder / STATE, state | {"status": "stopped", "remaining": None, "message": "Stopped."})
             return
         self._ask("stop")
@@ -181,22 +182,6 @@ class Run:
             time.sleep(0.05)
 
 
-_EMPTY: dict[str, Any] = {
-    "status": "broken",
-    "pid": None,
-    "step": 0,
-    "steps": None,
-    "epoch": 0.0,
-    "epochs": None,
-    "seconds": 0.0,
-    "remaining": None,
-    "message": "",
-    "last": {},
-    "best": None,
-    "notes": [],
-}
-
-
 def start(workspace: Workspace, spec: RunSpec) -> Run:
     """Create a run and start its worker; return at once.
 
@@ -210,7 +195,7 @@ def start(workspace: Workspace, spec: RunSpec) -> Run:
     try:
         created = datetime.now(UTC).isoformat(timespec="seconds")
         write_json(folder / RUN, {"id": folder.name, "created": created, **spec.to_json()})
-        _launch(folder, _EMPTY | {"epochs": spec.solver.epochs})
+        _launch(folder, EMPTY | {"epochs": spec.solver.epochs})
     except BaseException:
         delete_folder(folder)
         raise
@@ -254,8 +239,10 @@ def _launch(folder: Path, state: dict[str, Any]) -> None:
         _write_wanted(folder, "run")
         message = "Starting: TensorFlow takes some seconds."
         write_json(folder / STATE, state | {"status": "waiting", "pid": None, "remaining": None, "message": message})
-        command = [sys.executable, "-m", "digits.training.worker", str(folder), "--lock", str(lock.descriptor)]
-        with explained(f"start the run {folder.name}"), (folder / LOG).open("ab") as log:
+        inherited = lock.descriptor
+        assert inherited is not None  # it was acquired
+        command = [sys.executable, "-m", "digits.training.worker", str(folder), "--lock", str(inherited)]
+        with open_log(folder / LOG) as log, explained(f"start the run {folder.name}"):
             _children.append(
                 subprocess.Popen(
                     command,
@@ -263,7 +250,7 @@ def _launch(folder: Path, state: dict[str, Any]) -> None:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    pass_fds=(lock.descriptor,),
+                    pass_fds=(inherited,),
                     start_new_session=True,  # neither Ctrl-C nor the end of a terminal reaches it
                 )
             )
@@ -275,6 +262,10 @@ def _launch(folder: Path, state: dict[str, Any]) -> None:
 def reserve(folder: Path) -> None:
     """Set aside the room on the disk that a worker needs to say that the disk is full. DigitsError if there is none."""
     write_file(folder / RESERVE, lambda stream: stream.write(os.urandom(RESERVED)))
+
+
+def _opened(path: Path) -> TextIO:
+    return os.fdopen(open_plain(path, os.O_RDONLY), errors="replace")
 
 
 def _reap() -> None:

@@ -91,10 +91,9 @@ def rate(base: float, policy: Mapping[str, Any], step: int, steps: int) -> float
 
 def checked(policy: object) -> dict[str, Any]:
     """Return `policy` with every option of its own. Raises DigitsError if a name or a number is wrong."""
-    if not isinstance(policy, Mapping) or policy.get("name") not in POLICIES:
-        name = policy.get("name") if isinstance(policy, Mapping) else policy
+    name = policy.get("name") if isinstance(policy, Mapping) else policy
+    if not isinstance(policy, Mapping) or not isinstance(name, str) or name not in POLICIES:
         raise DigitsError(f"There is no learning-rate policy {name!r}. Choose one of {', '.join(POLICIES)}.")
-    name = policy["name"]
     known = {**POLICIES[name].options, WARM_UP: 0.0}
     if unknown := [option for option in policy if option not in known and option != "name"]:
         raise DigitsError(f"The policy {name} has no option {unknown[0]!r}. It has {', '.join(known)}.")

@@ -20,7 +20,7 @@ OPTIMIZERS = {  # name: (title, a base rate to begin with)
     "sgd": ("Stochastic gradient descent with momentum", 0.01),
     "nesterov": ("Nesterov's accelerated gradient", 0.01),
     "adam": ("Adam", 0.001),
-    "adamw": ("AdamW", 0.001),
+    "adamw": ("AdamW, Adam with weight decay", 0.001),
     "rmsprop": ("RMSprop", 0.001),
     "adagrad": ("AdaGrad", 0.01),
     "adadelta": ("AdaDelta", 1.0),
@@ -38,7 +38,7 @@ class Solver:
 
     `epochs`, `batch` (images), `optimizer` (of OPTIMIZERS), `rate` (the base learning rate), `policy` (see schedule),
     `precision` (of PRECISIONS), `augment` (options of digits.data.augment.Augmentation; {} for none), `seed`;
-    `momentum` for sgd, nesterov and rmsprop; `decay`, decoupled weight decay (adamw has 0.004 if it is 0);
+    `momentum` for sgd, nesterov and rmsprop; `decay`, decoupled weight decay (with 0, adamw is adam);
     `validate_every`, epochs between validations; `keep_every`, epochs between checkpoints that are kept for good, 0 for
     none (the last two always are).
     """
@@ -65,8 +65,8 @@ class Solver:
             ("keep_every", 0, 100_000),
         ):
             object.__setattr__(self, name, _whole(name, getattr(self, name), low, high))
-        for name, low, high in (("rate", 0.0, 1000.0), ("momentum", 0.0, 0.9999), ("decay", 0.0, 1.0)):
-            object.__setattr__(self, name, _real(name, getattr(self, name), low, high))
+        for name, most in (("rate", 1000.0), ("momentum", 0.9999), ("decay", 1.0)):
+            object.__setattr__(self, name, _real(name, getattr(self, name), 0.0, most))
         if self.rate == 0:
             raise DigitsError("The learning rate is 0: nothing would be learnt. Give one above 0, such as 0.001.")
         _one_of("optimizer", self.optimizer, tuple(OPTIMIZERS))

@@ -7,6 +7,8 @@ model = load_model(run, listed(run)[1].name)   # those of an earlier checkpoint
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from digits.files import DigitsError, explained, read_json, write_file
+from digits.files import UNFINISHED, DigitsError, explained, open_plain, read_json, write_file
 from digits.networks.starts import load_file
 from digits.training import checkpoints
 
@@ -77,8 +79,8 @@ def _folder(run: Any) -> Path:
 def _built(folder: Path) -> Any:
     import keras
 
-    with explained(f"read {NETWORK} of {folder.name}"):
-        text = (folder / NETWORK).read_text()
+    with explained(f"read {NETWORK} of {folder.name}"), open(open_plain(folder / NETWORK, os.O_RDONLY)) as stream:
+        text = stream.read()
     try:
         model = keras.saving.deserialize_keras_object(json.loads(text), safe_mode=True)
         if not isinstance(model, keras.Model):
@@ -100,14 +102,10 @@ def save_network(folder: Path, model: Any) -> None:
 
 def save_model(folder: Path, model: Any) -> None:
     """Replace model.keras by `model`. Raises DigitsError if the disk is full."""
-    unfinished = folder / f".unfinished-{MODEL}"
-    try:
-        with explained(f"write {MODEL}"):
-            model.save(unfinished)
-            data = unfinished.read_bytes()
-        write_file(folder / MODEL, lambda stream: stream.write(data))
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with explained(f"write {MODEL}"), tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=folder) as aside:
+        model.save(Path(aside) / MODEL)
+        data = (Path(aside) / MODEL).read_bytes()
+    write_file(folder / MODEL, lambda stream: stream.write(data))
 
 
 def variables(model: Any) -> dict[str, NDArray[Any]]:

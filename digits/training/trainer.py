@@ -26,6 +26,7 @@ from digits.training import checkpoints, trained
 from digits.training.curves import Curves
 from digits.training.spec import RunSpec, Solver
 from digits.training.task import Targets, Task, task_of
+from digits.workspace import Workspace
 from warplab.bench.tensorflow_start import start as start_tensorflow
 
 MOST_THREADS = 8
@@ -35,7 +36,6 @@ MOST_POINTS = 2000  # of it in a whole run, about
 CHECKPOINT_EPOCH, CHECKPOINT_STEP = 5.0, 30.0  # seconds after which an epoch's end, or any step, is worth a checkpoint
 MOST_WRITING = 0.05  # share of the time that checkpoints may take
 LEAST_VALIDATION_BATCH = 32
-ADAMW_DECAY = 0.004  # Keras's; without any decay AdamW would be Adam
 
 Say = Callable[[str], None]
 Report = Callable[[dict[str, Any]], None]
@@ -140,6 +140,9 @@ class Trainer:
         arrays, about, problems = checkpoints.latest(self.folder)
         for problem in problems:
             self._note(problem)
+        for name in ("checkpoints", "events", "events/train", "events/validation"):
+            if (self.folder / name).is_symlink():
+                raise DigitsError(f"{name} of {self.folder.name} is a link, which may lead anywhere. Delete the run.")
         checkpoints.tidy(self.folder)
         self._checkpoint_step = self._checkpoint_validated = -2
         if arrays is None or about is None:
@@ -167,9 +170,7 @@ class Trainer:
         if self.spec.start == starts.LAB_09:
             weights = starts.lab_09()
         else:
-            folder = self.folder.parent / self.spec.start
-            if not folder.is_dir():
-                raise DigitsError(f"The run {self.spec.start} to start from has been deleted. Choose another start.")
+            folder = Workspace(self.folder.parent.parent).folder("runs", self.spec.start)
             weights = starts.of_model(trained.load_model(folder))
         self._note(starts.take(self.model, weights).sentence())
 
@@ -379,7 +380,7 @@ def _optimizer(solver: Solver) -> Any:
         "sgd": lambda **o: optimizers.SGD(momentum=solver.momentum, **o),
         "nesterov": lambda **o: optimizers.SGD(momentum=solver.momentum, nesterov=True, **o),
         "adam": optimizers.Adam,
-        "adamw": lambda **o: optimizers.AdamW(**{**o, "weight_decay": o["weight_decay"] or ADAMW_DECAY}),
+        "adamw": lambda **o: optimizers.AdamW(**{**o, "weight_decay": solver.decay}),  # None is refused
         "rmsprop": lambda **o: optimizers.RMSprop(momentum=solver.momentum, **o),
         "adagrad": optimizers.Adagrad,
         "adadelta": optimizers.Adadelta,

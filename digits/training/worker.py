@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from digits.data.dataset import Dataset
-from digits.files import DigitsError, Lock, read_json, write_file, write_json
+from digits.files import DigitsError, Lock, open_plain, read_json, write_file, write_json
 from digits.training.load import Sampler
 from digits.training.runs import LOCK, RESERVE, STATE, WANTED, Run, reserve
 from digits.training.trainer import Trainer
@@ -97,7 +97,8 @@ def _told(error: BaseException, folder: Path) -> str:
 
 def _wanted(folder: Path) -> str:
     try:
-        wanted = (folder / WANTED).read_text().strip()
+        with os.fdopen(open_plain(folder / WANTED, os.O_RDONLY), errors="replace") as stream:
+            wanted = stream.read(100).strip()
     except OSError:
         return "run"
     return wanted if wanted in ("pause", "stop") else "run"

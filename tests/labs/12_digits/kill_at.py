@@ -1,8 +1,8 @@
 """Trains a run as its worker does, with a checkpoint after each step, and is killed: kill_at.py RUN_FOLDER MOMENT ...
 
-SIGKILL, so nothing is flushed, closed or tidied. MOMENT is one of MOMENTS, or "never"; with several, one process after
-the other goes on with the run. What they printed is printed, and at the end their exit statuses, as a list of JSON, and
-the steps that had a checkpoint after each.
+SIGKILL, so nothing is flushed, closed or tidied. MOMENT is one of MOMENTS, or one of OTHERS; with several, one process
+after the other goes on with the run. What they printed is printed, and at the end a line of JSON: [their exit statuses,
+the steps that had a checkpoint after each, the run's state after each].
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from digits.training import checkpoints, curves, trained, trainer, worker
+from digits.training import checkpoints, curves, runs, trained, trainer, worker
 
 MOMENTS = (
     "while TensorFlow is prepared",
@@ -34,6 +35,11 @@ MOMENTS = (
     "before the last checkpoint",
     "half of model.keras is written",
     "before the last state",
+)
+OTHERS = (
+    "never",
+    "the newest checkpoint is cut",  # by somebody, while no process lives
+    "the disk is full",  # to a worker: a limit on the size of files, which the next checkpoint does not fit
 )
 
 
@@ -111,8 +117,20 @@ def prepare(moment: str) -> None:
         trained.write_file = half_written
     elif moment == "before the last state":
         worker._State.end = kill
+    elif moment == "the newest checkpoint is cut":
+        worker.main = cut_newest
+    elif moment == "the disk is full":
+        size = min(stored.arrays.stat().st_size for stored in checkpoints.listed(Path(sys.argv[1])))
+        runs.RESERVED = 100
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, resource.RLIM_INFINITY))
     elif moment != "never":
         raise SystemExit(f"There is no moment {moment!r}.")
+
+
+def cut_newest(arguments: list[str]) -> int:
+    newest = checkpoints.listed(Path(arguments[0]))[-1].arrays
+    newest.write_bytes(newest.read_bytes()[:-100])
+    return 0
 
 
 def stopped_in_validation(validate: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,7 +158,7 @@ def main(folder: str, moments: list[str]) -> None:
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = trainer.ONEDNN
     import tensorflow  # noqa: F401  imported once, before it starts threads, and inherited by each process
 
-    statuses, steps = [], []
+    statuses, steps, states = [], [], []
     for moment in moments:
         sys.stdout.flush()
         if not (process := os.fork()):
@@ -148,8 +166,10 @@ def main(folder: str, moments: list[str]) -> None:
             os._exit(ended(worker.main([folder])))
         _, status = os.waitpid(process, 0)
         statuses.append(os.waitstatus_to_exitcode(status))
-        steps.append([stored.step for stored in checkpoints.listed(Path(folder))])
-    print(json.dumps([statuses, steps]))
+        run = runs.Run(Path(folder))
+        steps.append(run.checkpoints())
+        states.append(run.state())
+    print(json.dumps([statuses, steps, states]))
 
 
 def ended(status: int) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
+import os
 import resource
 import shutil
 import subprocess
@@ -228,6 +230,79 @@ def test_without_room_on_the_disk_no_run_begins(workspace, dataset, run, workers
     assert [one.id for one in runs.listing(workspace)] == [run.id]
     assert run.state()["status"] == "killed"
     assert workers == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"status": "<img src=x onerror=alert(1)>"},
+        {"status": ["done"]},
+        {"status": None},
+        {"step": "x"},
+        {"step": None},
+        {"steps": []},
+        {"epoch": math.nan},
+        {"seconds": 10**400},
+        {"remaining": -1},
+        {"pid": "1"},
+        {"message": {"a": 1}},
+        {"last": 3},
+        {"last": {"train": 3}},
+        {"last": {"<b>": {"step": 1, "epoch": 1, "part": "train"}}},
+        {"best": {"step": 1, "epoch": [], "part": "validation"}},
+        {"best": {"step": 1, "epoch": 1, "part": "validation", "accuracy": "<b>"}},
+        {"notes": "<b>"},
+        {"notes": [1]},
+    ],
+)
+def test_a_state_that_says_nonsense_is_broken(run, wrong):
+    set_state(run, status="done", step=3)
+    assert run.state()["status"] == "done"
+    set_state(run, **wrong)
+    state = run.state()
+    assert state["status"] == "broken"
+    assert f"state.json of {run.id} is damaged: {next(iter(wrong))} is wrong" in state["message"]
+    assert state.keys() == runs.EMPTY.keys()
+
+
+def test_what_else_a_state_says_is_left_out(run):
+    set_state(run, status="paused", html="<b>")
+    assert run.state().keys() == runs.EMPTY.keys()
+
+
+def test_load_that_is_none_is_left_out(run):
+    good = {"time": 1.5, "cpu": 5, "gpus": [{"name": "H100", "gpu": 3, "memory_used": 1, "memory_total": 2}]}
+    wrong = [
+        {},
+        good | {"time": "x"},
+        good | {"cpu": None},
+        good | {"cpu": math.nan},
+        good | {"gpus": 3},
+        good | {"gpus": [3]},
+        good | {"gpus": [{"name": 3}]},
+        good | {"gpus": [{"name": "H100", "gpu": "<b>"}]},
+        good | {"<b>": 1},
+    ]
+    (run.folder / "load.jsonl").write_text("".join(json.dumps(one) + "\n" for one in [*wrong, good]))
+    assert run.load() == [good]
+
+
+def test_links_and_pipes_of_a_copied_run_lead_nowhere(run, workers, tmp_path):
+    mine = tmp_path / "mine.txt"
+    mine.write_text("mine")
+    (run.folder / "log.txt").symlink_to(mine)
+    with pytest.raises(DigitsError, match="Cannot write log"):
+        run.resume()
+    assert mine.read_text() == "mine"
+    assert workers == []
+    (run.folder / "log.txt").unlink()
+    for name in ("log.txt", "state.json", "curves.jsonl", "load.jsonl"):
+        (run.folder / name).unlink(missing_ok=True)
+        os.mkfifo(run.folder / name)  # reading one waits for ever
+    assert run.state()["status"] == "broken"
+    assert "no plain file" in run.log()
+    with pytest.raises(DigitsError, match="no plain file"):
+        run.curves()
 
 
 def test_a_run_that_trains_is_not_deleted(run):

@@ -64,6 +64,7 @@ def test_every_rate_of_a_training_is_a_number_of_the_right_size(name, steps, war
         ({"name": "triangle"}, "no learning-rate policy 'triangle'"),
         ("step", "no learning-rate policy 'step'"),
         ({}, "no learning-rate policy None"),
+        ({"name": []}, r"no learning-rate policy \[\]"),
         ({"name": "step", "sise": 3}, "no option 'sise'"),
         ({"name": "step", "size": 0}, "size of the policy step must be a number from 0.1 to 100"),
         ({"name": "step", "gamma": "0.1"}, "gamma of the policy step"),

@@ -123,6 +123,7 @@ def test_each_network_has_the_promised_form(result):
         assert outputs == [outputs[0]] * len(outputs)
         assert dtype == "float32"
     assert len(result["networks"]) == 9
+    assert result["mixed"] == ["float32", "float32"]
     assert result["as lab 09"]
     assert "needs images of at least 8 × 8 pixels; these have 7 × 8" in result["small"]
     assert "needs images of at least 4 × 4 pixels; these have 8 × 3" in result["smaller"]

@@ -289,10 +289,16 @@ def each_network_has_the_promised_form(workspace: Workspace) -> Any:
         model = networks.build(name, image, classes)
         outputs = model.outputs
         found.append([name, image, model.input_shape[1:], [one.shape[1:] for one in outputs], outputs[0].dtype])
+    import keras
+
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    mixed = [networks.build(name, (8, 8, 1), 10).outputs[0].dtype for name in ("lenet", "googlenet")]
+    keras.config.set_dtype_policy("float32")
     own = googlenet._build((8, 8, 1), 10)
     lab = networks.build("googlenet", (8, 8, 1), 10)
     return {
         "networks": found,
+        "mixed": mixed,
         "as lab 09": {layer.name: [list(one.shape) for one in layer.weights] for layer in own.layers}
         == {layer.name: [list(one.shape) for one in layer.weights] for layer in lab.layers},
         "small": told(lambda: networks.build("googlenet", (7, 8, 1), 2)),
