@@ -27,7 +27,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from digits.files import DigitsError, Lock, delete_folder, explained, is_locked, read_json, write_file, write_json
+from digits.files import (
+    DigitsError,
+    Lock,
+    delete_folder,
+    explained,
+    is_locked,
+    open_log,
+    read_json,
+    write_file,
+    write_json,
+)
 from digits.training import runs, trained
 from digits.workspace import Workspace
 from warplab.paths import COURSE
@@ -315,7 +325,7 @@ def _launch(folder: Path) -> None:
         write_json(folder / STATE, _EMPTY | {"status": "waiting", "message": message})
         command = [sys.executable, "-m", "digits.deploy.worker", str(folder), "--lock", str(lock.descriptor)]
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-        with explained(f"start building {folder.name}"), (folder / LOG).open("ab") as log:
+        with explained(f"start building {folder.name}"), open_log(folder / LOG) as log:
             _children.append(
                 subprocess.Popen(
                     command,

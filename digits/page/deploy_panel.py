@@ -145,7 +145,7 @@ class DeployPanel:
     def _fill_plans(self, wanted: str = "") -> None:
         """List the plans, and show `wanted`, or the one shown so far if it is still there."""
         found = plans.listing(self.page.workspace)
-        options = [(f"{job.id} – {job.state()['status']}", job.id) for job in found] or [("none yet", "")]
+        options = [(deploy_view.title(job), job.id) for job in found] or [("none yet", "")]
         ids = [id for _, id in options]
         wanted = wanted or self._plan.value
         self._refill(self._plan, options, wanted if wanted in ids else ids[0])

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from digits.deploy import plans
+from digits.files import DigitsError
 from digits.page.elements import escape, table
 from warplab.text.tables import duration
 
@@ -20,6 +22,15 @@ _STATUS = {
     "killed": "Killed",
     "broken": "Damaged",
 }
+
+
+def title(job: plans.PlanJob) -> str:
+    """What a plan is called in the list to choose from."""
+    status = _STATUS[job.state()["status"]].lower()
+    try:
+        return f"{job.about['name']}, {plans.PRECISIONS[job.spec.precision]} – {status} ({job.id[:15]})"
+    except DigitsError:
+        return f"{job.id} – {status}"
 
 
 def state(found: Mapping[str, Any]) -> str:

@@ -91,7 +91,8 @@ class NetworkPanel:
         try:
             draft = read_json(self.page.workspace.root / DRAFT)
         except DigitsError:
-            return
+            draft = {"code": self.page.selected.network.get("source")}
+        self._draft = draft
         code, network = draft.get("code"), draft.get("network")
         name = network.get("name") if isinstance(network, dict) else None
         self._filling = True
@@ -121,7 +122,8 @@ class NetworkPanel:
             return _UNKNOWN
         return dataset.kind, dataset.shape, len(dataset.classes)
 
-    def _fill(self) -> None:
+    def _fill(self, with_code: bool = False) -> None:
+        """Show what is selected. `with_code`: its code, too, in place of what is in the editor."""
         kind, (height, width, channels), classes = self._task()
         said = "For images of" if self.page.selected.dataset else "No dataset is selected; shown for images of"
         self._for.value = f"<p>{said} {height} × {width} × {channels}, {classes} classes, {escape(kind)}.</p>"
@@ -134,10 +136,10 @@ class NetworkPanel:
         finally:
             self._filling = False
         self._fill_starts()
-        self._show_options(self.page.selected.network)
+        self._show_options(self.page.selected.network, with_code)
         self._changed()
 
-    def _show_options(self, values: Mapping[str, Any]) -> None:
+    def _show_options(self, values: Mapping[str, Any], with_code: bool = False) -> None:
         """Make the controls of the chosen network's options."""
         network = NETWORKS[self._network.value]
         values = values if values.get("name") == network.name else {}
@@ -151,15 +153,17 @@ class NetworkPanel:
         self._option_box.children = list(self._options.values())
         self._own.layout.display = None if network.name == "custom" else "none"
         if network.name == "custom" and values.get("configuration"):
-            self._filling = True
-            try:
-                self._code.value = str(values.get("source", ""))
-            finally:
-                self._filling = False
-            try:
-                self._keep(configuration.check(values["configuration"], *self._task()[1:]))
-            except configuration.ConfigurationError:  # it was for other images
-                self._keep(None)
+            if with_code:
+                self._filling = True
+                try:
+                    self._code.value = str(values.get("source", ""))
+                finally:
+                    self._filling = False
+            if self._code.value == values.get("source"):
+                try:
+                    self._keep(configuration.check(values["configuration"], *self._task()[1:]))
+                except configuration.ConfigurationError:  # it was for other images
+                    self._keep(None)
 
     def _keep(self, found: dict[str, Any] | None) -> None:
         """Take a configuration for what the code in the editor means for the selected dataset."""
@@ -169,7 +173,8 @@ class NetworkPanel:
         """Show a network that another panel has set, such as a run's."""
         if self._filling or not network or dict(network) == self._chosen():
             return
-        self._fill()
+        # That of the last time comes back with the page, and may be older than the code in the editor.
+        self._fill(with_code=dict(network) != self._draft.get("network"))
 
     # What is chosen
 

@@ -351,7 +351,7 @@ def test_a_plan_is_downloaded_served_called_and_stopped_in_a_browser(workspace, 
         assert page.says("No sandbox is perfect")
         assert not page.is_pressable("Check the code")
         page.press("Deploy")
-        page.choose("Plan", f"{plan.id} – done")
+        page.choose("Plan", f"small, FP32 – done ({plan.id[:15]})")
         page.until_says("Latency, estimated" if not plan.report()["measured"] else "Latency")
         page.press("Offer the plan files")
         page.until_says("batch-4.plan")

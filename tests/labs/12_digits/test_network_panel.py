@@ -168,6 +168,20 @@ def test_a_network_and_code_outlive_the_page(page, panel, checked):
     assert again.selected.network_error == ""
 
 
+def test_code_that_is_newer_than_what_was_checked_is_kept(page, panel, checked):
+    of = controls(panel.widget)
+    of["Network"].value = "custom"
+    of["I have read this code, and want to run it in the sandbox"].value = True
+    of["Check the code"].click()
+    of["Keras code"].value = "# newer"
+    again = Page(page.workspace, PANELS)
+    again.selected.dataset = page.selected.dataset
+    for shown in (again, page):
+        shown.selected.dataset = dataset(page.workspace).id
+        assert controls(shown.widget)["Keras code"].value == "# newer"
+        assert "has not been checked" in shown.selected.network_error
+
+
 @pytest.mark.parametrize(
     "draft",
     [
