@@ -122,6 +122,15 @@ def _shown(value: float, percent: bool) -> str:
     return f"{100 * value:.1f} %" if percent else f"{value:.4g}"
 
 
+def _power(value: float) -> str:
+    """Return a number of a logarithmic axis: 0.001 to 1000 as they are, others such as 10⁶."""
+    if 1e-3 <= value <= 1e3:
+        return f"{value:g}"
+    factor, exponent = f"{value:.0e}".split("e")
+    power = "10" + str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return power if factor == "1" else f"{factor}·{power}"
+
+
 def _gaps(lines: Sequence[Line]) -> str:
     for line in lines:
         for place, value in zip(line.x, line.y, strict=True):
@@ -161,7 +170,7 @@ def _svg(
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, PercentFormatter
 
     settings = {"svg.fonttype": "none", "svg.hashsalt": None, "font.family": "sans-serif", "text.parse_math": False}
     with matplotlib.rc_context(settings):
@@ -180,6 +189,8 @@ def _svg(
             axes.plot(places, values, color=_COLOURS[look], clip_on=False, **marks, **dashes)
         if logarithmic and any(np.isfinite(values).any() for _, _, values in lines):
             axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
+            axes.yaxis.set_minor_formatter(NullFormatter())
         elif percent:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
             if plain:

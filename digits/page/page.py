@@ -26,8 +26,10 @@ import ipywidgets as widgets
 import traitlets
 
 from digits.data.dataset import Dataset
-from digits.files import DigitsError
+from digits.files import DigitsError, read_json, write_json
+from digits.networks import NETWORKS
 from digits.page.elements import column, escape, note
+from digits.training.spec import Solver
 from digits.workspace import Workspace
 
 # Where the panels are, in the order of the work.
@@ -42,6 +44,9 @@ PANELS = (
 )
 STYLES = Path(__file__).parent  # its *.css hold for the page; a panel may bring one
 _LOG_BYTES = 1 << 20
+_JUST_SAID = 1.0  # seconds in which a sentence belongs to what opens a panel
+KEPT_FILE = "page.json"  # of a workspace: what the next run is to be
+_KEPT = ["dataset", "network", "start", "solver"]
 
 
 class Selected(traitlets.HasTraits):
@@ -84,7 +89,9 @@ class Page:
         """
         self.workspace = workspace or Workspace()
         self.selected = Selected()
-        self._select_newest()
+        self._said_at = 0.0
+        self._take_up()
+        self.selected.observe(self.guarded(lambda change: self._keep()), _KEPT)
         self._panels, self._made = {title: (module, name) for title, module, name in panels}, {}
         self._timers: list[_Timer] = []
         self._clock: Any = None
@@ -92,7 +99,7 @@ class Page:
         self._status.add_class("digits-status")
         self._steps = {title: widgets.Button(description=title, layout={"width": "auto"}) for title in self._panels}
         for title, step in self._steps.items():
-            step.on_click(lambda _, title=title: self._step(title))
+            step.on_click(lambda _, title=title: self.open(title))
         steps = widgets.HBox(list(self._steps.values()))
         steps.add_class("digits-steps")
         self._pulse = note("")
@@ -121,6 +128,8 @@ class Page:
             self._made[title] = self._make(title)
             self._made[title].widget.add_class("digits-panel")
             self._body.children = [made.widget for made in self._made.values()]
+        if self.opened != title and time.monotonic() - self._said_at > _JUST_SAID:
+            self.say("")  # it was about another panel
         self.opened = title
         for name, made in self._made.items():
             made.widget.layout.display = None if name == title else "none"
@@ -133,6 +142,7 @@ class Page:
 
     def say(self, sentence: str, error: bool = False) -> None:
         """Show a sentence in the status line, which screen readers read out. It is escaped here."""
+        self._said_at = time.monotonic()
         kind, mark = ("alert", "Error: ") if error else ("status", "")
         look = "digits-error" if error else "digits-said"
         self._status.value = f'<div role="{kind}" class="{look}">{mark}{escape(sentence)}</div>' if sentence else ""
@@ -211,16 +221,28 @@ class Page:
             self._clock.cancel()
         self.widget.close()
 
-    def _select_newest(self) -> None:
-        """What a learner comes back to: the last run, and the last dataset that can be trained on."""
+    def _take_up(self) -> None:
+        """Select what a learner comes back to: what was chosen last, else the newest dataset; and the newest run."""
+        kept: dict[str, Any] = {}
+        with contextlib.suppress(DigitsError):
+            kept = read_json(Path(self.workspace.root) / KEPT_FILE)
+        solver, network, start = (kept.get(name) for name in ("solver", "network", "start"))
+        # The file may be a stranger's: what is no solver, or no network's name, is left out.
+        if isinstance(solver, dict):
+            with contextlib.suppress(DigitsError, TypeError):
+                Solver(**solver)
+                self.selected.solver = solver
+        if isinstance(network, dict) and str(network.get("name")) in NETWORKS and isinstance(start, str):
+            self.selected.network, self.selected.start = network, start
         with contextlib.suppress(DigitsError):
             ready = [dataset.id for dataset in Dataset.list(self.workspace) if dataset.status == "ready"]
-            self.selected.dataset = next(iter(ready), "")
+            chosen = kept.get("dataset")
+            self.selected.dataset = str(chosen) if chosen in ready else next(iter(ready), "")
             self.selected.run = next(iter(self.workspace.ids("runs")), "")
 
-    def _step(self, title: str) -> None:
-        self.say("")  # what was said about another panel
-        self.open(title)
+    def _keep(self) -> None:
+        """Write down what the next run is to be, for a page that is opened later."""
+        write_json(Path(self.workspace.root) / KEPT_FILE, {name: getattr(self.selected, name) for name in _KEPT})
 
     def _make(self, title: str) -> Any:
         module, name = self._panels[title]

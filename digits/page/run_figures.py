@@ -24,7 +24,7 @@ _TITLES = {
     "coverage_loss": "Coverage loss",
     "box_loss": "Box loss",
 }
-_STATUS = {
+STATUS = {
     "waiting": "Starting",
     "running": "Running",
     "paused": "Paused",
@@ -35,13 +35,15 @@ _STATUS = {
     "broken": "Damaged",
 }
 _GB = 1e9
+_FEW = 3  # samples of the load below which there is nothing to draw
+_SPIKE = 100  # times the median: a loss that hides all others
 
 
 def told(name: str, state: Mapping[str, Any]) -> str:
     """Return the HTML of a run's state: status, progress, times, figures, message. `state`: of `Run.state()`."""
     status = state["status"]
     share = state["step"] / state["steps"] if state["steps"] else 0.0
-    head = f'<p><strong class="digits-status-{status}">{_STATUS.get(status, status)}</strong>: {escape(name)}</p>'
+    head = f"<p><strong>{escape(STATUS.get(status, status))}</strong>: {escape(name)}</p>"
     parts = []
     if state["epochs"]:
         parts.append(f"epoch {state['epoch']:.1f} of {state['epochs']}")
@@ -54,7 +56,7 @@ def told(name: str, state: Mapping[str, Any]) -> str:
     progress = ""
     if status != "broken":
         progress = (
-            f'<progress max="1" value="{share:.4f}" aria-label="Progress of the run">{100 * share:.0f} %</progress>'
+            f'<progress max="1" value="{share:.4f}" aria-label="Progress of the run"></progress> {100 * share:.0f} %'
             f"<p>{escape(', '.join(parts)) or 'Nothing trained yet'}.</p>"
         )
     last = (state["last"] or {}).get("validation") or {}
@@ -77,8 +79,14 @@ def main_figure(line: Mapping[str, Any]) -> str:
     return _figure(names[0], line[names[0]]) if names else ""
 
 
-def curves(shown: Sequence[Run], logarithmic: bool = False) -> str:
-    """Return the charts of runs: loss, the figures of their kinds, rate; each run has its marker and colour."""
+def curves(shown: Sequence[Run], logarithmic: bool = False, looks: Sequence[int] = ()) -> str:
+    """Return the charts of runs: loss and the figures of their kinds.
+
+    Args:
+        shown: The runs.
+        logarithmic: Whether the axis of the loss is.
+        looks: The colour and marker of each run; 0, 1, 2 … if there are none.
+    """
     lines = {run.id: run.curves() for run in shown}
     every = [line for of_run in lines.values() for line in of_run]
     if not every:
@@ -88,7 +96,7 @@ def curves(shown: Sequence[Run], logarithmic: bool = False) -> str:
     made = []
     for figure in ["loss", *_names(every)]:
         drawn = []
-        for look, run in enumerate(shown):
+        for look, run in zip(looks or range(len(shown)), shown, strict=True):
             for part, dashed in (("train", True), ("validation", False)):
                 points = [line for line in lines[run.id] if line.get("part") == part and _is_number(line.get(figure))]
                 label = "training" if part == "train" else "validation"
@@ -107,7 +115,7 @@ def curves(shown: Sequence[Run], logarithmic: bool = False) -> str:
                 most=most,
             )
         )
-    return f'<div class="digits-charts">{"".join(made)}</div>'
+    return f'<div class="digits-charts">{"".join(made)}</div>{_spike(every, logarithmic)}'
 
 
 def load(run: Run) -> str:
@@ -132,8 +140,12 @@ def load(run: Run) -> str:
     for place, gpu in enumerate(gpus[: charts.LOOKS - 1]):
         busy = [sample["gpus"][place]["gpu"] / 100 for sample in samples if len(sample.get("gpus") or []) > place]
         lines.append(charts.Line(gpu["name"], seconds[-len(busy) :], busy, place + 1))
-    drawn = charts.chart(lines, "Load while training", "seconds", "busy", percent=True, plain=True)
-    return f'<p class="digits-muted">{escape(". ".join(said))}.</p><div class="digits-charts">{drawn}</div>'
+    words = f'<p class="digits-muted">{escape(". ".join(said))}.</p>'
+    if len(samples) < _FEW:
+        return words
+    title = "Load of the machine while training"
+    drawn = charts.chart(lines, title, "seconds", "busy", percent=True, plain=True, most=max(seconds))
+    return f'{words}<div class="digits-charts">{drawn}</div>'
 
 
 def duration(seconds: float) -> str:
@@ -152,6 +164,16 @@ def _titles(shown: Sequence[Run]) -> dict[str, str]:
         return {shown[0].id: ""}
     names = [run.name for run in shown]
     return {run.id: f"{run.name}{'' if names.count(run.name) == 1 else ' ' + run.id[:15]}, " for run in shown}
+
+
+def _spike(lines: Sequence[Mapping[str, Any]], logarithmic: bool) -> str:
+    losses = sorted(line["loss"] for line in lines if _is_number(line.get("loss")) and math.isfinite(line["loss"]))
+    if logarithmic or not losses or losses[-1] < _SPIKE * max(losses[len(losses) // 2], 1e-6):
+        return ""
+    return (
+        f'<p class="digits-muted">A loss of {losses[-1]:.3g} flattens all others: tick Logarithmic loss to see '
+        "them. If the loss stays so high, the rate is too high.</p>"
+    )
 
 
 def _end(run: Run, points: Sequence[Mapping[str, Any]]) -> float:

@@ -169,6 +169,7 @@ def settings(folder: Path, port: int, retries: int, browser: bool) -> Config:
             "connection_dir_root": str(folder),
             "tornado_settings": {
                 "headers": {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"},
+                "xsrf_cookie_kwargs": {"samesite": "Strict"},
                 "websocket_max_message_size": UPLOAD,
                 # A request under another name than this machine's own is refused: DNS rebinding.
                 "allow_remote_access": False,
@@ -188,6 +189,8 @@ def settings(folder: Path, port: int, retries: int, browser: bool) -> Config:
             "http_keep_alive_timeout": 3600,
         }
     )
+    # Another page, at another port of this machine too, cannot have this one opened with the cookie: no kernel for it.
+    settings.IdentityProvider.cookie_options = {"samesite": "Strict"}
     # A page with pictures sends more than Jupyter's 1 MB/s; what is over the limit would silently be dropped.
     settings.ZMQChannelsWebsocketConnection.limit_rate = False
     # A new kernel under the old name would know none of the page's widgets. The page says that its kernel is gone.

@@ -33,6 +33,7 @@ _LABELS = {
     "noise": "Noise (grey levels)",
     "contrast": "Contrast (share)",
 }
+_ADAMW_DECAY = 0.004  # Keras's; without any decay AdamW is Adam
 _UNKNOWN_IMAGES = 1000  # for the drawing of the rate, as long as no dataset is selected
 _POINTS = 200
 
@@ -57,7 +58,7 @@ class SolverPanel:
             "precision": choice("Precision", [(_PRECISIONS[name], name) for name in PRECISIONS]),
             "seed": integer("Seed", 1, 0, SEEDS - 1),
             "validate_every": integer("Validate every (epochs)", 1, 1, 100_000),
-            "keep_every": integer("Keep weights every (epochs)", 0, 0, 100_000),
+            "keep_every": integer("Keep weights every (epochs; 0: the last only)", 0, 0, 100_000),
         }
         self._policy = choice("Policy", [(policy.title, name) for name, policy in POLICIES.items()])
         self._warm_up = real(_LABELS[WARM_UP], 0, 0, 100)
@@ -121,6 +122,7 @@ class SolverPanel:
     def _optimizer_changed(self, change: Any) -> None:
         if not self._filling:
             self._controls["rate"].value = OPTIMIZERS[change["new"]][1]
+            self._controls["decay"].value = _ADAMW_DECAY if change["new"] == "adamw" else 0.0
 
     def _policy_changed(self) -> None:
         if not self._filling:
@@ -130,7 +132,7 @@ class SolverPanel:
     def _show_policy(self, options: Any) -> None:
         """Make the controls of the chosen policy, with the values of `options`."""
         policy = POLICIES[self._policy.value]
-        self._formula.value = f'<p class="digits-muted">{escape(policy.formula)}; done is in % of the training.</p>'
+        self._formula.value = f'<p class="digits-muted">{escape(_said(policy))}</p>'
         self._policy_options = {
             name: text(_LABELS[name], ", ".join(f"{value:g}" for value in options[name]))
             if name == "values"
@@ -197,19 +199,30 @@ def _read(name: str, value: Any) -> Any:
         ) from error
 
 
+def _said(policy: Any) -> str:
+    """Return a policy's formula as a sentence."""
+    if policy.formula == "base":
+        return "The rate stays at its base."
+    return f"Rate = {policy.formula}, where done is how much of the training is done, in %."
+
+
 def _images(workspace: Any, dataset: str) -> int:
+    """Return how many images there are to train on; 0 if that is not known."""
     if dataset:
         try:
-            return Dataset.open(workspace, dataset).counts["train"] or _UNKNOWN_IMAGES
+            return Dataset.open(workspace, dataset).counts["train"]
         except DigitsError:  # it was deleted; the data panel says so
             pass
-    return _UNKNOWN_IMAGES
+    return 0
 
 
 def _rate_chart(solver: Solver, images: int) -> str:
+    guess = "" if images else f'<p class="digits-muted">No dataset is selected; drawn for {_UNKNOWN_IMAGES} images.</p>'
+    images = images or _UNKNOWN_IMAGES
     epoch = math.ceil(images / solver.batch)
     steps = epoch * solver.epochs
     places = sorted({round(at * (steps - 1) / (_POINTS - 1)) for at in range(_POINTS)})
     rates = [rate(solver.rate, solver.policy, step, steps) for step in places]
     line = charts.Line("rate", [(step + 1) / epoch for step in places], rates)
-    return charts.chart([line], f"Learning rate over {steps} steps, {epoch} per epoch", "epoch", "rate", plain=True)
+    title = f"Learning rate over {steps:,} steps, {epoch:,} per epoch"
+    return guess + charts.chart([line], title, "epoch", "rate", plain=True)

@@ -33,6 +33,9 @@ class TrainPanel:
         self.page = page
         self._filling = self._drawing = self._listing = False
         self._looks, self._drawn, self._listed = 0, None, None
+        self._names: dict[str, str] = {}  # of datasets
+        self._last = ("", "")  # the run that was looked at last, and its status
+        self._colours: dict[str, int] = {}  # of the runs in the chart: each keeps its look while it is shown
         self._name = text("Name of the run", placeholder="the network's name")
         self._dataset = choice("Dataset", [("none yet", "")])
         self._recipe = note("")
@@ -81,7 +84,7 @@ class TrainPanel:
         self._dataset.observe(page.guarded(self._dataset_chosen), "value")
         self._run.observe(page.guarded(self._run_chosen), "value")
         for control in (self._with, self._logarithmic, self._show_log):
-            control.observe(page.guarded(lambda change: self._look()), "value")
+            control.observe(page.guarded(lambda change: self._filling or self._look()), "value")
         recipe = ["dataset", "network", "network_error", "start", "solver", "solver_error"]
         selected.observe(page.guarded(lambda change: self._show_recipe()), recipe)
         selected.observe(page.guarded(lambda change: self._fill_datasets()), ["datasets_version", "dataset"])
@@ -121,7 +124,7 @@ class TrainPanel:
             f"{dataset.height} × {dataset.width} × {dataset.channels}, {len(dataset.classes)} classes",
             "Network": network + (f", from the weights of {spec.start}" if spec.start else ""),
             "Solver": f"{solver.epochs} epochs, {solver.batch} images per step, {solver.optimizer}, "
-            f"rate {solver.rate:g}, {solver.policy['name']}, {solver.precision}",
+            f"rate {solver.rate:g}, {solver.policy['name']}, {solver.precision}, {_augmentation(solver)}",
         }
         told = "".join(f"<dt>{name}</dt><dd>{escape(what)}</dd>" for name, what in lines.items())
         self._recipe.value, self._start.disabled = f'<dl class="digits-facts">{told}</dl>', False
@@ -133,14 +136,14 @@ class TrainPanel:
 
     def _started(self, run: runs.Run) -> None:
         self.page.say(f"The run {run.name} has been started. It goes on when this page is closed.")
-        self._name.value = ""
+        self._name.value, self._with.value = "", ()  # others may be of another dataset
         self._fill_runs([(one, one.state()) for one in runs.listing(self.page.workspace)])
         self.page.selected.run = run.id
         self.page.selected.runs_version += 1
 
     def _fill_datasets(self) -> None:
         ready = [one for one in Dataset.list(self.page.workspace) if one.status == "ready"]
-        selected = self.page.selected
+        selected, self._names = self.page.selected, {one.id: one.name for one in ready}
         if selected.dataset not in {one.id for one in ready}:
             selected.dataset = ready[0].id if ready else ""
         options = [(f"{one.name} ({one.kind}, {one.id[:15]})", one.id) for one in ready] or [("none yet", "")]
@@ -180,17 +183,21 @@ class TrainPanel:
         if seen != self._listed:
             news = self._listed is not None
             self._listed = seen
-            options = [(f"{name} – {status} ({id[:15]})", id) for id, name, status in seen]
+            options = [(f"{name} – {_in_words(status)} ({id[:15]})", id) for id, name, status in seen]
             self._refill(self._run, options or [("none yet", "")], chosen)
-            kept = tuple(id for id in self._with.value if id in {id for id, _, _ in seen})
-            self._refill(self._with, options, kept)
+            self._offer_others()
             if news:
                 selected.runs_version += 1
-        self._table.value = _runs_table(listed[:_LISTED], len(listed), self.page.workspace)
+        self._table.value = _runs_table(listed[:_LISTED], len(listed), self._names)
         if selected.run != chosen:
             selected.run = chosen
         else:
             self._look()
+
+    def _offer_others(self) -> None:
+        """Offer all runs but the shown one for comparison."""
+        others = [(label, id) for label, id in self._run.options if id and id != self._run.value]
+        self._refill(self._with, others, tuple(id for id in self._with.value if id in {id for _, id in others}))
 
     def _refill(self, control: Any, options: list, value: Any) -> None:
         """Give a list new options, without taking that for a choice of the user."""
@@ -215,6 +222,7 @@ class TrainPanel:
             self._fill_runs([(run, run.state()) for run in runs.listing(self.page.workspace)])
         else:
             self._refill(self._run, list(self._run.options), selected or self._run.options[0][1])
+        self._offer_others()
         self._ask_to_delete(False)
         self._look()
 
@@ -251,14 +259,22 @@ class TrainPanel:
         self._delete.disabled = status in runs.ALIVE
         if (run.id, run.name, status) not in (self._listed or ()):
             self._list_runs()
+        self._announce(run, status)
         self._again.disabled = self._onward.disabled = status == "broken"
         _set(self._log, _log(run) if self._show_log.value else "")
         self._draw(run)
+
+    def _announce(self, run: runs.Run, status: str) -> None:
+        """Say that the shown run has ended, in place of what was said when it was started or asked to end."""
+        before, self._last = self._last, (run.id, status)
+        if before[0] == run.id and before[1] != status and status not in runs.ALIVE:
+            self.page.say(f"The run {run.name} is {_in_words(status)}.", error=status in ("failed", "killed"))
 
     def _draw(self, run: runs.Run) -> None:
         """Draw the curves if there are new points, in a thread: drawing takes longer than a page may pause."""
         shown = [run, *(runs.Run(self.page.workspace.runs / id) for id in self._with.value if id != run.id)]
         shown = shown[: charts.LOOKS]
+        looks = self._looks_of([one.id for one in shown])
         logarithmic = self._logarithmic.value
         wanted = [(one.id, *map(_version, (one.folder / curves.FILE, one.folder / load.FILE))) for one in shown]
         if self._drawing or self._drawn == (wanted, logarithmic):
@@ -266,7 +282,7 @@ class TrainPanel:
         self._drawing = True
 
         def drawn() -> tuple[str, str]:
-            return run_figures.curves(shown, logarithmic), run_figures.load(run)
+            return run_figures.curves(shown, logarithmic, looks), run_figures.load(run)
 
         def show(pictures: tuple[str, str]) -> None:
             self._drawn = (wanted, logarithmic)
@@ -274,6 +290,13 @@ class TrainPanel:
                 _set(shown_in, picture)
 
         self.page.in_background(drawn, show, self._drawing_done)
+
+    def _looks_of(self, ids: Sequence[str]) -> list[int]:
+        """Return the runs' looks: those they have, or the first that are free."""
+        kept = {id: look for id, look in self._colours.items() if id in ids}
+        free = [look for look in range(charts.LOOKS) if look not in kept.values()]
+        self._colours = kept | dict(zip((id for id in ids if id not in kept), free, strict=False))
+        return [self._colours[id] for id in ids]
 
     def _drawing_done(self) -> None:
         self._drawing = False
@@ -318,6 +341,15 @@ class TrainPanel:
         self._fill_runs([(one, one.state()) for one in runs.listing(self.page.workspace)])
 
 
+def _in_words(status: str) -> str:
+    return run_figures.STATUS.get(status, status).lower()
+
+
+def _augmentation(solver: Solver) -> str:
+    changes = [f"{name} {value}" for name, value in solver.augment.items() if value not in (0, "none")]
+    return f"augmented by {', '.join(changes)}" if changes else "no augmentation"
+
+
 def _set(shown: widgets.HTML, value: str) -> None:
     """Set what is shown if it changed: a part that is replaced loses the focus and is read out again."""
     if shown.value != value:
@@ -338,19 +370,21 @@ def _log(run: runs.Run) -> str:
     return f'<h4>Log, last {_LOG_LINES} lines</h4><pre class="digits-scroll" tabindex="0">{escape(said)}</pre>'
 
 
-def _runs_table(listed: Sequence[tuple[runs.Run, Mapping[str, Any]]], count: int, workspace: Any) -> str:
+def _runs_table(listed: Sequence[tuple[runs.Run, Mapping[str, Any]]], count: int, names: Mapping[str, str]) -> str:
     if not listed:
         return '<p class="digits-muted">There is no run yet.</p>'
     lines = []
     for run, state in listed:
         try:
-            dataset, network = run.spec.dataset[16:], run.spec.network["name"]  # without its time
+            spec = run.spec
+            dataset, network = names.get(spec.dataset, spec.dataset), spec.network["name"]
+            solver = f"{spec.solver.optimizer}, rate {spec.solver.rate:g}, batch {spec.solver.batch}"
         except DigitsError:
-            dataset = network = "?"
+            dataset = network = solver = "?"
         figure = run_figures.main_figure(state["best"] or {})
         epoch = f"{state['epoch']:.1f} of {state['epochs']}" if state["epochs"] else ""
         taken = run_figures.duration(state["seconds"])
-        lines.append([run.name, state["status"], network, dataset, epoch, figure, taken])
+        lines.append([run.name, _in_words(state["status"]), network, dataset, solver, epoch, figure, taken])
     more = f", the newest {len(listed)} of {count}" if count > len(listed) else ""
-    head = ["Run", "Status", "Network", "Dataset", "Epoch", "Best validation", "Time"]
+    head = ["Run", "Status", "Network", "Dataset", "Solver", "Epoch", "Best validation", "Time"]
     return table(head, lines, f"Runs{more}", numbers=False)

@@ -32,7 +32,7 @@ from warplab.paths import COURSE
 # Elements in sight, in the order of the page. A panel that is not open is display: none, and so not in sight.
 _HELPERS = """
 const seen = element => element.checkVisibility({visibilityProperty: true});
-const words = element => (element.textContent || "").replace(/\\s+/g, " ").trim();
+const words = element => (element?.textContent || "").replace(/\\s+/g, " ").trim();
 const buttons = (name, start) => [...document.querySelectorAll("button, a[href], summary")]
     .filter(one => seen(one) && (start ? words(one).startsWith(start) : words(one) == name));
 const labelled = name => {

@@ -44,8 +44,8 @@ class Served:
             connection.request(method, f"{path}?token={self.token}" if token else path, headers=headers)
             answer = connection.getresponse()
             body = answer.read()
-            if cookie := answer.getheader("Set-Cookie"):
-                self.cookies = cookie.split(";")[0]
+            if cookies := answer.headers.get_all("Set-Cookie"):
+                self.cookies = "; ".join(one.split(";")[0] for one in cookies)
             return answer, body.decode(errors="replace")
 
     def kernels(self):
@@ -85,6 +85,16 @@ def test_without_the_token_nobody_gets_in(served):
     answer, _ = served.get("/?token=wrong")
     assert answer.status in (302, 403)
     assert len(served.kernels()) == before
+
+
+def test_no_other_page_can_send_the_cookie_along(served):
+    served.cookies = ""
+    answer, _ = served.get("/", token=True)
+    cookies = answer.headers.get_all("Set-Cookie")
+    assert any("_xsrf=" in one for one in cookies)  # without it a closed page could not end its kernel
+    for one in cookies:
+        assert "samesite=strict" in one.lower()
+    assert any("httponly" in one.lower() for one in cookies if "username" in one)
 
 
 def test_another_name_for_this_machine_is_refused(served):

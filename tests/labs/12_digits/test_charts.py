@@ -99,6 +99,13 @@ def test_a_logarithmic_axis_leaves_out_what_is_not_positive():
     assert "<svg" in chart([Line("a", [1, 2, 3], [1.0, 0.0, 100.0])], "Loss", "epoch", "loss", logarithmic=True)
 
 
+def test_powers_of_ten_are_written_as_such():
+    made = chart([Line("a", [1, 2, 3], [1e-7, 3.0, 1e10])], "Loss", "epoch", "loss", logarithmic=True)
+    assert "mathdefault" not in made
+    assert "10¹⁰" in made or "10⁹" in made
+    assert [charts._power(value) for value in (0.01, 1, 1000, 1e4, 2e-5)] == ["0.01", "1", "1000", "10⁴", "2·10⁻⁵"]
+
+
 def test_the_axis_ends_where_the_training_will():
     def right(made):
         return max(float(text) for text in re.findall(r">(\d+)</text>", made))

@@ -7,12 +7,14 @@ import importlib
 import sys
 import threading
 import types
+from dataclasses import asdict
 
 import pytest
 
 from digits.files import DigitsError
 from digits.page import elements
 from digits.page.page import PANELS, Page
+from digits.training.spec import Solver
 from digits.workspace import Workspace
 
 stub = importlib.import_module("tests.labs.12_digits.run_stub")
@@ -181,6 +183,56 @@ def test_in_an_event_loop_timers_run_by_themselves_and_background_work_in_a_thre
         assert page._clock.cancelling() or page._clock.cancelled()
 
     asyncio.run(kernel())
+
+
+def test_what_was_said_goes_when_another_panel_is_opened_later(workspace, panels, monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("digits.page.page.time.monotonic", lambda: clock[0])
+    page = Page(workspace, triples("Good", "Other"))
+    page.say("It is made.")
+    page.open("Other")  # by what said it
+    assert "It is made." in page._status.value
+    clock[0] += 5
+    page.open("Other")
+    assert "It is made." in page._status.value
+    page.open("Good")
+    assert page._status.value == ""
+
+
+def test_what_was_chosen_is_there_again(workspace, panels):
+    first = stub.dataset(workspace, "a")
+    stub.dataset(workspace, "b")
+    page = Page(workspace, triples("Good"))
+    page.selected.dataset = first.id
+    page.selected.network = {"name": "googlenet"}
+    page.selected.start = "lab 09"
+    page.selected.solver = asdict(Solver(epochs=3))
+    again = Page(workspace, triples("Good")).selected
+    assert (again.dataset, again.network, again.start) == (first.id, {"name": "googlenet"}, "lab 09")
+    assert Solver(**again.solver) == Solver(epochs=3)
+    first.delete()
+    assert Page(workspace, triples("Good")).selected.dataset != first.id
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "{",
+        "[]",
+        '{"solver": {"epochs": "many"}, "network": {"name": 3}, "start": 7, "dataset": ["x"]}',
+        '{"solver": {"colour": "red"}, "network": "lenet", "dataset": "../../x"}',
+        '{"solver": 3, "network": null, "start": null, "dataset": null}',
+        '{"network": {"name": "lenet"}, "start": 7}',
+        '{"network": {"name": ["lenet"]}, "start": ""}',
+    ],
+)
+def test_a_strangers_choice_does_not_keep_the_page_from_opening(workspace, panels, kept):
+    (workspace.root / "page.json").write_text(kept)
+    page = Page(workspace, triples("Good"))
+    assert page.selected.solver == {}
+    assert page.selected.network == {}
+    assert page.selected.start == ""
+    assert page.selected.dataset == ""
 
 
 def test_a_page_that_is_shown_again_ends_the_one_before(workspace, panels, monkeypatch):

@@ -50,6 +50,21 @@ def test_a_killed_run_says_what_to_do(workspace):
     assert "to go" not in told
 
 
+def test_a_strangers_state_holds_no_markup(workspace):
+    run = stub.written(workspace, "mine")
+    told = run_figures.told(run.name, run.state() | {"status": "<img src=x>", "message": "<b>"})
+    assert "<img" not in told
+    assert "<b>" not in told
+
+
+def test_a_spike_that_hides_the_curve_is_said(workspace):
+    run = stub.written(workspace, "mine", epochs=8)
+    assert "flattens" not in run_figures.curves([run])
+    append_line(run.folder / "curves.jsonl", {"step": 33, "epoch": 8.1, "part": "train", "loss": 1.25e11})
+    assert "A loss of 1.25e+11 flattens all others: tick Logarithmic loss" in run_figures.curves([run])
+    assert "flattens" not in run_figures.curves([run], logarithmic=True)
+
+
 def test_a_damaged_run_is_told(workspace):
     run = stub.written(workspace, "mine")
     (run.folder / "state.json").write_text("{")
@@ -123,6 +138,10 @@ def test_a_torn_line_is_left_out(workspace):
 def test_the_load_is_told(workspace, gpu):
     run = stub.written(workspace, "mine")
     assert run_figures.load(run) == ""
+    stub.load(run.folder, 1, gpu)
+    assert "CPU 50 %" in run_figures.load(run)
+    assert "<svg" not in run_figures.load(run)  # a point is no curve
+    (run.folder / "load.jsonl").unlink()
     stub.load(run.folder, 5, gpu)
     made = run_figures.load(run)
     assert "CPU 54 % of all cores; this run 90 % of one core and 0.60 GB; memory in use 4.0 of 16.0 GB" in made

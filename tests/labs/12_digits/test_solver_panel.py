@@ -35,7 +35,7 @@ def panel(page):
 def controls(widget):
     found = {widget.description: widget} if hasattr(widget, "description") and hasattr(widget, "value") else {}
     for child in getattr(widget, "children", ()):
-        found |= controls(child)
+        found = controls(child) | found  # a number's field before the line in it
     return found
 
 
@@ -75,7 +75,7 @@ def test_every_control_reaches_the_solver(page, panel):
         "Precision": "mixed_bfloat16",
         "Seed": 9,
         "Validate every (epochs)": 2,
-        "Keep weights every (epochs)": 3,
+        "Keep weights every (epochs; 0: the last only)": 3,
         "Shift (share of the side)": 0.1,
         "Rotation (degrees)": 10,
         "Scale (share of the size)": 0.2,
@@ -92,6 +92,7 @@ def test_an_optimizer_brings_its_usual_rate_and_momentum_only_where_it_has_one(p
     for name, (_, rate) in OPTIMIZERS.items():
         of["Optimizer"].value = name
         assert page.selected.solver["rate"] == rate
+        assert page.selected.solver["decay"] == (0.004 if name == "adamw" else 0)
         assert (of["Momentum"].layout.display is None) == (name in ("sgd", "nesterov", "rmsprop"))
 
 
@@ -100,7 +101,21 @@ def test_each_policy_shows_its_options_and_its_curve(page, panel, name):
     controls(panel.widget)["Policy"].value = name
     assert page.selected.solver["policy"] == {"name": name, **POLICIES[name].options, "warm_up": 0.0}
     assert "digits-chart" in panel._drawn.value
-    assert "Learning rate over 20 steps, 2 per epoch" in panel._drawn.value
+    assert f"Learning rate over {2 * Solver().epochs} steps, 2 per epoch" in panel._drawn.value
+
+
+def test_the_formula_is_said_as_a_sentence(panel):
+    controls(panel.widget)["Policy"].value = "fixed"
+    assert "The rate stays at its base." in panel._formula.value
+    controls(panel.widget)["Policy"].value = "cosine"
+    assert "Rate = base × (1 + cos(π × done / 100)) / 2, where done is" in panel._formula.value
+
+
+def test_without_a_dataset_the_rate_is_drawn_for_a_thousand_images(tmp_path):
+    page = Page(Workspace(tmp_path), [("Solver", "digits.page.solver_panel", "SolverPanel")])
+    drawn = page.panel("Solver")._drawn.value
+    assert "No dataset is selected; drawn for 1000 images." in drawn
+    assert "digits-chart" in drawn
 
 
 def test_what_is_wrong_is_said_and_no_solver_is_half_taken(page, panel):

@@ -155,7 +155,7 @@ def test_curves_are_drawn_only_when_there_is_something_new(workspace, monkeypatc
     run = stub.written(workspace, "mine", "stopped", reached=2)
     page, panel = opened(workspace)
     drawn = []
-    monkeypatch.setattr("digits.page.run_figures.curves", lambda shown, log: drawn.append(len(shown)) or "drawn")
+    monkeypatch.setattr("digits.page.run_figures.curves", lambda shown, log, looks: drawn.append(len(shown)) or "drawn")
     page.tick()
     page.tick()
     assert drawn == []
@@ -190,7 +190,7 @@ def test_all_runs_are_listed_and_a_damaged_one_is_among_them(workspace):
     assert len(panel._run.options) == 3
     assert "&lt;b&gt;" in panel._table.value
     assert "<b>" not in panel._table.value
-    assert "broken" in panel._table.value
+    assert "damaged" in panel._table.value
     page.selected.run = broken.id
     assert "Damaged" in panel._state.value
     assert no_errors(workspace) is True
@@ -251,6 +251,66 @@ def test_what_a_run_did_can_be_the_next_runs_settings_or_start(workspace):
     panel._onward.click()
     assert panel.spec().start == run.id
     assert f"from the weights of {run.id}" in panel._recipe.value
+
+
+def test_a_run_that_ends_is_said_once(workspace):
+    run = stub.written(workspace, "mine", "running", reached=1)
+    with Lock(run.folder / "lock"):
+        page, panel = opened(workspace)
+        panel._pause.click()
+        assert "will pause" in page._status.value
+    stub.state(run.folder, "paused", 2, 4)
+    page.tick()
+    assert "The run mine is paused." in page._status.value
+    page.say("something else")
+    page.tick()
+    assert "something else" in page._status.value
+
+
+def test_a_run_keeps_its_colour_while_others_come_and_go(workspace):
+    stub.dataset(workspace)
+    ids = {name: stub.written(workspace, name).id for name in "abcd"}
+    page, panel = opened(workspace)
+
+    def looks():
+        return {name: panel._colours[id] for name, id in ids.items() if id in panel._colours}
+
+    assert looks() == {"d": 0}
+    panel._with.value = (ids["a"], ids["b"])
+    before = looks()
+    assert sorted(before.values()) == [0, 1, 2]
+    panel._with.value = (ids["b"],)
+    page.selected.run = ids["c"]
+    after = looks()
+    assert after["b"] == before["b"]
+    assert len(set(after.values())) == len(after)
+
+
+def test_the_shown_run_is_not_offered_for_comparison(workspace):
+    first, second = stub.written(workspace, "a"), stub.written(workspace, "b")
+    page, panel = opened(workspace)
+    assert [id for _, id in panel._with.options] == [first.id]
+    panel._with.value = (first.id,)
+    page.selected.run = first.id
+    assert [id for _, id in panel._with.options] == [second.id]
+    assert panel._with.value == ()
+    assert no_errors(workspace) is True
+
+
+def test_runs_can_be_told_apart_in_the_table(workspace):
+    dataset = stub.dataset(workspace, "my images")
+    stub.written(workspace, "a", epochs=3)
+    _, panel = opened(workspace)
+    for text in (dataset.name, "adam, rate 0.002, batch 32", "3.0 of 3"):
+        assert text in panel._table.value
+
+
+def test_augmentation_is_in_the_recipe(workspace):
+    stub.dataset(workspace)
+    page, panel = opened(workspace)
+    assert "no augmentation" in panel._recipe.value
+    page.selected.solver = asdict(Solver(augment={"shift": 0.1, "flip": "horizontal"}))
+    assert "augmented by shift 0.1, flip horizontal" in panel._recipe.value
 
 
 def test_the_log_is_shown_when_asked_for_and_escaped(workspace):
