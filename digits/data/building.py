@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -51,6 +52,7 @@ def from_path(workspace: Workspace, name: str, path: str | os.PathLike[str], opt
 def from_zip(workspace: Workspace, name: str, data: bytes, options: BuildOptions, source: str = UPLOAD) -> Dataset:
     """Start building a dataset of an uploaded archive, of which `source` is the name; return it as it is now."""
     _check_upload(len(data))
+    check_archive(source, data)
     recipe = {"kind": "zip", "path": UPLOAD, "uploaded": True, "options": options.to_dict()}
     return _start(workspace, name, recipe, f"upload of {printable(source)}", options, bytes(data))
 
@@ -74,6 +76,12 @@ def check_class_name(name: str) -> None:
         raise DigitsError(f"A class needs a name, of at most {LONGEST_CLASS} characters.")
     if name != printable(name) or name.startswith(".") or set(name) & set('/\\:"'):
         raise DigitsError(f'The class name {printable(name)!r}: leave out / \\ : " and a leading full stop.')
+
+
+def check_archive(name: str, data: bytes) -> None:
+    """Raise DigitsError unless `data` looks like a zip archive; `name` is what the user calls it."""
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        raise DigitsError(f"{printable(name)} is no zip archive, or a damaged one. Choose a .zip file.")
 
 
 def stop(dataset: Dataset) -> None:

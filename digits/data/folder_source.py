@@ -7,11 +7,12 @@ import stat
 from pathlib import Path
 
 from digits.data.layout import Path as Names
-from digits.data.layout import printable
+from digits.data.layout import is_hidden, printable
 from digits.data.read_image import MOST_BYTES, BadImage
 from digits.files import DigitsError, explained
 
 MOST_FILES = 500_000
+EMPTY = "The folder is empty. A class needs images."
 
 
 class FolderSource:
@@ -29,13 +30,17 @@ class FolderSource:
         skipped: list[dict[str, str]] = []
 
         def refuse(path: str, reason: str) -> None:
-            skipped.append({"file": printable(os.path.relpath(path, self.path)), "reason": reason})
+            slash = "/" if path.endswith("/") else ""
+            skipped.append({"file": printable(os.path.relpath(path, self.path)) + slash, "reason": reason})
 
         def unreadable(error: OSError) -> None:
             refuse(str(error.filename), f"The folder cannot be read: {error.strerror}.")
 
         for folder, folders, files in os.walk(self.path, onerror=unreadable):
             folders.sort()
+            inside = Path(os.path.relpath(folder, self.path)).parts
+            if not files and not folders and inside and not is_hidden(inside):
+                refuse(folder + "/", EMPTY)
             for name in sorted([*files, *(name for name in folders if os.path.islink(os.path.join(folder, name)))]):
                 path = os.path.join(folder, name)
                 if os.path.islink(path):

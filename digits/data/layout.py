@@ -42,7 +42,7 @@ class Placed:
 
 def place(files: Iterable[tuple[object, Path]]) -> tuple[list[Placed], list[dict[str, str]]]:
     """Return the files with their classes and parts, and those that lie in no class's folder, with the reason."""
-    meant = [(where, path) for where, path in files if not any(map(_is_hidden, path))]
+    meant = [(where, path) for where, path in files if not is_hidden(path)]
     paths = [path for _, path in meant]
     around = _around(paths)
     by_part = _has_parts([path[around:] for path in paths if len(path) > around + 1])
@@ -72,13 +72,14 @@ def class_order(name: str) -> list[tuple[int, int, str]]:
     ] + [(-1, 0, name)]
 
 
+def is_hidden(path: Path) -> bool:
+    """Return whether a file or folder is one that nobody means to show, such as .git/config or Thumbs.db."""
+    return any(name.startswith(".") or name in _NOT_MEANT for name in path)
+
+
 def printable(name: str) -> str:
     """Return `name` with a replacement character for each that is not to be shown, such as bytes that are no UTF-8."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or name in _NOT_MEANT
 
 
 def _around(paths: Sequence[Path]) -> int:

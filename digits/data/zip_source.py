@@ -6,9 +6,10 @@ import stat
 import zipfile
 from pathlib import Path
 
-from digits.data.folder_source import MOST_FILES
+from digits.data import zip_directory
+from digits.data.folder_source import EMPTY, MOST_FILES
 from digits.data.layout import Path as Names
-from digits.data.layout import printable
+from digits.data.layout import is_hidden, printable
 from digits.data.read_image import MOST_BYTES, BadImage
 from digits.files import DigitsError, explained
 
@@ -17,37 +18,52 @@ _ENCRYPTED = 0x1  # bit 0 of the general purpose flags; APPNOTE.TXT 4.4.4
 
 
 class ZipSource:
-    """The files in the archive at `path`. Raises DigitsError if it is no zip archive, or unpacks to too much."""
+    """The files in the archive at `path`. Raises DigitsError if it is no zip archive, or unpacks to too much.
 
-    def __init__(self, path: Path) -> None:
+    `name`: what the user calls it; the file's name if "".
+    """
+
+    def __init__(self, path: Path, name: str = "") -> None:
         self.path = Path(path)
-        with explained(f"open {self.path.name}"):
+        name = printable(name or self.path.name)
+        with explained(f"open {name}"):
+            with self.path.open("rb") as stream:
+                if zip_directory.count(stream, MOST_FILES) > MOST_FILES:
+                    raise DigitsError(
+                        f"{name} lists more than {MOST_FILES} files, the most that is read. Give an archive of images "
+                        "only, or unpack it and give the folder of some of them."
+                    )
             try:
                 self._archive = zipfile.ZipFile(self.path)
             except (zipfile.BadZipFile, ValueError, NotImplementedError, UnicodeError) as error:
                 raise DigitsError(
-                    f"{self.path.name} is no zip archive, or a damaged one ({error}). Give a .zip file or a folder."
+                    f"{name} is no zip archive, or a damaged one ({error}). Give a .zip file or a folder."
                 ) from error
         members = self._archive.infolist()
         unpacked = sum(member.file_size for member in members)
-        if len(members) > MOST_FILES or unpacked > MOST_UNPACKED:
+        if unpacked > MOST_UNPACKED:
             self.close()
             raise DigitsError(
-                f"{self.path.name} unpacks to {len(members)} files and {unpacked / 1e9:.1f} GB; {MOST_FILES} files and "
-                f"{MOST_UNPACKED / 1e9:.1f} GB are the most that is read. Unpack it and give the folder instead."
+                f"{name} unpacks to {unpacked / 1e9:.1f} GB; {MOST_UNPACKED / 1e9:.1f} GB is the most that is read. "
+                "Unpack it and give the folder instead."
             )
 
     def files(self) -> tuple[list[tuple[object, Names]], list[dict[str, str]]]:
         """Return (what `read` takes, path) of each file in order of names, and what is refused, with the reason."""
         found: list[tuple[object, Names]] = []
         skipped: list[dict[str, str]] = []
-        for member in sorted(self._archive.infolist(), key=lambda member: member.filename):
+        members = sorted(self._archive.infolist(), key=lambda member: member.filename)
+        # In this order a folder stands right before what is in it.
+        followed = [member.filename for member in members[1:]] + [""]
+        for member, after in zip(members, followed, strict=True):
             names = tuple(member.filename.replace("\\", "/").split("/"))
             reason = _refusal(member, names)
             if reason:
                 skipped.append({"file": printable(member.filename), "reason": reason})
             elif not member.is_dir() and names[-1]:
                 found.append((member, names))
+            elif not after.startswith(member.filename) and not is_hidden(names[:-1]):
+                skipped.append({"file": printable(member.filename), "reason": EMPTY})
         return found, skipped
 
     def read(self, member: object) -> bytes:

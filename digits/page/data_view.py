@@ -82,11 +82,12 @@ def skipped(dataset: Dataset) -> str:
         return ""
     shown = [(one["file"], one["reason"]) for one in dataset.skipped]
     more = dataset.skipped_count - len(shown)
-    files = "1 file was" if dataset.skipped_count == 1 else f"{dataset.skipped_count} files were"
+    what = "files and folders" if any(file.endswith("/") for file, _ in shown) else "files"
+    files = f"1 {what.split()[-1][:-1]} was" if dataset.skipped_count == 1 else f"{dataset.skipped_count} {what} were"
     rest = f"<p>{more} more are not listed.</p>" if more else ""
     return (
         f"<details><summary>{files} skipped: which, and why</summary>"
-        f"{table(('File', 'Reason'), shown, 'Files that were skipped', numbers=False)}{rest}</details>"
+        f"{table(('File', 'Reason'), shown, 'What was skipped', numbers=False)}{rest}</details>"
     )
 
 

@@ -205,8 +205,8 @@ def test_what_cannot_be_a_source_leaves_no_dataset(space, tmp_path):
     ]:
         with pytest.raises(DigitsError, match=why):
             building.from_path(space, "a", path, OPTIONS)
-    with pytest.raises(DigitsError, match="is no zip archive"):
-        building.from_zip(space, "a", b"no archive", OPTIONS)
+    with pytest.raises(DigitsError, match=r"^photos\.zip is no zip archive"):
+        building.from_zip(space, "a", b"no archive", OPTIONS, "photos.zip")
     one = [("1.png", png(0))]
     with pytest.raises(DigitsError, match="two classes at least"):
         building.from_files(space, "a", {"cat": one}, OPTIONS)

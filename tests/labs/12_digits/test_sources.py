@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import struct
@@ -9,7 +10,7 @@ import zipfile
 
 import pytest
 
-from digits.data import folder_source, read_image, zip_source
+from digits.data import folder_source, read_image, zip_directory, zip_source
 from digits.data.folder_source import FolderSource
 from digits.data.read_image import BadImage
 from digits.data.zip_source import ZipSource
@@ -126,12 +127,55 @@ def test_archive_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
     path = archive(tmp_path / "bomb.zip", {f"cat/{index}.png": bytes(100_000) for index in range(10)})
     assert path.stat().st_size < 10_000
     monkeypatch.setattr(zip_source, "MOST_UNPACKED", 999_999)
-    with pytest.raises(DigitsError, match=r"bomb\.zip unpacks to 10 files and 0\.0 GB"):
+    with pytest.raises(DigitsError, match=r"bomb\.zip unpacks to 0\.0 GB"):
         ZipSource(path)
-    monkeypatch.setattr(zip_source, "MOST_UNPACKED", 1_000_000)
+
+
+def test_archive_that_lists_too_much_is_refused_before_its_list_is_read(tmp_path, monkeypatch):
+    path = archive(tmp_path / "many.zip", {f"cat/{index}.png": b"" for index in range(10)})
+    monkeypatch.setattr(zip_source, "MOST_FILES", 10)
+    ZipSource(path).close()
     monkeypatch.setattr(zip_source, "MOST_FILES", 9)
-    with pytest.raises(DigitsError, match="unpacks to 10 files"):
-        ZipSource(path)
+    monkeypatch.setattr(zipfile, "ZipFile", None)
+    with pytest.raises(DigitsError, match=r"photos\.zip lists more than 9 files"):
+        ZipSource(path, "photos.zip")
+
+
+@pytest.mark.parametrize("before", [b"", b"a program that unpacks itself"])
+@pytest.mark.parametrize("comment", [b"", b"taken in Rome", b"PK\5\6" * 20])
+@pytest.mark.parametrize("zip_64", [False, True])
+def test_entries_are_counted_as_zipfile_reads_them(monkeypatch, before, comment, zip_64):
+    if zip_64:
+        monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 2)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as written:
+        for index in range(7):
+            info = zipfile.ZipInfo(f"cat/{index}.png")
+            info.comment, info.extra = b"c" * index, struct.pack("<2HQ", 0x9999, 8, index)
+            written.writestr(info, b"PK\1\2")
+        written.comment = comment
+    whole = io.BytesIO(before + stream.getvalue())
+    assert (b"PK\6\6" in whole.getvalue()) == zip_64
+    try:
+        there = len(zipfile.ZipFile(whole).infolist())
+    except zipfile.BadZipFile:  # what its comment says of a directory is false
+        there = 0
+    assert zip_directory.count(whole, 100) == there
+    assert zip_directory.count(whole, 3) == min(there, 4)
+
+
+def test_empty_folders_are_named(tmp_path):
+    root = tmp_path / "root"
+    for name in ("cat", "empty", "dog/old", ".git/refs", "__MACOSX"):
+        (root / name).mkdir(parents=True)
+    (root / "cat" / "1.png").write_bytes(b"one")
+    (root / "empty file").write_bytes(b"")
+    _, skipped = read_all(FolderSource(root))
+    assert skipped == {"empty/": folder_source.EMPTY, "dog/old/": folder_source.EMPTY}
+    folders = dict.fromkeys(("cat/", "dog/", "dog/old/", "empty/", "__MACOSX/", "emptier/"), b"")
+    path = archive(tmp_path / "a.zip", {**folders, "cat/1.png": b"one", "emptier.png": b""})
+    _, skipped = read_all(ZipSource(path))
+    assert skipped == dict.fromkeys(("empty/", "dog/old/", "emptier/"), folder_source.EMPTY)
 
 
 def test_member_larger_than_an_image_may_be_is_not_unpacked(tmp_path, monkeypatch):
