@@ -333,7 +333,13 @@ def _parameters(layer: dict[str, Any], read: tuple[int, ...]) -> int:
         case "PReLU":
             return math.prod(read)
         case _:
-            return 4 * channels if "gamma_initializer" in settings else 0
+            return 4 * _normalised(settings["axis"], read) if "gamma_initializer" in settings else 0
+
+
+def _normalised(axis: int | list[int], read: tuple[int, ...]) -> int:
+    """How many means a normalising layer has: along its axes, counted with the batch as axis 0."""
+    axes = [one - 1 if one > 0 else one % len(read) for one in (axis if isinstance(axis, list) else [axis])]
+    return math.prod(read[one] for one in axes if one < len(read))  # an axis named twice counts twice in Keras, too
 
 
 def _arguments(layer: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from digits.data.dataset import Dataset
 from digits.deploy import plans
 from digits.files import DigitsError
 from digits.page import deploy_view
@@ -138,7 +139,14 @@ class DeployPanel:
         path = run.folder / trained.MODEL
         if not path.is_file():
             raise DigitsError(f"The run {run.name} has no {trained.MODEL} yet; it has one once it is done or stopped.")
-        self._model_links.value = deploy_view.downloads([(f"{run.id}.keras", path)])
+        self._model_links.value = deploy_view.downloads([(f"{run.id}.keras", path), *self._labels(run.spec.dataset)])
+
+    def _labels(self, dataset: str) -> list[tuple[str, bytes]]:
+        """The classes' names as a file to offer; none if the dataset was deleted."""
+        try:
+            return [("labels.txt", deploy_view.labels(Dataset.open(self.page.workspace, dataset).classes))]
+        except DigitsError:
+            return []
 
     # Plans
 
@@ -206,7 +214,8 @@ class DeployPanel:
 
     def _offer_plan(self) -> None:
         job = self._chosen()
-        self._links.value = deploy_view.downloads([(f"{job.id}-{path.name}", path) for path in job.files()])
+        files = [(f"{job.id}-{path.name}", path) for path in job.files()]
+        self._links.value = deploy_view.downloads([*files, *self._labels(job.about["dataset"])])
 
     def _ask_to_delete(self, asked: bool) -> None:
         if asked:

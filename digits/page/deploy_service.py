@@ -11,7 +11,7 @@ from digits.data.dataset import Dataset
 from digits.deploy import plans, service
 from digits.files import DigitsError
 from digits.page import deploy_view, look_view
-from digits.page.elements import button, column, escape, integer, note, row, upload
+from digits.page.elements import button, check, column, escape, integer, note, row, upload
 from digits.training.task import prepare
 
 
@@ -29,7 +29,10 @@ class ServicePart:
         self._index = integer("Test image", 0, 0, 0)
         self._ask_test = button("Ask about the test image", page.guarded(self._ask_about_test), kind="primary")
         self._upload = upload("Ask about an image of yours", accept="image/*")
-        self._asking = column(row(self._index, self._ask_test), row(self._upload), row(self._shown, self._answer))
+        self._invert = check("Invert my image: it is dark on light, and the dataset light on dark, or the reverse")
+        self._asking = column(
+            row(self._index, self._ask_test), row(self._upload, self._invert), row(self._shown, self._answer)
+        )
         self.widget = column(row(self._serve, self._stop), self._about, self._asking)
         self._upload.observe(page.guarded(self._ask_about_upload), "value")
         self._show()
@@ -48,8 +51,9 @@ class ServicePart:
         if self.running is not None:
             dataset = self._dataset()
             self._index.max = max(dataset.counts["test"] - 1, 0)
+            sample = prepare(dataset.images("test")[:1])[0]
             self._about.value = f"<p>Serving {escape(self.running.plan)}.</p>" + deploy_view.request(
-                self.running.url, dataset.shape
+                self.running.url, sample, dataset.classes
             )
         elif not self._busy:
             why = missing or ("" if self._done else "Choose a plan that is done.")
@@ -108,7 +112,8 @@ class ServicePart:
         (given,) = change["new"]
         self._upload.value = ()
         dataset = self._dataset()
-        self._ask(images.one(bytes(given["content"]), dataset), given["name"], None, dataset)
+        pixels = images.one(bytes(given["content"]), dataset)
+        self._ask(255 - pixels if self._invert.value else pixels, given["name"], None, dataset)
 
     def _ask(self, pixels: np.ndarray, name: str, truth: int | None, dataset: Dataset) -> None:
         running = self._served()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from digits.deploy import plans
 from digits.files import DigitsError
@@ -60,7 +64,7 @@ def _accuracy(test: Mapping[str, Any], precision: str) -> str:
     ]
     kernels = test["kernels"]
     checked = (
-        f" In the simulator the plan's own kernels answered {kernels['images']}, and differ from that by "
+        f" In the simulator the plan's own kernels answered {kernels['images']} of the images, and differ by "
         f"{kernels['largest_difference']:.2g} at most."
         if kernels
         else ""
@@ -105,16 +109,16 @@ def _passes(found: Mapping[str, Any]) -> str:
     return f"<details><summary>{title}</summary><ul>{passes}</ul></details>{tuned}"
 
 
-def downloads(files: Iterable[tuple[str, Path]]) -> str:
-    """Links to files, as (name to save it under, path). The browser gets their bytes with the page.
+def downloads(files: Iterable[tuple[str, Path | bytes]]) -> str:
+    """Links to files, as (name to save it under, path or content). The browser gets their bytes with the page.
 
     A file that is too large for that is named with its path, and one that is gone is said to be.
     """
     items = []
     for name, path in files:
         try:
-            size = path.stat().st_size
-            data = path.read_bytes() if size <= MOST_OFFERED else None
+            size = len(path) if isinstance(path, bytes) else path.stat().st_size
+            data = path if isinstance(path, bytes) else path.read_bytes() if size <= MOST_OFFERED else None
         except OSError as error:
             items.append(f'<li class="digits-error">{escape(name)} cannot be read: {escape(error.strerror)}</li>')
             continue
@@ -126,14 +130,22 @@ def downloads(files: Iterable[tuple[str, Path]]) -> str:
     return f"<ul>{''.join(items)}</ul>"
 
 
-def request(url: str, shape: tuple[int, ...]) -> str:
-    """What to send to a service, for those who call it from elsewhere."""
-    sizes = " × ".join(map(str, shape))
-    body = '{"instances": [[[[0.0], [0.5], ...], ...], ...]}'
+def labels(classes: Iterable[str]) -> bytes:
+    """The content of a labels.txt: a class a line, in the order of the probabilities."""
+    return "".join(f"{one}\n" for one in classes).encode()
+
+
+def request(url: str, image: NDArray[np.float32], classes: Sequence[str]) -> str:
+    """How to call a service from elsewhere. `image`: a sample that is offered to try it with."""
+    sizes = " × ".join(map(str, image.shape))
+    sample = json.dumps({"instances": [np.round(image.astype(float), 4).tolist()]}).encode()
     return (
         f"<p>It answers at <code>{escape(url)}</code>, to this machine alone, until it is stopped or this page's "
-        f"kernel ends. A sample is an image of {sizes} numbers from 0 to 1 (height, width, channels):</p>"
+        f"kernel ends. A sample is an image of {sizes} numbers from 0 to 1 (height, width, channels); the answer is a "
+        f"list of probabilities for each, in the order of the classes: {escape(', '.join(classes))}. To try it, save "
+        "sample.json, and run in its folder:</p>"
+        f"{downloads([('sample.json', sample), ('labels.txt', labels(classes))])}"
         f'<div class="digits-scroll" tabindex="0" role="region" aria-label="How to call it">'
-        f"<pre>curl -H 'Content-Type: application/json' -d '{escape(body)}' {escape(url)}/v1/predict\n"
+        f"<pre>curl -H 'Content-Type: application/json' -d @sample.json {escape(url)}/v1/predict\n"
         f"curl {escape(url)}/v1/model</pre></div>"
     )

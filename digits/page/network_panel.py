@@ -190,9 +190,12 @@ class NetworkPanel:
     def _changed(self) -> None:
         if self._filling:
             return
-        selected, network = self.page.selected, self._chosen()
-        custom_chosen = self._network.value == "custom"
-        why = custom.unavailable() if custom_chosen else ""
+        selected = self.page.selected
+        why = custom.unavailable() if self._network.value == "custom" else ""
+        try:
+            network = self._chosen()
+        except DigitsError as error:  # a field holds what is no such number
+            network, why = None, str(error)
         self._check.disabled = bool(why) or not self._confirmed.value
         self._confirmed.disabled = bool(why)
         self._show.disabled = network is None

@@ -166,6 +166,15 @@ def test_a_setting_that_is_not_kept_is_found(keras):
     assert any("'norm': renorm" in one for one in configuration.lost(model, configuration.build(found)))
 
 
+def test_a_norm_along_all_axes_counts_all_its_means(keras):
+    inputs = keras.Input(IMAGE, name="image")
+    norms = [keras.layers.LayerNormalization(axis=axis) for axis in (-1, [1, 2, 3], [-1, 3], [2, -3])]
+    for norm in norms:
+        model = ended(keras, inputs, norm(inputs))
+        layer = next(one for one in configuration.describe(model)["layers"] if one["kind"] == "LayerNormalization")
+        assert configuration._parameters(layer, IMAGE) == 2 * norm.count_params()
+
+
 @pytest.mark.parametrize(
     ("grow", "said"),
     [

@@ -1,6 +1,7 @@
 """The deploy panel: plans as their files say, and a service played by a stub."""
 
 import base64
+import json
 import re
 
 import numpy as np
@@ -162,7 +163,7 @@ def test_a_report_labels_an_estimate_and_escapes_names(page, workspace, run):
     shown = text(page.widget)
     assert "91.41 %" in shown
     assert "255 of 256" in shown
-    assert "answered 9, and differ" in shown
+    assert "answered 9 of the images" in shown
     assert "Latency, estimated" in shown
     assert "nothing was measured" in shown
     assert "<b>" not in shown
@@ -181,6 +182,7 @@ def test_files_are_offered_with_their_bytes(page, workspace, run):
     )
     assert base64.b64decode(found[f"{folder.name}-batch-8.plan"]) == b"a plan"
     assert base64.b64decode(found[f"{run}.keras"]) == b"a model"
+    assert base64.b64decode(found["labels.txt"]) == b"cat\n<dog>\n"
 
 
 def test_a_file_that_is_too_large_or_gone_is_named(tmp_path, monkeypatch):
@@ -201,6 +203,9 @@ def test_a_plan_is_served_asked_and_stopped(page, workspace, run, monkeypatch):
     of["Serve this plan"].click()
     assert stub.url in text(page.widget)
     assert of["Serve this plan"].disabled
+    (sample,) = re.findall(r'download="sample.json" href="[^"]*base64,([^"]+)"', text(page.widget))
+    assert np.shape(json.loads(base64.b64decode(sample))["instances"]) == (1, 4, 4, 1)
+    assert "cat, &lt;dog&gt;" in text(page.widget)
     of["Test image"].value = 3
     of["Ask about the test image"].click()
     assert stub.asked[0].shape == (1, 4, 4, 1)
