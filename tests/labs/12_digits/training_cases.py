@@ -88,7 +88,7 @@ def paused_at_many_steps(workspace: Workspace) -> Any:
     unbroken.until()
     paused = small(workspace, unbroken.dataset, epochs=2)
     reached = []
-    for step in (0, 1, 3, 4, 11, 12, 13, 23):
+    for step in (0, 3, 12, 13, 23):
         assert paused.until(step) == "pause"
         reached.append(read_json(checkpoints.listed(paused.run.folder)[-1].about)["step"])
     assert paused.until() == "done"
@@ -120,15 +120,15 @@ def each_optimizer_resumes(workspace: Workspace) -> Any:
     import tensorflow as tf
 
     tf.config.run_functions_eagerly(True)  # compiling takes most of the time
-    dataset = helpers.small_dataset(workspace, train=18, validation=10)
+    dataset = helpers.small_dataset(workspace, train=8, validation=10)
     found = {}
     for optimizer in OPTIMIZERS:
-        solver = {"epochs": 2, "optimizer": optimizer, "decay": 0.01 * (optimizer != "adamw"), "momentum": 0.8}
+        solver = {"epochs": 2, "optimizer": optimizer, "decay": 0.01 * (optimizer != "adam"), "momentum": 0.8}
         unbroken, broken = small(workspace, dataset, **solver), small(workspace, dataset, **solver)
         unbroken.until()
         broken.until(3)
         broken.until()
-        first, last = (unbroken.run.curves()[at]["loss"] for at in (1, -2))
+        first, last = (unbroken.run.curves()[at]["loss"] for at in (1, -1))
         found[optimizer] = {"equal": broken.equals(unbroken), "first": first, "last": last}
     tf.config.run_functions_eagerly(False)
     return found
