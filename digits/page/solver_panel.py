@@ -58,7 +58,7 @@ class SolverPanel:
             "precision": choice("Precision", [(_PRECISIONS[name], name) for name in PRECISIONS]),
             "seed": integer("Seed", 1, 0, SEEDS - 1),
             "validate_every": integer("Validate every (epochs)", 1, 1, 100_000),
-            "keep_every": integer("Keep weights every (epochs; 0: the last only)", 0, 0, 100_000),
+            "keep_every": integer("Keep weights every (epochs; 0: the last two)", 0, 0, 100_000),
         }
         self._policy = choice("Policy", [(policy.title, name) for name, policy in POLICIES.items()])
         self._warm_up = real(_LABELS[WARM_UP], 0, 0, 100)

@@ -75,7 +75,7 @@ def test_every_control_reaches_the_solver(page, panel):
         "Precision": "mixed_bfloat16",
         "Seed": 9,
         "Validate every (epochs)": 2,
-        "Keep weights every (epochs; 0: the last only)": 3,
+        "Keep weights every (epochs; 0: the last two)": 3,
         "Shift (share of the side)": 0.1,
         "Rotation (degrees)": 10,
         "Scale (share of the size)": 0.2,
