@@ -58,7 +58,7 @@ def start(page, name, epochs):
     page.press("Solver")
     page.fill("Epochs", str(epochs))
     page.fill("Base learning rate", "0.002")
-    page.until_says(f"Learning rate over {40 * epochs} steps, 40 per epoch")
+    page.until_says(f"Learning rate over {40 * epochs:,} steps, 40 per epoch")
     page.press("Train")
     page.until_says(f"{epochs} epochs, 32 images per step, adam, rate 0.002")
     page.fill("Name of the run", name)
