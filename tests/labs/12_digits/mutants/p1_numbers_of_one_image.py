@@ -1,0 +1,10 @@
+# problem: numbers
+# loses: numbers-right
+# reason: wrong for 1 of 5: 'standard error'
+prediction = {
+    "nothing known": math.log(10),
+    "softmax twice": math.log(1 + 9 / math.e),
+    "steps": 1800,
+    "standard error": 100 * math.sqrt(0.975 * 0.025),
+    "seconds left": 60,
+}

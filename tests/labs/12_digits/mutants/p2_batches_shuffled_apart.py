@@ -1,0 +1,10 @@
+# problem: batches
+# loses: batches-pairs, batches-orders
+# reason: images have labels of others
+
+
+def batches(images, labels, batch, seed, epoch):
+    """Return the batches of an epoch, a list of (images, labels), in an order drawn from seed and epoch."""
+    rng = np.random.default_rng([seed, epoch])
+    images, labels = rng.permutation(images), rng.permutation(labels)
+    return [(images[i : i + batch], labels[i : i + batch]) for i in range(0, len(images), batch)]

@@ -1,0 +1,11 @@
+# problem: batches
+# loses: batches-pairs, batches-orders
+# reason: not every image comes once
+
+
+def batches(images, labels, batch, seed, epoch):
+    """Return the batches of an epoch, a list of (images, labels), in an order drawn from seed and epoch."""
+    order = np.random.default_rng([seed, epoch]).permutation(len(images))
+    order[order == 0] = len(order) - 1
+    parts = [order[i : i + batch] for i in range(0, len(order), batch)]
+    return [(images[part], labels[part]) for part in parts]

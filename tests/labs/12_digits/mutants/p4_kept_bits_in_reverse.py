@@ -1,0 +1,13 @@
+# problem: kept
+# loses: kept-right
+# reason: box \d+ (stays|goes)
+
+
+def kept(masks):
+    """Return the numbers of the boxes that stay, a list of ints; masks: (count, words) uint32."""
+    stay, gone = [], 0
+    for i, row in enumerate(masks):
+        if not gone >> i & 1:
+            stay.append(i)
+            gone |= sum(int(f"{word:032b}"[::-1], 2) << 32 * number for number, word in enumerate(row))
+    return stay
