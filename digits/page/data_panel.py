@@ -33,6 +33,7 @@ class DataPanel:
     def __init__(self, page: Any) -> None:
         self.page = page
         self._filling = self._form_open = False
+        self._made_here = ""  # id of the dataset that the form made last
         self._listed: list[tuple[str, str]] | None = None  # id and status of each dataset
         self._status: dict[str, str] = {}  # of each dataset, when it was looked at last
         self._shown: Dataset | None = None
@@ -53,14 +54,15 @@ class DataPanel:
         self._question.layout.display = "none"
         self._part = choice("Part", [(part.capitalize(), part) for part in PARTS])
         self._class = choice("Of class", [("all classes", -1)])
-        self._more = button("Show the next images", page.guarded(self._next_images))
+        self._before = button("Show the images before", page.guarded(lambda: self._turn(-1)))
+        self._more = button("Show the next images", page.guarded(lambda: self._turn(1)))
         self._others = button("Show other images", page.guarded(self._draw_augmented))
         self._use = button("Use this augmentation", page.guarded(self._use_example))
         self._set = button("Change it in Solver", page.guarded(lambda: page.open("Solver")))
         self._draws = 0
         self._ready = column(
             section("Classes", self._classes),
-            section("Images", row(self._part, self._class), self._images, row(self._more)),
+            section("Images", row(self._part, self._class), self._images, row(self._before, self._more)),
             section("Augmentation preview", self._augmented, row(self._others, self._use, self._set)),
         )
         self._new = NewDataset(page, self._made)
@@ -116,6 +118,9 @@ class DataPanel:
                 self.page.say(f"The dataset {dataset.name} is ready: {sum(dataset.counts.values())} images.")
             elif dataset.status in ("failed", "killed") and before == "building":
                 self.page.say(f"The dataset {dataset.name} was not built. {dataset.message}", error=True)
+                if dataset.status == "failed" and id == self._made_here and dataset == self._shown:
+                    self._new.correct(dataset)
+                    self._open_form(True)
 
     def _refill(self, options: list[tuple[str, str]], value: str) -> None:
         """Give the list its options, without taking that for a choice of the user."""
@@ -139,9 +144,10 @@ class DataPanel:
             self._look(first=id)
 
     def _made(self, dataset: Dataset) -> None:
+        self._made_here = dataset.id
         self._open_form(False)
-        if dataset.status == "building":
-            self._status[dataset.id] = "building"  # it may be ready by now, which is then said
+        if dataset.status != "ready":
+            self._status[dataset.id] = "building"  # it may have ended by now, which is then said
         self._look(first=dataset.id)
 
     def _open_form(self, asked: bool) -> None:
@@ -210,10 +216,13 @@ class DataPanel:
         shown = which[self._first : self._first + data_view.AT_ONCE].tolist()
         told = f"<p>{self._first + 1} to {self._first + len(shown)} of {len(which)} images.</p>" if len(shown) else ""
         self._images.value = told + data_view.images(dataset, part, shown)
-        self._more.layout.display = None if len(which) > data_view.AT_ONCE else "none"
+        self._before.disabled = self._first == 0
+        self._more.disabled = self._first + data_view.AT_ONCE >= len(which)
+        for turning in (self._before, self._more):
+            turning.layout.display = None if len(which) > data_view.AT_ONCE else "none"
 
-    def _next_images(self) -> None:
-        self._draw_images(self._first + data_view.AT_ONCE)
+    def _turn(self, pages: int) -> None:
+        self._draw_images(max(self._first + pages * data_view.AT_ONCE, 0))
 
     def _augmentation(self) -> tuple[Augmentation, int]:
         """Return what the solver says, and its seed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Sequence
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +31,20 @@ _STATUS = {
 
 
 def titles(datasets: Sequence[Dataset]) -> list[str]:
-    """Return what datasets are called in the list to choose from; the ID, too, where several have one name."""
+    """Return what datasets are called in the list to choose from; with the time, too, where several have one name."""
     names = Counter(dataset.name for dataset in datasets)
-    return [_title(one) + (f", {one.id}" if names[one.name] > 1 else "") for one in datasets]
+    made = [_title(one) + (f", {_when(one)}" if names[one.name] > 1 else "") for one in datasets]
+    alike = Counter(made)
+    # The counter of their IDs tells those of one second apart.
+    return [title if alike[title] == 1 else f"{title}, {one.id}" for title, one in zip(made, datasets, strict=True)]
+
+
+def _when(dataset: Dataset) -> str:
+    """Return when a dataset was made, such as 2026-11-23 04:00:53, as its ID begins."""
+    try:
+        return str(datetime.fromisoformat(dataset.id[:15].replace("-", "T")))
+    except ValueError:  # a folder that was given another name
+        return dataset.id
 
 
 def _title(dataset: Dataset) -> str:

@@ -97,7 +97,8 @@ def choice(label: str, options: Iterable[Any], value: Any = None) -> widgets.Dro
 
 def upload(label: str, accept: str = "", multiple: bool = False) -> widgets.FileUpload:
     """Return a button that asks for files. `value` is a tuple of dicts with `name`, `size` and `content` (a buffer)."""
-    return widgets.FileUpload(accept=accept, multiple=multiple, description=label, layout={"width": "auto"})
+    layout = {"width": "auto"}
+    return widgets.FileUpload(accept=accept, multiple=multiple, description=label, layout=layout, tooltip="")
 
 
 def picture(image: bytes, says: str, width: str = "", pixelated: bool = False) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
@@ -13,7 +14,7 @@ from digits.data.dataset import Dataset
 from digits.data.resize import MODES, MOST_SIDE
 from digits.files import DigitsError
 from digits.page.data_view import resize_example
-from digits.page.elements import button, choice, column, integer, note, real, row, section, table, text, upload
+from digits.page.elements import button, choice, column, escape, integer, note, real, row, section, table, text, upload
 
 DIGITS = "scikit-learn's digits"
 FOLDER = "Folder or .zip on this machine"
@@ -37,9 +38,10 @@ class NewDataset:
         self._files: dict[str, list[tuple[str, bytes]]] = {}
         self._archive: tuple[str, bytes] | None = None
         self._source = choice("Source", list(_ABOUT))
-        self._about, self._collected, self._meaning, self._example = (note("") for _ in range(4))
+        self._about, self._collected, self._packed, self._meaning, self._example = (note("") for _ in range(5))
         self._name = text("Name", placeholder="what the dataset is called")
         self._path = text("Folder or .zip file", placeholder="its path on this machine")
+        self._failed = ""  # id of the dataset that this form made and that could not be built
         self._zip = upload("Choose a .zip file", ".zip,application/zip")
         self._class = text("Class")
         self._images = upload("Choose images of this class", "image/*", multiple=True)
@@ -58,6 +60,7 @@ class NewDataset:
         self._most = integer("Most images of a class (0: all)", 0, 0, 10**6)
         self._make = button("Make the dataset", page.guarded(self._start), kind="primary")
         self._limits = column(self._least, self._most)
+        self._packing = column(row(self._zip), self._packed)
         self._uploads = column(self._class, row(self._images, self._forget), self._collected)
         self._sizes = section(
             "Images",
@@ -70,7 +73,7 @@ class NewDataset:
             self._example,
         )
         self.widget = column(
-            section("New dataset", self._source, self._about, self._path, row(self._zip), self._uploads, self._name),
+            section("New dataset", self._source, self._about, self._path, self._packing, self._uploads, self._name),
             self._sizes,
             section("Split", self._validation, self._test, self._seed, self._limits),
             row(self._make),
@@ -96,13 +99,17 @@ class NewDataset:
             self._most.value,
         )
 
+    def correct(self, failed: Dataset) -> None:
+        """Take up again what `failed` was to become; it is deleted as soon as another of its name is made."""
+        self._name.value, self._failed = failed.name, failed.id
+
     def _choose(self) -> None:
         """Show the controls that the chosen source needs."""
         source = self._source.value
         self._about.value = f'<p class="digits-muted">{_ABOUT[source]}</p>'
         for control, sources in (
             (self._path, (FOLDER,)),
-            (self._zip, (ARCHIVE,)),
+            (self._packing, (ARCHIVE,)),
             (self._uploads, (FILES,)),
             (self._limits, (FOLDER, ARCHIVE, FILES)),
             (self._height, (FOLDER, ARCHIVE, FILES)),
@@ -112,6 +119,8 @@ class NewDataset:
             (self._show, (FOLDER, ARCHIVE, FILES)),
         ):
             control.layout.display = None if source in sources else "none"
+        for number in (self._height, self._least, self._most):
+            number.restore()  # nothing wrong stays where it is not seen
         self._width.description = "Size (pixels a side)" if source == DIGITS else "Width (pixels)"
         self._width.value = 8 if source == DIGITS else 32
         self._example.value = ""
@@ -127,10 +136,14 @@ class NewDataset:
         if not self._zip.value:
             return
         file = self._zip.value[0]
-        self._archive = (file["name"], bytes(file["content"]))
+        name, data = file["name"], bytes(file["content"])
+        self._archive, self._packed.value = None, ""
+        building.check_archive(name, data)
+        self._archive = (name, data)
+        self._packed.value = f"<p>Chosen: {escape(name)}, {len(data) / 1e6:.1f} MB</p>"
         if not self._name.value:
-            self._name.value = PurePath(file["name"]).stem
-        self.page.say(f"{file['name']} has been uploaded. Make the dataset.")
+            self._name.value = PurePath(name).stem
+        self.page.say(f"{name} has been uploaded. Make the dataset.")
 
     def _take_images(self) -> None:
         if not self._images.value:
@@ -150,8 +163,9 @@ class NewDataset:
 
     def _start_over(self) -> None:
         self._files, self._archive, self._zip.value = {}, None, ()
-        self._class.value = ""
+        self._class.value = self._packed.value = ""
         self._show_collected()
+        self.page.say("")
 
     def _start(self) -> None:
         work = self._work()
@@ -181,9 +195,15 @@ class NewDataset:
     def _started(self, dataset: Dataset) -> None:
         self._start_over()
         self._name.value = ""
-        going_on = " It goes on when this page is closed." if dataset.status == "building" else ""
-        done = "is being built" if dataset.status == "building" else "has been made"
-        self.page.say(f"The dataset {dataset.name} {done}.{going_on}")
+        if self._failed:
+            # The corrected try takes the place of the one before.
+            with contextlib.suppress(DigitsError):  # deleted by hand, or being built again
+                failed = Dataset.open(self.page.workspace, self._failed)
+                if failed.status == "failed" and failed.name == dataset.name:
+                    failed.delete()
+            self._failed = ""
+        done = "has been made." if dataset.status == "ready" else "is being built. It goes on when this page is closed."
+        self.page.say(f"The dataset {dataset.name} {done}")
         self._made(dataset)
 
     def _free(self) -> None:

@@ -81,6 +81,10 @@ class NumberField(widgets.VBox):
         self.observe(lambda change: self._limits_changed(), ["min", "max"])
         self.observe(lambda change: setattr(self._line, "description", self.description), "description")
 
+    def restore(self) -> None:
+        """Write the last number that could be read, in place of what is typed."""
+        self.value = self._trait_values["value"]
+
     def _typed(self) -> None:
         if self._writing:
             return
@@ -121,7 +125,7 @@ class NumberField(widgets.VBox):
 
     def _limits_changed(self) -> None:
         if not self.wrong and self.min <= self.max:
-            self.value = self._trait_values["value"]
+            self.restore()
 
     def _write(self, number: float) -> None:
         self._writing = True

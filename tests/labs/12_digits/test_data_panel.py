@@ -7,6 +7,7 @@ import json
 import os
 import time
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -102,6 +103,8 @@ def test_digits_are_made_and_selected(space, monkeypatch):
     titles = [title for title, _ in panel._dataset.options]
     assert len(set(titles)) == 2
     assert all(title.startswith("digits (8 × 8 grey, 10 classes), 2") for title in titles)
+    earlier = replace(dataset, id="20260102-030405-digits")
+    assert data_view.titles([earlier, dataset])[0] == "digits (8 × 8 grey, 10 classes), 2026-01-02 03:04:05"
 
 
 def test_folder_is_built_and_its_names_are_escaped(space, tmp_path, inline):
@@ -147,6 +150,71 @@ def test_wrong_input_is_said_and_the_form_stays_usable(space, tmp_path):
     assert Dataset.list(space) == []
 
 
+def test_wrong_folder_is_corrected_in_the_form_and_leaves_no_failed_try(space, tmp_path, inline):
+    page, panel = opened(space)
+    form = panel._new
+    (tmp_path / "empty" / "cat").mkdir(parents=True)
+    form._source.value = new_dataset.FOLDER
+    form._path.value, form._name.value, form._seed.value = str(tmp_path / "empty"), "my pets", 7
+    press(panel, "Make the dataset")
+    assert "my pets was not built" in said(page)
+    assert "cat/ was skipped: The folder is empty" in said(page)
+    assert (form._path.value, form._name.value, form._seed.value) == (str(tmp_path / "empty"), "my pets", 7)
+    form._path.value = str(folder_of_pets(tmp_path / "pets"))
+    press(panel, "Make the dataset")
+    (dataset,) = Dataset.list(space)
+    assert (dataset.name, dataset.status, dataset.seed) == ("my pets", "ready", 7)
+    assert "Make the dataset" not in shown(panel.widget)
+
+
+def test_failed_try_stays_when_another_dataset_is_made(space, tmp_path, inline):
+    _, panel = opened(space)
+    form = panel._new
+    (tmp_path / "empty" / "cat").mkdir(parents=True)
+    form._source.value = new_dataset.FOLDER
+    form._path.value = str(tmp_path / "empty")
+    press(panel, "Make the dataset")
+    form._source.value, form._name.value = new_dataset.DIGITS, ""
+    press(panel, "Make the dataset")
+    assert sorted(dataset.name for dataset in Dataset.list(space)) == ["digits", "empty"]
+
+
+def test_wrong_number_does_not_stay_where_it_is_hidden(space):
+    _, panel = opened(space)
+    form = panel._new
+    form._source.value = new_dataset.FOLDER
+    form._height._line.set_state({"value": "2.5"})
+    assert "no whole number" in form._height.wrong
+    form._source.value = new_dataset.DIGITS
+    press(panel, "Make the dataset")
+    assert len(Dataset.list(space)) == 1
+
+
+def test_broken_archive_is_refused_by_its_own_name_when_it_is_chosen(space, monkeypatch):
+    page, panel = opened(space)
+    form = panel._new
+    form._source.value = new_dataset.ARCHIVE
+    taken = list(uploaded(("letters.zip", zip_of_letters())))
+    monkeypatch.setattr(type(form._zip), "value", property(lambda self: taken))
+    page.guarded(form._take_archive)()
+    assert "Chosen: letters.zip, 0.0 MB" in shown(panel.widget)
+    taken[:] = uploaded(("<i>no.zip", b"no archive"))
+    page.guarded(form._take_archive)()
+    assert "&lt;i&gt;no.zip is no zip archive" in said(page)
+    assert "letters.zip" not in shown(panel.widget)
+    press(panel, "Make the dataset")
+    assert "Choose a .zip file first" in said(page)
+    assert form._zip.tooltip == ""  # the browser shows null for None
+
+
+def zip_of_letters():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for index in range(8):
+            archive.writestr(f"{'ab'[index % 2]}/{index}.png", png(index))
+    return stream.getvalue()
+
+
 def uploaded(*files):
     return tuple({"name": name, "type": "", "size": len(data), "content": memoryview(data)} for name, data in files)
 
@@ -173,13 +241,9 @@ def test_images_are_uploaded_class_by_class(space, inline, monkeypatch):
 
 
 def test_archive_is_uploaded(space, inline):
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        for index in range(8):
-            archive.writestr(f"{'ab'[index % 2]}/{index}.png", png(index))
     page, panel = opened(space)
     panel._new._source.value = new_dataset.ARCHIVE
-    panel._new._archive = ("letters.zip", stream.getvalue())
+    panel._new._archive = ("letters.zip", zip_of_letters())
     press(panel, "Make the dataset")
     dataset = Dataset.open(space, page.selected.dataset)
     assert (dataset.name, dataset.source) == ("letters", "upload of letters.zip")
@@ -291,10 +355,12 @@ def test_images_are_shown_by_part_and_class(space):
     of_class = int((dataset.labels("test") == 7).sum())
     assert f"1 to 24 of {of_class} images" in panel._images.value
     assert panel._images.value.count("<strong>7</strong>") == 24
+    assert panel._before.disabled
     press(panel, "Show the next images")
     assert f"25 to {of_class} of {of_class}" in panel._images.value
-    press(panel, "Show the next images")
-    assert "1 to 24" in panel._images.value
+    assert panel._more.disabled
+    press(panel, "Show the images before")
+    assert f"1 to 24 of {of_class}" in panel._images.value
     assert said(page) == ""
 
 
