@@ -182,7 +182,7 @@ def draw_maps(layers: Sequence[Any], image: np.ndarray) -> Figure:
 
 
 def draw_heat(images: np.ndarray, heats: Sequence[np.ndarray], titles: Sequence[str], title: str) -> Figure:
-    """Pairs of an image and a map over it: blue lowers the score where it is covered, orange raises it."""
+    """Pairs of an image and a map over it: orange speaks for the class (covered, its score falls), violet against."""
     with plt.rc_context(FONT):
         figure, axes = plt.subplots(2, len(images), figsize=(1.5 * len(images), 3.2), dpi=DPI, squeeze=False)
         for top, bottom, image, heat, text in zip(*axes, images, heats, titles, strict=True):
