@@ -200,6 +200,30 @@ def test_names_of_users_are_shown_as_they_are(page):
     assert "stripes <blink>" in page.options("Dataset")[0]
 
 
+def test_what_is_said_is_in_sight_wherever_the_page_is_scrolled_to(page):
+    show_run(page, "first")
+    page.size(390, height=500)
+    page.press("Take over its settings")
+    page.until_says("The next run has the settings of first", ".digits-status")
+    page.run("window.scrollTo(0, document.body.scrollHeight)")
+    until(lambda: page.run("return scrollY") > 500)
+    top, bottom = page.run(
+        "const box = document.querySelector('.digits-status [role]').getBoundingClientRect();"
+        "return [box.top, box.bottom]"
+    )
+    assert 0 <= top < bottom <= 500
+
+
+def test_choices_outlive_a_reload(page):
+    show(page, "Solver")
+    page.fill("Epochs", "9")
+    page.until_says("Learning rate over 9 steps")
+    page.browser.open(page.browser.address)
+    until(lambda: page.run("return !!document.querySelector('.digits-steps button')"), "the page again")
+    show(page, "Solver")
+    assert page.value("Epochs") == "9"
+
+
 def test_curves_move_while_a_run_goes_on(page, workspace):
     run = stub.written(workspace, "moving", "running", epochs=6, reached=1)
     chart = "[...document.querySelectorAll('.digits-chart svg[role=img]')].find(seen)"
