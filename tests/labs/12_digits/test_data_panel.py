@@ -7,7 +7,6 @@ import json
 import os
 import time
 import zipfile
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,8 +102,9 @@ def test_digits_are_made_and_selected(space, monkeypatch):
     titles = [title for title, _ in panel._dataset.options]
     assert len(set(titles)) == 2
     assert all(title.startswith("digits (8 × 8 grey, 10 classes), 2") for title in titles)
-    earlier = replace(dataset, id="20260102-030405-digits")
-    assert data_view.titles([earlier, dataset])[0] == "digits (8 × 8 grey, 10 classes), 2026-01-02 03:04:05"
+    dataset.folder.rename(space.datasets / "20260102-030405-digits")
+    page.tick()
+    assert panel._dataset.options[1][0] == "digits (8 × 8 grey, 10 classes), 2026-01-02 03:04:05"
 
 
 def test_folder_is_built_and_its_names_are_escaped(space, tmp_path, inline):
@@ -439,3 +439,14 @@ def test_html_holds_no_script(space, tmp_path):
     for note in (panel._state, panel._facts, panel._classes, panel._images, panel._augmented):
         assert "onerror=alert(1)>" not in note.value
     assert json.dumps(panel._facts.value).count("&lt;img") >= 3
+
+
+@pytest.mark.parametrize("kind", ["detection", "segmentation"])
+def test_false_count_of_a_copied_dataset_is_said_and_costs_no_memory(space, kind):
+    dataset = scenes.build(space, kind, counts={"train": 3, "validation": 1, "test": 0})
+    described = read_json(dataset.folder / "dataset.json")
+    write_json(dataset.folder / "dataset.json", {**described, "counts": {**described["counts"], "train": 10**13}})
+    page = Page(space, open_at="Data")
+    page.tick()
+    assert "where dataset.json promises" in page._status.value
+    assert not (space.root / "page.log").exists()
