@@ -124,12 +124,15 @@ def each_optimizer_resumes(workspace: Workspace) -> Any:
     found = {}
     for optimizer in OPTIMIZERS:
         solver = {"epochs": 2, "optimizer": optimizer, "decay": 0.01 * (optimizer != "adam"), "momentum": 0.8}
-        unbroken, broken = small(workspace, dataset, **solver), small(workspace, dataset, **solver)
+        unbroken = small(workspace, dataset, **solver)
         unbroken.until()
-        broken.until(3)
-        broken.until()
         first, last = (unbroken.run.curves()[at]["loss"] for at in (1, -1))
-        found[optimizer] = {"equal": broken.equals(unbroken), "first": first, "last": last}
+        found[optimizer] = {"first": first, "last": last}
+        if optimizer not in ("sgd", "adam", "adagrad"):  # one of those that keep the same variables is enough
+            broken = small(workspace, dataset, **solver)
+            broken.until(3)
+            broken.until()
+            found[optimizer]["equal"] = broken.equals(unbroken)
     tf.config.run_functions_eagerly(False)
     return found
 
