@@ -123,7 +123,7 @@ def classes(dataset: Dataset) -> str:
 def chosen(dataset: Dataset, part: str, label: int | None) -> NDArray[np.int64]:
     """Return which images of a part are of the class `label`, or all."""
     if label is None or dataset.kind != "classification":
-        return np.arange(dataset.counts[part])
+        return np.arange(len(dataset.images(part)))  # counts are what dataset.json says; the array is held to them here
     return np.flatnonzero(dataset.labels(part) == label)
 
 
