@@ -42,6 +42,8 @@ def explained(doing: str) -> Iterator[None]:
 def _reason(error: OSError) -> str:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full. Delete datasets or runs that you no longer need, then try again."
+    if error.errno == errno.EFBIG:
+        return "the file would be larger than this account may write (ulimit -f). Choose fewer or smaller images."
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"no permission for {error.filename}. Choose a folder of your own."
     if error.errno == errno.ELOOP:
@@ -176,7 +178,19 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 def save_array(path: Path, array: NDArray[Any]) -> None:
     """Replace the .npy file at `path` by `array`. Arrays of Python objects are refused."""
-    write_file(path, lambda stream: np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False))
+
+    def write(stream: BinaryIO) -> None:
+        # Into what is no file to NumPy: its own way of writing files does not tell why one fails, such as a full disk.
+        np.lib.format.write_array(_Plain(stream), np.asanyarray(array), allow_pickle=False)  # type: ignore[arg-type]
+
+    write_file(path, write)
+
+
+class _Plain:
+    """A stream with nothing but `write`."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.write = stream.write
 
 
 def load_array(path: Path) -> NDArray[Any]:

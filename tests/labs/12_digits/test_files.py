@@ -239,3 +239,31 @@ def test_lock_of_a_folder_that_may_only_be_read_is_asked(tmp_path, monkeypatch):
 
         monkeypatch.setattr(os, "open", read_only)
         assert files.is_locked(tmp_path / "lock")
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+from digits import files
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    files.save_array(sys.argv[1], np.arange(10_000))
+except files.DigitsError as error:
+    print(error)
+"""
+
+
+def test_why_an_array_cannot_be_written_is_said(tmp_path):
+    """NumPy's own `tofile` says "80000 requested and 19872 written", on a full disk, too."""
+    files.save_array(tmp_path / "a.npy", np.arange(3))
+    command = [sys.executable, "-c", LIMITED, str(tmp_path / "a.npy")]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.startswith("Cannot write a.npy: the file would be larger than this account may write")
+    assert files.load_array(tmp_path / "a.npy").tolist() == [0, 1, 2]
+    assert os.listdir(tmp_path) == ["a.npy"]
+
+
+def test_array_is_written_as_numpy_writes_it(tmp_path):
+    for array in (np.arange(24.0).reshape(2, 3, 4).T, np.zeros((0, 3), np.uint8), np.array(["a", "é"])):
+        files.save_array(tmp_path / "a.npy", array)
+        np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), array)
