@@ -6,7 +6,6 @@ LAB = Lab(
     __package__,
     "12_digits",
     "DIGITS: train, look inside and deploy, in one page",
-    status="in the making",
     simulator=False,
     cpu=True,
     code_cells=82,
