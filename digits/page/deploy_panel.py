@@ -210,7 +210,10 @@ class DeployPanel:
         if status != "done":
             return ""
         job = self._chosen()
-        return deploy_view.report(job.report(), plans.PRECISIONS[job.spec.precision])
+        try:
+            return deploy_view.report(job.report(), plans.PRECISIONS[job.spec.precision])
+        except DigitsError as error:  # one damaged plan leaves the panel as it is
+            return f'<p class="digits-error">{escape(error)}</p>'
 
     def _offer_plan(self) -> None:
         job = self._chosen()

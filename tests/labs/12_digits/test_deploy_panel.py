@@ -241,14 +241,14 @@ def test_a_plan_is_deleted_after_a_question(page, workspace, run):
     assert of["Delete …"].disabled
 
 
-def test_a_damaged_report_is_said_once_and_the_panel_lives_on(page, workspace, run):
+def test_a_damaged_report_is_said_in_its_place_and_the_panel_opens(page, workspace, run):
     folder = plan(workspace, run)
     write_json(folder / "report.json", {"test": {}})
-    page.tick()
-    assert "is damaged" in page._status.value
-    page.say("")
-    page.tick()
-    assert page._status.value == ""
+    for shown in (page, Page(workspace, PANELS)):
+        shown.tick()
+        assert "report.json of" in text(shown.widget)
+        assert "is damaged" in text(shown.widget)
+        assert not controls(shown.widget)["Delete …"].disabled
 
 
 def test_without_lab_09_the_panel_says_so(workspace, run, monkeypatch):
