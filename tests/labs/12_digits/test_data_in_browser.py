@@ -38,6 +38,7 @@ def pets(tmp_path_factory):
             pixels = np.kron(rng.integers(0, 256, (9, 16, 3), np.uint8), np.ones((10, 10, 1), np.uint8))
             Image.fromarray(pixels).save(root / label / f"{index}.jpg")
     (root / "cat" / "<b>broken.png").write_bytes(b"no image")
+    (root / "empty").mkdir()
     return root
 
 
@@ -54,6 +55,8 @@ def test_digits_are_made_looked_at_and_previewed(page, tmp_path):
     page.until_says("1 to 24 of 27 images")
     page.press("Show the next images")
     page.until_says("25 to 27 of 27 images")
+    page.press("Show the images before")
+    page.until_says("1 to 24 of 27 images")
     page.until_says("The solver says none")
     page.press("Use this augmentation")
     page.until_says("What the solver says: shift 0.1")
@@ -73,14 +76,22 @@ def test_folder_is_built_and_its_bad_image_listed(page, pets):
     page.press("Make the dataset")
     page.until_says("is not there. Give a folder that holds one folder per class", ".digits-status")
     page.fill("Folder or .zip file", str(pets))
+    page.fill("Width (pixels)", "2.5")
+    page.until_says("Width (pixels): '2.5' is no whole number")
+    page.press("Make the dataset")
+    page.until_says("Width (pixels): '2.5' is no whole number", ".digits-status")
+    assert page.value("Width (pixels)") == "2.5"
+    page.fill("Seed of the split", "1e3")
+    until(lambda: page.value("Seed of the split") == "1000", "the seed as it was taken")
     page.fill("Width (pixels)", "48")
     page.choose("Resize mode", "Half crop, half fill")
     page.press("Show an example")
     page.until_says("The image")
     page.press("Make the dataset")
     page.until_says("The dataset pets is ready: 12 images.", ".digits-status")
-    page.press("1 file was skipped: which, and why")
+    page.press("2 files and folders were skipped: which, and why")
     page.until_says("cat/<b>broken.png")
+    page.until_says("The folder is empty. A class needs images.")
     page.until_says("12 of 48 × 32 colour: 8 to train on, 2 for validation, 2 for test")
     assert datasets(page)["pets"].classes == ("cat", "dog")
 
@@ -98,6 +109,8 @@ def test_archive_and_images_are_uploaded(page, pets, tmp_path):
     page.choose("Source", "Upload of a .zip")
     page.upload("Choose a .zip file", archive)
     page.until_says("zoo.zip has been uploaded", ".digits-status")
+    page.until_says("Chosen: zoo.zip, ")
+    assert page.count("[title=null]") == 0
     page.press("Make the dataset")
     page.until_says("The dataset zoo is ready: 8 images.", ".digits-status")
 
