@@ -9,6 +9,8 @@ import numpy as np
 from digits.look.answers import Layer, LayerWeights, Saliency
 from digits.look.statistics import Statistics
 
+_COUNTED = "(counted from 0, row by row)"  # how to find one among tiles that bear no numbers
+
 
 def number(value: float | None) -> str:
     """A number with three digits that count, "none" where there is none."""
@@ -42,13 +44,14 @@ def activation(layer: Layer) -> str:
         return f"{layer.name} puts out {shape(layer.shape)} values, which are not drawn."
     about = f"from {number(layer.activation.least)} to {number(layer.activation.most)}"
     if layer.maps.ndim == 1:
-        strongest = f", the largest is number {int(np.argmax(np.nan_to_num(layer.maps, nan=-np.inf)))}"
+        strongest = f", the largest is number {int(np.argmax(np.nan_to_num(layer.maps, nan=-np.inf)))} {_COUNTED}"
         return f"{_drawn(len(layer.maps), layer.channels, 'value')} of {layer.name}, {about}{strongest}."
     means = np.nan_to_num(layer.maps).mean(axis=(1, 2))
     every = f", one row and column in {layer.step} drawn" if layer.step > 1 else ""
+    largest = f"The largest mean, {number(float(means.max()))}, has channel {int(means.argmax())}"
     return (
         f"{_drawn(len(layer.maps), layer.channels, 'channel')} of {layer.name}, {shape(layer.shape[:2])} values each"
-        f"{every}, {about}. The largest mean, {number(float(means.max()))}, has channel {int(means.argmax())}."
+        f"{every}, {about}. {largest} {_COUNTED}."
     )
 
 

@@ -38,7 +38,7 @@ class LookPanel:
         self._run = choice("Run", [("none yet", "")])
         self._weights = choice("Weights", [("the last", "")])
         self._about, self._progress, self._table = note(""), note(""), note("")
-        self._describe = button("Show the network's layers", page.guarded(self._ask_model))
+        self._describe = button("List the network's layers", page.guarded(self._ask_model))
         self._cancel = button("Break off", page.guarded(self._break_off))
         self._cancel.layout.display = "none"
         self._image = ImagePart(self)

@@ -95,7 +95,8 @@ def saliency(pixels: np.ndarray, found: Saliency, classes: Sequence[str]) -> str
         ),
         (
             picture(pictures.heat_png(found.values), says, "10rem", pixelated=True),
-            f"Alone: darkest {words.number(least)}, brightest {words.number(most)}",
+            f"The same values without the image: dark blue is {words.number(least)}"
+            f"{' (against)' if least < 0 else ''}, yellow {words.number(most)} (for)",
         ),
     )
     return f'<div class="digits-grid">{"".join(_figure(*one) for one in shown)}</div><p>{escape(says)}</p>' + (

@@ -17,6 +17,7 @@ from digits.tasks.boxes import CLASS
 from digits.tasks.detection import SURE
 
 WIDTH = "16rem"  # of a drawn scene
+NAMED = 4  # classes in the caption of a mask, those with most pixels
 
 
 def detection(figures: Figures, scenes: int, least: float) -> str:
@@ -77,9 +78,8 @@ def coverage(answers: Answers, which: Sequence[int]) -> str:
     for index in which:
         covered = answers.said["coverage"][index].max(axis=-1)
         values = covered.repeat(STRIDE, axis=0).repeat(STRIDE, axis=1)
-        caption = (
-            f"Scene {index}: {int((covered >= SURE).sum())} cells of {covered.size} with a coverage of {SURE} or more"
-        )
+        cells = int((covered >= SURE).sum())
+        caption = f"Scene {index}: {cells} of {covered.size} cells with a coverage of {SURE} or more"
         figures.append(_figure(overlay_png(answers.images[index], values), caption, pixelated=True))
     return _grid(LEGENDS["coverage"], figures)
 
@@ -94,11 +94,15 @@ def _scene(answers: Answers, index: int, found: list[np.ndarray] | None) -> str:
     labelled = answers.truth is not None
     if answers.kind == "segmentation":
         said = answers.said["mask"][index]
-        there = [value for value in np.unique(said) if value]
+        values, pixels = np.unique(said[said > 0], return_counts=True)
+        largest = sorted(zip(-pixels, values, strict=True))  # those of a few stray pixels would drown the others
         png = drawing.mask(image, said, classes, answers.truth[index] if labelled else None)
         told = "found " + (
-            ", ".join(f"{classes[value - 1]} ({int((said == value).sum())} px)" for value in there) or "none"
+            ", ".join(f"{classes[value - 1]} ({-count} px)" for count, value in largest[:NAMED]) or "none"
         )
+        more = largest[NAMED:]
+        others = "class" if len(more) == 1 else "classes"
+        told += f" and {len(more)} more {others} ({-sum(count for count, _ in more)} px)" if more else ""
         if labelled:
             told += f"; {int((said != answers.truth[index]).sum())} px wrong"
     else:
@@ -113,8 +117,10 @@ def _scene(answers: Answers, index: int, found: list[np.ndarray] | None) -> str:
         else:
             # Nobody knows what is right: each box is drawn as found.
             png = drawing.found(image, boxes, classes)
-            told = "found " + (", ".join(classes[int(box[CLASS])] for box in boxes) or "none")
-    caption = f"Scene {index}: {told}" if labelled else told.capitalize()
+            count = "1 box" if len(boxes) == 1 else f"{len(boxes)} boxes"
+            named = ", ".join(classes[int(box[CLASS])] for box in boxes)
+            told = f"{count} found: {named}" if len(boxes) else "found none"
+    caption = f"Scene {index}: {told}" if labelled else told[:1].upper() + told[1:]  # names keep their capitals
     return _figure(png, caption)
 
 

@@ -152,6 +152,7 @@ class ScenesPanel:
         kept = next((id for id in (self.page.selected.run, self._run.value) if id in ids), ids[0])
         changed = kept != self._run.value
         self._refill(self._run, options, kept)
+        self._find.disabled = self._upload.disabled = self._asking or not kept
         if changed or self._inside is None:
             self._take_run()
         self._show_state()
@@ -271,7 +272,7 @@ class ScenesPanel:
 
     def _begin(self, ask: Any, show: Any) -> None:
         self._asking, self._share = True, 0.0
-        self._find.disabled = True
+        self._find.disabled = self._upload.disabled = True
         self._show_progress()
         self.page.in_background(ask, show, self._free)
 
@@ -281,7 +282,7 @@ class ScenesPanel:
 
     def _free(self) -> None:
         self._asking, self._asked = False, time.monotonic()
-        self._find.disabled = False
+        self._find.disabled = self._upload.disabled = not self._run.value
         self._progress.value = ""
 
     def _show_progress(self) -> None:

@@ -202,7 +202,7 @@ def test_other_runs_show_what_they_have(panel, looking, workspace):
     looking.selected.run = named(workspace, "tangled")
     assert "20260101-000000-deleted" in seen(panel)
     looking.selected.run = named(workspace, "linear")
-    press(panel, "Show the network's layers")
+    press(panel, "List the network's layers")
     assert "93 parameters, input 6 × 5 × 1" in seen(panel)
 
 

@@ -96,7 +96,8 @@ def test_words_say_what_the_pictures_show():
     maps[2] = 0.5
     layer = Layer("conv <b>", "Conv2D", (2, 2, 9), 90, statistics(maps), 9, 1, maps)
     assert words.activation(layer) == (
-        "The first 4 of 9 channels of conv <b>, 2 × 2 values each, from 0 to 0.5. The largest mean, 0.5, has channel 2."
+        "The first 4 of 9 channels of conv <b>, 2 × 2 values each, from 0 to 0.5. The largest mean, 0.5, has channel 2 "
+        "(counted from 0, row by row)."
     )
     kernel = LayerWeights("kernel", (3, 3, 1, 4), statistics(np.array([-1.0, 2.0])), np.zeros((4, 1, 3, 3), np.float32))
     assert words.weights("conv", kernel) == "4 filters of conv, 3 × 3, values from −1 to 2."

@@ -173,3 +173,11 @@ def test_a_test_says_how_sure_its_accuracy_is():
 def test_top_five_of_five_classes_says_nothing():
     found = drawn(list("abcde"), 20, 0.5)
     assert "top 5" not in read(look_view.tested(found)).text()
+
+
+def test_the_ends_of_a_saliency_map_say_for_and_against():
+    pixels = np.zeros((2, 2, 1), np.uint8)
+    both = read(look_view.saliency(pixels, Saliency(np.float32([[0, 2], [-1, 0]]), 0, 0.7, "gradient", 0), ["a"]))
+    assert "dark blue is −2 (against), yellow 2 (for)" in both.text()
+    never = read(look_view.saliency(pixels, Saliency(np.float32([[0, 2], [1, 0]]), 0, 0.7, "occlusion", 2), ["a"]))
+    assert "dark blue is 0, yellow 2 (for)" in never.text()

@@ -7,13 +7,15 @@ import importlib
 import io
 import re
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from digits import look
 from digits.data.dataset import Dataset
 from digits.files import write_json
-from digits.page import run_figures
+from digits.look.scene_answers import Answers
+from digits.page import run_figures, scene_view
 from digits.page.page import Page
 from digits.training import runs, trained
 from digits.training.spec import RunSpec
@@ -171,7 +173,7 @@ def test_what_a_detector_finds(workspace, insides):
         panel._way.value = way
         assert "mAP" in panel._figures.value
     panel._coverage.value = True
-    assert "cells of 256 with a coverage of 0.5 or more" in panel._gallery.value
+    assert re.search(r"Scene \d+: \d+ of 256 cells with a coverage of 0.5 or more", panel._gallery.value)
     panel._coverage.value = False
     assert "wrong" in panel._gallery.value  # a second box of each digit is a wrong one
     no_errors(page)
@@ -259,3 +261,31 @@ def test_pausing_asks_the_run(workspace, insides, monkeypatch):
     panel._resume.click()
     assert asked == [panel._run.value]
     no_errors(page)
+
+
+def test_no_picture_is_asked_about_before_there_is_a_run(workspace, insides):
+    page, panel = opened(workspace)
+    assert (panel._find.disabled, panel._upload.disabled) == (True, True)
+    run = run_on(workspace, "detection")
+    page.selected.runs_version += 1
+    assert panel._run.value == run.id
+    assert (panel._find.disabled, panel._upload.disabled) == (False, False)
+    panel._find.click()
+    assert (panel._find.disabled, panel._upload.disabled) == (False, False)
+    no_errors(page)
+
+
+def test_a_mask_of_many_classes_names_the_largest():
+    said = np.zeros((1, 8, 8), np.uint8)
+    said[0, :4], said[0, 4, :6], said[0, 5, :3], said[0, 6, :2], said[0, 7, 0], said[0, 7, 1] = 8, 3, 1, 5, 2, 6
+    answers = Answers("segmentation", tuple("0123456789"), np.zeros((1, 8, 8, 1), np.uint8), None, {"mask": said})
+    caption = re.search(r"<figcaption>(.*?)</figcaption>", scene_view.drawn(answers, [0]))[1]
+    assert caption == "Found 7 (32 px), 2 (6 px), 0 (3 px), 4 (2 px) and 2 more classes (2 px)"
+
+
+def test_boxes_of_ones_own_picture_are_counted_before_they_are_named():
+    answers = Answers("detection", tuple("0123456789"), np.zeros((1, 32, 32, 1), np.uint8), None, {})
+    four, seven = [4, 2, 2, 8, 8, 0.9], [7, 16, 16, 8, 8, 0.8]
+    for boxes, said in (([four], "1 box found: 4"), ([four, seven], "2 boxes found: 4, 7"), ([], "Found none")):
+        found = [np.array(boxes, np.float32).reshape(-1, 6)]
+        assert f"<figcaption>{said}</figcaption>" in scene_view.drawn(answers, [0], found)
