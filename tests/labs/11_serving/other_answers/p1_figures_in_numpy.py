@@ -1,6 +1,3 @@
-# ruff: noqa: F821
-
-
 def nvml_utilisation(kernels, begin, end):
     times = np.array(sorted({begin, end, *[min(max(t, begin), end) for k in kernels for t in k[:2]]}))
     mid = (times[1:] + times[:-1]) / 2

@@ -1,5 +1,3 @@
-# ruff: noqa: F821
-
 prediction = {
     "spinning: NVML utilisation": 80.0,
     "spinning: SM activity": 2.0,

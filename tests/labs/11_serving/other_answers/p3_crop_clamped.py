@@ -1,6 +1,3 @@
-# ruff: noqa: F821
-
-
 @cuda.jit
 def crop(frame, row, column, mean, scale, out):
     j, i = cuda.grid(2)

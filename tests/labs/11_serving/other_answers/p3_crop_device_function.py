@@ -1,6 +1,3 @@
-# ruff: noqa: F821
-
-
 @cuda.jit(device=True)
 def value(byte, mean, scale):
     return (float32(byte) - mean) * scale

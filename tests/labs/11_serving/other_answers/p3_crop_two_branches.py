@@ -1,6 +1,3 @@
-# ruff: noqa: F821
-
-
 @cuda.jit
 def crop(frame, row, column, mean, scale, out):
     x = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x

@@ -1,6 +1,3 @@
-# ruff: noqa: F821
-
-
 def serve(arrivals, wait, most, service, room):
     arrivals.append(10**9)
     arrivals.pop()

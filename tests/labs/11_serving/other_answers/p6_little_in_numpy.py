@@ -1,6 +1,3 @@
-# ruff: noqa: F821
-
-
 def in_flight(first, second):
     (t0, n0, s0), (t1, n1, s1) = first, second
     lam = (n1 - n0) / (t1 - t0)

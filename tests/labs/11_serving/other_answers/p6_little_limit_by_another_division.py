@@ -1,6 +1,3 @@
-# ruff: noqa: F821
-
-
 def in_flight(first, second):
     return (second[2] - first[2]) / (second[0] - first[0])
 
