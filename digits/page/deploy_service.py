@@ -29,7 +29,7 @@ class ServicePart:
         self._index = integer("Test image", 0, 0, 0)
         self._ask_test = button("Ask about the test image", page.guarded(self._ask_about_test), kind="primary")
         self._upload = upload("Ask about an image of yours", accept="image/*")
-        self._invert = check("Invert my image: it is dark on light, and the dataset light on dark, or the reverse")
+        self._invert = check("Invert my image (swap light and dark)")
         self._asking = column(
             row(self._index, self._ask_test), row(self._upload, self._invert), row(self._shown, self._answer)
         )
