@@ -1,6 +1,6 @@
 # problem: resume
 # loses: resume-once, resume-anywhere
-# reason: run does not return losses and a checkpoint
+# reason: run does not return losses and a checkpoint|the losses have the wrong form
 
 
 def run(start, batches, rates, until, checkpoint=None):
