@@ -68,6 +68,14 @@ def test_yes_or_no(function, message):
     assert message in str(function_failure(function, lambda x: x > 1.5))
 
 
+def test_right_answers_but_where_0_is_right_are_no_factor():
+    table = [({"x": x}, max(0, x)) for x in (-2.5, -1.5, 1, 4)]
+    with pytest.raises(checks.CheckFailed, match="right answer is 0: the other 2 answers are right"):
+        checks.examples(lambda x: x, table)
+    with pytest.raises(checks.CheckFailed, match="only this input: the other 4 answers are right"):
+        checks.examples(lambda x: x, [*table[1:], ({"x": 5}, 5), ({"x": 6}, 6)])
+
+
 def test_one_wrong_answer_of_several():
     with pytest.raises(checks.CheckFailed, match="1 of 3 answers is wrong"):
         checks.examples(lambda x: x > 3, [({"x": 1}, False), ({"x": 2}, True), ({"x": 4}, True)])

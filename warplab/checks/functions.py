@@ -216,7 +216,8 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
         wrong = sum(g != bool(e) for g, e in zip(got, expected, strict=True))
         return f"what is compared: {wrong} of {len(got)} answers {'is' if wrong == 1 else 'are'} wrong"
     ratios = [g / float(e) for g, e in zip(got, expected, strict=True) if e]
-    if not ratios or any(not math.isclose(ratio, ratios[0], rel_tol=1e-9) for ratio in ratios):
+    all_but_zeros = bool(ratios) and all(math.isclose(ratio, 1, rel_tol=1e-9) for ratio in ratios)
+    if all_but_zeros or not ratios or any(not math.isclose(ratio, ratios[0], rel_tol=1e-9) for ratio in ratios):
         right = sum(math.isclose(g, float(e), rel_tol=1e-9) for g, e in zip(got, expected, strict=True))
         near = _nearly(expected, got)
         if near:
@@ -225,6 +226,8 @@ def _look_at(expected: list[Any], got: list[Any]) -> str:
             return "every answer is the right one rounded down: // rounds down, / does not"
         if len(got) - right == 1 and len(got) > 4:
             return f"only this input: the other {right} answers are right. What is special about it?"
+        if all_but_zeros:
+            return f"the inputs whose right answer is 0: the other {len(ratios)} answers are right"
         so_far = f"; {right} of {len(got)} answers are right" if right else ""
         sides = {g > e for g, e in zip(got, map(float, expected), strict=True) if not math.isclose(g, e, rel_tol=1e-9)}
         if right and len(sides) == 1:
