@@ -64,6 +64,7 @@ class ScenesPanel:
         self._order = choice("Scenes", [WORST, IN_ORDER])
         self._find = button("Find the digits", page.guarded(self._ask), kind="primary")
         self._upload = upload("Try a picture of your own", "image/*")
+        self._invert = check("Invert my picture: it is dark on light, as paper is, and scenes are light on dark")
         self._progress, self._figures, self._chart, self._gallery, self._own = (note("") for _ in range(5))
         self._back = button("Back", page.guarded(lambda: self._turn(-SHOWN)))
         self._on = button("More", page.guarded(lambda: self._turn(SHOWN)))
@@ -95,7 +96,8 @@ class ScenesPanel:
                 self._run,
                 self._part,
                 self._boxes_only,
-                row(self._find, self._upload),
+                row(self._find),
+                row(self._upload, self._invert),
                 self._progress,
                 self._own,
                 measured,
@@ -257,11 +259,12 @@ class ScenesPanel:
             return
         inside, dataset = self._model()
         content, name = bytes(self._upload.value[0]["content"]), self._upload.value[0]["name"]
-        way, least = self._way.value, self._least.value
+        way, least, invert = self._way.value, self._least.value, self._invert.value
         self._refill(self._upload, None, ())
 
         def ask() -> str:
-            answers = scene_answers.of_images(inside, dataset, images.one(content, dataset)[None])
+            pixels = images.one(content, dataset)
+            answers = scene_answers.of_images(inside, dataset, (255 - pixels if invert else pixels)[None])
             found = scene_answers.sure(answers.boxes(way), least) if answers.kind == "detection" else None
             return f"<h4>{escape(name)}</h4>{scene_view.drawn(answers, [0], found)}"
 

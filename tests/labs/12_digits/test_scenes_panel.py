@@ -289,3 +289,18 @@ def test_boxes_of_ones_own_picture_are_counted_before_they_are_named():
     for boxes, said in (([four], "1 box found: 4"), ([four, seven], "2 boxes found: 4, 7"), ([], "Found none")):
         found = [np.array(boxes, np.float32).reshape(-1, 6)]
         assert f"<figcaption>{said}</figcaption>" in scene_view.drawn(answers, [0], found)
+
+
+def test_a_picture_on_paper_is_turned_round(workspace, insides):
+    run_on(workspace, "detection")
+    page, panel = opened(workspace)
+    asked = []
+    predict = panel._inside.predict
+    panel._inside.predict = lambda images, progress=None: asked.append(images.copy()) or predict(images, progress)
+    stream = io.BytesIO()
+    Image.new("L", (64, 64), 200).save(stream, "PNG")
+    for invert, seen in ((False, 200), (True, 55)):
+        panel._invert.value = invert
+        panel._upload.value = (uploaded("paper.png", stream.getvalue()),)
+        assert (asked[-1] == seen).all()
+    no_errors(page)
