@@ -64,7 +64,7 @@ class ScenesPanel:
         self._order = choice("Scenes", [WORST, IN_ORDER])
         self._find = button("Find the digits", page.guarded(self._ask), kind="primary")
         self._upload = upload("Try a picture of your own", "image/*")
-        self._invert = check("Invert my picture: it is dark on light, as paper is, and scenes are light on dark")
+        self._invert = check("Invert my picture (dark on light)")
         self._progress, self._figures, self._chart, self._gallery, self._own = (note("") for _ in range(5))
         self._back = button("Back", page.guarded(lambda: self._turn(-SHOWN)))
         self._on = button("More", page.guarded(lambda: self._turn(SHOWN)))
