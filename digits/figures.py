@@ -22,9 +22,9 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def draw_images(images: np.ndarray, titles: Sequence[str] = (), title: str = "", rows: int = 1) -> Figure:
-    """Images side by side, dark on light, each with a line of text above it.
+    """Images side by side, each with a line of text above it, of one scale: 0 is black, 255 white, as on the page.
 
-    `images`: (n, h, w), (n, h, w, 1) or (n, h, w, 3), uint8 or float.
+    `images`: (n, h, w), (n, h, w, 1) or (n, h, w, 3), uint8, or float of 0 to 255.
     """
     images = np.asarray(images)
     columns = -(-len(images) // rows)
@@ -38,6 +38,8 @@ def draw_images(images: np.ndarray, titles: Sequence[str] = (), title: str = "",
             ax.set_axis_off()
         for ax, image, text in zip(axes.ravel(), images, list(titles) or [""] * len(images), strict=False):
             _show(ax, image)
+            # A frame, since a white edge of an image would be lost on the page.
+            ax.add_patch(Rectangle((0, 0), 1, 1, transform=ax.transAxes, fill=False, edgecolor=PALE, clip_on=False))
             ax.set_title(text, size=8)
         if title:
             figure.suptitle(title, size=9, weight="bold", x=0.01, ha="left")
@@ -47,7 +49,8 @@ def draw_images(images: np.ndarray, titles: Sequence[str] = (), title: str = "",
 
 def _show(ax: Any, image: np.ndarray) -> None:
     grey = image[..., 0] if image.ndim == 3 and image.shape[-1] == 1 else image
-    ax.imshow(grey, cmap=None if grey.ndim == 3 else "gray_r", interpolation="nearest")
+    shown = np.clip(grey, 0, 255).astype(np.uint8)
+    ax.imshow(shown, cmap="gray", vmin=0, vmax=255, interpolation="nearest")  # not each by its own largest value
     ax.set_xticks([])
     ax.set_yticks([])
 
@@ -205,7 +208,7 @@ def draw_boxes(image: np.ndarray, groups: Mapping[str, Sequence[Box]], title: st
     with plt.rc_context(FONT):
         figure, ax = plt.subplots(figsize=(5.2, 3), dpi=DPI)
         _show(ax, np.asarray(image))
-        for (name, boxes), colour, style in zip(groups.items(), COLOURS, ("-", "--", ":"), strict=False):
+        for (name, boxes), colour, style in zip(groups.items(), (SKY, ORANGE, GREEN), ("-", "--", ":"), strict=False):
             for k, (x, y, width, height) in enumerate(boxes):
                 label = name if k == 0 else None
                 ax.add_patch(

@@ -78,13 +78,17 @@ def kept(torn: str = "continue", test: str = 'point["step"] <= step') -> str:
     )
 
 
-def iou(across: str = "max(0, min(ax + aw, bx + bw) - max(ax, bx))", result: str = "") -> str:
+def iou(
+    across: str = "max(0, min(ax + aw, bx + bw) - max(ax, bx))",
+    down: str = "max(0, min(ay + ah, by + bh) - max(ay, by))",
+    result: str = "",
+) -> str:
     return dedent(
         f"""\
         def iou(a, b):
             (ax, ay, aw, ah), (bx, by, bw, bh) = a, b
             across = {across}
-            down = max(0, min(ay + ah, by + bh) - max(ay, by))
+            down = {down}
             both = across * down
             return {result or "both / (aw * ah + bw * bh - both)"}"""
     )
@@ -186,7 +190,15 @@ ANSWERS = {
     "your-turn-iou": Answers(
         iou(),
         {
-            iou(across="min(ax + aw, bx + bw) - max(ax, bx)"): "iou returns the wrong value",
+            iou(across="min(ax + aw, bx + bw) - max(ax, bx)"): "only this input",
+            iou(
+                across="min(ax + aw, bx + bw) - max(ax, bx)", down="min(ay + ah, by + bh) - max(ay, by)"
+            ): "the inputs whose right answer is 0",
+            iou(
+                across="min(ax + aw, bx + bw) - max(ax, bx)",
+                down="min(ay + ah, by + bh) - max(ay, by)",
+                result="max(0, both) / (aw * ah + bw * bh - both)",
+            ): "only this input",
             iou(result="both / (aw * ah + bw * bh)"): "iou returns the wrong value",
             iou(result="both / min(aw * ah, bw * bh)"): "iou returns the wrong value",
             iou(across="max(0, min(aw, bw) - max(ax, bx))"): "iou returns the wrong value",
@@ -211,6 +223,7 @@ ANSWERS = {
             average_precision(
                 result="envelope[right].sum() / max(1, right.sum())"
             ): "average_precision returns the wrong value",
+            average_precision(result="precision[right].mean()"): "average_precision returns the wrong value",
             average_precision(result="envelope.mean()"): "average_precision returns the wrong value",
             average_precision(result="right.sum() / objects"): "average_precision returns the wrong value",
             average_precision(envelope="np.maximum.accumulate(precision)"): "average_precision returns the wrong value",

@@ -76,6 +76,14 @@ def test_boxes_stand_where_they_are():
     assert (*box.get_xy(), box.get_width(), box.get_height()) == (3, 4, 5, 6)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, float])
+def test_images_have_one_scale_with_0_black_and_255_white(dtype):
+    image = np.array([[0, 128, 255]], dtype)
+    drawn = [ax.images[0] for ax in figures.draw_images([image, image // 2], ["", "half as bright"]).axes]
+    grey = [picture.to_rgba(picture.get_array())[0, :, :3].mean(axis=-1) for picture in drawn]
+    np.testing.assert_allclose(grey, [[0, 128 / 255, 1], [0, 64 / 255, 127 / 255]], atol=0.01)
+
+
 def test_each_piece_of_a_mask_is_named_where_it_is():
     mask = np.zeros((12, 12), np.uint8)
     mask[:4, :4], mask[:4, 8:], mask[8:], mask[6, 6] = 1, 1, 10, 3
