@@ -1,6 +1,6 @@
 # problem: curves
 # loses: curves-logged
-# reason: while network_of gives a network with other weights
+# reason: while network_of gives another network
 
 
 def train(start, images, labels, held_images, held_labels, epochs, batch, rate):

@@ -1,6 +1,6 @@
 # problem: confusion
-# loses: confusion-any, confusion-counted
-# reason: data race
+# loses: confusion-one, confusion-any, confusion-counted
+# reason: one thread does too much of the work
 
 
 @cuda.jit

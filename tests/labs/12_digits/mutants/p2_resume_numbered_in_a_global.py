@@ -1,0 +1,23 @@
+# problem: resume
+# loses: resume-once, resume-anywhere
+# reason: the checkpoint holds too little to go on from
+KEPT = []
+
+
+def run(start, batches, rates, until, checkpoint=None):
+    network = network_of(checkpoint["weights"] if checkpoint else start)
+    mean_of, optimizer = keras.losses.SparseCategoricalCrossentropy(from_logits=True), keras.optimizers.SGD(0.0, 0.9)
+    optimizer.build(network.trainable_variables)
+    if checkpoint:
+        for variable, value in zip(optimizer.variables, KEPT[checkpoint["number"]], strict=True):
+            variable.assign(value)
+    losses = []
+    for step in range(checkpoint["step"] if checkpoint else 0, until):
+        images, labels = batches[step]
+        optimizer.learning_rate.assign(rates[step])
+        with tf.GradientTape() as tape:
+            loss = mean_of(labels, network(images))
+        optimizer.apply(tape.gradient(loss, network.trainable_variables), network.trainable_variables)
+        losses.append(float(loss))
+    KEPT.append([variable.numpy() for variable in optimizer.variables])
+    return losses, {"weights": network.get_weights(), "number": len(KEPT) - 1, "step": until}
