@@ -1,6 +1,6 @@
 # problem: confusion
-# loses: confusion-counted
-# reason: atomic
+# loses: confusion-one, confusion-any, confusion-counted
+# reason: bytes written to global memory
 
 
 @cuda.jit
