@@ -55,7 +55,7 @@ def _arguments(argv: list[str] | None) -> Any:
     )
     parser.add_argument("--port", type=_port, help=f"port of the page (default: {PORT}, or a free one near it)")
     parser.add_argument("--no-browser", dest="browser", action="store_false", help="only say the address")
-    parser.add_argument("--workspace", help="folder of datasets, runs and plans (default: digits/ in your own folder)")
+    parser.add_argument("--workspace", help="folder of datasets, runs and plans (default: digits_workspace/ in yours)")
     return parser.parse_args(argv)
 
 

@@ -19,12 +19,13 @@ _LONGEST_NAME = 40  # characters of a name that an ID keeps
 class Workspace:
     """`root/datasets/ID`, `root/runs/ID` and `root/plans/ID`.
 
-    `root` defaults to what WARPLAB_DIGITS names, else to the folder `digits` in the learner's own folder. It is created
-    if it is missing. Raises DigitsError if it cannot be.
+    `root` defaults to what WARPLAB_DIGITS names, else to the folder `digits_workspace` in the learner's own folder. It
+    is created if it is missing. Raises DigitsError if it cannot be.
     """
 
     def __init__(self, root: str | os.PathLike[str] | None = None) -> None:
-        self.root = Path(root or os.environ.get("WARPLAB_DIGITS") or own_folder() / "digits").expanduser().absolute()
+        chosen = root or os.environ.get("WARPLAB_DIGITS") or own_folder() / "digits_workspace"
+        self.root = Path(chosen).expanduser().absolute()
         with explained(f"use {self.root} as the workspace"):
             for kind in KINDS:
                 (self.root / kind).mkdir(parents=True, exist_ok=True)

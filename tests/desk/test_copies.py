@@ -69,6 +69,14 @@ def test_links_of_a_copy_lead_somewhere(course, mine):
             assert (mine / path).parent.joinpath(link).exists(), (path, link)
 
 
+def test_an_application_of_the_course_is_linked_too(course, mine):
+    (course / "application").mkdir()
+    (course / "application" / "lab.py").write_text("")
+    copies.refresh(course)
+    assert (mine / "application" / "lab.py").is_file()
+    assert not (mine / "exercises" / "lab.py").exists()
+
+
 def test_a_copy_that_nobody_changed_is_replaced_even_if_it_was_run(course, mine):
     copies.refresh(course)
     change(mine / FIRST, "first", "print(1)")  # run, not changed

@@ -40,7 +40,7 @@ def refresh(course: Path = COURSE, own: Path | None = None) -> list[str]:
     order = shipped(course)
     first = not (own / BASES).is_dir()
     (own / BASES).mkdir(parents=True, exist_ok=True)
-    for name in LINKED:
+    for name in linked(course):
         _link(own / name, course / name)
     _write_progress(course, own)
     said = [sentence for one in order if (sentence := _bring(one, order, course, own))]
@@ -49,6 +49,11 @@ def refresh(course: Path = COURSE, own: Path | None = None) -> list[str]:
             0, f"Lessons and exercises are copied to {own}: work there; a newer course leaves your answers alone."
         )
     return said
+
+
+def linked(course: Path = COURSE) -> tuple[str, ...]:
+    """Return the folders of the course that lessons link to, applications among them: packages with a lab's record."""
+    return (*LINKED, *sorted(path.parent.name for path in course.glob("*/lab.py")))
 
 
 def _write_progress(course: Path, own: Path) -> None:

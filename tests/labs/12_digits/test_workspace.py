@@ -14,8 +14,8 @@ def test_root_is_what_the_environment_names(tmp_path, monkeypatch):
     assert Workspace().root == tmp_path / "elsewhere"
     monkeypatch.delenv("WARPLAB_DIGITS")
     monkeypatch.setenv("WARPLAB_MINE", str(tmp_path / "mine"))
-    assert Workspace().root == tmp_path / "mine" / "digits"
-    assert (tmp_path / "mine" / "digits" / "runs").is_dir()
+    assert Workspace().root == tmp_path / "mine" / "digits_workspace"
+    assert (tmp_path / "mine" / "digits_workspace" / "runs").is_dir()
 
 
 def test_root_that_is_a_file_is_refused(tmp_path):
