@@ -1,8 +1,7 @@
 """Machine code (SASS) of kernels whose branches lab 03 looks at, beside their PTX.
 
-`sass` reads machine_code.json, so that the lesson needs no disassembler. What writes that file is
-`python -m kernels.warp_divergence.machine_code`, with nvdisasm (of the CUDA toolkit, or of the package
-nvidia-cuda-nvdisasm) on the PATH; it needs no GPU.
+`sass` reads machine_code.json, so that the lesson shows the code that its text is about, whatever compiler is there.
+`python -m kernels.warp_divergence.machine_code` writes that file; it needs no GPU.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ import hashlib
 import json
 import re
 import subprocess
-import tempfile
-from pathlib import Path
 
 from kernels.warp_divergence.kernel_table import KERNELS, SOURCES, kernel
-from warplab.compile import nvrtc
+from warplab.compile.disassembler import disassemble, nvdisasm
 from warplab.launch.kernel_source import CudaSource
 
 ARCH = 90
@@ -72,31 +69,11 @@ def _code(file: str) -> str:
 
 def _disassembled(name: str) -> list[str]:
     chosen = kernel(name)
-    template = "<" in chosen.entry
-    source = SOURCES.text(chosen.file)
-    if template:  # an instance, under a name that needs no look-up
-        source += f"\ntemplate __global__ void {chosen.entry}(const float *, float *, int);\n"
-    cubin = nvrtc.compile_cubin(source, chosen.file, ARCH, SOURCES.options(chosen.file))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.cubin"
-        path.write_bytes(cubin)
-        text = subprocess.run(["nvdisasm", "-c", str(path)], capture_output=True, text=True, check=True).stdout
-    return parse(text, chosen.entry)
-
-
-def parse(text: str, entry: str) -> list[str]:
-    """Instructions and labels of one kernel in nvdisasm's output; without the padding behind the code."""
-    section = _section(re.split(r"^//-+ \.text\.", text, flags=re.MULTILINE)[1:], entry)
+    source = CudaSource(SOURCES.text(chosen.file), chosen.entry, SOURCES.options(chosen.file), file=chosen.file)
+    assembled = source.assemble(ARCH)
     lines = []
-    for line in section.splitlines():
-        instruction = re.match(r"\s+/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", line)
-        label = re.match(r"(\.L_x_\d+):", line)
-        if instruction:
-            lines.append("    " + instruction[1].replace("`", ""))
-        elif label:
-            lines.append(label[1] + ":")
-    while lines and (lines[-1] == "    NOP" or re.match(r"\.L_x_\d+:|    BRA \(\.L_x_\d+\)$", lines[-1])):
-        lines.pop()
+    for row in disassemble(assembled.cubin, assembled.entry):
+        lines += [f"{row.label}:"] * bool(row.label) + [f"    {row.text}"]
     return lines
 
 
@@ -112,7 +89,7 @@ def main() -> None:
     _, major, minor = nvrtc.nvrtcVersion()
     content = {
         "compiler": f"NVRTC {major}.{minor}, sm_{ARCH}",
-        "disassembler": f"nvdisasm {_version(['nvdisasm', '--version'])}",
+        "disassembler": f"nvdisasm {_version([nvdisasm(), '--version'])}",
         "sources": checksums(),
         "kernels": {name: _disassembled(name) for name in RECORDED},
     }

@@ -74,3 +74,23 @@ def test_predicate_and_opcode_are_told_apart():
     row = disassembler.MachineInstruction(0, "", "@!P0 LDG.E.64 R2, desc[UR4][R2.64]", "a.cu", 3)
     assert (row.predicate, row.opcode, row.target) == ("@!P0", "LDG.E.64", "")
     assert re.match(r"\.L_x_\d+", disassembler.MachineInstruction(0, "", "@P1 BRA (.L_x_12)", "", 0).target)
+
+
+def test_padding_is_left_out_and_a_last_jump_that_leads_elsewhere_is_not():
+    text = """
+//--------------------- .text.kernel --------------------------
+.L_x_0:
+        /*0000*/              @!P0 BRA `(.L_x_1) ;
+        /*0010*/                   EXIT ;
+.L_x_1:
+        /*0020*/                   BRA `(.L_x_0) ;
+.L_x_2:
+        /*0030*/                   BRA `(.L_x_2);
+        /*0040*/                   NOP;
+"""
+    rows = disassembler.parse(text, "kernel")
+    assert [(row.label, row.text) for row in rows] == [
+        (".L_x_0", "@!P0 BRA (.L_x_1)"),
+        ("", "EXIT"),
+        (".L_x_1", "BRA (.L_x_0)"),
+    ]

@@ -143,26 +143,6 @@ def test_short_conditions_are_predicated(steps, branches):
     assert sum("bra" in line for line in machine_code.ptx(name)) == 2
 
 
-def test_disassembly_is_read():
-    text = """
-//--------------------- .text.other --------------------------
-        /*0000*/                   NOP ;
-//--------------------- .text._Z9conditionILi4EEvPKfPfi --------------------------
-.text._Z9conditionILi4EEvPKfPfi:
-        /*0000*/                   LDC R1, c[0x0][0x28] ;
-        /*0010*/              @!P0 BRA `(.L_x_0) ;
-.L_x_0:
-        /*0020*/                   EXIT ;
-.L_x_1:
-        /*0030*/                   BRA `(.L_x_1);
-        /*0040*/                   NOP;
-"""
-    lines = machine_code.parse(text, "condition<4>")
-    assert lines == ["    LDC R1, c[0x0][0x28]", "    @!P0 BRA (.L_x_0)", ".L_x_0:", "    EXIT"]
-    with pytest.raises(ValueError, match="no code of branch"):
-        machine_code.parse(text, "branch")
-
-
 def test_what_was_not_recorded_is_refused():
     with pytest.raises(ValueError, match="machine code of 'cuda_paths<2>' was not recorded; recorded are"):
         machine_code.sass("cuda_paths<2>")
