@@ -11,29 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from warplab.checks import Case, CheckFailed, kernel, shared_work
-from warplab.launch.kernel_source import is_empty
+from warplab.checks import Case, CheckFailed, called, kernel, shared_work
 
 SEED = 12
 CLASSES = 10
-
-
-def _called(function: Callable[..., Any], where: str, *arguments: Any) -> Any:
-    """What the learner's function returns. CheckFailed if it raises, or returns nothing."""
-    name = getattr(function, "__name__", "the function")
-    try:
-        got = function(*arguments)
-    except Exception as error:
-        raise CheckFailed(f"{name} raises {type(error).__name__}: {error}", where=where, kind="exception") from error
-    if got is None:
-        blank = is_empty(function)
-        raise CheckFailed(
-            f"{name} is not written yet: it returns nothing." if blank else f"{name} returns nothing.",
-            where="" if blank else where,
-            look_at="the return statement",
-            kind="not written" if blank else "wrong type",
-        )
-    return got
 
 
 def check_confusion(confusion: Any) -> None:
@@ -98,7 +79,7 @@ def check_occlusion(occlusion: Callable[..., Any], seed: int = SEED) -> None:
 
         where = f"an image of {shape[0]} × {shape[1]}, size {size}, seed {seed}"
         mine = image.copy()
-        got = _array(_called(occlusion, where, mine, scores, size), "occlusion", where)
+        got = _array(called(occlusion, where, mine, scores, size), "occlusion", where)
         asked, right = calls, occluded(image, scores, size)
         if not np.array_equal(mine, image):
             raise CheckFailed(
@@ -126,7 +107,7 @@ def check_order(order: Callable[..., Any]) -> None:
     orders = {}
     for seed, epoch, count in asked:
         where = f"order({seed}, {epoch}, {count})"
-        found = _array(_called(order, where, seed, epoch, count), "order", where)
+        found = _array(called(order, where, seed, epoch, count), "order", where)
         if sorted(found.ravel().tolist()) != list(range(count)):
             raise CheckFailed(
                 "order does not return each image once.",
@@ -138,7 +119,7 @@ def check_order(order: Callable[..., Any]) -> None:
     np.random.seed(99)  # noqa: NPY002, what a process that starts in the middle has: another state
     random.seed(99)
     for seed, epoch, count in reversed(asked):
-        again = np.asarray(_called(order, "", seed, epoch, count)).ravel().tolist()
+        again = np.asarray(called(order, "", seed, epoch, count)).ravel().tolist()
         if again != orders[seed, epoch]:
             raise CheckFailed(
                 "order gives another order when it is asked again.",
@@ -175,7 +156,7 @@ def check_kept(kept: Callable[..., Any]) -> None:
     ]
     for text, step, right, what in table:
         where = f"kept(text, {step}), {what}: text ends with {text[-18:]!r}"
-        got = _called(kept, where, text, step)
+        got = called(kept, where, text, step)
         if not isinstance(got, list) or not all(isinstance(point, dict) for point in got):
             raise CheckFailed(
                 "kept returns the wrong type.",
@@ -209,7 +190,7 @@ def check_best_epoch(best_epoch: Callable[..., Any]) -> None:
     ]
     for (losses, patience), right in table:
         where = f"best_epoch({losses}, {patience})"
-        got = _called(best_epoch, where, list(losses), patience)
+        got = called(best_epoch, where, list(losses), patience)
         if isinstance(got, bool) or not isinstance(got, int | np.integer):
             raise CheckFailed(
                 "best_epoch returns the wrong type.",
@@ -254,7 +235,7 @@ def check_nms(nms: Callable[..., Any], seed: int = SEED) -> None:
         few = len(scores) < 6
         shown = f"scores {scores.tolist()}, overlap {overlap.tolist()}" if few else f"{len(scores)} boxes, seed {seed}"
         where = f"{shown}, limit {limit}"
-        got, right = _called(nms, where, scores.copy(), overlap.copy(), limit), suppressed(scores, overlap, limit)
+        got, right = called(nms, where, scores.copy(), overlap.copy(), limit), suppressed(scores, overlap, limit)
         if not isinstance(got, list | tuple | np.ndarray):
             raise CheckFailed(
                 "nms returns the wrong type.",

@@ -16,8 +16,7 @@ from kernels.collectives.programs import Operation
 from kernels.collectives.scaling_model import Bucket, Step
 from kernels.collectives.schedule import Schedule, ScheduleError, Send, holdings
 from warplab import virtual_devices
-from warplab.checks import CheckFailed, returned
-from warplab.launch.kernel_source import is_empty
+from warplab.checks import CheckFailed, called, returned
 from warplab.simulator import DataRace
 
 RINGS = ((0, 1, 2, 3), (0, 1), (0, 2, 1, 3), (2, 0, 1), (3, 1, 4, 0, 2))
@@ -83,7 +82,7 @@ def _check_owners(messages: Sequence[tuple[int, int, int, Any]], k: int) -> None
 def _scattered(slice_to_send: Callable[[int, int, int], Any], k: int) -> list[tuple[int, int, int, Any]]:
     where = "slice_to_send({}, {}, {})"
     return [
-        (step, rank, (rank + 1) % k, _called(slice_to_send, where.format(rank, step, k), rank, step, k))
+        (step, rank, (rank + 1) % k, called(slice_to_send, where.format(rank, step, k), rank, step, k))
         for step in range(k - 1)
         for rank in range(k)
     ]
@@ -97,7 +96,7 @@ def check_one_step(one_step: Callable[[list[tuple[int, int]], list[np.ndarray]],
         arrays = [rng.integers(-99, 100, 3) for _ in range(3)]
         given, where = [array.copy() for array in arrays], f"messages {messages}, arrays {[a.tolist() for a in arrays]}"
         right = [array + sum(arrays[a] for a, b in messages if b == rank) for rank, array in enumerate(arrays)]
-        got = _called(one_step, where, list(messages), given)
+        got = called(one_step, where, list(messages), given)
         try:
             returned("one_step", got, right, parts="the array of rank {}", where=where)
             returned("the arrays given to one_step", given, arrays, parts="the given array of rank {}", where=where)
@@ -121,7 +120,7 @@ def check_receives_first(receives_first: Callable[[int], Any]) -> Schedule:
     """
     for k in RANKS:
         ring, part = list(range(k)), "receives_first({})"
-        first = [_called(receives_first, part.format(place), place) for place in ring]
+        first = [called(receives_first, part.format(place), place) for place in ring]
         if wrong := [answer for answer in first if not isinstance(answer, bool | np.bool_)]:
             raise CheckFailed(
                 "receives_first returns the wrong type.",
@@ -200,7 +199,7 @@ def _in_order(receive_first: bool, send: tuple, receive: tuple) -> tuple[tuple, 
 
 def _messages(one_slice: Callable[[list[int], int], Any], ring: list[int], i: int) -> Sequence[Any]:
     where = f"one_slice({ring}, {i})"
-    got = _called(one_slice, where, list(ring), i)
+    got = called(one_slice, where, list(ring), i)
     if not isinstance(got, list | tuple):
         raise CheckFailed(
             "one_slice returns the wrong type.",
@@ -210,20 +209,3 @@ def _messages(one_slice: Callable[[list[int], int], Any], ring: list[int], i: in
             kind="wrong type",
         )
     return [(m.step, m.source, m.destination, m.slice) if isinstance(m, Send) else m for m in got]
-
-
-def _called(function: Callable[..., Any], where: str, *arguments: Any) -> Any:
-    name = getattr(function, "__name__", "the function")
-    try:
-        got = function(*arguments)
-    except Exception as error:
-        raise CheckFailed(f"{name} raises {type(error).__name__}: {error}", where=where, kind="exception") from error
-    if got is None:
-        blank = is_empty(function)
-        raise CheckFailed(
-            f"{name} is not written yet: it returns nothing." if blank else f"{name} returns nothing.",
-            where="" if blank else where,
-            look_at="the return statement",
-            kind="not written" if blank else "wrong type",
-        )
-    return got

@@ -18,7 +18,7 @@ from kernels.serving.stream_races import races
 from kernels.serving.stream_timeline import simulate as simulate_streams
 from kernels.serving.streams import Schedule, ScheduleError
 from warplab import simulate
-from warplab.checks import Case, CheckFailed, examples, kernel, returned, shared_work
+from warplab.checks import Case, CheckFailed, called, examples, kernel, returned, shared_work
 from warplab.launch.kernel_source import CudaSource, is_empty, source_of
 from warplab.simulator import InstructionLimit
 
@@ -116,7 +116,7 @@ def check_latencies(latencies: Callable[[list[float], list[float]], Any], seed: 
         cases.append((np.cumsum(rng.integers(0, 5, n)).astype(float).tolist(), rng.integers(1, 5, n).tolist()))
     for arrivals, services in cases:
         where = f"latencies({arrivals}, {services})"
-        got = _called(latencies, where, list(arrivals), list(services))
+        got = called(latencies, where, list(arrivals), list(services))
         try:
             returned(
                 "latencies",
@@ -153,7 +153,7 @@ def check_choice(function: Callable[..., Any], table: Sequence[tuple[dict[str, A
     name, words = function.__name__, sorted({word for _, word in table})
     for arguments, word in table:
         where = f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
-        got = _called(function, where, **arguments)
+        got = called(function, where, **arguments)
         if not isinstance(got, str) or got not in words:
             raise CheckFailed(
                 f"{name} returns something else than a word of the three.",
@@ -168,23 +168,6 @@ def check_choice(function: Callable[..., Any], table: Sequence[tuple[dict[str, A
                 f"{name} returns the wrong word.", expected=repr(word), got=repr(got), where=where, look_at=look_at
             )
     print(f"{name}: right for {len(table)} inputs.")
-
-
-def _called(function: Callable[..., Any], where: str, *arguments: Any, **named: Any) -> Any:
-    name = getattr(function, "__name__", "the function")
-    try:
-        got = function(*arguments, **named)
-    except Exception as error:
-        raise CheckFailed(f"{name} raises {type(error).__name__}: {error}", where=where, kind="exception") from error
-    if got is None:
-        blank = is_empty(function)
-        raise CheckFailed(
-            f"{name} is not written yet: it returns nothing." if blank else f"{name} returns nothing.",
-            where="" if blank else where,
-            look_at="the return statement",
-            kind="not written" if blank else "wrong type",
-        )
-    return got
 
 
 def check_overlapped(overlapped: Callable[[int], Any]) -> Figure:
@@ -247,7 +230,7 @@ def check_hand_over(hand_over: Callable[[Schedule, int], Any]) -> Figure:
 
 def _schedule(make: Callable[[int], Any], where: str, chunks: int) -> Schedule:
     try:
-        schedule = _called(make, where, chunks)
+        schedule = called(make, where, chunks)
     except CheckFailed as failed:
         if isinstance(failed.__cause__, ScheduleError):
             raise CheckFailed(str(failed.__cause__), where=where, kind="arguments") from None

@@ -1,6 +1,7 @@
 """Checks of a learner's answers: `kernel` for kernels, `examples` and `function` for functions, `array` for arrays,
-`predictions` for numbers to be predicted. `trials` repeats a check of the exercise's own on fresh random inputs, and
-`returned` is for what a function returns in several parts. `own_work` refuses cells that take answers from the course.
+`predictions` for numbers to be predicted. `trials` repeats a check of the exercise's own on fresh random inputs, `called`
+calls a learner's function, and `returned` is for what one returns in several parts. `own_work` refuses cells that take
+answers from the course.
 
 A check prints one line and returns None, or raises `CheckFailed`, whose message says what was expected, what came,
 for which input, and where to look.
@@ -13,6 +14,7 @@ likely cause.
 """
 
 from warplab.checks.arrays import array
+from warplab.checks.called import called
 from warplab.checks.cases import DEFAULT_SIZES, Case, cover, cover_tiles, distinct, elementwise, summable
 from warplab.checks.drawn_sizes import drawn
 from warplab.checks.errors import CheckFailed
@@ -29,6 +31,7 @@ __all__ = [
     "Case",
     "CheckFailed",
     "array",
+    "called",
     "cover",
     "cover_tiles",
     "distinct",
