@@ -1,7 +1,7 @@
 """Checks of a learner's answers: `kernel` for kernels, `examples` and `function` for functions, `array` for arrays,
-`predictions` for numbers to be predicted. `trials` repeats a check of the exercise's own on fresh random inputs, `called`
-calls a learner's function, and `returned` is for what one returns in several parts. `own_work` refuses cells that take
-answers from the course.
+`predictions` for numbers to be predicted. `trials` repeats a check of the exercise's own on fresh random inputs,
+`called` calls a learner's function, and `returned` is for what one returns in several parts. `own_work` refuses cells
+that take answers from the course.
 
 A check prints one line and returns None, or raises `CheckFailed`, whose message says what was expected, what came,
 for which input, and where to look.
