@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import random
 import re
 import secrets
 import shutil
@@ -18,9 +19,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
+from jupyter_core.utils import run_sync
 from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 from nbformat.v4 import new_code_cell, new_notebook
@@ -192,6 +195,22 @@ def test_interrupt_ends_a_cell_and_the_kernel_goes_on(anywhere):
         client.execute()
         assert notebook.cells[0].outputs[-1].ename == "KeyboardInterrupt"
         assert notebook.cells[1].outputs[-1].data["text/plain"] == "'alive'"
+
+
+def test_an_interrupt_costs_no_reply_whenever_it_strikes(anywhere):
+    draw = random.Random(1)
+    with SandboxedKernelManager(anywhere, limits=LIMITS) as manager:
+        run_sync(manager.start_kernel)()
+        client = manager.client()
+        client.start_channels()
+        run_sync(client.wait_for_ready)(timeout=HANG)
+        for _ in range(100):
+            asked = client.execute("", silent=True, user_expressions={"answer": "None"})
+            time.sleep(draw.uniform(0, 0.006))  # while the kernel reads, runs or replies
+            run_sync(manager.interrupt_kernel)()
+            reply = run_sync(client.get_shell_msg)(timeout=HANG)
+            assert reply["parent_header"]["msg_id"] == asked
+        assert manager.ended is None
 
 
 def test_the_next_submission_finds_nothing_of_the_one_before(anywhere):

@@ -120,6 +120,7 @@ class TrustedExecute(Execute):
         self._counted = 0  # the number of the kernel's last cell
         self._deadline: float | None = None
         self._interrupted = self._timed_out = False
+        self._interruption: asyncio.Future | None = None
         # Two devices: a kernel under test must not reach the arrays of a test cell.
         checked, launched = simulator.Device(), simulator.Device()
         checked.echo = launched.echo = False
@@ -327,6 +328,10 @@ class TrustedExecute(Execute):
             self._end("student_crash", "broken")
         finally:
             self.child_seconds += time.monotonic() - began
+        if self._interruption is not None:  # where the cell ended first, it has not begun; it must not strike the next
+            with contextlib.suppress(Exception):
+                run_sync(ensure_async)(self._interruption)
+            self._interruption = None
         stopped = self.ended is None and (self._timed_out or self._interrupted)
         if stopped and not self._agent().responds(_RESPONSE_SECONDS if self._timed_out else _FLOOD_SECONDS):
             self._end("timeout", "silent")

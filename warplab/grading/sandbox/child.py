@@ -196,6 +196,7 @@ def _watch(kernel: int, report: int) -> None:
         if got == INTERRUPT:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(kernel, signal.SIGINT)
+            _write(report, {"interrupted": True})
             continue
         while True:
             try:

@@ -44,6 +44,7 @@ _LOOKING_SHARE = 0.05  # of the time, at most
 _HASTE = 0.01  # seconds between two looks at a submission that has half of its memory
 _CROWD = 8  # a submission with more processes gives way to other submissions
 _START_SECONDS = 60.0
+_INTERRUPT_SECONDS = 5.0  # for the submission's first process to pass an interrupt on
 _PROGRAMS = {
     "kernel": ("warplab.grading.student.kernel_app", "run"),
     "probe": ("warplab.grading.sandbox.preflight", "probe"),
@@ -133,15 +134,8 @@ class RunningSubmission:
         """Note whether it has ended by itself, and end it if it is over a limit."""
         if self.ended is not None:
             return
-        for message in self._messages(0):
-            if "code" in message:
-                self._cpu = max(self._cpu, message["cpu_seconds"])
-                self._peak = max(self._peak, message["peak_bytes"])
-                cpu = message["code"] in (-signal.SIGXCPU, -signal.SIGKILL) and self._cpu >= self.limits.cpu_seconds
-                self._bury("cpu" if cpu else "exit", message["code"])
-                return
-        if self._report < 0:  # init was killed, which only the submission or a lack of memory can do
-            self._bury("exit")
+        self._read(0)
+        if self.ended is not None:
             return
         tree, seconds, memory = usage(self._init, self.limits.memory_bytes)
         if self.place.isolation != "limits":  # its network namespace is its own
@@ -156,6 +150,21 @@ class RunningSubmission:
         elif time.monotonic() - self._started > self.limits.wall_seconds:
             self._bury("wall")
 
+    def _read(self, timeout: float) -> bool:
+        """Note what init reports within `timeout` seconds. Return whether it has passed an interrupt on."""
+        passed_on = False
+        for message in self._messages(timeout):
+            passed_on |= "interrupted" in message
+            if "code" in message:
+                self._cpu = max(self._cpu, message["cpu_seconds"])
+                self._peak = max(self._peak, message["peak_bytes"])
+                cpu = message["code"] in (-signal.SIGXCPU, -signal.SIGKILL) and self._cpu >= self.limits.cpu_seconds
+                self._bury("cpu" if cpu else "exit", message["code"])
+                return passed_on
+        if self._report < 0:  # init was killed, which only the submission or a lack of memory can do
+            self._bury("exit")
+        return passed_on
+
     def _give_way(self, tree: list[int]) -> None:
         """Lower the priority of a crowd of processes: Linux divides the processors among processes, not submissions."""
         if len(tree) > _CROWD:
@@ -165,8 +174,13 @@ class RunningSubmission:
         self._reniced = set(tree) if len(tree) > _CROWD else set()
 
     def interrupt(self) -> None:
+        """Interrupt the program, and return once its process has the signal: a late one would strike the next cell."""
         if self.ended is None and self._init:
             os.kill(self._init, INTERRUPT)
+            deadline = time.monotonic() + _INTERRUPT_SECONDS
+            while self.ended is None and time.monotonic() < deadline:
+                if self._read(deadline - time.monotonic()):
+                    return
 
     def kill(self, reason: str = "killed") -> None:
         if self.ended is None:

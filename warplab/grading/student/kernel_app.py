@@ -7,15 +7,19 @@ shared folder that a student could fill or plant symlinks in, and no other kerne
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import zmq
 from ipykernel.control import ControlThread
 from ipykernel.heartbeat import Heartbeat
+from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.shellchannel import ShellChannelThread
+from traitlets import Type
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 
@@ -30,8 +34,35 @@ class _Heartbeat(Heartbeat):
         super()._try_bind_socket()
 
 
+class _Kernel(IPythonKernel):
+    """A kernel that answers every request to execute, whenever an interrupt strikes.
+
+    IPython's lets SIGINT in while it handles a message, its own work included: one that strikes there costs the reply,
+    and between two messages the kernel. Here SIGINT is ignored but for the execution itself.
+    """
+
+    def pre_handler_hook(self) -> None:
+        pass
+
+    def post_handler_hook(self) -> None:
+        pass
+
+    async def do_execute(self, *arguments: Any, **options: Any) -> dict[str, Any]:
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            reply = await super().do_execute(*arguments, **options)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            return reply
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            error = {"ename": "KeyboardInterrupt", "evalue": "", "traceback": ["KeyboardInterrupt"]}
+            return {"status": "error", **error, "execution_count": 0, "user_expressions": {}, "payload": []}
+
+
 class SandboxedKernelApp(IPKernelApp):
     """IPython's kernel without a connection file, a debugger or a history on disk."""
+
+    kernel_class: type = Type(_Kernel, klass="ipykernel.kernelbase.Kernel")  # type: ignore[assignment]  # a trait
 
     def __init__(self, connection: dict, descriptors: list[int], **options) -> None:
         super().__init__(**options)
