@@ -22,7 +22,7 @@ from kernels.fusion.tactics import candidates
 from kernels.fusion.timing_cache import TimingCache
 from warplab import cp
 from warplab.bench import timing
-from warplab.estimate.roofline import roofline
+from warplab.estimating.roofline import roofline
 from warplab.hardware import backend
 from warplab.launch import profiling
 from warplab.text.tables import Column, Table, duration

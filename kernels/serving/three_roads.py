@@ -29,7 +29,7 @@ from math import prod
 
 import numpy as np
 
-from warplab.estimate.roofline import footprint, roofline
+from warplab.estimating.roofline import footprint, roofline
 from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
 from warplab.hardware.occupancy import Occupancy, theoretical

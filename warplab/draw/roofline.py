@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from warplab.draw.style import AMBER, BLUE, GREEN, LAUNCH_DPI, LAUNCH_FONT, ORANGE, PINK, SKY, closed
-from warplab.estimate.roofline import flops, footprint, roofline
+from warplab.estimating.roofline import flops, footprint, roofline
 from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
 from warplab.launch.profile_queries import launches
@@ -20,7 +20,7 @@ COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER)
 def draw_roofline(profile: object, card: str | Card = "H100") -> Figure:
     """Draw launches under the roofline of `card`: operations per second against operations per byte, axes logarithmic.
 
-    A hollow mark is a prediction (`warplab.estimate.roofline`), a filled one a time measured on such a GPU.
+    A hollow mark is a prediction (`warplab.estimating.roofline`), a filled one a time measured on such a GPU.
     `profile`: a profile, a launch or a list of launches. Launches without floating-point operations or without memory
     traffic have no place on the axes. Raises ValueError where none is left.
     """

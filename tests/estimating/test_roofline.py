@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.synthetic_profiles import Session, vector_multiply
-from warplab.estimate.roofline import footprint, roofline, roofline_all
+from warplab.estimating.roofline import footprint, roofline, roofline_all
 from warplab.hardware.cards import CARDS
 from warplab.simulator.count.counters import Counts
 
