@@ -74,7 +74,7 @@ _USEFUL = (
     "warplab.draw.roofline",
     "warplab.dropin.magic",
     "warplab.launch.profiling",
-    "warplab.estimate.roofline",
+    "warplab.estimating.roofline",
     "warplab.grading.student.agent",
 )
 
