@@ -15,6 +15,7 @@ import numpy as np
 from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 
 if TYPE_CHECKING:
+    from warplab.simulator.count.block_flow import BlockFlow
     from warplab.simulator.count.warp_steps import StepTrace
 
 Place = tuple[str, int]  # file and line
@@ -309,8 +310,10 @@ class LaunchProfile:
     `accesses`: their memory accesses, in order. `steps`: their instructions (`warp_steps.StepTrace`), None if not
     traced. `footprint`: distinct bytes touched, in whole 32-byte sectors, which must cross the DRAM at least once
     unless a cache holds them: "global_load_bytes", "global_store_bytes" and, if there are any, "global_atomic_bytes".
+    `reuse`: what a few blocks read again, None if that was not watched.
     `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: matrix products of PTX, once per warp,
     by shape, type of the sums and type of the factors, as in "m16n8k16.f32.f16" (`fragments.flops` of one).
+    `flow`: how often each basic block of the PTX ran (`block_flow.BlockFlow`), None without counters.
     `lines` and the three `line_…` hold the same per source line, by file and line number. Distinct bytes of lines do
     not add up, as several lines may touch the same ones.
     `sampled`: (blocks run, blocks of the grid) if the counters are scaled from some blocks, None if all ran.
@@ -326,7 +329,9 @@ class LaunchProfile:
     sources: dict[str, str] = field(default_factory=dict)
     accesses: list[Access] = field(default_factory=list)
     steps: StepTrace | None = field(default=None, repr=False, compare=False)
+    flow: BlockFlow | None = field(default=None, repr=False, compare=False)
     footprint: dict[str, int] = field(default_factory=dict)
+    reuse: Reuse | None = field(default=None, repr=False, compare=False)
     mix: dict[str, int] = field(default_factory=dict)
     tensor_operations: dict[str, int] = field(default_factory=dict)
     line_footprint: dict[Place, dict[str, int]] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from warplab.simulator.check.access_checks import Checks
 from warplab.simulator.check.races import Races
 from warplab.simulator.check.unwritten_reads import Noted, UnwrittenReads, reads_local_arrays
 from warplab.simulator.count.access_trace import AccessTrace
+from warplab.simulator.count.reuse import ReuseWatch
 from warplab.simulator.count.sampling import Run, Tally
 from warplab.simulator.count.warp_steps import StepTrace
 from warplab.simulator.memory.device_memory import DeviceMemory
@@ -30,7 +31,7 @@ def observers_of(
     return [
         *([Checks(memory, not options.used_reads_only)] if options.checks else []),
         *([Races(translation, threads, blocks, options.volatile_orders)] if follows_races else []),
-        *([Tally(translation, runs, blocks)] if options.counters else []),
+        *([Tally(translation, runs, blocks), ReuseWatch()] if options.counters else []),
         *([AccessTrace(memory, trace, options.trace_events)] if trace else []),
         *([StepTrace(translation, trace, options.trace_events)] if trace else []),
         *options.observers,

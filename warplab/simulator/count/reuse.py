@@ -1,0 +1,155 @@
+"""What a few blocks of a launch read again, and which addresses they share: what caches and atomics make of a launch.
+
+Of each chunk of blocks the first block is watched. Its sectors, in the order in which its warps asked for them, give
+the times between two reads of one sector, and these the share of reads that a cache of any size serves: a cache that
+holds the sectors of the last w reads, on average, serves those that come again within w (Xiang, Ding, Luo, Bao, "HOTL: a
+higher order theory of locality", ASPLOS 2013). Blocks elsewhere on the multiprocessor only take their part of the cache.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warplab.simulator.constants import SECTOR_BYTES
+from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.observer import Observer
+from warplab.simulator.translate.block_writer import Site
+
+MOST_READS = 1 << 18  # of a watched block; longer loops repeat themselves
+MOST_BLOCKS = 16
+CAPACITIES = tuple(1 << k for k in range(11, 19))  # bytes of cache for one block
+_WARP_BIT = 44
+
+
+@dataclass
+class Reuse:
+    """What the watched blocks of a launch did in global memory; `blocks` of them.
+
+    `hits`: by bytes of cache for one block, the share of the sectors read that it serves (0 to 1). `again`: the same for
+    a cache without limit. `pair_bytes`: bytes in aligned pairs of sectors of which a block read one or both, per byte
+    of the sectors: 1 where both, 2 where only one. `atomics`: operations on global memory, lanes counted; `hottest`:
+    the share of them that goes to the most common address of all watched blocks; `atomic_addresses`: how many differ.
+    """
+
+    blocks: int = 0
+    hits: dict[int, float] = field(default_factory=dict)
+    again: float = 0.0
+    pair_bytes: float = 1.0
+    atomics: int = 0
+    hottest: float = 0.0
+    atomic_addresses: int = 0
+
+
+class ReuseWatch(Observer):
+    """Collects a `Reuse` while a launch runs."""
+
+    def __init__(self) -> None:
+        self.streams: list[list[np.ndarray]] = []
+        self.atomics: list[np.ndarray] = []
+        self._room = 0
+
+    def watch(self, chunk) -> Observer:
+        if len(self.streams) >= MOST_BLOCKS:
+            return Observer()
+        self.streams.append([])
+        self._room = MOST_READS
+        self._threads = min(chunk.threads, chunk.lanes)
+        return super().watch(chunk)
+
+    def load(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None) -> None:
+        if space != "global" or self._room <= 0:
+            return
+        base = self._of_first_block(addresses, lanes)
+        if base is None:
+            return
+        numbers, mine = base
+        sectors = (mine + np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF)).view(np.int64) >> 5
+        # The sectors of each warp once, warp after warp.
+        keys = np.unique(((numbers >> 5) << _WARP_BIT) | (sectors & ((1 << _WARP_BIT) - 1)))
+        found = keys & ((1 << _WARP_BIT) - 1)
+        self.streams[-1].append(found)
+        self._room -= found.size
+
+    copy_request = load
+
+    def atomic(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None, reads: bool) -> None:
+        if space != "global" or self._room <= 0:
+            return
+        base = self._of_first_block(addresses, lanes)
+        if base is not None:
+            self.atomics.append(base[1] + np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF))
+            self._room -= base[1].size
+
+    def _of_first_block(self, addresses: Addresses, lanes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+        """Lane numbers of the watched block in the group, and their base addresses; None for none."""
+        if lanes is None:
+            numbers = np.arange(self._threads)
+        else:
+            numbers = lanes[: np.searchsorted(lanes, self._threads)]
+            if not numbers.size:
+                return None
+        base = addresses.base
+        return numbers, base[: numbers.size] if base.shape[0] > 1 else np.broadcast_to(base, numbers.shape)
+
+    def end_launch(self, profile, finished: bool) -> None:
+        self.chunk = None  # and with it the launch's memory
+        profile.reuse = self.result()
+
+    def result(self) -> Reuse:
+        """What was seen, averaged over the watched blocks, each with the weight of its reads."""
+        found = Reuse(blocks=len(self.streams), hits=dict.fromkeys(CAPACITIES, 0.0))
+        reads = sectors = pairs = 0
+        for parts in self.streams:
+            if not parts:
+                continue
+            stream = np.concatenate(parts)
+            reads += stream.size
+            for capacity, share in hit_shares(stream).items():
+                found.hits[capacity] += share * stream.size
+            distinct = np.unique(stream)
+            sectors += distinct.size
+            pairs += np.unique(distinct >> 1).size
+        if reads:
+            found.hits = {capacity: share / reads for capacity, share in found.hits.items()}
+            found.again = 1 - sectors / reads
+            found.pair_bytes = 2 * pairs / sectors
+        if self.atomics:
+            addresses, times = np.unique(np.concatenate(self.atomics), return_counts=True)
+            found.atomics, found.atomic_addresses = int(times.sum()), int(addresses.size)
+            found.hottest = float(times.max() / times.sum())
+        self.streams, self.atomics = [], []
+        return found
+
+
+def hit_shares(stream: np.ndarray) -> dict[int, float]:
+    """For each of CAPACITIES, the share of a stream of sector numbers that such a cache serves.
+
+    The first read of a sector is never served. The cache replaces what was read least recently.
+    """
+    n = stream.size
+    order = np.argsort(stream, kind="stable")
+    same = stream[order][1:] == stream[order][:-1]
+    between = (order[1:] - order[:-1])[same]  # times between two reads of one sector
+    first = order[np.concatenate([[True], ~same])] + 1
+    last = n - order[np.concatenate([~same, [True]])]
+    distinct = first.size
+    windows = np.unique(np.geomspace(1, n, 200).astype(np.int64))
+
+    def beyond(values: np.ndarray) -> np.ndarray:
+        """Sum of (value - window) over the values above each window."""
+        ordered = np.sort(values)
+        above = ordered.size - np.searchsorted(ordered, windows, side="right")
+        sums = np.concatenate([[0], np.cumsum(ordered[::-1])])
+        return sums[above] - above * windows
+
+    unused = (beyond(first) + beyond(last) + beyond(between)) / (n - windows + 1)
+    footprint = np.maximum.accumulate(distinct - unused)  # sectors in the average window
+    result = {}
+    ordered = np.sort(between)
+    for capacity in CAPACITIES:
+        held = capacity // SECTOR_BYTES
+        window = np.inf if footprint[-1] <= held else float(np.interp(held, footprint, windows))
+        result[capacity] = float(np.searchsorted(ordered, window, side="right") / n)
+    return result
