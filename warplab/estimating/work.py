@@ -1,0 +1,170 @@
+"""What a launch asks of a card, in plain numbers: taken from its profile and its machine code, and independent of time.
+
+`Work` can be kept as JSON, so that a launch is simulated once and estimated often, and multiplied, so that a small
+launch stands for a large one of the same kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from math import prod
+from typing import Any
+
+from warplab.compile.control_codes import Control, controls
+from warplab.estimating.machine_counts import MachineCounts, machine_counts
+from warplab.hardware.cards import Card
+from warplab.launch.launch_record import LaunchRecord
+from warplab.simulator.constants import WARP_SIZE
+
+VERSION = 1  # of what is kept
+
+
+@dataclass(frozen=True)
+class Row:
+    """A machine instruction with its control bits. `block`: of the code. `warps`: how often warps issued it."""
+
+    opcode: str
+    pipe: str
+    stall: int
+    writes: int
+    reads: int
+    waits: int
+    block: int
+    warps: float
+    file: str
+    line: int
+
+    @property
+    def boards(self) -> tuple[int, ...]:
+        """Numbers of the scoreboards that it waits for."""
+        return Control(self.stall, self.writes, self.reads, self.waits).boards
+
+    @property
+    def name(self) -> str:
+        """The opcode without modifiers."""
+        return self.opcode.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class CodeBlock:
+    """A basic block of machine code: rows[first:end]. `loop`: head of the loop around it, -1 for none."""
+
+    first: int
+    end: int
+    warps: float
+    loop: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """One launch. `blocks`: of the grid; `threads`: of a block; `shared_bytes`: of a block, dynamic ones included.
+
+    `counts`: as `Counts`, by name. `loaded`, `stored`: distinct bytes. `hits`: by bytes of cache for one block, the share
+    of sectors read that it serves. `pair_bytes`, `hottest`, `atomic_addresses`: as in `Reuse`. `products`: matrix
+    products by shape and types. `lines`: counts by (file, line).
+    """
+
+    kernel: str
+    blocks: float
+    threads: int
+    registers: int
+    shared_bytes: int
+    barriers: int
+    counts: dict[str, float]
+    loaded: float
+    stored: float
+    hits: dict[int, float]
+    again: float
+    pair_bytes: float
+    hottest: float
+    atomic_addresses: float
+    products: dict[str, float]
+    rows: tuple[Row, ...]
+    code: tuple[CodeBlock, ...]
+    sources: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def warps(self) -> float:
+        """Warps of the launch."""
+        return self.blocks * self.warps_per_block
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps of a block, the last one perhaps not full."""
+        return -(-self.threads // WARP_SIZE)
+
+    @property
+    def instructions(self) -> float:
+        """Machine instructions, once per warp."""
+        return sum(row.warps for row in self.rows)
+
+    def times(self, blocks: float = 1.0, each: float = 1.0, footprint: tuple[float, float] | None = None) -> Work:
+        """The work of a launch with `blocks` times the blocks, each of which does `each` times as much.
+
+        `footprint`: its distinct bytes loaded and stored, where they do not grow with both.
+        """
+        both = blocks * each
+        loaded, stored = footprint or (self.loaded * both, self.stored * both)
+        return replace(
+            self,
+            blocks=self.blocks * blocks,
+            counts={name: n * both for name, n in self.counts.items()},
+            loaded=loaded,
+            stored=stored,
+            atomic_addresses=self.atomic_addresses,
+            products={name: n * both for name, n in self.products.items()},
+            rows=tuple(replace(row, warps=row.warps * both) for row in self.rows),
+            code=tuple(replace(block, warps=block.warps * both) for block in self.code),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The work in JSON types, without source texts."""
+        return {**asdict(self), "sources": {}}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Work:
+        """The work that `as_json` wrote."""
+        known = dict(values)
+        known["hits"] = {int(size): share for size, share in known["hits"].items()}
+        known["rows"] = tuple(Row(**row) for row in known["rows"])
+        known["code"] = tuple(CodeBlock(**block) for block in known["code"])
+        return cls(**known)
+
+
+def work_of(launch: LaunchRecord, card: Card) -> Work:
+    """What `launch` asks of `card`. Raises ValueError where the launch has no counters or no way to its machine code."""
+    if launch.counts.warp_instructions == 0 or launch.reuse is None:
+        raise ValueError(
+            f"the profile of {launch.kernel} holds no counts, as counters were off; launch it in `with profile():`"
+        )
+    machine = machine_counts(launch, card)
+    reuse = launch.reuse
+    return Work(
+        kernel=launch.kernel,
+        blocks=prod(launch.grid),
+        threads=prod(launch.block),
+        registers=machine.resources.registers,
+        shared_bytes=launch.static.get("shared_bytes") or machine.resources.shared_bytes,
+        barriers=machine.resources.barriers,
+        counts={name: float(n) for name, n in launch.counts.as_dict().items() if n},
+        loaded=launch.footprint.get("global_load_bytes", 0),
+        stored=launch.footprint.get("global_store_bytes", 0),
+        hits=dict(reuse.hits),
+        again=reuse.again,
+        pair_bytes=reuse.pair_bytes,
+        hottest=reuse.hottest,
+        atomic_addresses=reuse.atomic_addresses,
+        products={name: float(n) for name, n in launch.tensor_operations.items()},
+        rows=_rows(machine),
+        code=tuple(CodeBlock(b.first, b.end, b.warps, b.loop) for b in machine.blocks),
+        sources=dict(launch.sources),
+    )
+
+
+def _rows(machine: MachineCounts) -> tuple[Row, ...]:
+    bits = controls(machine.cubin, machine.resources.kernel)
+    found = []
+    for row in machine.rows:
+        control = bits[row.address]
+        found.append(Row(row.opcode, row.pipe, *control, row.block, row.warps, row.file, row.line))
+    return tuple(found)
