@@ -18,6 +18,7 @@ from warplab.simulator.ptx.program import (
     Address,
     Entry,
     Immediate,
+    Indexed,
     Instruction,
     Negated,
     Operand,
@@ -86,6 +87,8 @@ class _Frame:
                 return Symbol(self.names.get(operand.name, operand.name))
             case Address():
                 return Address(operand.base and self.operand(operand.base), operand.offset)
+            case Indexed():
+                return Indexed(self.operand(operand.base), tuple(map(self.operand, operand.coordinates)))
             case Vector():
                 return Vector(tuple(self.operand(item) for item in operand.items))
             case Negated():

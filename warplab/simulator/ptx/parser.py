@@ -20,6 +20,7 @@ from warplab.simulator.ptx.program import (
     Address,
     Entry,
     Immediate,
+    Indexed,
     Instruction,
     Negated,
     Operand,
@@ -30,6 +31,7 @@ from warplab.simulator.ptx.program import (
     Variable,
     Vector,
     Where,
+    items_of,
 )
 
 SPACES = ("shared", "local", "const", "global")
@@ -377,8 +379,12 @@ def _operand(text: str, depth: int = 0) -> Operand:
     if depth > 2:
         raise UnsupportedInstruction(f"cannot read this PTX operand: {text[:120]!r}")
     if text.startswith("["):
-        # Coordinates follow the address of a tensor map or texture; such instructions are refused by name.
-        return Symbol(text) if "," in text else _address(text[1:-1].strip())
+        address, *coordinates = _split(text[1:-1].strip()) or [""]
+        if not coordinates:
+            return _address(address)
+        if len(coordinates) > 1:  # an instruction with a sampler of its own is refused by name
+            return Symbol(text)
+        return Indexed(_address(address), items_of(_operand(coordinates[0], depth + 1)))
     if text.startswith(("{", "(")):
         return Vector(tuple(_operand(part, depth + 1) for part in _split(text[1:-1].strip())))
     if text.startswith("%"):

@@ -43,7 +43,14 @@ class Negated(NamedTuple):
     register: Register
 
 
-Operand = Register | Negated | Immediate | Symbol | Address | Vector
+class Indexed(NamedTuple):
+    """`[base, {x, y}]`: coordinates in a tensor map, a texture or a surface."""
+
+    base: Address
+    coordinates: tuple[Operand, ...]
+
+
+Operand = Register | Negated | Immediate | Symbol | Address | Vector | Indexed
 
 
 # What an instruction expects of an operand. Malformed PTX has others: each raises ValueError then.
@@ -212,5 +219,7 @@ def symbols(operands):
             yield operand.name
         elif isinstance(operand, Address) and isinstance(operand.base, Symbol):
             yield operand.base.name
+        elif isinstance(operand, Indexed):
+            yield from symbols((operand.base, *operand.coordinates))
         elif isinstance(operand, Vector):
             yield from symbols(operand.items)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from warplab.simulator.errors import UnsupportedInstruction
-from warplab.simulator.ptx.program import Address, Entry, Instruction, Negated, Register, Vector, items_of, name_of
+from warplab.simulator.ptx.program import (
+    Address,
+    Entry,
+    Indexed,
+    Instruction,
+    Negated,
+    Register,
+    Vector,
+    items_of,
+    name_of,
+)
 from warplab.simulator.translate.block_order import convergent_order
 
 MAX_LIVENESS = 1 << 24  # blocks × registers, as each block records those that live on
@@ -99,7 +109,7 @@ def sources(instruction: Instruction) -> list[str]:
 def _destinations(instruction: Instruction) -> int:
     """How many operands are written. Memory operands in a destination's position (`wmma.store.d [p], …`) are read."""
     operands = instruction.operands
-    if instruction.opcode in _NO_DESTINATION or not operands or isinstance(operands[0], Address):
+    if instruction.opcode in _NO_DESTINATION or not operands or isinstance(operands[0], Address | Indexed):
         return 0
     combined = not _COMBINE.isdisjoint(instruction.modifiers)
     if instruction.opcode == "setp":
@@ -115,6 +125,9 @@ def _registers(operand):
     elif isinstance(operand, Address):
         if isinstance(operand.base, Register):
             yield operand.base.name
+    elif isinstance(operand, Indexed):
+        for part in (operand.base, *operand.coordinates):
+            yield from _registers(part)
     elif isinstance(operand, Vector):
         for item in operand.items:
             yield from _registers(item)
