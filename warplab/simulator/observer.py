@@ -17,6 +17,7 @@ from warplab.simulator.translate.basic_blocks import Block
 from warplab.simulator.translate.block_writer import Site
 from warplab.simulator.translate.matrix_instructions import Product
 from warplab.simulator.translate.unwritten_fragments import RegisterRead
+from warplab.simulator.translate.warpgroup_instructions import WarpgroupProduct
 
 Lanes = np.ndarray | None  # sorted numbers of lanes of the chunk, None for all of them
 
@@ -98,6 +99,10 @@ class Observer:
     def copy_done(self, site: Site, space: str, addresses: Addresses, lanes: Lanes, values) -> None:
         """A copy is about to write its target, for which a thread has waited."""
 
+    def tensor_copy(self, site: Site, addresses: Addresses, lanes: np.ndarray, swizzle: int) -> None:
+        """A tensor copy into shared memory begins: `addresses` of the pieces of 16 bytes that it will write, exchanged
+        by a swizzle of so many bytes, 0 for none."""
+
     def bulk_copy(self, site: Site, copies: int) -> None:
         """The group executes cp.async.bulk: so many of its lanes copy at least one byte. `site`: what reads."""
 
@@ -133,8 +138,12 @@ class Observer:
 
     # -- tensor cores ----------------------------------------------------------------------------------------------
 
-    def matrix_product(self, product: Product) -> None:
-        """Each warp of the group multiplies matrices."""
+    def matrix_product(self, product: Product | WarpgroupProduct) -> None:
+        """Each `product.warps` warps of the group multiply matrices together."""
+
+    def operand(self, site: Site, name: str, addresses: Addresses, lanes: np.ndarray, swizzle: int) -> None:
+        """wgmma takes its operand `name` ("A" or "B") from shared memory: `addresses` of pieces of 16 bytes that are
+        exchanged as a swizzle of so many bytes says, 0 for none."""
 
 
 EVENTS = frozenset(

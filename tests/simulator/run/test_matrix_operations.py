@@ -376,6 +376,6 @@ def test_addresses_of_rows():
         simulate(CudaSource(SOURCE, "rows_at"), 1, 32, (c[:32], np.int32(16)))
 
 
-def test_wgmma_is_refused_by_name():
-    with pytest.raises(simulator.UnsupportedInstruction, match=r"wgmma.fence.*compute capability 9\.0"):
-        simulate(CudaSource(SOURCE, "hopper"), 1, 32, (np.zeros(32, np.float32),))
+def test_wgmma_needs_a_warpgroup():
+    with pytest.raises(simulator.DivergentWarp, match=r"`wgmma.fence.* with 32 of the 128 threads of a warpgroup"):
+        simulate(CudaSource(SOURCE, "hopper", ("-arch=sm_90a",)), 1, 32, (np.zeros(32, np.float32),))

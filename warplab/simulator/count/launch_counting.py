@@ -15,6 +15,7 @@ from warplab.simulator.translate.block_writer import Site
 from warplab.simulator.translate.matrix_instructions import Product
 from warplab.simulator.translate.ptxas_model import exits
 from warplab.simulator.translate.translation import Translation
+from warplab.simulator.translate.warpgroup_instructions import WarpgroupProduct
 
 
 class Counting(Observer):
@@ -93,9 +94,9 @@ class Counting(Observer):
     def bulk_copy(self, site: Site, copies: int) -> None:
         self.bulk[site.where] = self.bulk.get(site.where, 0) + copies
 
-    def matrix_product(self, product: Product) -> None:
+    def matrix_product(self, product: Product | WarpgroupProduct) -> None:
         key = product.where, product.name, product.machine
-        self.tensor[key] = self.tensor.get(key, 0) + self.chunk.group.warps
+        self.tensor[key] = self.tensor.get(key, 0) + self.chunk.group.warps // product.warps
 
     def _touch(self, site, addresses: Addresses) -> None:
         """Record the sectors for the footprint in one bitmap per source line and allocation."""

@@ -15,6 +15,10 @@ all of k. Where the H100 has no mma.sync, its compiler uses other instructions, 
     f64         a chain of FMAs from C, k ascending
     f16 m8n8k4  FMAs in f32
     s8, u8      exact; the sum wraps, or is clamped with .satfinite
+
+wgmma is not recorded here. Its rules are those that MMA-Sim found on an H100 (mmasim/simulator/nv.py of its code): for
+f16, bf16 and tf32 as above, all of k in one step; e4m3 and e5m2 keep 13 bits below the largest exponent, and a sum in
+f32 is cut off after 13 bits of its fraction. DeepSeek-V3's report (arXiv 2412.19437) saw about 14 bits in such sums.
 """
 
 from __future__ import annotations
@@ -26,7 +30,9 @@ import numpy as np
 from warplab.simulator.numerics import fma_f32, fma_f64
 
 FRACTION_BITS = 25  # kept of each addend, below the largest exponent
+_SMALL_FRACTION_BITS = 13  # of wgmma with 8-bit floats, of each addend and of a sum in f32
 _WARPS_AT_A_TIME = 128  # so that a step's arrays stay in the processor's cache
+_SUMS_AT_A_TIME = 1 << 14  # of warpgroups, likewise
 _NAN = {"f16": 0x7FFF, "f32": 0x7FFFFFFF}
 _LEAST = {  # the exponent of subnormal numbers; 8-bit factors are f16 by then
     **dict.fromkeys(("bf16", "tf32", "f32"), 2.0**-126),
@@ -82,10 +88,11 @@ def cut_to_f32(values: np.ndarray) -> np.ndarray:
     return np.copysign(cut.astype(np.float64), values)
 
 
-def _powers(values: np.ndarray, kind: str) -> np.ndarray:
-    """2**exponent of each value in the format `kind`; 0 for zero, infinity and NaN."""
+def _powers(values: np.ndarray, least: float) -> np.ndarray:
+    """2**exponent of each value in a format whose subnormal numbers have 2**exponent `least`; 0 for zero, infinity and
+    NaN."""
     power = (values.view(np.uint64) & np.uint64(0x7FF0000000000000)).view(np.float64)
-    return np.where((values == 0) | ~np.isfinite(values), 0.0, np.maximum(power, _LEAST[kind]))
+    return np.where((values == 0) | ~np.isfinite(values), 0.0, np.maximum(power, least))
 
 
 def aligned_sum(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, str, str]) -> np.ndarray:
@@ -94,16 +101,22 @@ def aligned_sum(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, s
     `a` (k, m, warps), `b` (k, n, warps), `c` (m, n, warps): float64, exact values of the types `kinds`. The sum is
     exact, not yet rounded to the type of D; zeros are +0.
     """
-    power_a, power_b = _powers(a, kinds[0]), _powers(b, kinds[1])
-    largest = np.maximum(_powers(c, kinds[2]), 2.0**-126)
+    least = _LEAST[kinds[0]], _LEAST[kinds[1]], _LEAST[kinds[2]]
+    return _aligned(a[:, :, None], b[:, None], c, least, FRACTION_BITS)
+
+
+def _aligned(a: np.ndarray, b: np.ndarray, c: np.ndarray, least: tuple[float, float, float], bits: int) -> np.ndarray:
+    """`aligned_sum` with `bits` kept, of products a[i] · b[i], whose shape is that of `c`. `least`: of `_powers`."""
+    power_a, power_b = _powers(a, least[0]), _powers(b, least[1])
+    largest = np.maximum(_powers(c, least[2]), 2.0**-126)
     product = np.empty_like(largest)
     for pa, pb in zip(power_a, power_b, strict=True):
-        np.multiply(pa[:, None], pb[None], out=product)
+        np.multiply(pa, pb, out=product)
         np.maximum(largest, product, out=largest)
-    scale = 2.0**FRACTION_BITS / largest
+    scale = 2.0**bits / largest
     total = np.trunc(c * scale)
     for x, y in zip(a, b, strict=True):
-        np.multiply(x[:, None], y[None], out=product)
+        np.multiply(x, y, out=product)
         np.multiply(product, scale, out=product)
         np.trunc(product, out=product)
         np.add(total, product, out=total)
@@ -172,6 +185,61 @@ def quad_pair(a, b, c, kinds):
         return (total + c).astype(np.float64)
     low, high = (fma_f32(x[k + 1], y[k + 1], x[k] * y[k]) for k in (0, 2))
     return (c + low + high).astype(np.float64)
+
+
+# -- wgmma: A (warpgroups, 64, k), B (warpgroups, n, k), C (warpgroups, 64, n), float64 --------------------------------
+
+
+def warpgroup_floats(a, b, c, kinds):
+    """wgmma of f16, bf16 and tf32."""
+    least = _LEAST[kinds[0]], _LEAST[kinds[1]], _LEAST[kinds[2]]
+    return _rounded(_aligned(*_by_depth(a, b), c, least, FRACTION_BITS), kinds[2])
+
+
+def warpgroup_small_floats(a, b, c, kinds):
+    """wgmma of e4m3 and e5m2."""
+    own = {"e4m3": 2.0**-6}
+    least = own.get(kinds[0], _LEAST[kinds[0]]), own.get(kinds[1], _LEAST[kinds[1]]), _LEAST[kinds[2]]
+    total = _aligned(*_by_depth(a, b), c, least, _SMALL_FRACTION_BITS)
+    if kinds[2] == "f32":
+        unit = _powers(total, _LEAST["f32"]) * 2.0**-_SMALL_FRACTION_BITS
+        total = np.where(unit > 0, np.trunc(total / np.where(unit > 0, unit, 1.0)) * unit, total)
+    return _rounded(total, kinds[2])
+
+
+def _by_depth(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A and B as arrays (k, warpgroups, 64, 1) and (k, warpgroups, 1, n)."""
+    a, b = (np.ascontiguousarray(x.transpose(2, 0, 1)) for x in (a, b))
+    return a[..., None], b[:, :, None]
+
+
+def warpgroup_integers(saturate: bool) -> Callable:
+    """wgmma of s8 and u8: exact, as in `integers`."""
+
+    def multiply(a, b, c, kinds):
+        total = a @ b.swapaxes(1, 2) + c
+        return np.clip(total, -(2.0**31), 2.0**31 - 1) if saturate else total
+
+    return multiply
+
+
+def warpgroup_product(a, b, c, kinds: tuple[str, str, str], negated, arithmetic: Callable) -> np.ndarray:
+    """Bits of D = A·B + C from those of A, B and C, shapes as above. `kinds`: PTX types of A, B and D, which is also C.
+
+    `negated`: whether A and B are multiplied by -1. `arithmetic`: one of the functions above.
+    """
+    d = np.empty(c.shape, c.dtype)
+    step = max(1, _SUMS_AT_A_TIME // (c.shape[1] * c.shape[2]))
+    for start in range(0, c.shape[0], step):
+        part = np.s_[start : start + step]
+        values = [decode(np.ascontiguousarray(x[part]), kind) for x, kind in zip((a, b, c), kinds, strict=True)]
+        left, right = (-x if minus else x for x, minus in zip(values, negated, strict=False))
+        total = arithmetic(left, right, values[2], kinds)
+        d[part] = total.astype(np.int64).astype(np.uint32) if kinds[2] == "s32" else encode(total, kinds[2])
+    return d
+
+
+# -- mma and wmma ------------------------------------------------------------------------------------------------------
 
 
 def multiply_add(a, b, c, kinds: tuple[str, str, str, str], arithmetic: Callable) -> np.ndarray:

@@ -24,6 +24,7 @@ from warplab.simulator.run.mbarriers import MBarriers
 from warplab.simulator.run.options import Options
 from warplab.simulator.run.system_services import SystemServices
 from warplab.simulator.run.warp_operations import WarpOperations
+from warplab.simulator.run.warpgroups import Warpgroups
 from warplab.simulator.translate.special_registers import SPECIAL
 from warplab.simulator.translate.translation import Translation
 
@@ -63,7 +64,7 @@ class Chunk:
         self.warps = self.warp_sizes.shape[0]
         self.options, self.checked, self.passes = options, options.checks, passes
         self.full_warps = 0
-        self.warp, self.matrix = WarpOperations(self), MatrixOperations(self)
+        self.warp, self.matrix, self.warpgroups = WarpOperations(self), MatrixOperations(self), Warpgroups(self)
         self.everyone = Group(self, None)
         self.group = self.everyone
         self.clock = 0  # instructions along the chunk's path so far

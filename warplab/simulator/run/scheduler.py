@@ -134,7 +134,11 @@ class Scheduler:
 
     def waiting(self) -> list[np.ndarray]:
         """Lanes held back at barriers and warp-wide instructions, as sorted arrays."""
-        warp_wide = (*self.convergence.held.values(), *self.convergence.syncing.values())
+        warp_wide = (
+            *self.convergence.held.values(),
+            *self.convergence.syncing.values(),
+            *self.convergence.warpgroups.held.values(),
+        )
         return [*warp_wide, *self.gathering.values(), *self.barriers.waiting]
 
     def put(self, number: int, lanes: np.ndarray) -> None:

@@ -17,6 +17,7 @@ from warplab.simulator.errors import DivergentWarp
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.ptx.program import Immediate, integer
 from warplab.simulator.run.matrix_operations import NEEDS_WHOLE_WARP
+from warplab.simulator.run.warpgroup_convergence import WarpgroupConvergence
 from warplab.simulator.translate.basic_blocks import WARP_SYNC
 from warplab.simulator.translate.waiting_loops import reached
 
@@ -36,10 +37,13 @@ class WarpConvergence:
         self.held: dict[int, np.ndarray] = {}  # at the start of a block
         self.syncing: dict[int, np.ndarray] = {}  # at the bar.warp.sync that ends a block
         self.following: dict[int, set[int]] = {}  # for a block, those that can follow it
+        self.warpgroups = WarpgroupConvergence(scheduler)
         self.lenient = not self.chunk.checked or _NUMBA_REDUCE in self.chunk.entry.name
 
     def converge(self, block, group: Group) -> Group | None:
         """Return the lanes whose whole mask has arrived; the others are held until the rest arrives."""
+        if block.warp_wide.opcode == "wgmma":
+            return self.warpgroups.converge(block, group)
         number = block.index
         if number in self.held:
             group = self.scheduler.merged([group.all_lanes, self.held.pop(number)])
@@ -126,10 +130,11 @@ class WarpConvergence:
                 self.scheduler.put(number, group.all_lanes)
                 return True
             self.held[number] = group.all_lanes
-        return self._let_go()
+        return self._let_go() or self.warpgroups.wake()
 
     def check_none_left(self) -> None:
         """Raise DivergentWarp if lanes are still held: those they wait for will never arrive."""
+        self.warpgroups.check_none_left()
         if not self.held and not self.syncing:
             return
         at_start = bool(self.held)

@@ -40,7 +40,7 @@ _COMBINE = frozenset(("and", "or", "xor"))  # setp with a third input
 # Operands of the forms `d|p` with two destinations.
 _OPERANDS_WITH_PREDICATE = {"shfl": 6, "match": 4, "elect": 3}
 # Warp-wide instructions: the lanes that their mask names must arrive before any of them runs.
-_WARP_WIDE = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix"))
+_WARP_WIDE = frozenset(("shfl", "vote", "match", "redux", "elect", "mma", "wmma", "ldmatrix", "stmatrix", "wgmma"))
 
 
 def is_warp_wide(instruction: Instruction) -> bool:
@@ -103,7 +103,9 @@ def destinations(instruction: Instruction) -> list[str]:
 def sources(instruction: Instruction) -> list[str]:
     """Names of the registers that an instruction reads, except its guard."""
     read = [CARRY] if instruction.opcode in _WITH_CARRY else []
-    return read + [n for operand in instruction.operands[_destinations(instruction) :] for n in _registers(operand)]
+    # The sums of a wgmma are read and written.
+    first = 0 if instruction.opcode == "wgmma" else _destinations(instruction)
+    return read + [n for operand in instruction.operands[first:] for n in _registers(operand)]
 
 
 def _destinations(instruction: Instruction) -> int:
@@ -133,6 +135,11 @@ def _registers(operand):
             yield from _registers(item)
 
 
+def _together(block: Block, instruction: Instruction) -> bool:
+    """Does `block` begin with a wgmma, as this instruction is one? Its lanes have found each other there already."""
+    return instruction.opcode == "wgmma" and block.warp_wide is not None and block.warp_wide.opcode == "wgmma"
+
+
 def cut(entry: Entry) -> list[Block]:
     """Cut a kernel into basic blocks, with liveness, in an order in which diverged lanes reconverge."""
     leaders = set(entry.labels.values())
@@ -150,7 +157,7 @@ def cut(entry: Entry) -> list[Block]:
         if blocks[-1].last is not None:
             new_block()
         warp_wide = is_warp_wide(instruction)
-        if warp_wide and instruction.guard is None:
+        if warp_wide and instruction.guard is None and not _together(blocks[-1], instruction):
             if blocks[-1].body:
                 new_block()
             blocks[-1].warp_wide = instruction

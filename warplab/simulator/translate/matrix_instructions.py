@@ -30,6 +30,7 @@ class Product:
     text: str
     machine: int = 1  # instructions of the tensor cores that an H100 executes for it
     separate: int = 1  # products side by side: four for m8n8k4 with f16
+    warps: int = 1  # that execute it together
 
     def __post_init__(self) -> None:
         self.gathers = [_gather(fragment) for fragment in self.fragments[:3]]

@@ -132,6 +132,8 @@ def _alone(i: Instruction) -> int:
     kind = i.modifiers[-1] if i.modifiers else ""
     if i.opcode == "cvta" or (i.opcode == "ld" and "param" in i.modifiers):
         return 0
+    if i.opcode == "wgmma" and "commit_group" in i.modifiers:  # a mark on the last product
+        return 0
     if i.opcode in ("mov", "argument"):
         source = i.operands[1] if len(i.operands) > 1 else None
         return int(isinstance(source, Register) and "." in source.name)  # a special register

@@ -15,7 +15,7 @@ import numpy as np
 from warplab.simulator import numerics
 from warplab.simulator.errors import UnsupportedInstruction, refusing
 from warplab.simulator.ptx.program import Entry, Instruction, Param, Variable, Where, layout
-from warplab.simulator.translate import operations, unwritten_fragments
+from warplab.simulator.translate import operations, unwritten_fragments, warpgroup_registers
 from warplab.simulator.translate.access_fusion import fused_accesses
 from warplab.simulator.translate.basic_blocks import CARRY, Block, cut
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Site
@@ -102,6 +102,7 @@ class _Translator:
         self.dtypes.update({unwritten_fragments.flag(name): "b1" for name in self.maybe_unwritten})
         self.tested = plain_tests(blocks, self.place)
         self.guarded = guarded_data(blocks)
+        self.register_faults = warpgroup_registers.find_faults(blocks)
         self.fused = fused_accesses(self.entry, blocks, self.variables, self.shared_offsets)
         amounts = machine_instructions(blocks)
         without_branch = predicated(blocks, amounts)
@@ -156,6 +157,8 @@ class _Translator:
     def emitter(self, opcode: str) -> Callable[[BlockWriter, Instruction], None] | None:
         """Return the function that writes the code for an instruction, None if the simulator does not know it."""
         emit = operations.TABLE.get(opcode)
+        if emit is not None and self.register_faults:
+            emit = warpgroup_registers.examined(emit, self.register_faults)
         return unwritten_fragments.tracked(emit) if emit is not None and self.maybe_unwritten else emit
 
     def slot(self, register: str) -> int:

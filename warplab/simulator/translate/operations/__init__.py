@@ -22,6 +22,7 @@ from warplab.simulator.translate.operations import (
     memory,
     moves,
     warp,
+    warpgroup,
 )
 
 TABLE = {
@@ -37,6 +38,7 @@ TABLE = {
     **asynchronous.TABLE,
     **warp.TABLE,
     **matrix.TABLE,
+    **warpgroup.TABLE,
     **calls.TABLE,
 }
 
@@ -81,6 +83,8 @@ def kind(instruction: Instruction) -> str:
     """The kind of an instruction: a value of KINDS, or "FP16", "FP32", "FP64", "integer" for arithmetic."""
     if instruction.opcode == "wmma" and instruction.modifiers[0] in ("load", "store"):
         return instruction.modifiers[0]
+    if instruction.opcode == "wgmma":
+        return "tensor" if instruction.modifiers[0] == "mma_async" else "synchronisation"
     if instruction.opcode in KINDS:
         return KINDS[instruction.opcode]
     last = instruction.modifiers[-1] if instruction.modifiers else ""

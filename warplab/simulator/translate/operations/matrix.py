@@ -128,14 +128,9 @@ def _stmatrix(w: BlockWriter, i: Instruction) -> None:
     w.line(f"m.matrix.store_rows({site}, {base}, {_registers(w, source, 'u4')}, {transposed}, L)")
 
 
-def _warp_group(w: BlockWriter, i: Instruction) -> None:
-    raise w.unsupported("wgmma needs a GPU of compute capability 9.0; compile and run the kernel on one")
-
-
 TABLE = {
     "ldmatrix": _ldmatrix,
     "mma": _mma,
     "stmatrix": _stmatrix,
-    "wgmma": _warp_group,
     "wmma": _wmma,
 }

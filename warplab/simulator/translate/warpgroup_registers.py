@@ -1,0 +1,207 @@
+"""Registers of wgmma: instructions that access them while a product may still do so, or without a wgmma.fence before.
+
+The sums of a product, and the registers that hold its factor A, belong to it from wgmma.mma_async until a
+wgmma.wait_group that waits for its group. Registers that other instructions have accessed belong to products only
+after a wgmma.fence. (PTX ISA, "wgmma.fence" and "wgmma.wait_group".) The control flow tells where either may be
+violated, as it tells ptxas. A move passes on what is known of a register, as compilers move sums from loop to loop,
+which costs no instruction. Further products of the same shape may add to sums under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warplab.simulator.ptx.program import Immediate, Instruction, Operand, Register, Where, integer, items_of
+from warplab.simulator.translate.basic_blocks import Block, destinations, sources
+from warplab.simulator.translate.block_writer import BlockWriter
+
+_READ = (
+    "The products run while the threads go on. wgmma.commit_group closes a group of them, and wgmma.wait_group N waits "
+    "for all but the latest N groups: wait before the sums are used, and let the compiler know (an empty asm volatile "
+    'with "+f" of each sum after the wait), or it may move their use to before it.'
+)
+_TOUCHED = (
+    "Put a wgmma.fence after what accesses the registers and before the next product that uses them: before the first "
+    "product, and again when sums were set, read or stored in between."
+)
+_SHAPE = "Products of different shapes hold the sums in different ways: wait for the first (wgmma.wait_group 0), fence."
+_KEPT = "A stays in these registers until the product is over: write to them after wgmma.wait_group."
+
+
+@dataclass(frozen=True)
+class RegisterFault:
+    """What an instruction does wrong. `under_way`: only if products of the warpgroup are."""
+
+    what: str
+    reason: str
+    where: Where
+    under_way: bool
+
+
+@dataclass(frozen=True)
+class _Use:
+    """A product that a register belongs to: its shape, how many groups were closed since (at least), and as what."""
+
+    shape: str
+    age: int
+    sums: bool
+
+
+class _State:
+    """What is known between two instructions: who uses which registers, and which of them a fence has not seen."""
+
+    def __init__(self, used: dict[str, _Use], touched: frozenset[str], fenced: bool) -> None:
+        self.used, self.touched, self.fenced = used, touched, fenced
+
+    def copy(self) -> _State:
+        return _State(dict(self.used), self.touched, self.fenced)
+
+    def join(self, other: _State) -> bool:
+        """Take in what may hold on another way here. True if that is anything new."""
+        before = len(self.touched), self.fenced, dict(self.used)
+        for name, use in other.used.items():
+            known = self.used.get(name)
+            if known is None or use.age < known.age:
+                self.used[name] = use
+        self.touched |= other.touched
+        self.fenced = self.fenced and other.fenced
+        return before != (len(self.touched), self.fenced, self.used)
+
+
+def find_faults(blocks: list[Block]) -> dict[int, RegisterFault]:
+    """By `id` of the instruction: the first fault of each. Empty for kernels without wgmma."""
+    instructions = [i for block in blocks for i in block.counted]
+    products = [i for i in instructions if i.opcode == "wgmma" and i.modifiers[0] == "mma_async"]
+    if not products:
+        return {}
+    watched = frozenset(name for i in products for name in (*_sums(i), *_factor(i)))
+    watched = _with_moved(watched, instructions)
+    waits = [integer(i.operands[0]) for i in instructions if i.opcode == "wgmma" and i.modifiers[0] == "wait_group"]
+    oldest = max(waits, default=0) + 1
+    entry: dict[int, _State] = {0: _State({}, frozenset(), False)}
+    todo, faults = [0], dict[int, RegisterFault]()
+    while todo:
+        number = todo.pop()
+        state = entry[number].copy()
+        for i in blocks[number].counted:
+            _execute(state, i, watched, oldest, faults)
+        for following in blocks[number].successors():
+            if following >= len(blocks):
+                continue
+            if following not in entry:
+                entry[following] = state.copy()
+                todo.append(following)
+            elif entry[following].join(state):
+                todo.append(following)
+    return faults
+
+
+def examined(
+    emit: Callable[[BlockWriter, Instruction], None], faults: dict[int, RegisterFault]
+) -> Callable[[BlockWriter, Instruction], None]:
+    """`emit`, with the report before an instruction that has a fault."""
+
+    def emit_examined(w: BlockWriter, i: Instruction) -> None:
+        if id(i) in faults:
+            w.line(f"m.warpgroups.refuse({w.object(faults[id(i)])}, L)")
+        emit(w, i)
+
+    return emit_examined
+
+
+def _execute(state: _State, i: Instruction, watched: frozenset[str], oldest: int, faults: dict) -> None:
+    if i.opcode == "wgmma":
+        kind = i.modifiers[0]
+        if kind == "fence":
+            state.touched, state.fenced = frozenset(), True
+        elif kind == "commit_group":
+            state.used = {name: _Use(use.shape, min(use.age + 1, oldest), use.sums) for name, use in state.used.items()}
+        elif kind == "wait_group":
+            most = integer(i.operands[0])
+            state.used = {name: use for name, use in state.used.items() if use.age <= most}
+        else:
+            _multiply(state, i, faults)
+        return
+    moved = _move(i)
+    if moved is not None:
+        to, come = moved
+        if to not in watched:
+            return
+        use = state.used.pop(to, None) if come is None else state.used.get(come)
+        state.used.pop(to, None)
+        if use is not None and come is not None:
+            state.used[to] = use
+        state.touched -= {to}
+        if come in state.touched:
+            state.touched |= {to}
+        return
+    read, written = watched.intersection(sources(i)), watched.intersection(destinations(i))
+    for name in sorted(read):
+        use = state.used.get(name)
+        if use is not None and use.sums:
+            _note(faults, i, f"`{_name(i)}` reads a sum of a wgmma that may still be under way", _READ, True)
+    for name in sorted(written):
+        use = state.used.pop(name, None)
+        if use is not None and not use.sums:
+            _note(faults, i, f"`{_name(i)}` writes to factor A of a wgmma that may still be under way", _KEPT, True)
+    state.touched |= read | written
+
+
+def _multiply(state: _State, i: Instruction, faults: dict) -> None:
+    shape = ".".join(i.modifiers[3:])
+    sums, factor = _sums(i), _factor(i)
+    if not state.fenced:
+        _note(faults, i, f"`{_name(i)}` before any wgmma.fence", _TOUCHED, False)
+    elif not state.touched.isdisjoint((*sums, *factor)):
+        what = "sums" if not state.touched.isdisjoint(sums) else "factor A"
+        text = f"`{_name(i)}`: its {what} were accessed since the latest wgmma.fence"
+        _note(faults, i, text, _TOUCHED, False)
+    if any(state.used[name].shape != shape for name in sums if name in state.used):
+        _note(faults, i, f"`{_name(i)}` adds to sums of a wgmma of another shape that may be under way", _SHAPE, True)
+    if any(state.used[name].sums for name in factor if name in state.used):
+        _note(faults, i, f"`{_name(i)}` takes as factor A sums of a wgmma that may be under way", _READ, True)
+    for name in sums:
+        state.used[name] = _Use(shape, 0, True)
+    for name in factor:
+        state.used[name] = _Use(shape, 0, False)
+
+
+def _note(faults: dict, i: Instruction, what: str, reason: str, under_way: bool) -> None:
+    faults.setdefault(id(i), RegisterFault(what, reason, i.where, under_way))
+
+
+def _name(i: Instruction) -> str:
+    return i.text.split()[0].rstrip(";")
+
+
+def _names(operand: Operand) -> list[str]:
+    return [item.name for item in items_of(operand) if isinstance(item, Register)]
+
+
+def _sums(i: Instruction) -> list[str]:
+    return _names(i.operands[0])
+
+
+def _factor(i: Instruction) -> list[str]:
+    """Registers of factor A; none where a descriptor stands."""
+    return _names(i.operands[1]) if not isinstance(i.operands[1], Register) else []
+
+
+def _move(i: Instruction) -> tuple[str, str | None] | None:
+    """For a move of a whole register or of a constant: the register it goes to, and where it comes from."""
+    if i.opcode != "mov" or len(i.operands) != 2 or not isinstance(i.operands[0], Register):
+        return None
+    if isinstance(i.operands[1], Register):
+        return i.operands[0].name, i.operands[1].name
+    return (i.operands[0].name, None) if isinstance(i.operands[1], Immediate) else None
+
+
+def _with_moved(watched: frozenset[str], instructions: list[Instruction]) -> frozenset[str]:
+    """`watched`, with the registers that their values are moved from and to."""
+    moves = [m for i in instructions if (m := _move(i)) is not None and m[1] is not None]
+    before = None
+    while watched != before:
+        before = watched
+        watched |= {name for to, come in moves if to in watched or come in watched for name in (to, come) if name}
+    return watched
