@@ -19,7 +19,7 @@ MODE = {0: 0, 128: 1, 64: 2, 32: 3}
 
 @dataclass(frozen=True)
 class Case:
-    """One wgmma: `kinds` of D, A and B; `swizzles` of A and B in bytes, 0 for none; `transposed`: A and B along M, N."""
+    """One wgmma: `kinds` of D, A and B; `swizzles` in bytes, 0 for none; `transposed`: A is M-major, B N-major."""
 
     n: int
     kinds: tuple[str, str, str]

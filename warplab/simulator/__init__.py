@@ -13,17 +13,18 @@ memory      `device_memory` is one address space of allocations with gaps betwee
 translate   `basic_blocks` cuts a kernel into blocks with their live registers, and `block_order` puts them in an order
             in which diverged lanes reconverge. `translation` turns each block, once, into a Python function on whole
             arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes, with
-            `special_registers` and `matrix_instructions` for these two kinds. `ptxas_model` estimates the machine code,
-            `access_fusion` finds the accesses that ptxas fuses, `value_numbering` the instructions that access one
-            location, `plain_tests` the loads that only test a word before an atomic operation, `waiting_loops` the
+            `special_registers`, `matrix_instructions` and `warpgroup_instructions` for these kinds. `ptxas_model`
+            estimates the machine code, `access_fusion` finds the accesses that ptxas fuses, `value_numbering` the
+            instructions that access one location, `plain_tests` the loads that only test a word before an atomic operation, `waiting_loops` the
             loops that spin, `guarded_data` what their flags guard, `unwritten_fragments` the registers that may be read
-            before they are written.
+            before they are written, `warpgroup_registers` those that a wgmma still uses.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
             `sampling` scales the counters of some blocks to a large grid.
-check       `access_checks` tests bounds, alignment and initialisation before each access; `unwritten_reads` notes reads
-            of local arrays that nobody wrote. `races` looks for accesses by different threads that nothing orders:
+check       `access_checks` tests bounds, alignment and initialisation before each access; `operand_layouts` whether
+            a wgmma reads its operands in the way that they were copied; `unwritten_reads` notes reads of local arrays
+            that nobody wrote. `races` looks for accesses by different threads that nothing orders:
             `race_records` keeps who touched what, `race_words` compares, `vector_clocks` knows what synchronisation
             weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp, and `race_report`
             words the error.
@@ -47,7 +48,8 @@ How a launch runs:
 4.  `atomics` lets lanes take turns without a loop over them. `async_copies` and `mbarriers` serve copies that arrive
     only where a thread waits for them. `warp_operations` exchanges values between the lanes of a warp
     (`undefined_values` finds out whether a result depends on one that no lane gave), and `matrix_operations`
-    multiplies matrices that its lanes hold together. `system_services` provides what a kernel asks of the driver:
+    multiplies matrices that its lanes hold together, `warpgroups` those of wgmma, for which `warpgroup_convergence`
+    brings four warps together. `system_services` provides what a kernel asks of the driver:
     `printf`, assert, clocks, memory.
 5.  All the while, observers are told what happens. The launch returns a `LaunchProfile`: its counters, and the trace of
     its first warps.
@@ -81,7 +83,9 @@ from warplab.simulator.errors import (
     SimulatorFailure,
     UndefinedShuffle,
     UninitializedRead,
+    UnorderedRegisters,
     UnsupportedInstruction,
+    WrongDescriptor,
 )
 from warplab.simulator.memory.device_memory import Allocation
 from warplab.simulator.observer import Observer
@@ -119,7 +123,9 @@ __all__ = [
     "SimulatorFailure",
     "UndefinedShuffle",
     "UninitializedRead",
+    "UnorderedRegisters",
     "UnsupportedInstruction",
+    "WrongDescriptor",
     "default_device",
     "load",
     "pop_device",

@@ -191,6 +191,14 @@ class DivergentWarp(SimulatorError):
     """A warp-wide instruction whose mask names lanes that never reach it, or omits one that does."""
 
 
+class UnorderedRegisters(SimulatorError):
+    """Registers of a wgmma that are accessed while it may be under way, or that no wgmma.fence has handed over to it."""
+
+
+class WrongDescriptor(SimulatorError):
+    """A descriptor of wgmma that does not fit the way its operand lies in shared memory."""
+
+
 class AssertFailed(SimulatorError):
     """A device `assert` that fails. `expression`: what was asserted."""
 

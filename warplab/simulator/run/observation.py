@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warplab.simulator.check.access_checks import Checks
+from warplab.simulator.check.operand_layouts import OperandLayouts, has_both
 from warplab.simulator.check.races import Races
 from warplab.simulator.check.unwritten_reads import Noted, UnwrittenReads, reads_local_arrays
 from warplab.simulator.count.access_trace import AccessTrace
@@ -30,6 +31,7 @@ def observers_of(
     trace = options.trace_warps if options.counters else 0
     return [
         *([Checks(memory, not options.used_reads_only)] if options.checks else []),
+        *([OperandLayouts()] if options.checks and has_both(translation) else []),
         *([Races(translation, threads, blocks, options.volatile_orders)] if follows_races else []),
         *([Tally(translation, runs, blocks), ReuseWatch()] if options.counters else []),
         *([AccessTrace(memory, trace, options.trace_events)] if trace else []),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
-from warplab.simulator.errors import DivergentWarp, SimulatorError
+from warplab.simulator.errors import DivergentWarp, SimulatorError, UnorderedRegisters
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.numerics import tensor_cores
 from warplab.simulator.ptx.fragments import BITS
@@ -44,13 +44,19 @@ _PLACES = -(10**9)  # of warpgroups, among the places where threads synchronise
 @dataclass(eq=False)
 class _Reading:
     """What one operand of several warpgroups is read from: `address`, uint64, of each piece of 16 bytes, the lane in
-    whose name it is read, its warpgroup, and the number of the group that it waits in."""
+    whose name it is read, its warpgroup, the number of the group that it waits in, and its bytes at the issue as two
+    uint64."""
 
     site: Site
     address: np.ndarray
     lanes: np.ndarray
     warpgroup: np.ndarray
     group: np.ndarray
+    data: np.ndarray
+
+    def some(self, chosen: np.ndarray) -> _Reading:
+        arrays = self.address, self.lanes, self.warpgroup, self.group, self.data
+        return _Reading(self.site, *(array[chosen] for array in arrays))
 
 
 class Warpgroups:
@@ -119,10 +125,9 @@ class Warpgroups:
             ready = reading.group < limit[reading.warpgroup]
             if ready.any():
                 over = True
-                self._read(reading.site, reading.address[ready], reading.lanes[ready])
+                self._end(reading if ready.all() else reading.some(ready))
             if not ready.all():
-                rest = (x[~ready] for x in (reading.address, reading.lanes, reading.warpgroup, reading.group))
-                left.append(_Reading(reading.site, *rest) if ready.any() else reading)
+                left.append(reading.some(~ready))
         self.reading = left
         if over:
             self._tell(warpgroup, first, lanes)
@@ -137,11 +142,27 @@ class Warpgroups:
         for notify in observers.wait_over:
             notify(_PLACES - self.of_lane[every], every)
 
-    def _read(self, site: Site, address: np.ndarray, lanes: np.ndarray) -> Addresses:
-        addresses = Addresses(address)
+    def _end(self, reading: _Reading) -> None:
+        """A thread knows that these operands have been read."""
+        addresses = Addresses(reading.address)
+        changed = (self._bytes(reading.site, addresses) != reading.data).any(axis=1)
+        if self.chunk.checked and changed.any():
+            raise SimulatorError(
+                f"shared memory was written while `{reading.site.text.split()[0]}` could still read it",
+                reason="Whoever writes there must wait until the product is over: wgmma.wait_group first, and a "
+                "barrier or an mbarrier where other threads write.",
+                **self.chunk.where(reading.site, int(reading.lanes[np.argmax(changed)])),
+            )
+        self._notify_read(reading.site, addresses, reading.lanes)
+
+    def _notify_read(self, site: Site, addresses: Addresses, lanes: np.ndarray) -> None:
         for notify in self.chunk.observers.copy_read:
             notify(site, "shared", addresses, lanes)
-        return addresses
+
+    def _bytes(self, site: Site, addresses: Addresses) -> np.ndarray:
+        """The 16 bytes at each address, as two uint64."""
+        view, index = self.chunk.access.elements(site, "shared", addresses)
+        return np.stack([view[k:].take(index) for k in range(site.count)], axis=-1)
 
     # -- products --------------------------------------------------------------------------------------------------
 
@@ -197,11 +218,10 @@ class Warpgroups:
             some = np.repeat(fields.swizzle == swizzle, pieces)
             for notify in chunk.observers.operand:
                 notify(site, name, Addresses(address[some]), reader[some], SWIZZLES[swizzle])
-        addresses = self._read(site, address, reader)
-        warpgroup = self.of_lane[reader]
-        self.reading.append(_Reading(site, address, reader, warpgroup, self.committed[warpgroup]))
-        view, index = chunk.access.elements(site, "shared", addresses)
-        data = np.stack([view[k:].take(index) for k in range(site.count)], axis=-1)
+        addresses, warpgroup = Addresses(address), self.of_lane[reader]
+        self._notify_read(site, addresses, reader)
+        data = self._bytes(site, addresses)
+        self.reading.append(_Reading(site, address, reader, warpgroup, self.committed[warpgroup], data))
         return elements(data.view(np.uint8).reshape(*places.shape, -1), item, transposed)
 
     @staticmethod
@@ -256,6 +276,6 @@ class Warpgroups:
             warpgroup = self.of_lane[every]
             bad = self.issued[warpgroup] >= self.done[warpgroup]
         if bad.any():
-            raise SimulatorError(
+            raise UnorderedRegisters(
                 fault.what, reason=fault.reason, **self.chunk.where(fault, int(every[int(np.argmax(bad))]))
             )
