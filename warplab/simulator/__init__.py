@@ -15,9 +15,9 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes, with
             `special_registers`, `matrix_instructions` and `warpgroup_instructions` for these kinds. `ptxas_model`
             estimates the machine code, `access_fusion` finds the accesses that ptxas fuses, `value_numbering` the
-            instructions that access one location, `plain_tests` the loads that only test a word before an atomic operation, `waiting_loops` the
-            loops that spin, `guarded_data` what their flags guard, `unwritten_fragments` the registers that may be read
-            before they are written, `warpgroup_registers` those that a wgmma still uses.
+            instructions that access one location, `plain_tests` the loads that only test a word before an atomic
+            operation, `waiting_loops` the loops that spin, `guarded_data` what their flags guard, `unwritten_fragments`
+            the registers that may be read before they are written, `warpgroup_registers` those that a wgmma still uses.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.

@@ -192,7 +192,7 @@ class DivergentWarp(SimulatorError):
 
 
 class UnorderedRegisters(SimulatorError):
-    """Registers of a wgmma that are accessed while it may be under way, or that no wgmma.fence has handed over to it."""
+    """Registers of a wgmma that are accessed while it may be under way, or that no wgmma.fence has handed over."""
 
 
 class WrongDescriptor(SimulatorError):
