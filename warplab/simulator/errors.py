@@ -87,6 +87,10 @@ class UninitializedRead(SimulatorError):
     """A read of memory, or of the registers of a matrix fragment, that nothing wrote (compute-sanitizer initcheck)."""
 
 
+class StaleTexel(SimulatorError):
+    """A texture fetch or surface read of memory that the same launch has written, which is undefined."""
+
+
 class UndefinedShuffle(UninitializedRead):
     """A result that depends on what a shuffle brings from a lane that does not take part, which is undefined."""
 

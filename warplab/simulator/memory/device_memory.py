@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warplab.simulator.memory.texels import Handles
+
 ALIGNMENT = 512  # bytes, as in cudaMalloc
 GAP = 1 << 16  # unallocated bytes after each allocation, so that an overrun does not hit a neighbour
 # On today's processors host addresses end below 2**48, so no host pointer looks like a device address.
@@ -72,6 +74,7 @@ class DeviceMemory:
         self._starts: list[int] = []
         self._allocations: list[Allocation] = []
         self._freed: list[Allocation] = []
+        self.handles = Handles()  # of textures and surfaces
 
     # -- allocations ---------------------------------------------------------------------------------------
 

@@ -22,7 +22,10 @@ from warplab.simulator.run.geometry import Geometry
 from warplab.simulator.run.matrix_operations import MatrixOperations
 from warplab.simulator.run.mbarriers import MBarriers
 from warplab.simulator.run.options import Options
+from warplab.simulator.run.surfaces import Surfaces
 from warplab.simulator.run.system_services import SystemServices
+from warplab.simulator.run.tensor_copies import TensorCopies
+from warplab.simulator.run.textures import Textures
 from warplab.simulator.run.warp_operations import WarpOperations
 from warplab.simulator.run.warpgroups import Warpgroups
 from warplab.simulator.translate.special_registers import SPECIAL
@@ -98,6 +101,14 @@ class Chunk:
             self.observers = Observers(observer.watch(self) for observer in observers)
         if self.observers.see_accesses and self.lanes == WARP_SIZE * self.warps:  # patterns pay off
             self.full_warps = self.warps
+
+    @functools.cached_property
+    def textures(self) -> Textures:
+        return Textures(self)
+
+    @functools.cached_property
+    def surfaces(self) -> Surfaces:
+        return Surfaces(self)
 
     @functools.cached_property
     def all_lanes(self) -> np.ndarray:

@@ -116,6 +116,8 @@ def _destinations(instruction: Instruction) -> int:
     combined = not _COMBINE.isdisjoint(instruction.modifiers)
     if instruction.opcode == "setp":
         return 2 if len(operands) - combined > 3 else 1
+    if instruction.opcode in ("tex", "tld4"):
+        return 2 if isinstance(operands[1], Register) else 1
     return 2 if _OPERANDS_WITH_PREDICATE.get(instruction.opcode) == len(operands) else 1
 
 

@@ -21,6 +21,7 @@ from warplab.simulator.translate.operations import (
     matrix,
     memory,
     moves,
+    textures,
     warp,
     warpgroup,
 )
@@ -36,6 +37,7 @@ TABLE = {
     **memory.TABLE,
     **atomics.TABLE,
     **asynchronous.TABLE,
+    **textures.TABLE,
     **warp.TABLE,
     **matrix.TABLE,
     **warpgroup.TABLE,
@@ -74,6 +76,8 @@ KINDS = {
     **dict.fromkeys(("mma", "wmma"), "tensor"),
     **dict.fromkeys(("mov", "argument", "cvta", "isspacep", "mapa", "getctarank", "selp", "slct"), "move"),
     **dict.fromkeys(("prefetch", "prefetchu", "discard", "applypriority", "createpolicy"), "cache hint"),
+    **dict.fromkeys(("tex", "tld4", "txq"), "texture"),
+    **dict.fromkeys(("suld", "sust", "suq"), "surface"),
     "cp": "asynchronous copy",
     "cvt": "conversion",
 }

@@ -10,6 +10,7 @@ import numpy as np
 from warplab import simulator as _simulator
 from warplab.dropin import simulated_device as _device
 from warplab.dropin.cupy._core.missing import missing as _missing
+from warplab.dropin.cupy.cuda import texture
 from warplab.simulator.constants import WARP_SIZE as _WARP_SIZE
 from warplab.simulator.run.launch_limits import MAX_THREADS as _MAX_THREADS
 
@@ -159,6 +160,7 @@ def _set_peer_access(peer: int, enabled: bool) -> None:
 
 
 runtime = types.SimpleNamespace(
+    **texture.CONSTANTS,
     deviceCanAccessPeer=_can_access_peer,
     deviceDisablePeerAccess=lambda peer: _set_peer_access(peer, False),
     deviceEnablePeerAccess=lambda peer: _set_peer_access(peer, True),

@@ -1,0 +1,83 @@
+"""From texture coordinates to texels and their weights, as the CUDA Programming Guide defines it (Texture Fetching).
+
+The guide leaves open how the fraction of a coordinate becomes a weight of 8 bits; here it is rounded to the nearest.
+Coordinates are computed in float64, without the rounding that a GPU applies to them before.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+_STEPS = 256.0  # weights are multiples of 1/256
+_FARTHEST = 1 << 40  # texels; farther coordinates stay there
+
+
+Place = tuple[np.ndarray, np.ndarray]  # along an axis: the texel of each lane, and whether it lies in the array
+
+
+def nearest(coordinate: np.ndarray, size: int, mode: str, normalized: bool) -> Place:
+    """Return the texel of each coordinate along an axis of `size` texels, and whether it lies in the array.
+
+    `coordinate`: float32. `mode`: see `texels.ADDRESS_MODES`. Only where the mode is "border" can texels lie outside.
+    """
+    return _texel(np.floor(_in_texels(coordinate, size, mode, normalized)), size, mode)
+
+
+def neighbours(
+    coordinate: np.ndarray, size: int, mode: str, normalized: bool
+) -> tuple[tuple[Place, Place], np.ndarray]:
+    """Return the two texels between which each coordinate lies, as `nearest` does, and the weight of the second."""
+    place = _in_texels(coordinate, size, mode, normalized) - 0.5
+    first = np.floor(place)
+    weight = np.rint((place - first) * _STEPS) / _STEPS
+    return (_texel(first, size, mode), _texel(first + 1, size, mode)), weight
+
+
+def whole(coordinate: np.ndarray, size: int, mode: str) -> Place:
+    """As `nearest`, for integer coordinates, which count texels."""
+    return _texel(coordinate, size, mode if mode == "border" else "clamp")
+
+
+def as_float(values: np.ndarray) -> np.ndarray:
+    """Channels as float32: integers of 8 and 16 bits as parts of the largest, from 0 or -1 to 1."""
+    if values.dtype.kind == "f" or values.dtype.itemsize == 4:
+        return values.astype(np.float32)
+    largest = np.iinfo(values.dtype).max
+    return np.maximum(values.astype(np.float64) / largest, -1).astype(np.float32)
+
+
+def cube_face(s: np.ndarray, t: np.ndarray, r: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the face of a cube map that a direction meets, and the normalised coordinates there (Cubemap Textures)."""
+    x, y, z = (np.nan_to_num(np.asarray(c, np.float64)) for c in (s, t, r))
+    along_x = (np.abs(x) >= np.abs(y)) & (np.abs(x) >= np.abs(z))
+    along_y = ~along_x & (np.abs(y) >= np.abs(z))
+    face = np.select([along_x, along_y], [np.where(x >= 0, 0, 1), np.where(y >= 0, 2, 3)], np.where(z >= 0, 4, 5))
+    major = np.abs(np.select([along_x, along_y], [x, y], z))
+    u = np.choose(face, [-z, z, x, x, x, -x])
+    v = np.choose(face, [-y, -y, z, -z, -y, -y])
+    major = np.where(major == 0, 1, major)
+    return face, (u / major + 1) / 2, (v / major + 1) / 2
+
+
+def _in_texels(coordinate: np.ndarray, size: int, mode: str, normalized: bool) -> np.ndarray:
+    x = np.nan_to_num(np.asarray(coordinate, np.float64))
+    if not normalized:  # only clamp and border there: the others become clamp
+        return np.clip(x, 0, np.nextafter(size, 0)) if mode != "border" else np.clip(x, -_FARTHEST, _FARTHEST)
+    if mode == "wrap":
+        x = x - np.floor(x)
+    elif mode == "mirror":
+        turns = np.floor(x)
+        x = np.where(turns % 2 == 0, x - turns, 1 - (x - turns))
+    elif mode == "clamp":
+        x = np.clip(x, 0, 1)
+    x = x * size
+    return np.clip(x, -_FARTHEST, _FARTHEST) if mode == "border" else np.clip(x, 0, np.nextafter(size, 0))
+
+
+def _texel(number: np.ndarray, size: int, mode: str) -> Place:
+    number = np.asarray(number, np.int64)
+    if mode == "border":
+        inside = (number >= 0) & (number < size)
+        return np.where(inside, number, 0), inside
+    number = number % size if mode == "wrap" else np.clip(number, 0, size - 1)
+    return number, np.ones(number.shape, bool)
