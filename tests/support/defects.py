@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from warplab import simulator
+from warplab.bench import hopper
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
@@ -39,7 +40,7 @@ class Report:
 class Defect:
     """`wrong`, `right`: bodies of the kernel `parameters`; `arguments` makes fresh arguments for each launch.
 
-    `head`: what stands before the kernel.
+    `head`: what stands before the kernel; `compiled`: options for NVRTC.
     """
 
     name: str
@@ -56,11 +57,12 @@ class Defect:
     right_options: dict | None = None
     right_arguments: Callable[[], tuple] | None = None
     head: str = ""
+    compiled: tuple[str, ...] = ()
 
     def kernel(self, right: bool) -> CudaSource:
         body = self.right if right else self.wrong
         code = f'{self.head}extern "C" __global__ void kernel({self.parameters}) {{\n{body}\n}}\n'
-        return CudaSource(code, "kernel")
+        return CudaSource(code, "kernel", self.compiled)
 
     def run(self, right: bool) -> simulator.LaunchProfile:
         """Launch the mended kernel, or the defective one."""
@@ -115,6 +117,24 @@ _FRAGMENTS = """\
   wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> of_b;
   wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
 """
+_HOPPER = ("-arch=sm_90a", *hopper.include())
+# A and B, 64 × 64, in shared memory, and a product of 16 of k of them.
+_TILES = """\
+  __shared__ alignas(1024) float4 tiles[1024];
+  for (int i = threadIdx.x; i < 1024; i += 128) tiles[i] = {};
+  fence_for_tma();
+  __syncthreads();
+  unsigned at = shared_address(tiles);
+  float sum[32];
+"""
+_MULTIPLY = """\
+  wgmma<K_MAJOR, MN_MAJOR>(sum, k_major(at, 0, 0), mn_major(at + 8192, 0, 64), 0);
+  wgmma_commit();
+"""
+_SUMS = """\
+  wgmma_wait<0>();
+  settle(sum);
+  c[threadIdx.x] = sum[0];"""
 _PRODUCT = """\
   for (int start = 0; start < k; start += 16) {
     wmma::load_matrix_sync(of_a, a + start, k);
@@ -124,6 +144,66 @@ _PRODUCT = """\
   wmma::store_matrix_sync(c, sum, 16, wmma::mem_row_major);"""
 
 DEFECTS = (
+    Defect(
+        "sum of a wgmma read before its end",
+        simulator.UnorderedRegisters,
+        Report("c[threadIdx.x] = sum[0];", "wgmma.wait_group N waits"),
+        "float* c",
+        _TILES + "  wgmma_fence();\n" + _MULTIPLY + "  c[threadIdx.x] = sum[0];",
+        _TILES + "  wgmma_fence();\n" + _MULTIPLY + _SUMS,
+        floats(128),
+        block=128,
+        head="#include <warplab/hopper.cuh>\n",
+        compiled=_HOPPER,
+    ),
+    Defect(
+        "wgmma without a fence",
+        simulator.UnorderedRegisters,
+        Report("wgmma<K_MAJOR, MN_MAJOR>", "Put a wgmma.fence"),
+        "float* c",
+        _TILES + _MULTIPLY + _SUMS,
+        _TILES + "  wgmma_fence();\n" + _MULTIPLY + _SUMS,
+        floats(128),
+        block=128,
+        head="#include <warplab/hopper.cuh>\n",
+        compiled=_HOPPER,
+    ),
+    Defect(
+        "wgmma that one warp of four does not reach",
+        simulator.DivergentWarp,
+        Report("wgmma_fence();", "all 128 threads must reach it"),
+        "float* c",
+        _TILES + "  if (threadIdx.x >= 96) return;\n  wgmma_fence();\n" + _MULTIPLY + _SUMS,
+        _TILES + "  wgmma_fence();\n" + _MULTIPLY + _SUMS,
+        floats(128),
+        block=128,
+        head="#include <warplab/hopper.cuh>\n",
+        compiled=_HOPPER,
+    ),
+    Defect(
+        "tile written while a wgmma may read it",
+        simulator.DataRace,
+        Report(
+            "if (threadIdx.x == 5) tiles[1].x = 1;",
+            "__syncthreads() missing",
+            thread=(5, 0, 0),
+            array="tiles",
+            index=4,
+            other_line="wgmma<K_MAJOR, MN_MAJOR>",
+            other_thread=((0, 0, 0), (0, 0, 0)),
+        ),
+        "float* c",
+        _TILES + "  wgmma_fence();\n" + _MULTIPLY + "  if (threadIdx.x == 5) tiles[1].x = 1;\n" + _SUMS,
+        _TILES
+        + "  wgmma_fence();\n"
+        + _MULTIPLY
+        + _SUMS
+        + "\n  __syncthreads();\n  if (threadIdx.x == 5) tiles[1].x = 1;",
+        floats(128),
+        block=128,
+        head="#include <warplab/hopper.cuh>\n",
+        compiled=_HOPPER,
+    ),
     Defect(
         "access outside an array",
         simulator.IllegalAddress,

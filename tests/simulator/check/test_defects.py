@@ -64,6 +64,10 @@ def test_every_class_is_there_in_both_languages():
     assert in_c - in_numba == {
         "pointer of the host",
         "product with a fragment that was never filled",
+        "sum of a wgmma read before its end",
+        "wgmma without a fence",
+        "wgmma that one warp of four does not reach",
+        "tile written while a wgmma may read it",
         "race on shared memory, the other half has another barrier",
         "barrier that waits for more threads than come",
         "shuffle inside the guard, from a lane that has ended",
