@@ -105,6 +105,17 @@ def test_registers_belong_to_the_product(source, what, reason):
     assert caught.value.line is not None
 
 
+def test_sums_need_a_start():
+    source = changed("    for (int i = 0; i < 32; i++) sum[i] = 0;\n", "")
+    with pytest.raises(simulator.UninitializedRead, match=r"sum C of `wgmma\.mma_async` is in registers that nothing"):
+        run(source)
+    first = "mn_major(of_b, 0, 64), 1"
+    run(source.replace(first, "mn_major(of_b, 0, 64), 0"))
+    run(source.replace(first, "mn_major(of_b, 0, 64), at"), at=0)
+    with pytest.raises(simulator.UninitializedRead, match="scale-d must be false in the first product"):
+        run(source.replace(first, "mn_major(of_b, 0, 64), at"), at=1)
+
+
 def test_registers_may_be_read_on_ways_without_products():
     """What cannot be told from the control flow alone: the wait is under the same condition as the products."""
     first = "    wgmma<K_MAJOR, MN_MAJOR>(sum, k_major(of_a, 0, 0)"

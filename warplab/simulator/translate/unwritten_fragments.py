@@ -21,6 +21,7 @@ _STORE = "The fragment was never filled: fill_fragment, or a product, before it 
 _LOAD = "The fragment was never loaded: load_matrix_sync before the product."
 _FILL_REGISTERS = "The fragment was never filled: set its registers to 0, or load them, before the first product."
 _LOAD_REGISTERS = "The fragment was never loaded: ldmatrix, or loads, before the product."
+_START = "The sums were never set: scale-d must be false in the first product (the last argument of wgmma() is 0)."
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def maybe_unwritten(blocks: list[Block], registers) -> frozenset[str]:
     """Those of `registers` that may be read before they are written, and those that such values are moved to; empty if
     no checked instruction reads one. Marks their flags as live in the blocks where they are."""
     instructions = [i for block in blocks for i in block.body]
-    found = blocks[0].live_in & frozenset(registers)
+    found = (blocks[0].live_in & frozenset(registers)) - _other_sums(instructions)
     if not found:
         return found
     moves = [i for i in instructions if i.opcode in _MOVES]
@@ -75,6 +76,8 @@ def _check(w: BlockWriter, i: Instruction) -> None:
     for operand, what, reason in _checked(i):
         flags = [w.local(flag(name)).name for name in _names(operand) if name in w.translator.maybe_unwritten]
         if flags:
+            if i.opcode == "wgmma":
+                flags = [f"{flags[0]} | ~{w.array(i.operands[3], 'b1')}"]
             read = w.object(RegisterRead(what, reason, i.where))
             w.line(f"for notify in m.observers.read_registers: notify({read}, ({', '.join(flags)},), L)")
 
@@ -96,7 +99,9 @@ def _note(w: BlockWriter, i: Instruction) -> None:
 
 def _checked(i: Instruction) -> list[tuple[Operand, str, str]]:
     """Operands that must hold a value: the operand, what it is, and the likely cause if it holds none."""
-    name = ".".join((i.opcode, *i.modifiers[: 1 if i.opcode == "wmma" else 0]))
+    name = ".".join((i.opcode, *i.modifiers[: 1 if i.opcode in ("wmma", "wgmma") else 0]))
+    if name == "wgmma.mma_async":
+        return [(items_of(i.operands[0])[0], f"sum C of `{name}`", _START)]
     if name not in ("mma", "wmma.mma", "wmma.store"):
         return []
     if name == "wmma.store":
@@ -104,6 +109,12 @@ def _checked(i: Instruction) -> list[tuple[Operand, str, str]]:
     fill, load = (_FILL, _LOAD) if i.opcode == "wmma" else (_FILL_REGISTERS, _LOAD_REGISTERS)
     parts = ("factor A", load), ("factor B", load), ("sum C", fill)
     return [(o, f"{part} of `{name}`", reason) for o, (part, reason) in zip(i.operands[1:4], parts, strict=False)]
+
+
+def _other_sums(instructions: list[Instruction]) -> frozenset[str]:
+    """The sums of wgmma but the first of each, which speaks for them: there are up to 128, always written together."""
+    products = [i for i in instructions if i.opcode == "wgmma" and i.modifiers[0] == "mma_async"]
+    return frozenset(name for i in products for name in _names(i.operands[0])[1:])
 
 
 def _names(operand: Operand) -> list[str]:
