@@ -187,6 +187,17 @@ class FlagWait:
         return f"{who} {waits}, at {self.file}, line {self.line}{code}"
 
 
+class MissingProxyFence(SimulatorError):
+    """TMA or wgmma reads shared memory that an ordinary store wrote, without a fence.proxy.async in between.
+
+    `other_line`: line of the store. `other_thread`: block and thread index of its thread.
+    """
+
+    def __init__(self, what: str, *, other_line: int, other_thread: tuple[Index3, Index3], **where) -> None:
+        self.other_line, self.other_thread = other_line, other_thread
+        super().__init__(what, **where)
+
+
 class DivergentBarrier(SimulatorError):
     """A barrier that only some of the block's threads reach (compute-sanitizer synccheck)."""
 

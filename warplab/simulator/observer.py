@@ -103,6 +103,9 @@ class Observer:
         """A tensor copy into shared memory begins: `addresses` of the pieces of 16 bytes that it will write, exchanged
         by a swizzle of so many bytes, 0 for none."""
 
+    def reduced(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray) -> None:
+        """A copy is about to combine what it brings with what its target holds (cp.reduce.async.bulk)."""
+
     def bulk_copy(self, site: Site, copies: int) -> None:
         """The group executes cp.async.bulk: so many of its lanes copy at least one byte. `site`: what reads."""
 
@@ -121,8 +124,10 @@ class Observer:
         """The lanes take part in a shuffle, vote or the like."""
 
     def fence(self, lanes: Lanes, scope: str) -> None:
-        """The lanes have passed a memory fence. `scope`: "cta", "cluster", "gpu" or "sys"; "" for one that orders
-        only other ways to memory (fence.proxy)."""
+        """The lanes have passed a memory fence. `scope`: "cta", "cluster", "gpu" or "sys"."""
+
+    def proxy_fence(self, lanes: Lanes, kind: str) -> None:
+        """The lanes have passed a fence between two ways to memory (fence.proxy). `kind`: "async", "alias", …"""
 
     def mbarrier(self, site: Site, addresses: Addresses, lanes: Lanes, initialises: bool) -> None:
         """The lanes are about to use mbarriers in shared memory."""

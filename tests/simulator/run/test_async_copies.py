@@ -256,6 +256,7 @@ KERNEL send_and_leave(const float* x, float* y, int tiles) { send_tiles<1, false
 KERNEL read_is_not_written(const float* x, volatile float* y, int tiles) {
     __shared__ alignas(128) float t[TILE];
     t[threadIdx.x] = x[threadIdx.x];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     __syncthreads();
     if (threadIdx.x) return;
     send((float*)y, t);
@@ -264,6 +265,16 @@ KERNEL read_is_not_written(const float* x, volatile float* y, int tiles) {
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     y[1] = before;
     y[2] = y[0];
+}
+KERNEL unfenced(const float* x, float* y, int where) {  // 1: a fence at the wrong place, 2: after the barrier
+    __shared__ alignas(128) float t[TILE];
+    t[threadIdx.x] = 3 * x[threadIdx.x];
+    if (where == 1 && threadIdx.x == 0) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x) return;
+    if (where == 2) asm volatile("fence.proxy.async;" ::: "memory");
+    send(y, t);
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 KERNEL not_initialised(float* y) {
     __shared__ mbarrier bar;
@@ -472,6 +483,23 @@ def test_an_mbarrier_must_be_initialised():
         run("not_initialised", 1, 32, np.zeros(32, np.float32))
 
 
-def test_tensor_maps_are_refused_by_name():
-    with pytest.raises(simulator.UnsupportedInstruction, match=r"TMA tensor copies.*compute capability 9\.0"):
-        run("tensor_map", 1, 32, numbers(32))
+def test_what_is_no_tensor_map_is_refused():
+    with pytest.raises(simulator.SimulatorError, match="there is no tensor map at 0x") as caught:
+        run("tensor_map", 1, 32, numbers(64))
+    assert "__grid_constant__" in caught.value.reason
+
+
+def test_a_store_that_tma_does_not_see_yet():
+    """An ordinary store, a barrier, and no fence.proxy.async before TMA reads what was stored."""
+    x, y = numbers(TILE), np.zeros(TILE, np.float32)
+    with pytest.raises(
+        simulator.MissingProxyFence, match=r"`cp\.async\.bulk.*reads byte 0 .* \(element 0 of `t`\)"
+    ) as caught:
+        run("unfenced", 1, TILE, x, y, np.int32(0))
+    assert "t[threadIdx.x] = 3" in SOURCE.splitlines()[caught.value.other_line - 1]
+    assert caught.value.other_thread == ((0, 0, 0), (3, 0, 0))
+    with pytest.raises(simulator.MissingProxyFence):  # of the thread that copies, before the barrier
+        run("unfenced", 1, TILE, x, y, np.int32(1))
+    run("unfenced", 1, TILE, x, y, np.int32(2))
+    assert y.tolist() == (3 * x).tolist()
+    run("unfenced", 1, TILE, x, y, np.int32(0), checks=False)

@@ -281,7 +281,6 @@ KERNEL another_rank(int* out) {
     __shared__ int s;
     out[0] = *cg::this_cluster().map_shared_rank(&s, 1);
 }
-extern "C" __global__ void __cluster_dims__(2, 1, 1) pairs() {}
 """
 
 
@@ -289,7 +288,7 @@ def cluster(name: str, *args, blocks: int = 1):
     return simulate(CudaSource(CLUSTERS, name), blocks, 64, args)
 
 
-def test_every_block_is_a_cluster():
+def test_every_block_is_a_cluster_unless_the_kernel_says_otherwise():
     out = np.zeros(128, "i4")
     cluster("neighbours", out, blocks=2)
     assert out.tolist() == [163 - k for k in range(64)] * 2
@@ -307,5 +306,3 @@ def test_mistakes_with_clusters():
         cluster("some_arrive")
     with pytest.raises(simulator.SimulatorError, match="block 1 of a cluster of one block"):
         cluster("another_rank", np.zeros(1, "i4"))
-    with pytest.raises(simulator.UnsupportedInstruction, match="kernel pairs asks for clusters of 2 blocks"):
-        cluster("pairs")

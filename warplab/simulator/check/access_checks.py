@@ -12,6 +12,7 @@ from warplab.simulator.observer import Observer
 from warplab.simulator.translate.unwritten_fragments import RegisterRead
 
 _TOO_LITTLE = "or was too little dynamic shared memory given at the launch?"
+_OTHER_BLOCK = " An address of another block of the cluster (mapa) needs .shared::cluster, or a generic address."
 _ACCESS = {"load": "a load", "store": "a store", "atomic": "an atomic operation"}
 
 
@@ -66,6 +67,9 @@ class Checks(Observer):
         else:
             self._note_written(site, space, addresses, allocation)
 
+    def reduced(self, site, space: str, addresses: Addresses, lanes) -> None:
+        self.atomic(site, space, addresses, lanes, reads=True)
+
     def _note_written(self, site, space: str, addresses: Addresses, allocation) -> None:
         if space == "shared":
             if not self.chunk.access.shared.complete:
@@ -84,11 +88,32 @@ class Checks(Observer):
                 self._scattered(site, addresses, lanes)
             return allocation
         start, size = self.chunk.own_memory(space, lanes)
+        if space == "shared" and site.cluster and self.chunk.cluster_blocks > 1:
+            self._cluster_bounds(site, addresses, start, size, lanes)
+            return None
         low, high = addresses.relative(start)
         if low + site.offset < 0 or high + site.offset + site.width > size:
             distance = (addresses.at(site.offset) - start).view(np.int64)
             self._outside_own(site, space, distance, size, lanes)
         return None
+
+    def _cluster_bounds(self, site, addresses: Addresses, start: np.ndarray, size: int, lanes) -> None:
+        """The same for an access that may reach the shared memory of all blocks of the cluster."""
+        stride, blocks = self.chunk.shared_stride, self.chunk.cluster_blocks
+        address, own = addresses.at(site.offset).view(np.int64), start.view(np.int64) // stride
+        block, offset = np.divmod(address, stride)
+        bad = (block // blocks != own // blocks) | (offset + site.width > size)
+        if bad.any():
+            nearest = np.clip(block, own // blocks * blocks, own // blocks * blocks + blocks - 1)
+            distance = np.where(bad, address - nearest * stride, 0)
+            self._outside_own(site, "shared", distance, size, lanes)
+
+    def _shared_offset(self, address: np.ndarray, chosen: np.ndarray, lanes) -> int:
+        """Of the first of the chosen lanes, the byte of its block's shared memory that it accesses."""
+        start, _ = self.chunk.own_memory("shared", lanes)
+        if self.chunk.cluster_blocks > 1:
+            start = address // np.uint64(self.chunk.shared_stride) * np.uint64(self.chunk.shared_stride)
+        return int((address - start)[chosen][0])
 
     def _scattered(self, site, addresses: Addresses, lanes) -> None:
         """The lanes' addresses lie in several allocations, or outside all of them."""
@@ -109,8 +134,7 @@ class Checks(Observer):
                 name, index = allocation.name, element(allocation, at, site.item)
                 what += f", byte {at - allocation.address} of {describe_array(allocation)}, element {index}"
             elif space == "shared":
-                start, _ = self.chunk.own_memory(space, lanes)
-                place, name, index = describe_shared(self.chunk, int((address - start)[bad][0]), site.item)
+                place, name, index = describe_shared(self.chunk, self._shared_offset(address, bad, lanes), site.item)
                 what = f"misaligned address: {_ACCESS[site.op]} of {site.width} bytes at {place}"
             raise MisalignedAddress(
                 what,
@@ -178,6 +202,8 @@ class Checks(Observer):
             reason += "negative?"
         else:
             reason += "too large?" if space == "local" else f"too large, {_TOO_LITTLE}"
+        if space == "shared" and self.chunk.cluster_blocks > 1 and not site.cluster:
+            reason += _OTHER_BLOCK
         raise IllegalAddress(
             f"illegal address: {_ACCESS[site.op]} of {site.width} bytes at {place}, "
             f"of which the {owner} has {size} bytes",
@@ -204,8 +230,7 @@ class Checks(Observer):
         lane, at = self.first(~good, address, lanes)
         what = "was never written"
         if space == "shared":
-            start, _ = self.chunk.own_memory(space, lanes)
-            place, name, index = describe_shared(self.chunk, int((address - start)[~good][0]), site.item)
+            place, name, index = describe_shared(self.chunk, self._shared_offset(address, ~good, lanes), site.item)
             reason = (
                 "Is a store to shared memory, or a barrier before this load, missing? "
                 "A barrier inside an `if` does not hold the threads that skip it."

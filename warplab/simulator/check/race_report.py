@@ -23,6 +23,10 @@ _NO_BARRIER = (
     "Threads of different blocks cannot wait for each other: give each its own element, use an atomic, or start a "
     "second kernel."
 )
+_CLUSTER = (
+    "The two belong to different blocks of a cluster. Is a cluster.sync() missing between them (barrier.cluster.arrive "
+    "and wait), or an mbarrier at which one arrives and the other waits?"
+)
 _FLAG = (
     "Does this loop wait for a flag? Of an ordinary variable the compiler may load the value once, before the loop, "
     "and nothing orders what the flag guards. Make it `volatile` and put a __threadfence() before it is set, or use "
@@ -54,15 +58,20 @@ def race_error(
     name: str | None
     index: int | None
     if allocation is None:
-        offset -= (own_block_number - chunk.first_block) * chunk.shared_stride
+        owner, offset = divmod(offset, chunk.shared_stride)
         what, name, index = describe_shared(chunk, offset, site.item)
+        if chunk.first_block + owner != own_block_number:
+            what += f" of block {chunk.geometry.block_index(chunk.first_block + owner)}"
     else:
         name, index = allocation.name, element(allocation, allocation.address + offset, site.item)
         what = f"byte {offset} of array `{name}` (element {index})" if name else f"byte {offset} of an array"
     if not reason:
         block = readers_block if other < 0 else other // chunk.threads
-        own_block = allocation is None or block == own_block_number
+        cluster = chunk.cluster_blocks
+        own_block = (allocation is None and cluster == 1) or block == own_block_number
         reason = _BARRIER if own_block else _NO_BARRIER
+        if not own_block and (allocation is None or block // cluster == own_block_number // cluster):
+            reason = _CLUSTER
         if allocation is None and any(".volatile" in place.text for place in sites):
             reason = _VOLATILE + reason
         elif any(".volatile" in place.text for place in sites):

@@ -8,7 +8,7 @@ import numpy as np
 
 from warplab.simulator.check.race_records import GridNumbers, Record, RecordedAccess
 from warplab.simulator.check.race_report import race_error
-from warplab.simulator.check.vector_clocks import Clocks
+from warplab.simulator.check.vector_clocks import WARP_BITS, Clocks
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.observer import Observer
@@ -24,6 +24,7 @@ class WordRaces(Observer):
     def __init__(self, translation: Any, threads: int, volatile_orders: bool) -> None:
         self.translation, self.threads = translation, threads
         self.warps_per_block = -(-threads // WARP_SIZE)
+        self.cluster = 1  # blocks; those of one share what `clocks` know
         sites = translation.sites
         self.word = {
             space: min((s.item for s in sites if s.space in (space, "generic")), default=4)
@@ -67,8 +68,12 @@ class WordRaces(Observer):
     ) -> np.ndarray:
         """Return the lanes that know what threads `others` of `blocks` did at `time`."""
         first = self.numbers.first_thread
-        same = blocks == access.by.block
+        same = self._cluster_of(blocks) == self._cluster_of(access.by.block)
         return same & clocks.knows(access.by.thread - first, np.where(same, others - first, 0), time)
+
+    def _cluster_of(self, blocks: np.ndarray) -> np.ndarray:
+        """The clusters of blocks, both numbered through the grid from 1."""
+        return blocks if self.cluster == 1 else (blocks - 1) // self.cluster + 1
 
     def _published(self, record: Record, word: np.ndarray) -> np.ndarray:
         """Return the words whose writer, or after a barrier a thread of its block, has passed a fence since, or that an
@@ -105,6 +110,7 @@ class WordRaces(Observer):
             (record.reader, access.by.thread),
             (record.reader_warp, access.by.warp),
             (record.reader_block, access.by.block),
+            *([(record.reader_cluster, self._cluster_of(access.by.block))] if self.cluster > 1 else []),
         )
         old = record.reader[word]
         if (old == _NONE).all():
@@ -133,8 +139,8 @@ class WordRaces(Observer):
             return
         first = word if fresh is None else word[fresh]
         record.first_read_at[first], record.read_by[first] = access.now, 0
-        column = (access.by.warp - 1) % self.warps_per_block
-        np.bitwise_or.at(record.read_by, word, np.uint32(1) << column.astype(np.uint32))
+        column = (access.by.warp - 1) % (self.warps_per_block * self.cluster)
+        np.bitwise_or.at(record.read_by, word, np.uint32(1) << (column % WARP_BITS).astype(np.uint32))
 
     def _write(self, record: Record, space: str, access: RecordedAccess, word: np.ndarray, addresses, values) -> None:
         atomic = access.site.op == "atomic"
@@ -201,7 +207,10 @@ class WordRaces(Observer):
         one = self._knows(clocks, access, reader, np.where(reader > 0, blocks, 0), time)
         own_warp = record.reader_warp[word] == access.by.warp
         own_warp &= time < clocks.met[self.chunk.warp_of[lanes]]
-        return own_warp | ((blocks == access.by.block) & np.where(reader == _SEVERAL, several, one))
+        same = blocks == access.by.block
+        if self.cluster > 1:
+            same = record.reader_cluster[word] == self._cluster_of(access.by.block)
+        return own_warp | (same & np.where(reader == _SEVERAL, several, one))
 
     def _unchanged(self, site, space: str, addresses: Addresses, values) -> np.ndarray | np.bool:
         """Return the lanes that write what is there already, which is harmless."""

@@ -4,7 +4,7 @@ For each word (as wide as the narrowest access in the kernel), the last writer a
 thread, block, the block's epoch (barriers passed) and the warp's time (`__syncwarp` passed). A later access by another
 thread is ordered if both are in one block with a barrier in between, or in one warp with a `__syncwarp` in between, or
 if the later thread knows of the access in another way (`vector_clocks`: mbarriers, flags in shared memory, barriers for
-some warps). The order in which the simulator happens to run the threads plays no part.
+some warps or for a cluster). The order in which the simulator happens to run the threads plays no part.
 
 Loads are merely recorded when they happen. They are examined when a store to the same memory follows, or at the barrier
 that ends their epoch; an epoch without a store costs nothing.
@@ -56,6 +56,7 @@ class Races(WordRaces):
         self.latest: dict[str, tuple[object, LaneSnapshot]] = {}
         self.epochs = np.zeros(chunk.blocks, np.int32)
         self.times = np.zeros(chunk.warps, np.int32)
+        self.cluster = chunk.cluster_blocks
         self.clocks = Clocks(chunk) if self.needs_clocks else None
         self.epoch_stored = False  # was there a store to shared memory since the last barrier of all blocks?
         self.shared = Record(chunk.access.shared.nbytes // self.word["shared"], self.sites)
@@ -212,6 +213,9 @@ class Races(WordRaces):
     copy_done = store
 
     def atomic(self, site, space: str, addresses: Addresses, lanes, reads: bool) -> None:
+        self.store(site, space, addresses, lanes, None)
+
+    def reduced(self, site, space: str, addresses: Addresses, lanes) -> None:
         self.store(site, space, addresses, lanes, None)
 
     def copy_issued(self, site, addresses: Addresses, lanes, values) -> None:

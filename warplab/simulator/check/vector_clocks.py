@@ -1,7 +1,7 @@
-"""What the threads of a block know of one another through synchronisation weaker than a barrier of the whole block:
-mbarriers, flags with acquire and release, named barriers for some warps.
+"""What the threads of a block, or of a cluster, know of one another through synchronisation other than a barrier of the
+whole block: mbarriers, flags with acquire and release, named barriers for some warps, barriers of a cluster.
 
-Time is the number of such events so far. For each warp of its block, a thread knows up to which time that warp's
+Time is the number of such events so far. For each warp of its cluster, a thread knows up to which time that warp's
 accesses come before its own: `whole` holds for all lanes of the warp, the later `part` for the lanes in `mask`. (Lanes
 that arrive somewhere speak for others of their warp only as far as a __syncwarp has joined them.) A place, such as an
 mbarrier, keeps what those that arrived there knew, and passes it on to those that wait there. What is known about
@@ -15,12 +15,13 @@ import numpy as np
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.ptx.program import Immediate, integer
 
+WARP_BITS = 32  # of a mask of warps; a bit stands for several warps of a larger cluster
 _JOIN = {"whole": np.maximum, "part": np.maximum, "mask": np.bitwise_or}
 _DTYPES = {"whole": np.int32, "part": np.int32, "mask": np.uint32}
 
 
 class _Knowledge:
-    """Rows of what is known about each warp of a block, in arrays of shape (rows, warps)."""
+    """Rows of what is known about each warp of a cluster, in arrays of shape (rows, warps)."""
 
     def __init__(self, rows: int, warps: int) -> None:
         self.arrays = {name: np.zeros((rows, warps), dtype) for name, dtype in _DTYPES.items()}
@@ -45,9 +46,9 @@ class Clocks:
 
     def __init__(self, chunk) -> None:
         self.chunk = chunk
-        self.warps = -(-chunk.threads // WARP_SIZE)
+        self.warps = -(-chunk.threads // WARP_SIZE) * chunk.cluster_blocks
         self.now = 0
-        self.column = chunk.warp_of - self.warps * chunk.block_of
+        self.column = chunk.warp_of - self.warps * (chunk.block_of // chunk.cluster_blocks)
         self.known = _Knowledge(chunk.lanes, self.warps)
         self.synced = np.zeros(chunk.warps, np.int32)  # when all lanes of a warp were last joined
         self.met = np.zeros(chunk.warps, np.int32)  # when lanes of a warp last took part in a shuffle or the like
@@ -117,7 +118,7 @@ class Clocks:
     def sync_warps(self, lanes: np.ndarray) -> None:
         """In a __syncwarp, they also learn what the others wrote."""
         self.exchange(lanes)
-        self.sync_blocks(lanes)
+        self._join_warps(lanes)
         # What all of them have fenced, each can now publish for all.
         starts = _starts(self.chunk.warp_of[lanes])
         least = np.minimum.reduceat(self.fenced[lanes], starts)
@@ -137,26 +138,46 @@ class Clocks:
         arrays["mask"][lanes, column] |= np.repeat(bits, lengths)
 
     def sync_blocks(self, lanes: np.ndarray | None) -> None:
-        """A barrier of the whole block, which orders on its own. `lanes`: None for all."""
+        """A barrier of the whole block, which orders on its own. `lanes`: None for all.
+
+        For threads of other blocks of the cluster, those of the block then know what all of them did and knew.
+        """
+        self._join_warps(lanes)
+        chunk = self.chunk
+        if chunk.cluster_blocks > 1:
+            blocks = np.arange(chunk.blocks) if lanes is None else np.unique(chunk.block_of[lanes])
+            own = self.warps // chunk.cluster_blocks
+            mine = (np.arange(self.warps) // own) == (blocks % chunk.cluster_blocks)[:, None]
+            rows = blocks[:, None] * chunk.threads + np.arange(chunk.threads)
+            for name, array in self.known.arrays.items():
+                together = _JOIN[name].reduce(array[rows], axis=1)
+                if name == "whole":
+                    together = np.where(mine, self.now, together)
+                array[rows] = together[:, None, :]
+
+    def _join_warps(self, lanes: np.ndarray | None) -> None:
         self.now += 1
         self.synced[slice(None) if lanes is None else self.chunk.warp_of[lanes]] = self.now
 
     # -- questions -------------------------------------------------------------------------------------------------
 
     def knows(self, lanes: np.ndarray, others: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """For each lane: does what lane `others` of its block did at `time` come before what it does now?"""
+        """For each lane: does what lane `others` of its cluster did at `time` come before what it does now?"""
         arrays, column = self.known.arrays, self.column[others]
         among = arrays["mask"][lanes, column] >> self.chunk.lane_of[others] & 1
         return (arrays["whole"][lanes, column] > time) | ((arrays["part"][lanes, column] > time) & (among != 0))
 
     def knows_warps(self, lanes: np.ndarray, warps: np.ndarray, time: np.ndarray) -> np.ndarray:
-        """For each lane: do the reads at `time` by lanes of certain warps of its block come before what it does now?
+        """For each lane: do the reads at `time` by lanes of certain warps of its cluster come before what it does now?
         `warps`: the bits of these warps."""
         arrays, own = self.known.arrays, self.chunk.warp_of[lanes]
         latest = np.maximum(arrays["whole"][lanes], arrays["part"][lanes])
         row, column = np.arange(lanes.shape[0]), self.column[lanes]
         latest[row, column] = np.maximum(latest[row, column], np.maximum(self.synced[own], self.met[own]))
-        wanted = warps[:, None] >> np.arange(self.warps, dtype=np.uint32) & 1
+        if self.warps > WARP_BITS:
+            more = np.pad(latest, ((0, 0), (0, -self.warps % WARP_BITS)))
+            latest = more.reshape(lanes.shape[0], -1, WARP_BITS).max(axis=1)
+        wanted = warps[:, None] >> np.arange(latest.shape[1], dtype=np.uint32) & 1
         return ((latest > time[:, None]) | (wanted == 0)).all(axis=1)
 
     def _rows(self, places: np.ndarray) -> np.ndarray:

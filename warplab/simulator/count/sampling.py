@@ -29,11 +29,14 @@ class Run(NamedTuple):
     end: bool
 
 
-def split(total: int, step: int, wanted: int | None = None) -> list[Run]:
+def split(total: int, step: int, wanted: int | None = None, cluster: int = 1) -> list[Run]:
     """Return the runs of a grid of `total` blocks, each of at most `step`: all blocks, or a sample of about `wanted`.
 
-    All blocks run if a sample would hardly be smaller.
+    All blocks run if a sample would hardly be smaller. `cluster`: blocks that always run together.
     """
+    if cluster > 1:
+        runs = split(total // cluster, max(1, step // cluster), None if wanted is None else max(1, wanted // cluster))
+        return [Run(run.first * cluster, run.blocks * cluster, run.end) for run in runs]
     if wanted is None or wanted >= total:
         return _whole(total, step)
     length = max(1, min(step, wanted // _RUNS))

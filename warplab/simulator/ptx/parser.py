@@ -207,8 +207,9 @@ class _Parser:
             if match := re.match(r"\.(?:maxntid|reqntid)\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", directive):
                 x, y, z = (int(d or 1) for d in match.groups())
                 entry.max_threads = x, y, z
-            if match := re.match(r"\.reqnctapercluster\s+([\d\s,]+)", directive):
-                entry.cluster_blocks = math.prod(int(d) for d in match[1].split(","))
+            if match := re.match(r"\.reqnctapercluster\s+(\d+)(?:\s*,\s*(\d+))?(?:\s*,\s*(\d+))?", directive):
+                x, y, z = (int(d or 1) for d in match.groups())
+                entry.cluster = x, y, z
         is_body = self.text[self.at] == "{"
         self.at += 1
         if is_body:

@@ -156,7 +156,7 @@ class Entry:
     labels: dict[str, int] = field(default_factory=dict)
     source_names: dict[str, str] = field(default_factory=dict)
     max_threads: tuple[int, int, int] | None = None
-    cluster_blocks: int = 1  # blocks per cluster that it asks for (__cluster_dims__)
+    cluster: tuple[int, int, int] | None = None  # blocks of a cluster that it asks for (__cluster_dims__)
     translated: Any = None  # the `Translation`, made at the first launch
 
     @functools.cached_property

@@ -1,4 +1,4 @@
-"""Asynchronous copies: cp.async with its groups, and cp.async.bulk.
+"""Asynchronous copies: cp.async with its groups, and cp.async.bulk. `tensor_copies` serves those with a tensor map.
 
 A copy reads its source when it is issued and writes its destination as late as the hardware may, which is when a thread
 waits for it. Until then the destination counts as unwritten, so a kernel that lacks the wait is caught reading it.
@@ -7,23 +7,30 @@ Threads wait for their own copies with cp.async.wait_group and wait_all, and for
 
 A bulk copy from shared to global memory also reads its source as late as the hardware may: when its thread waits for
 the read (cp.async.bulk.wait_group.read). It writes when its thread waits for the copy (.wait_group) or the kernel ends.
+One from shared memory to that of another block of the cluster does both when a thread there waits at the mbarrier.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
-from warplab.simulator.errors import MisalignedAddress, SimulatorError
+from warplab.simulator.errors import IllegalAddress, MisalignedAddress, SimulatorError
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import subgroup
+from warplab.simulator.run.copy_reductions import combined, element_dtype
 from warplab.simulator.translate.block_writer import Site
 
 _BULK_BYTES = 16  # addresses and sizes of cp.async.bulk are multiples of this
+_LATER = (
+    "Before anyone writes there again, its thread must wait (cp.async.bulk.wait_group.read 0), and a __syncthreads() "
+    "must follow."
+)
+_ARRIVED = "The block that wrote must know first that the copy has arrived, such as by an mbarrier or cluster.sync()."
 
 
 @dataclass(eq=False)
@@ -31,6 +38,7 @@ class _Copy:
     """What one instruction copies: one entry per lane, or per 16 bytes of a bulk copy.
 
     `group`: number of the lane's cp.async group, -1 for bulk copies. `number`: the copy's, in order of issue.
+    `source`, `origin`: site and addresses that it reads again on arrival, None if it need not.
     """
 
     site: Site
@@ -39,6 +47,8 @@ class _Copy:
     address: np.ndarray
     values: list[np.ndarray]
     number: int
+    source: Site | None = None
+    origin: np.ndarray | None = None
 
     @functools.cached_property
     def apart(self) -> bool:
@@ -48,26 +58,31 @@ class _Copy:
 
     def some(self, chosen: np.ndarray) -> Self:
         values = [value[chosen] for value in self.values]
+        origin = None if self.origin is None else self.origin[chosen]
         return replace(
-            self, lanes=self.lanes[chosen], group=self.group[chosen], address=self.address[chosen], values=values
+            self,
+            lanes=self.lanes[chosen],
+            group=self.group[chosen],
+            address=self.address[chosen],
+            values=values,
+            origin=origin,
         )
+
+    def written(self) -> tuple[Site, np.ndarray, np.ndarray, list[np.ndarray]]:
+        """The accesses that write the target: site, addresses, lanes, values."""
+        return self.site, self.address, self.lanes, self.values
 
 
 @dataclass(eq=False)
-class _OutCopy(_Copy):
+class OutCopy(_Copy):
     """A bulk copy out of shared memory. `values`: those of its source, initially as they were at the issue.
 
-    `source`, `origin`: site and addresses that it reads; `is_read`: it has read them.
+    `is_read`: it has read its source. `operation`: what becomes of its values and those at the target (operation and
+    type of the elements), None to replace them.
     """
 
-    source: Site
-    origin: np.ndarray
     is_read: bool = False
-
-    def some(self, chosen: np.ndarray) -> Self:
-        part = super().some(chosen)
-        part.origin = self.origin[chosen]
-        return part
+    operation: tuple[str, str] | None = None
 
 
 class AsynchronousCopies:
@@ -76,7 +91,7 @@ class AsynchronousCopies:
     def __init__(self, chunk) -> None:
         self.chunk = chunk
         self.copies: list[_Copy] = []
-        self.outgoing: list[_OutCopy] = []
+        self.outgoing: list[OutCopy] = []
         self.issued = 0
 
     @functools.cached_property
@@ -101,6 +116,7 @@ class AsynchronousCopies:
             notify(destination, source, origin, target, read)
         address = np.broadcast_to(target.base, every.shape)
         self._issue(_Copy(destination, every, self.committed[every], address, values, self.issued))
+        self.issued += 1
 
     def commit(self, lanes) -> None:
         """cp.async.commit_group"""
@@ -147,13 +163,16 @@ class AsynchronousCopies:
         for k in range(int(size.max())):  # byte by byte, as a short source may end where its array does
             longer = size > k
             byte = replace(site, dtype="u1", count=1, offset=site.offset + k)
-            data[longer, k] = self._fetch(byte, Addresses(base[longer]), every[longer])[0]
+            data[longer, k] = self.fetch(byte, Addresses(base[longer]), every[longer])[0]
         return list(data.view(site.dtype).T)
 
     # -- cp.async.bulk ---------------------------------------------------------------------------------------------
 
-    def bulk(self, source, destination, origin: Addresses, target: Addresses, size, mbarrier, lanes) -> None:
-        """cp.async.bulk of `size` bytes per lane. `mbarrier`: site and addresses of the one that counts the bytes."""
+    def bulk(
+        self, source, destination, origin: Addresses, target: Addresses, size, mbarrier, mask, operation, lanes
+    ) -> None:
+        """cp.async.bulk of `size` bytes per lane. `mbarrier`: site and addresses of the one that counts the bytes.
+        `mask`: the blocks of the cluster that receive them, None for the one at `target`. `operation`: of cp.reduce."""
         chunk = self.chunk
         every = chunk.all_lanes if lanes is None else lanes
         size = np.broadcast_to(size, every.shape).astype(np.int64)
@@ -163,24 +182,86 @@ class AsynchronousCopies:
                 reason="The size of a bulk copy must be a multiple of 16 bytes.",
                 **chunk.where(source, int(every[np.argmax(size % _BULK_BYTES)])),
             )
-        pieces = size // _BULK_BYTES
-        owner = np.repeat(np.arange(every.shape[0]), pieces)
-        first = np.repeat(np.cumsum(pieces) - pieces, pieces)
-        offset = (_BULK_BYTES * (np.arange(owner.shape[0]) - first)).astype(np.uint64)
-        copier = every[owner]
         for notify in chunk.observers.bulk_copy:
             notify(source, int(np.count_nonzero(size)))
-        if owner.size:
-            origin, target = (Addresses(np.broadcast_to(x.base, every.shape)[owner] + offset) for x in (origin, target))
-            values = self._fetch(source, origin, copier)
-            if mbarrier is None:
-                group = self.committed_bulk[copier]
-                arguments = destination, copier, group, target.base, values, self.issued, source, origin.base
-                self.outgoing.append(_OutCopy(*arguments))
-                return
-            self._issue(_Copy(destination, copier, np.full(owner.shape, -1), target.base, values, self.issued))
-        if mbarrier is not None:
-            chunk.mbarriers.expect_bytes(mbarrier, size, lanes, self.issued)
+        starts, to = (np.broadcast_to(x.base, every.shape) for x in (origin, target))
+        for site, start in ((source, starts), (destination, to)):
+            if site.space == "shared":
+                self.check_room(site, start + np.uint64(site.offset), size, every)
+        owner, offset = _pieces(size)
+        copier, place = every[owner], starts[owner] + offset
+        values = self.fetch(source, Addresses(place), copier) if owner.size else [np.zeros(0, np.uint64)] * 2
+        if mbarrier is None:
+            if owner.size:
+                arguments = destination, copier, self.committed_bulk[copier], to[owner] + offset, values, self.issued
+                self.outgoing.append(OutCopy(*arguments, source, place, operation=operation))
+            return
+        barrier, word = mbarrier
+        words = np.broadcast_to(word.base, every.shape)
+        for receiving, shift in self.receivers(destination, to, mask, every):
+            chosen = np.isin(owner, receiving)
+            moved = np.zeros(every.shape, np.uint64)
+            moved[receiving] = shift
+            again = (source, place[chosen]) if source.space == "shared" else (None, None)
+            self.send(
+                destination,
+                copier[chosen],
+                (to + moved)[owner][chosen] + offset[chosen],
+                [value[chosen] for value in values],
+                (barrier, Addresses(words[receiving] + shift)),
+                size[receiving],
+                every[receiving],
+                *again,
+            )
+
+    def send(
+        self, site, copiers, address, values, mbarrier, size, lanes, source: Site | None = None, origin=None
+    ) -> None:
+        """Put pieces of 16 bytes under way to shared memory, for lanes `copiers`. When they arrive, an mbarrier hears
+        of `size` bytes, one entry for each of `lanes`. `source`, `origin`: to be read again then."""
+        number, self.issued = self.issued, self.issued + 1
+        if copiers.size:
+            self._issue(_Copy(site, copiers, np.full(copiers.shape, -1), address, values, number, source, origin))
+        self.chunk.mbarriers.expect_bytes(mbarrier, size, lanes, number)
+
+    def receivers(
+        self, site, start: np.ndarray, mask: np.ndarray | None, lanes: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """For each block of the cluster that receives copies: which of the lanes send to it, and how far it lies from
+        each one's own target, which begins at `start`."""
+        if mask is None:
+            yield np.arange(lanes.shape[0]), np.zeros(lanes.shape[0], np.uint64)
+            return
+        chunk, mask = self.chunk, np.broadcast_to(mask, lanes.shape).astype(np.int64)
+        size = chunk.cluster_blocks
+        if (mask >> size).any() or not mask.all():
+            place = int(np.argmax((mask >> size != 0) | (mask == 0)))
+            raise SimulatorError(
+                f"a multicast copy for the blocks {int(mask[place]):#x} of a cluster of {size}",
+                reason="Bit i of the mask stands for block i of the cluster; at least one must be set.",
+                **chunk.where(site, int(lanes[place])),
+            )
+        own = (start // np.uint64(chunk.shared_stride)).astype(np.int64) % size
+        for rank in range(size):
+            receiving = np.flatnonzero(mask >> rank & 1)
+            if receiving.size:
+                distance = (rank - own[receiving]) * chunk.shared_stride
+                yield receiving, distance.astype(np.int64).view(np.uint64)
+
+    def check_room(self, site, start: np.ndarray, size: np.ndarray, lanes: np.ndarray) -> None:
+        """A copy must not reach beyond the shared memory of its block, not even into that of the next."""
+        chunk = self.chunk
+        offset = start.view(np.int64) % chunk.shared_stride
+        bad = offset + size > chunk.own_shared_bytes
+        if chunk.checked and bad.any():
+            place = int(np.argmax(bad))
+            raise IllegalAddress(
+                f"illegal address: a copy of {int(size[place]):,} bytes at byte {int(offset[place]):,} of shared "
+                f"memory, of which the block has {chunk.own_shared_bytes:,} bytes",
+                reason="Is the box larger than the array, or was too little dynamic shared memory given at the launch?",
+                address=int(start[place]),
+                **chunk.where(site, int(lanes[place])),
+            )
 
     def commit_bulk(self, lanes) -> None:
         """cp.async.bulk.commit_group"""
@@ -206,22 +287,30 @@ class AsynchronousCopies:
                 left.append(copy.some(~done))
         self.outgoing = left
 
-    def _read_source(self, copy: _OutCopy) -> None:
-        if copy.is_read:
+    def _read_source(self, copy: _Copy) -> None:
+        if copy.source is None or copy.origin is None or (isinstance(copy, OutCopy) and copy.is_read):
             return
-        before, copy.is_read = copy.values, True
-        copy.values = self._fetch(copy.source, Addresses(copy.origin), copy.lanes)
+        before = copy.values
+        if isinstance(copy, OutCopy):
+            copy.is_read = True
+        copy.values = self.fetch(copy.source, Addresses(copy.origin), copy.lanes)
         changed = np.any([old != new for old, new in zip(before, copy.values, strict=True)], axis=0)
         if self.chunk.checked and changed.any():
             raise SimulatorError(
                 "shared memory was written while a bulk copy still had to read it",
-                reason="Before anyone writes there again, its thread must wait (cp.async.bulk.wait_group.read 0), and "
-                "a __syncthreads() must follow.",
+                reason=_LATER if isinstance(copy, OutCopy) else _ARRIVED,
                 **self.chunk.where(copy.source, int(copy.lanes[np.argmax(changed)])),
             )
 
     def finish(self) -> None:
         """The chunk has ended: deliver what is still in flight to global memory."""
+        coming = next((copy for copy in self.copies if (copy.group < 0).any()), None)
+        if self.chunk.checked and coming is not None:
+            raise SimulatorError(
+                "a thread block ends while a bulk copy into its shared memory is under way",
+                reason="Somebody must wait for it at its mbarrier, even if the data are not used.",
+                **self.chunk.where(coming.site, int(coming.lanes[0])),
+            )
         for copy in self.outgoing:
             if self.chunk.checked and not copy.is_read:
                 raise SimulatorError(
@@ -237,7 +326,7 @@ class AsynchronousCopies:
         """Complete what these lanes copy with bulk copy `number`."""
         self.complete(lambda copy: np.isin(copy.lanes, lanes) & (copy.number == number) & (copy.group < 0))
 
-    def _fetch(self, site, addresses: Addresses, lanes: np.ndarray) -> list[np.ndarray]:
+    def fetch(self, site, addresses: Addresses, lanes: np.ndarray) -> list[np.ndarray]:
         """Load, bypassing the load and store units."""
         for notify in self.chunk.observers.copy_read:
             notify(site, site.space, addresses, lanes)
@@ -247,7 +336,6 @@ class AsynchronousCopies:
     # -- from issue to completion ----------------------------------------------------------------------------------
 
     def _issue(self, copy: _Copy) -> None:
-        self.issued += 1
         self.copies.append(copy)
         for notify in self.chunk.observers.copy_issued:
             notify(copy.site, Addresses(copy.address), copy.lanes, copy.values)
@@ -267,14 +355,34 @@ class AsynchronousCopies:
         self.copies = left
 
     def _deliver(self, copy: _Copy) -> None:
-        chunk, site = self.chunk, copy.site
+        chunk = self.chunk
+        if not isinstance(copy, OutCopy):
+            self._read_source(copy)
+        site, address, lanes, values = copy.written()
+        if isinstance(copy, OutCopy) and copy.operation is not None:
+            self._combine(copy.operation, site, address, lanes, values)
+            return
         if chunk.observers.copy_done:
-            seen = copy if copy.apart else copy.some(_last_of_each(copy.address))
+            seen = slice(None) if copy.apart else _last_of_each(address)
             for notify in chunk.observers.copy_done:
-                notify(site, site.space, Addresses(seen.address), seen.lanes, seen.values)
-        view, index = chunk.access.elements(site, site.space, Addresses(copy.address))
-        for k, value in enumerate(copy.values):
+                notify(site, site.space, Addresses(address[seen]), lanes[seen], [value[seen] for value in values])
+        view, index = chunk.access.elements(site, site.space, Addresses(address))
+        for k, value in enumerate(values):
             view[k:][index] = value
+
+    def _combine(self, operation: tuple[str, str], site, address: np.ndarray, lanes: np.ndarray, values) -> None:
+        """Write what an operation makes of the values and those at the target."""
+        chunk, (name, kind) = self.chunk, operation
+        for notify in chunk.observers.reduced:
+            notify(site, site.space, Addresses(address), lanes)
+        dtype = np.dtype(element_dtype(kind))
+        data = np.stack(values, axis=1).view(dtype)
+        place = address[:, None] + np.arange(0, site.width, dtype.itemsize, dtype=np.uint64)
+        element = replace(site, dtype=f"{dtype.kind}{dtype.itemsize}", count=1)
+        apart = np.unique(address).shape[0] == address.shape[0]
+        for chosen in [slice(None)] if apart else [lanes == lane for lane in np.unique(lanes)]:
+            view, index = chunk.access.elements(element, site.space, Addresses(place[chosen].reshape(-1)))
+            view[index] = combined(name, kind, view.take(index), data[chosen].reshape(-1))
 
     def under_way(self, address: int, nbytes: int):
         """Site of a copy that still has to write some of these bytes of the chunk's shared memory, if there is one."""
@@ -289,3 +397,11 @@ def _last_of_each(address: np.ndarray) -> np.ndarray:
     """The last entry of each address, in ascending order."""
     _, first = np.unique(address[::-1], return_index=True)
     return np.sort(address.shape[0] - 1 - first)
+
+
+def _pieces(size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The pieces of copies of these sizes: number of the copy, and offset in it, uint64."""
+    pieces = size // _BULK_BYTES
+    owner = np.repeat(np.arange(size.shape[0]), pieces)
+    first = np.repeat(np.cumsum(pieces) - pieces, pieces)
+    return owner, (_BULK_BYTES * (np.arange(owner.shape[0]) - first)).astype(np.uint64)

@@ -1,8 +1,8 @@
 """Block-wide barriers: threads wait until as many have arrived as the barrier expects.
 
 Covers `bar` and `barrier` with .sync, .arrive and .red, 16 barriers per block, with or without a number of threads, and
-barrier.cluster with .arrive and .wait, where every block is a cluster of its own. barrier.grid is not PTX: it stands
-for the function of cooperative groups that waits for all blocks.
+barrier.cluster with .arrive and .wait. barrier.grid is not PTX: it stands for the function of cooperative groups that
+waits for all blocks.
 """
 
 from __future__ import annotations
@@ -58,10 +58,12 @@ _CLUSTER = 16  # the number of its barrier; the block has 0 to 15
 
 
 class _ClusterState:
-    """barrier.cluster in all blocks of the chunk. It does not wait for threads that have ended."""
+    """barrier.cluster in all clusters of the chunk. It does not wait for threads that have ended."""
 
     def __init__(self, chunk) -> None:
-        self.phase = np.zeros(chunk.blocks, np.int64)
+        self.cluster_of = chunk.block_of // chunk.cluster_blocks  # of each lane
+        self.clusters = chunk.blocks // chunk.cluster_blocks
+        self.phase = np.zeros(self.clusters, np.int64)
         self.arrived = np.full(
             chunk.lanes, _NOT_ARRIVED, np.int64
         )  # the phase in which each lane arrived, until it has waited
@@ -243,13 +245,14 @@ class Barriers:
                 reason="Each thread must arrive and wait in turn.",
                 **chunk.where_instruction(block.last, int(lanes[np.argmax(wrong)])),
             )
+        own = state.cluster_of[lanes]
         if arrives:
-            state.arrived[lanes] = state.phase[chunk.block_of[lanes]]
+            state.arrived[lanes] = state.phase[own]
             for notify in chunk.observers.arrive:
-                notify(self._places(_CLUSTER, chunk.block_of[lanes]), lanes)
+                notify(self._places(_CLUSTER, own), lanes)
             self._release_clusters(state)
             return block.index + 1, group
-        ready = state.arrived[lanes] < state.phase[chunk.block_of[lanes]]
+        ready = state.arrived[lanes] < state.phase[own]
         if not ready.all():
             state.waiting.append((block, lanes[~ready]))
         self._leave_cluster(state, block, lanes[ready])
@@ -261,15 +264,15 @@ class Barriers:
             state.arrived[lanes] = _NOT_ARRIVED
             self.scheduler.put(block.index + 1, lanes)
             for notify in self.chunk.observers.wait_over:
-                notify(self._places(_CLUSTER, self.chunk.block_of[lanes]), lanes)
+                notify(self._places(_CLUSTER, state.cluster_of[lanes]), lanes)
 
     def _release_clusters(self, state: _ClusterState) -> bool:
         """End the phases at which all threads that still run have arrived. True if lanes were released."""
         chunk = self.chunk
         alive = (self.scheduler.alive[chunk.warp_of] >> chunk.lane_of & 1).astype(bool)
-        here = state.arrived == state.phase[chunk.block_of]
-        missing = np.bincount(chunk.block_of[alive & ~here], minlength=chunk.blocks)
-        complete = (missing == 0) & (np.bincount(chunk.block_of[here], minlength=chunk.blocks) > 0)
+        here = state.arrived == state.phase[state.cluster_of]
+        missing = np.bincount(state.cluster_of[alive & ~here], minlength=state.clusters)
+        complete = (missing == 0) & (np.bincount(state.cluster_of[here], minlength=state.clusters) > 0)
         if not complete.any():
             return False
         state.phase[complete] += 1
@@ -277,7 +280,7 @@ class Barriers:
             notify(self._places(_CLUSTER, np.flatnonzero(complete)))
         waiting, state.waiting = state.waiting, []
         for block, lanes in waiting:
-            ready = complete[chunk.block_of[lanes]]
+            ready = complete[state.cluster_of[lanes]]
             self._leave_cluster(state, block, lanes[ready])
             if not ready.all():
                 state.waiting.append((block, lanes[~ready]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from warplab.simulator.run.mbarriers import MBarriers
 from warplab.simulator.run.options import Options
 from warplab.simulator.run.surfaces import Surfaces
 from warplab.simulator.run.system_services import SystemServices
+from warplab.simulator.run.tensor_copies import TensorCopies
 from warplab.simulator.run.textures import Textures
 from warplab.simulator.run.warp_operations import WarpOperations
 from warplab.simulator.run.warpgroups import Warpgroups
@@ -63,6 +65,8 @@ class Chunk:
             geometry.warp_sizes,
         )
         self.lane_of = geometry.lane_of
+        self.cluster_blocks = math.prod(geometry.cluster)  # whole clusters run together
+        self.explicit_cluster = entry.cluster is not None or options.cluster is not None
         self.warps = self.warp_sizes.shape[0]
         self.options, self.checked, self.passes = options, options.checks, passes
         self.full_warps = 0
@@ -73,15 +77,20 @@ class Chunk:
         self.system = SystemServices(self)
         self.params = params
         self.dynamic_shared_bytes = dynamic_shared_bytes
-        self.static_shared_bytes = -(-translation.shared_bytes // 16) * 16
+        alignment = translation.dynamic_alignment
+        self.static_shared_bytes = -(-translation.shared_bytes // alignment) * alignment
         self.own_shared_bytes = translation.shared_bytes
         if dynamic_shared_bytes:
             self.own_shared_bytes = self.static_shared_bytes + dynamic_shared_bytes
-        self.shared_stride = -(-self.own_shared_bytes // 128) * 128
+        # Where TMA, wgmma and other blocks see it, shared memory begins as on a GPU: swizzles repeat after 1024 bytes.
+        unit = 1024 if translation.asynchronous or self.cluster_blocks > 1 else 128
+        self.shared_stride = -(-self.own_shared_bytes // unit) * unit
         self.local_stride = -(-translation.local_bytes // 16) * 16
         self.access = Accessor(device.memory, self.shared_stride, self.local_stride, self)
         self.atomics = Atomics(self.access)
         self.copies, self.mbarriers = AsynchronousCopies(self), MBarriers(self)
+        self.tensors = TensorCopies(self)
+        self.tensors = TensorCopies(self)
         if RESERVED in translation.shared_offsets:
             self.access.clear_shared(translation.shared_offsets[RESERVED], RESERVED_BYTES)
         self.load, self.store = self.access.load, self.access.store
@@ -147,6 +156,10 @@ class Chunk:
         for notify in self.observers.fence:
             notify(lanes, scope)
 
+    def proxy_fence(self, lanes, kind: str) -> None:
+        for notify in self.observers.proxy_fence:
+            notify(lanes, kind)
+
     def sync_warp(self, lanes) -> None:
         for notify in self.observers.sync_warp:
             notify(lanes)
@@ -187,12 +200,9 @@ class Chunk:
 
     def indices(self, lane: int) -> tuple[Index3, Index3]:
         """Block index and thread index of a lane."""
-
-        def split(n: int, shape: Index3) -> Index3:
-            return n % shape[0], n // shape[0] % shape[1], n // (shape[0] * shape[1])
-
         block, thread = divmod(lane, self.threads)
-        return split(self.first_block + block, self.geometry.grid), split(thread, self.geometry.block)
+        x, y, _ = self.geometry.block
+        return self.geometry.block_index(self.first_block + block), (thread % x, thread // x % y, thread // (x * y))
 
     def where(self, site, lane: int) -> dict:
         """Place of a memory access, for errors."""

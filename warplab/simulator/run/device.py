@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from warplab.simulator.ptx.program import Entry, Program
 from warplab.simulator.run import cooperative, undefined_values
 from warplab.simulator.run.chunk import Chunk
 from warplab.simulator.run.geometry import chunk_geometry
-from warplab.simulator.run.launch_limits import MAX_LOCAL_BYTES, check_launch
+from warplab.simulator.run.launch_limits import MAX_LOCAL_BYTES, check_cluster, check_launch
 from warplab.simulator.run.observation import observers_of, unwritten_reads_of
 from warplab.simulator.run.options import Options
 from warplab.simulator.run.printf import Printed
@@ -112,7 +113,8 @@ class Device:
         if cooperative.is_wanted(translation, options.cooperative, total, threads):
             step, options = total, replace(options, sample_blocks=None)
             self.workspace = cooperative.workspace(self.memory)
-        runs = sampling.split(total, step, options.sample_blocks)
+        cluster = check_cluster(entry, grid, options.cluster)
+        runs = sampling.split(total, step, options.sample_blocks, math.prod(cluster))
         observers = observers_of(options, translation, self.memory, runs, threads, total)
         if together is not None:
             observers = [*together.observers, *observers]
@@ -138,7 +140,7 @@ class Device:
         def run_all(observers: Sequence[Observer]) -> Iterator[tuple[Scheduler, int, Group]]:
             executed = 0
             for run in runs:
-                geometry = chunk_geometry(grid, block, run.first, run.blocks)
+                geometry = chunk_geometry(grid, block, run.first, run.blocks, cluster)
                 chunk = Chunk(self, entry, translation, geometry, bytes(buffer), shared_bytes, options, passes)
                 chunk.observe(observers)
                 scheduler = Scheduler(

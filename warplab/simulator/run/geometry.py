@@ -14,10 +14,14 @@ from warplab.simulator.errors import Index3
 
 @dataclass(eq=False, frozen=True)
 class Geometry:
-    """The lanes of a chunk: `blocks` thread blocks of `threads` threads from linear block `first` on."""
+    """The lanes of a chunk: `blocks` thread blocks of `threads` threads from block number `first` on.
+
+    Blocks are numbered as CUDA does it, x first; in clusters of several blocks those of the first cluster come first.
+    """
 
     grid: Index3
     block: Index3
+    cluster: Index3  # blocks of a cluster
     first: int
     blocks: int
     threads: int
@@ -27,18 +31,50 @@ class Geometry:
     lane_of: np.ndarray
     warp_sizes: np.ndarray
 
+    def block_index(self, number: int) -> Index3:
+        """Index in the grid of a block, by its number."""
+        x, y, z = (int(axis) for axis in _places(np.array(number), self.grid, self.cluster))
+        return x, y, z
+
+    def of_clusters(self, register: str) -> np.ndarray:
+        """For each lane, the value of a register that tells of clusters, uint32."""
+        return np.repeat(_cluster_registers(self.grid, self.cluster, self.first, self.blocks)[register], self.threads)
+
 
 @functools.lru_cache(maxsize=16)
-def chunk_geometry(grid: Index3, block: Index3, first: int, blocks: int) -> Geometry:
-    """Geometry of the chunk of `blocks` thread blocks from linear block `first` of a grid on."""
+def chunk_geometry(grid: Index3, block: Index3, first: int, blocks: int, cluster: Index3 = (1, 1, 1)) -> Geometry:
+    """Geometry of the chunk of `blocks` thread blocks from block number `first` of a grid on."""
     lanes = _lanes(block, blocks)
-    linear = np.arange(first, first + blocks)
     special = dict(lanes.special)
+    places = _places(np.arange(first, first + blocks), grid, cluster)
     for axis, name in enumerate("xyz"):
-        index = _register(linear // math.prod(grid[:axis]) % grid[axis])
+        index = _register(places[axis])
         special[f"%ctaid.{name}"] = index if index.shape[0] == 1 else np.repeat(index, lanes.threads)
         special[f"%nctaid.{name}"] = _register(grid[axis])
-    return replace(lanes, grid=grid, first=first, special=special)
+    return replace(lanes, grid=grid, first=first, special=special, cluster=cluster)
+
+
+def _places(number: np.ndarray, grid: Index3, cluster: Index3) -> list[np.ndarray]:
+    """Indices x, y and z of blocks in the grid, by their numbers."""
+    size = math.prod(cluster)
+    per_grid = [n // k for n, k in zip(grid, cluster, strict=True)]
+    found = []
+    for axis in range(3):
+        of_cluster = number // size // math.prod(per_grid[:axis]) % per_grid[axis]
+        inside = number % size // math.prod(cluster[:axis]) % cluster[axis]
+        found.append(of_cluster * cluster[axis] + inside)
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def _cluster_registers(grid: Index3, cluster: Index3, first: int, blocks: int) -> dict[str, np.ndarray]:
+    """For each block of a chunk: its rank and place in its cluster, and its cluster's place in the grid."""
+    number = np.arange(first, first + blocks)
+    found = {"%cluster_ctarank": (number % math.prod(cluster)).astype(np.uint32)}
+    for name, index, size in zip("xyz", _places(number, grid, cluster), cluster, strict=True):
+        found[f"%cluster_ctaid.{name}"] = (index % size).astype(np.uint32)
+        found[f"%clusterid.{name}"] = (index // size).astype(np.uint32)
+    return found
 
 
 @functools.lru_cache(maxsize=16)
@@ -62,7 +98,8 @@ def _lanes(block: Index3, blocks: int) -> Geometry:
         special[f"%lanemask_{name}"] = _register(mask.astype(np.uint64) & np.uint64(0xFFFFFFFF))
     warp_of = block_of * warps_per_block + thread // WARP_SIZE
     lane_of = (thread % WARP_SIZE).astype(np.uint32)
-    return Geometry((0, 0, 0), block, 0, blocks, threads, special, block_of, warp_of, lane_of, np.tile(sizes, blocks))
+    alike = np.tile(sizes, blocks)
+    return Geometry((0, 0, 0), block, (1, 1, 1), 0, blocks, threads, special, block_of, warp_of, lane_of, alike)
 
 
 def _register(values) -> np.ndarray:

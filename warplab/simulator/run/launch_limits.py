@@ -13,6 +13,7 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_SHARED_BYTES = 227 * 1024  # compute capability 9.0
 MAX_LOCAL_BYTES = 512 * 1024  # per thread
+MAX_CLUSTER = 8  # blocks, on every GPU that has clusters
 
 
 def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_bytes: int) -> tuple[Index3, Index3]:
@@ -59,3 +60,34 @@ def check_launch(entry: Entry, grid, block, params: Sequence[bytes], shared_byte
                 f"{len(data)} were given"
             )
     return grid, block
+
+
+def check_cluster(entry: Entry, grid: Index3, asked: Sequence[int] | None) -> Index3:
+    """The size of a cluster: what the kernel says, or else what the launch asks for. Raises InvalidLaunch."""
+    given = entry.cluster
+    if asked is not None:
+        asked = (*(int(n) for n in asked), 1, 1)[:3]
+        if given is not None and asked != given:
+            raise InvalidLaunch(
+                f"clusters of {_times(asked)} blocks; the kernel was compiled for {_times(given)} (__cluster_dims__)"
+            )
+        given = asked
+    if given is None:
+        return 1, 1, 1
+    blocks = math.prod(given)
+    if min(given) < 1 or blocks > MAX_CLUSTER:
+        raise InvalidLaunch(
+            f"clusters of {_times(given)} = {blocks} blocks; a GPU with clusters has 1 to {MAX_CLUSTER}",
+            reason="Some GPUs allow 16 if asked; 8 are portable.",
+        )
+    for axis, n, size in zip("xyz", grid, given, strict=True):
+        if n % size:
+            raise InvalidLaunch(
+                f"grid dimension {axis} is {n:,}, and clusters have {size} blocks along it",
+                reason="The grid must consist of whole clusters: round it up, and let blocks without work do nothing.",
+            )
+    return given
+
+
+def _times(shape: Index3) -> str:
+    return " × ".join(map(str, shape))

@@ -1,5 +1,8 @@
 """mbarrier: barriers in shared memory that count arrivals and, in bytes, asynchronous copies.
 
+Threads arrive at those of other blocks of their cluster, too, and copies for these report to them; only threads of its
+own block wait at one.
+
 The 64 bits of an mbarrier are opaque in PTX. Here they hold the arrivals expected per phase (bits 0-19), the arrivals
 still pending (20-39), the bytes still pending plus 2**21 (40-61), whether it is initialised (62), and the parity of the
 current phase (63). A phase ends when neither arrivals nor bytes are pending. PTX ISA, "Parallel Synchronization and
@@ -11,7 +14,7 @@ thread tests the barrier.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +24,7 @@ from warplab.simulator.memory.lane_access import Addresses
 _COUNT_BITS, _COUNT = 20, (1 << 20) - 1
 _BYTES_BITS, _BYTES_ZERO = 22, 1 << 21
 _READY, _PHASE = np.uint64(1) << np.uint64(62), np.uint64(1) << np.uint64(63)
+_MOST_BYTES = (1 << 20) - 1  # that may be pending, or come before they are announced
 # Failed tests, with nothing arriving anywhere, after which a wait counts as endless; fewer if all that could run waits.
 _PATIENCE, _PATIENCE_ALL_WAIT = 50_000, 2_000
 
@@ -50,8 +54,9 @@ def _pack(words: _Words) -> np.ndarray:
 
 
 class _Later(NamedTuple):
-    """Arrivals or bytes that count once copies are done, one entry per lane."""
+    """Arrivals or bytes that count once copies are done, one entry per lane. `site`: who announced them."""
 
+    site: Any
     word: np.ndarray  # number of the mbarrier's word
     lanes: np.ndarray
     before: int  # the copies issued before this number
@@ -111,6 +116,7 @@ class MBarriers:
     def initialise(self, site, addresses: Addresses, count: np.ndarray, lanes) -> None:
         index = self._index(site, addresses, lanes, initialised=False)
         count = np.broadcast_to(count, index.shape).astype(np.int64)
+        self._refuse(site, (count < 1) | (count > _COUNT), count, lanes, f"an mbarrier counts 1 to {_COUNT:,} arrivals")
         zero = np.zeros_like(count)
         self.in_vain = 0
         self._view[index] = _pack(_Words(count, count, zero, zero))
@@ -126,14 +132,15 @@ class MBarriers:
         self._settle(index)
         self._arrived(index, self._every(lanes))
         count = np.broadcast_to(np.asarray(count), index.shape).astype(np.int64)
+        self._refuse(site, (count < 1) | (count > _COUNT), count, lanes, f"a thread arrives 1 to {_COUNT:,} times")
         if expect is not None:
-            self._add_bytes(index, np.broadcast_to(expect, index.shape).astype(np.int64))
+            self._add_bytes(site, index, np.broadcast_to(expect, index.shape).astype(np.int64), self._every(lanes))
         return self._arrive(site, index, count, drop, self._every(lanes))
 
     def expect(self, site, addresses: Addresses, nbytes: np.ndarray, sign: int, lanes) -> None:
         """mbarrier.expect_tx (sign 1) and complete_tx (sign -1)."""
         index = self._index(site, addresses, lanes)
-        self._add_bytes(index, sign * np.broadcast_to(nbytes, index.shape).astype(np.int64))
+        self._add_bytes(site, index, sign * np.broadcast_to(nbytes, index.shape).astype(np.int64), self._every(lanes))
         self._advance(np.unique(index))
 
     def arrive_after_copies(self, site, addresses: Addresses, counted: bool, lanes) -> None:
@@ -143,13 +150,14 @@ class MBarriers:
             places, lane_count = np.unique(index, return_counts=True)
             words = _unpack(self._view[places])
             self._view[places] = _pack(words._replace(pending=words.pending + lane_count))
-        self.later.append(_Later(index, self._every(lanes), self.chunk.copies.issued, None, -1))
+        self.later.append(_Later(site, index, self._every(lanes), self.chunk.copies.issued, None, -1))
 
-    def expect_bytes(self, mbarrier, size: np.ndarray, lanes, issued: int) -> None:
-        """Note that the bulk copy issued last will report `size` bytes per lane."""
+    def expect_bytes(self, mbarrier, size: np.ndarray, lanes, number: int) -> None:
+        """Note that bulk copy `number` will report `size` bytes per lane."""
         site, addresses = mbarrier
         index = self._index(site, addresses, lanes)
-        self.later.append(_Later(index, self._every(lanes), 0, size, issued - 1))
+        self.in_vain = 0
+        self.later.append(_Later(site, index, self._every(lanes), 0, size, number))
 
     def test(self, site, addresses: Addresses, state, parity: bool, lanes) -> np.ndarray:
         """test_wait and try_wait: is the phase of `state` over? `parity`: `state` is a phase's parity."""
@@ -200,11 +208,30 @@ class MBarriers:
 
     # -- phases ----------------------------------------------------------------------------------------------------
 
-    def _add_bytes(self, index: np.ndarray, amount: np.ndarray) -> None:
+    def _refuse(self, site, wrong: np.ndarray, count: np.ndarray, lanes, rule: str) -> None:
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise SimulatorError(
+                f"`{site.text.split()[0]}` with a count of {int(count[place]):,}",
+                reason=f"Counts are limited: {rule}.",
+                **self.chunk.where(site, int(self._every(lanes)[place])),
+            )
+
+    def _add_bytes(self, site, index: np.ndarray, amount: np.ndarray, every: np.ndarray) -> None:
         self.in_vain = 0
         places, inverse = np.unique(index, return_inverse=True)
         words = _unpack(self._view[places])
         total = words.bytes + np.bincount(inverse, amount, places.shape[0]).astype(np.int64)
+        wrong = np.abs(total) > _MOST_BYTES
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            nbytes = int(total[place])
+            what = f"{nbytes:,} bytes are announced at" if nbytes > 0 else f"{-nbytes:,} bytes too many have come to"
+            raise SimulatorError(
+                f"{what} an mbarrier, which counts {_MOST_BYTES:,} at most",
+                reason="Do the copies of a phase add up to the bytes that it expects (expect_tx)?",
+                **self.chunk.where(site, int(every[int(np.argmax(inverse == place))])),
+            )
         self._view[places] = _pack(words._replace(bytes=total))
 
     def _arrive(self, site, index: np.ndarray, count: np.ndarray, drop: bool, every: np.ndarray) -> np.ndarray:
@@ -289,7 +316,7 @@ class MBarriers:
         else:
             copies.complete_bulk(later.copy, later.lanes)
             self._arrived(later.word, later.lanes)
-            self._add_bytes(later.word, -later.bytes)
+            self._add_bytes(later.site, later.word, -later.bytes, later.lanes)
         self._advance(places)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from warplab.simulator.check.access_checks import Checks
 from warplab.simulator.check.operand_layouts import OperandLayouts, has_both
+from warplab.simulator.check.proxy_fences import ProxyFences
 from warplab.simulator.check.races import Races
 from warplab.simulator.check.stale_texels import StaleTexels, may_be_stale
 from warplab.simulator.check.unwritten_reads import Noted, UnwrittenReads, reads_local_arrays
@@ -34,6 +35,7 @@ def observers_of(
         *([Checks(memory, not options.used_reads_only)] if options.checks else []),
         *([OperandLayouts()] if options.checks and has_both(translation) else []),
         *([Races(translation, threads, blocks, options.volatile_orders)] if follows_races else []),
+        *([ProxyFences(translation)] if options.checks and translation.asynchronous else []),
         *([StaleTexels(memory)] if options.checks and may_be_stale(translation) else []),
         *([Tally(translation, runs, blocks), ReuseWatch()] if options.counters else []),
         *([AccessTrace(memory, trace, options.trace_events)] if trace else []),

@@ -24,6 +24,7 @@ class Options:
     `lanes_apart`: take what CUDA does not promise for not given: `activemask` names the calling lane alone, as if the
     warp had come apart before, and masks of shuffles, votes and matches may not name lanes that have ended.
     `cooperative`: all blocks run together and can wait for one another (see `cooperative`).
+    `cluster`: blocks of a cluster along x, y and z, for a kernel that does not say so itself (__cluster_dims__).
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
     then holds the results of those blocks alone, and checks see nothing of the others. Not for kernels whose blocks
     wait for one another. `observers`: further observers of the launch (see `observer`).
@@ -42,6 +43,7 @@ class Options:
     scheduling: str = "volta"
     lanes_apart: bool = False
     cooperative: bool = False
+    cluster: tuple[int, ...] | None = None
     sample_blocks: int | None = None
     observers: tuple[Observer, ...] = ()
 

@@ -60,14 +60,23 @@ class SystemServices:
         what, reason = _NOWHERE[kind]
         raise SimulatorError(what, reason=reason, **self._where(lanes, at))
 
-    def check_rank(self, rank: np.ndarray, lanes, at: Where) -> None:
-        """mapa: every block is a cluster of its own."""
-        if rank.any():
+    def map_rank(self, address: np.ndarray, rank: np.ndarray, lanes, at: Where) -> np.ndarray:
+        """mapa: where the same shared variable lies in block `rank` of the cluster. Addresses are generic or not."""
+        chunk, size = self.chunk, self.chunk.cluster_blocks
+        if (rank >= size).any():
+            blocks = "one block" if size == 1 else f"{size} blocks"
             raise SimulatorError(
-                f"the kernel asks for the shared memory of block {int(rank.max())} of a cluster of one block",
+                f"the kernel asks for the shared memory of block {int(rank.max())} of a cluster of {blocks}",
                 reason="Without __cluster_dims__ every block is a cluster of its own.",
-                **self._where(lanes, at),
+                **self._where(lanes, at, int(np.argmax(rank >= size)) if rank.shape[0] > 1 else 0),
             )
+        distance = (rank.astype(np.int64) - self.rank_of(address)) * chunk.shared_stride
+        return address + distance.astype(address.dtype)
+
+    def rank_of(self, address: np.ndarray) -> np.ndarray:
+        """getctarank: the rank in its cluster of the block that a shared address belongs to, int64."""
+        offset = address.astype(np.int64) & (WINDOW_SHARED - 1)
+        return offset // max(1, self.chunk.shared_stride) % self.chunk.cluster_blocks
 
     def _where(self, lanes, at: Where, place: int = 0) -> dict:
         """Where an error happened: line `at`, and the lane at `place` in the group."""
@@ -100,9 +109,14 @@ class SystemServices:
                     **self._where(lanes, at, place),
                 ) from None
 
-    def is_space(self, space: str, address: np.ndarray) -> np.ndarray:
-        """isspacep: which generic addresses lie in `space`?"""
+    def is_space(self, space: str, address: np.ndarray, cluster: bool, lanes) -> np.ndarray:
+        """isspacep: which generic addresses lie in `space`? `cluster`: also in shared memory of the lane's cluster."""
         device, program = self.chunk.device, self.chunk.entry.program
+        if space == "shared" and self.chunk.cluster_blocks > 1:
+            own = self.chunk.block_of if lanes is None else self.chunk.block_of[lanes]
+            block = (address - np.uint64(WINDOW_SHARED)).astype(np.int64) // max(1, self.chunk.shared_stride)
+            size = self.chunk.cluster_blocks if cluster else 1
+            return self._within(address, WINDOW_SHARED) & (block // size == own // size)
         if space in ("shared", "local"):
             return self._within(address, WINDOW_SHARED if space == "shared" else WINDOW_LOCAL)
         if space == "param":

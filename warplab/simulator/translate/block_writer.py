@@ -89,6 +89,8 @@ class Site:
         self.bank_op = self.op  # as `Group.bank_passes` takes it
         self.counter = self.op  # in the names of counters; "copy" for the writing side of cp.async
         self.past_l1 = False  # is it the writing side of cp.async.cg?
+        # May it reach the shared memory of other blocks of the cluster?
+        self.cluster = self.space == "generic" or "shared::cluster" in self.text
         # For integers added to one address, ptxas lets one lane add the sum of its warp.
         self.summed = self.op == "atomic" and any(f".add.{kind}" in self.text for kind in ("u32", "s32", "u64"))
 

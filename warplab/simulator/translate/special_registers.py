@@ -12,8 +12,16 @@ SPECIAL = {
 }
 
 
-def _of_geometry(name: str) -> Callable:
-    return lambda chunk: chunk.geometry.special[name]
+def _of_clusters(name: str) -> Callable:
+    return lambda chunk: chunk.geometry.of_clusters(name)
+
+
+def _cluster_size(axis: int) -> Callable:
+    return lambda chunk: chunk.geometry.cluster[axis]
+
+
+def _clusters(axis: int) -> Callable:
+    return lambda chunk: chunk.geometry.grid[axis] // chunk.geometry.cluster[axis]
 
 
 # Special registers that are read when an instruction runs: dtype, value for a chunk.
@@ -32,13 +40,13 @@ REGISTERS: dict[str, tuple[str, Callable]] = {
     "%dynamic_smem_size": ("u4", lambda chunk: chunk.dynamic_shared_bytes),
     "%total_smem_size": ("u4", lambda chunk: chunk.shared_stride),
     "%aggr_smem_size": ("u4", lambda chunk: chunk.own_shared_bytes + 1024),  # including what the system reserves
-    "%is_explicit_cluster": ("b1", lambda chunk: False),  # every block is a cluster of its own
-    "%cluster_ctarank": ("u4", lambda chunk: 0),
-    "%cluster_nctarank": ("u4", lambda chunk: 1),
-    **{f"%cluster_ctaid.{axis}": ("u4", lambda chunk: 0) for axis in "xyz"},
-    **{f"%cluster_nctaid.{axis}": ("u4", lambda chunk: 1) for axis in "xyz"},
-    **{f"%clusterid.{axis}": ("u4", _of_geometry(f"%ctaid.{axis}")) for axis in "xyz"},
-    **{f"%nclusterid.{axis}": ("u4", _of_geometry(f"%nctaid.{axis}")) for axis in "xyz"},
+    "%is_explicit_cluster": ("b1", lambda chunk: chunk.explicit_cluster),  # else every block is one of its own
+    "%cluster_ctarank": ("u4", _of_clusters("%cluster_ctarank")),
+    "%cluster_nctarank": ("u4", lambda chunk: chunk.cluster_blocks),
+    **{f"%cluster_ctaid.{axis}": ("u4", _of_clusters(f"%cluster_ctaid.{axis}")) for axis in "xyz"},
+    **{f"%cluster_nctaid.{axis}": ("u4", _cluster_size(number)) for number, axis in enumerate("xyz")},
+    **{f"%clusterid.{axis}": ("u4", _of_clusters(f"%clusterid.{axis}")) for axis in "xyz"},
+    **{f"%nclusterid.{axis}": ("u4", _clusters(number)) for number, axis in enumerate("xyz")},
     **{f"%envreg{k}": ("u4", lambda chunk: 0) for k in range(32)},
     "%envreg1": ("u4", lambda chunk: (chunk.device.workspace or 0) >> 32),
     "%envreg2": ("u4", lambda chunk: (chunk.device.workspace or 0) & 0xFFFFFFFF),

@@ -7,6 +7,7 @@ way: with `L`, the registers that it reads are gathered first, and those that li
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -42,6 +43,7 @@ class StaticCounts:
 class Translation:
     """A kernel made runnable: its blocks, their functions and memory sites, register slots and variable offsets."""
 
+    entry: Entry  # with calls inlined
     blocks: list[Block]
     functions: list
     sites: list[Site]
@@ -58,6 +60,16 @@ class Translation:
     waiting_loops: dict[int, frozenset[int]]  # see `waiting_loops`
     site_blocks: list[int]  # of each site
 
+    @functools.cached_property
+    def asynchronous(self) -> bool:
+        """Does the kernel have bulk copies or wgmma, which see shared memory at the addresses of a GPU?"""
+        return any(i.opcode == "wgmma" or (i.opcode == "cp" and "bulk" in i.modifiers) for i in self.entry.instructions)
+
+    @functools.cached_property
+    def dynamic_alignment(self) -> int:
+        """Dynamic shared memory begins at a multiple of so many bytes."""
+        return max((16, *(variable.align for variable in self.entry.shared_variables(dynamic=True))))
+
 
 def translate(entry: Entry) -> Translation:
     """Translate a kernel, once. Raises UnsupportedInstruction naming the instruction and its source line."""
@@ -69,12 +81,6 @@ def translate(entry: Entry) -> Translation:
 
 class _Translator:
     def __init__(self, entry: Entry) -> None:
-        if entry.cluster_blocks > 1:
-            raise UnsupportedInstruction(
-                f"kernel {entry.name} asks for clusters of {entry.cluster_blocks} blocks (__cluster_dims__)",
-                reason="The simulator runs every block as a cluster of its own; run this kernel on a GPU.",
-                kernel=entry.name,
-            )
         self.entry = entry
         self.params: dict[str, Param] = {p.name: p for p in entry.params}
         self.variables: dict[str, Variable] = {**entry.program.variables, **entry.variables}
@@ -124,6 +130,7 @@ class _Translator:
             exec(compile(text, name, "exec"), scope)
             functions.append(scope.pop("block"))
         return Translation(
+            self.entry,
             blocks,
             functions,
             self.sites,

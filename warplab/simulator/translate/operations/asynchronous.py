@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from warplab.simulator.ptx.program import Immediate, Instruction, Operand, Register, integer
+from warplab.simulator.ptx.program import Immediate, Indexed, Instruction, Operand, Register, integer, items_of
 from warplab.simulator.translate.block_writer import BlockWriter
 from warplab.simulator.translate.operations.arithmetic import allow
 
 _SHARED = ("shared", "shared::cta", "shared::cluster")
+_BULK = ("mbarrier::complete_tx::bytes", "bulk_group", "multicast::cluster")
+_TENSOR = ("tile", "im2col", "im2col_no_offs")
+_REDUCTIONS = {  # operation → types in global memory
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
+    **dict.fromkeys(("min", "max"), ("u32", "s32", "u64", "s64", "f16", "bf16")),
+    **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+}
+_REDUCING = {*_REDUCTIONS, "noftz", *(kind for kinds in _REDUCTIONS.values() for kind in kinds)}
 _HINTS = ("L1::", "L2::")
 _ORDER = ("relaxed", "acquire", "release", "cta", "cluster", "gpu", "sys")
 
 
 def _copy(w: BlockWriter, i: Instruction) -> None:
+    if i.modifiers[:2] == ("reduce", "async"):
+        return _bulk(w, i)
     if i.modifiers[0] != "async":
         raise w.unsupported()
     what = i.modifiers[1]
     forms = {"commit_group": _commit, "wait_group": _wait, "wait_all": _wait, "mbarrier": _arrive_after_copies}
     forms["bulk"] = _bulk
-    forms.get(what, _copy_async)(w, i)
+    return forms.get(what, _copy_async)(w, i)
 
 
 def _copy_async(w: BlockWriter, i: Instruction) -> None:
@@ -55,31 +66,81 @@ def _wait(w: BlockWriter, i: Instruction) -> None:
 
 
 def _bulk(w: BlockWriter, i: Instruction) -> None:
-    modifiers = i.modifiers[2:]
-    if "tensor" in modifiers:
-        raise w.unsupported("TMA tensor copies need a GPU of compute capability 9.0; compile and run the kernel on one")
+    operation, modifiers = "None", i.modifiers[2:]
+    if i.modifiers[0] == "reduce":
+        modifiers = i.modifiers[3:]
+        operation = repr(_reduction(w, modifiers))
     if modifiers[0] == "prefetch":
-        return
+        return None
     if modifiers[0] == "commit_group":
         return w.line("m.copies.commit_bulk(L)")
     if modifiers[0] == "wait_group":
         return w.line(f"m.copies.wait_bulk({integer(i.operands[0])}, {'read' in modifiers}, L)")
-    to, come, *rest = modifiers
-    if "multicast::cluster" in rest or "cp_mask" in rest:
+    tensor = modifiers[0] == "tensor"
+    to, come, *rest = modifiers[2 if tensor else 0 :]
+    if "cp_mask" in rest:
         raise w.unsupported()
-    allow(w, (m for m in rest if not m.startswith(_HINTS)), {"mbarrier::complete_tx::bytes", "bulk_group"})
-    target, source, size, *more = i.operands
+    allow(
+        w,
+        (m for m in rest if not m.startswith(_HINTS)),
+        {*_BULK, *(_TENSOR if tensor else ()), *(_REDUCING if operation != "None" else ())},
+    )
     spaces = ["shared" if space in _SHARED else space for space in (to, come)]
-    if sorted(spaces) != ["global", "shared"]:
-        raise w.unsupported("only between global and shared memory")
+    if "global" not in spaces and (tensor or spaces != ["shared", "shared"] or "bulk_group" in rest):
+        raise w.unsupported()
+    if (spaces[0] == "global") != ("bulk_group" in rest):
+        raise w.unsupported()
+    return (_tensor if tensor else _linear)(w, i, spaces, rest, operation)
+
+
+def _linear(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], operation: str) -> None:
+    """cp.async.bulk: bytes in a row."""
+    target, source, size, *more = i.operands
+    if spaces[0] == "shared" and operation != "None":
+        raise w.unsupported("reductions in shared memory")
     origin, offset = w.addresses(source)
     load = w.site("load", spaces[1], "u8", 2, offset)
     destination, offset = w.addresses(target)
-    store = w.site("store", spaces[0], "u8", 2, offset)
-    mbarrier = "None"
+    store = w.site("store" if operation == "None" else "atomic", spaces[0], "u8", 2, offset)
+    mbarrier = mask = "None"
     if spaces[0] == "shared":
         mbarrier = "({}, {})".format(*_mbarrier_site(w, more[0]))
-    w.line(f"m.copies.bulk({load}, {store}, {origin}, {destination}, {w.array(size, 'u4')}, {mbarrier}, L)")
+        mask = w.array(more[1], "u2") if "multicast::cluster" in rest else mask
+    given = f"{load}, {store}, {origin}, {destination}, {w.array(size, 'u4')}, {mbarrier}, {mask}, {operation}"
+    w.line(f"m.copies.bulk({given}, L)")
+
+
+def _tensor(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], operation: str) -> None:
+    """cp.async.bulk.tensor: the box of a tensor map."""
+    axes, im2col = i.modifiers[i.modifiers.index("tensor") + 1], not {"im2col", "im2col_no_offs"}.isdisjoint(rest)
+    loads = spaces[0] == "shared"
+    target, source, *more = i.operands
+    place, box = (source, target) if loads else (target, source)
+    if not isinstance(place, Indexed) or axes != f"{len(place.coordinates)}d":
+        raise w.unsupported("as many coordinates as it has axes")
+    at = "".join(f"{w.array(coordinate, 'i4')}, " for coordinate in place.coordinates)
+    base, offset = w.addresses(place.base)
+    maps = f"{base}.at({offset})"
+    ours, offset = w.addresses(box)
+    in_shared = w.site("store" if loads else "load", "shared", "u8", 2, offset)
+    in_global = w.site("load" if loads else "store" if operation == "None" else "atomic", "global", "u8", 2, 0)
+    if not loads:
+        w.line(f"m.tensors.store({in_shared}, {in_global}, {maps}, ({at}), {ours}, {operation}, {im2col}, L)")
+        return
+    mbarrier = "({}, {})".format(*_mbarrier_site(w, more.pop(0)))
+    further = "".join(f"{w.array(o, 'u2')}, " for o in items_of(more.pop(0))) if "im2col" in rest else ""
+    mask = w.array(more[0], "u2") if "multicast::cluster" in rest else "None"
+    given = f"{in_global}, {in_shared}, {maps}, ({at}), ({further}), {ours}, {mbarrier}, {mask}, {im2col}"
+    w.line(f"m.tensors.load({given}, L)")
+
+
+def _reduction(w: BlockWriter, modifiers: tuple[str, ...]) -> tuple[str, str]:
+    """The operation of a cp.reduce, and the type of its elements, "" for that of the tensor map."""
+    operation = next(m for m in modifiers if m in _REDUCTIONS)
+    kind = "" if modifiers[0] == "tensor" else modifiers[-1]
+    if kind and kind not in _REDUCTIONS[operation]:
+        raise w.unsupported()
+    return operation, kind
 
 
 def _mbarrier_site(w: BlockWriter, address: Operand, space: str = "shared", op: str = "atomic") -> tuple[str, str]:

@@ -44,7 +44,8 @@ def _is_space(w: BlockWriter, i: Instruction) -> None:
     space = space_of(i)
     if space is None:
         raise w.unsupported()
-    w.define(i.operands[0], f"m.system.is_space({space!r}, {w.array(i.operands[1], 'u8')})", "b1")
+    cluster = "shared::cluster" in i.modifiers
+    w.define(i.operands[0], f"m.system.is_space({space!r}, {w.array(i.operands[1], 'u8')}, {cluster}, L)", "b1")
 
 
 def _invalid(w: BlockWriter, i: Instruction) -> None:
@@ -84,16 +85,18 @@ def _policy(w: BlockWriter, i: Instruction) -> None:
 
 
 def _map_rank(w: BlockWriter, i: Instruction) -> None:
-    """mapa: the address of a shared variable in another block of the cluster. Clusters have one block here."""
+    """mapa: the address of a shared variable in another block of the cluster."""
     address, rank = i.operands[1:]
     dtype = DTYPES[i.modifiers[-1]]
-    w.line(f"m.system.check_rank({w.array(rank, 'u4')}, L, ({i.where.file!r}, {i.where.line}))")
-    w.define(i.operands[0], w.array(address, dtype), dtype, alias_of=address)
+    given = f"{w.array(address, dtype)}, {w.array(rank, 'u4')}, L, ({i.where.file!r}, {i.where.line})"
+    found = w.fresh()
+    w.line(f"{found} = m.system.map_rank({given})")
+    w.define(i.operands[0], found, dtype)
 
 
 def _rank(w: BlockWriter, i: Instruction) -> None:
     """getctarank: the rank in the cluster of the block that a shared address belongs to."""
-    w.define(i.operands[0], w.constant(0, "u4"), "u4")
+    w.define(i.operands[0], f"m.system.rank_of({w.array(i.operands[1], DTYPES[i.modifiers[-1]])}).astype(u4)", "u4")
 
 
 _HINTS = ("prefetch", "prefetchu", "discard", "applypriority", "griddepcontrol", "pmevent")

@@ -82,6 +82,10 @@ def _store(w: BlockWriter, i: Instruction) -> None:
 
 def _fence(w: BlockWriter, i: Instruction) -> None:
     """The lanes of a chunk see each other's stores at once; only observers care about the fence."""
+    if "proxy" in i.modifiers:
+        kind = i.modifiers[1].partition("::")[0]
+        w.line(f"m.proxy_fence(L, {kind!r})")
+        return
     scope = next((_SCOPES[m] for m in i.modifiers if m in _SCOPES), "")
     w.line(f"m.fence(L, {scope!r})")
 

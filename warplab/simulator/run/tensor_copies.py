@@ -1,0 +1,225 @@
+"""cp.async.bulk.tensor: boxes of a tensor to shared memory and back, as a tensor map says (`memory.tensor_maps`).
+
+All 16-byte pieces of the boxes that the lanes of a group ask for are gathered or scattered at once. When they arrive,
+and who is told, is the business of `async_copies`, as for any bulk copy. Pieces outside the tensor arrive as zeros, or
+NaN, and are not stored; they count among the bytes that an mbarrier waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from warplab.simulator.errors import MisalignedAddress, SimulatorError, UnsupportedInstruction
+from warplab.simulator.memory.lane_access import Addresses
+from warplab.simulator.memory.tensor_maps import MAP_ALIGNMENT, MAP_BYTES, PIECE, Box, TensorMap, decode, swizzled
+from warplab.simulator.run.async_copies import OutCopy
+from warplab.simulator.translate.block_writer import Site
+
+SHARED_ALIGNMENT = 128  # of a box in shared memory
+_ENCODE = (
+    "The host encodes it (cuTensorMapEncodeTiled, or tensor_map() and encoded() of warplab.bench.hopper), and the "
+    "kernel takes it by value: `const __grid_constant__ CUtensorMap map`."
+)
+
+
+@dataclass(eq=False)
+class TensorStore(OutCopy):
+    """Boxes on their way to a tensor: of each piece the addresses of its units, and which lie in the tensor."""
+
+    box: Box = None  # type: ignore[assignment]
+
+    def some(self, chosen: np.ndarray) -> TensorStore:
+        part = super().some(chosen)
+        part.box = self.box._replace(address=self.box.address[chosen], inside=self.box.inside[chosen])
+        return part
+
+    def written(self) -> tuple[Site, np.ndarray, np.ndarray, list[np.ndarray]]:
+        site, (unit, count) = unit_site(self.site, self.box.unit), _items(self.box.unit)
+        inside, per_piece = self.box.inside, self.box.inside.shape[1]
+        data = np.stack(self.values, axis=1).view(f"u{unit}").reshape(-1, per_piece, count)[inside]
+        lanes = np.repeat(self.lanes, per_piece)[inside.reshape(-1)]
+        return site, self.box.address[inside], lanes, list(data.T)
+
+
+class TensorCopies:
+    """Called by translated blocks of one chunk. `lanes` are the group's, None for all lanes of the chunk.
+
+    `maps`: addresses of tensor maps, generic. `at`: coordinates, one array per axis, the innermost first.
+    """
+
+    def __init__(self, chunk) -> None:
+        self.chunk = chunk
+
+    def load(
+        self,
+        reader: Site,
+        writer: Site,
+        maps: np.ndarray,
+        at: Sequence[np.ndarray],
+        offsets: Sequence[np.ndarray],
+        target: Addresses,
+        mbarrier: tuple[Site, Addresses],
+        mask: np.ndarray | None,
+        im2col: bool,
+        lanes,
+    ) -> None:
+        """A box to shared memory, for the blocks of the cluster in `mask` or, if that is None, the one at `target`."""
+        chunk = self.chunk
+        every = chunk.all_lanes if lanes is None else lanes
+        start = np.broadcast_to(target.at(writer.offset), every.shape)
+        barrier, word = mbarrier
+        self._aligned(writer, start, every)
+        for notify in chunk.observers.bulk_copy:
+            notify(reader, every.shape[0])
+        site = replace(writer, offset=0)
+        for tensor, chosen in self._maps(reader, maps, len(at), im2col, every):
+            copiers = every[chosen]
+            box = tensor.places(_chosen(at, chosen, every), _chosen(offsets, chosen, every) if offsets else None)
+            values = self._gather(reader, tensor, box, copiers)
+            self._fits(writer, tensor, start[chosen], copiers)
+            words = Addresses(np.broadcast_to(word.base, every.shape)[chosen])
+            wanted = None if mask is None else np.broadcast_to(mask, every.shape)[chosen]
+            for receiving, shift in chunk.copies.receivers(writer, start[chosen], wanted, copiers):
+                place = swizzled((start[chosen][receiving] + shift)[:, None] + box.offset, tensor.span).reshape(-1)
+                by = np.repeat(copiers[receiving], box.offset.shape[1])
+                for notify in chunk.observers.tensor_copy:
+                    notify(site, Addresses(place), by, tensor.span)
+                part = [v.reshape(len(chosen), -1)[receiving].reshape(-1) for v in values]
+                chunk.copies.send(
+                    site,
+                    by,
+                    place,
+                    part,
+                    (barrier, Addresses(words.base[receiving] + shift)),
+                    np.full(receiving.shape, tensor.box_bytes),
+                    copiers[receiving],
+                )
+
+    def store(
+        self,
+        reader: Site,
+        writer: Site,
+        maps: np.ndarray,
+        at: Sequence[np.ndarray],
+        source: Addresses,
+        operation: tuple[str, str] | None,
+        im2col: bool,
+        lanes,
+    ) -> None:
+        """A box from shared memory; `operation`: that of cp.reduce, whose elements have the map's type."""
+        chunk = self.chunk
+        every = chunk.all_lanes if lanes is None else lanes
+        start = np.broadcast_to(source.at(reader.offset), every.shape)
+        self._aligned(reader, start, every)
+        for notify in chunk.observers.bulk_copy:
+            notify(reader, every.shape[0])
+        site, to = replace(reader, offset=0), replace(writer, offset=0)
+        for tensor, chosen in self._maps(reader, maps, len(at), im2col, every):
+            copiers = every[chosen]
+            self._fits(reader, tensor, start[chosen], copiers)
+            box = tensor.places(_chosen(at, chosen, every))
+            by = np.repeat(copiers, box.offset.shape[1])
+            origin = swizzled(start[chosen][:, None] + box.offset, tensor.span).reshape(-1)
+            units = box.address.reshape(-1, box.address.shape[2]), box.inside.reshape(-1, box.inside.shape[2])
+            box = box._replace(address=units[0], inside=units[1])
+            group = chunk.copies.committed_bulk[by]
+            values = chunk.copies.fetch(site, Addresses(origin), by)
+            arguments = to, by, group, units[0][:, 0], values, chunk.copies.issued, site, origin
+            given = None if operation is None else (operation[0], tensor.dtype)
+            chunk.copies.outgoing.append(TensorStore(*arguments, operation=given, box=box))
+
+    def _gather(self, reader: Site, tensor: TensorMap, box: Box, copiers: np.ndarray) -> list[np.ndarray]:
+        """What the boxes hold: the first and second 8 bytes of each piece."""
+        site, (unit, count) = unit_site(reader, box.unit), _items(box.unit)
+        data = np.empty((*box.inside.shape, count), f"u{unit}")
+        if not box.inside.all():
+            fill = np.full(MAP_BYTES // tensor.item, tensor.fill, f"u{tensor.item}")
+            data[:] = fill.view(f"u{unit}")[:count]
+        if box.inside.any():
+            by = np.repeat(copiers, box.inside[0].size)[box.inside.reshape(-1)]
+            found = self.chunk.copies.fetch(site, Addresses(box.address[box.inside]), by)
+            data[box.inside] = np.stack(found, axis=1)
+        pieces = data.reshape(-1, PIECE // unit).view(np.uint64)
+        return [pieces[:, 0], pieces[:, 1]]
+
+    # -- what must hold --------------------------------------------------------------------------------------------
+
+    def _maps(
+        self, site: Site, maps: np.ndarray, axes: int, im2col: bool, every: np.ndarray
+    ) -> Iterator[tuple[TensorMap, np.ndarray]]:
+        """Each distinct map, and which of the lanes use it."""
+        maps = np.broadcast_to(maps, every.shape)
+        for address in np.unique(maps):
+            chosen = np.flatnonzero(maps == address)
+            yield self._map(site, int(address), axes, im2col, int(every[chosen[0]])), chosen
+
+    def _map(self, site: Site, address: int, axes: int, im2col: bool, lane: int) -> TensorMap:
+        memory, where = self.chunk.device.memory, self.chunk.where(site, lane)
+        if address % MAP_ALIGNMENT:
+            raise MisalignedAddress(
+                f"misaligned address: a tensor map at {address:#x}",
+                reason=f"A tensor map must start at a multiple of {MAP_ALIGNMENT} bytes: declare it alignas(64).",
+                address=address,
+                **where,
+            )
+        allocation = memory.find(address)
+        room = allocation is not None and address + MAP_BYTES <= allocation.end
+        tensor = decode(memory.view(address, MAP_BYTES).tobytes()) if room else None
+        if tensor is None:
+            raise SimulatorError(f"there is no tensor map at {address:#x}", reason=_ENCODE, address=address, **where)
+        if tensor.rank != axes:
+            raise SimulatorError(
+                f"a copy with {axes} coordinates from a tensor of {tensor.rank} axes",
+                reason="The instruction's .1d to .5d and the map's tensorRank must agree.",
+                **where,
+            )
+        if tensor.im2col != im2col:
+            given, wanted = ("im2col", "tiled") if tensor.im2col else ("tiled", "im2col")
+            raise SimulatorError(
+                f"a copy in {wanted} mode with a tensor map in {given} mode",
+                reason="cuTensorMapEncodeTiled makes maps for .tile, cuTensorMapEncodeIm2col those for .im2col.",
+                **where,
+            )
+        if tensor.span > tensor.line_bytes:
+            raise UnsupportedInstruction(
+                f"a box with lines of {tensor.line_bytes} bytes and a swizzle of {tensor.span}",
+                reason="The simulator does not know where a GPU puts lines shorter than the swizzle; a GPU may run it.",
+                **where,
+            )
+        return tensor
+
+    def _aligned(self, site: Site, start: np.ndarray, every: np.ndarray) -> None:
+        bad = start % np.uint64(SHARED_ALIGNMENT) != 0
+        if bad.any():
+            place = int(np.argmax(bad))
+            raise MisalignedAddress(
+                f"misaligned address: a box at byte {int(start[place]) % self.chunk.shared_stride} of shared memory",
+                reason=f"TMA wants boxes at multiples of {SHARED_ALIGNMENT} bytes, with a swizzle better of 1024: "
+                "declare the array alignas(1024), or round its address up.",
+                address=int(start[place]),
+                **self.chunk.where(site, int(every[place])),
+            )
+
+    def _fits(self, site: Site, tensor: TensorMap, start: np.ndarray, copiers: np.ndarray) -> None:
+        """A box must not reach beyond the shared memory of its block, not even into that of the next."""
+        self.chunk.copies.check_room(site, start, np.full(start.shape, tensor.box_bytes), copiers)
+
+
+def unit_site(site: Site, unit: int) -> Site:
+    """The site of accesses to `unit` bytes each, by an instruction that moves pieces."""
+    nbytes, count = _items(unit)
+    return replace(site, dtype=f"u{nbytes}", count=count, offset=0)
+
+
+def _items(unit: int) -> tuple[int, int]:
+    """A unit as elements of up to 8 bytes: their size and number."""
+    return min(unit, 8), max(1, unit // 8)
+
+
+def _chosen(columns: Sequence[np.ndarray], chosen: np.ndarray, every: np.ndarray) -> np.ndarray:
+    """Rows of coordinates, int64, one for each of the chosen lanes."""
+    rows = [np.broadcast_to(column, every.shape)[chosen].astype(np.int64) for column in columns]
+    return np.stack(rows, axis=1)
