@@ -90,7 +90,6 @@ class Chunk:
         self.atomics = Atomics(self.access)
         self.copies, self.mbarriers = AsynchronousCopies(self), MBarriers(self)
         self.tensors = TensorCopies(self)
-        self.tensors = TensorCopies(self)
         if RESERVED in translation.shared_offsets:
             self.access.clear_shared(translation.shared_offsets[RESERVED], RESERVED_BYTES)
         self.load, self.store = self.access.load, self.access.store
