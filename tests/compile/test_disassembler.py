@@ -62,12 +62,12 @@ def test_what_is_no_machine_code_is_refused():
 def test_a_missing_disassembler_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(disassembler.sysconfig, "get_path", lambda name: str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    disassembler.nvdisasm.cache_clear()
+    disassembler.program.cache_clear()
     try:
         with pytest.raises(CompilerNotFound, match="nvdisasm, which prints machine code, does not load"):
             disassembler.disassemble(b"", "walk")
     finally:
-        disassembler.nvdisasm.cache_clear()
+        disassembler.program.cache_clear()
 
 
 def test_predicate_and_opcode_are_told_apart():

@@ -18,6 +18,8 @@ _SECTION = re.compile(r"^//-+ \.text\.(\S+)", re.MULTILINE)
 _PLACE = re.compile(r'\s*//## File "(.*)", line (\d+)')
 _INSTRUCTION = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _LABEL = re.compile(r"(\.L_x_\d+):")
+_FUNCTION = re.compile(r"(\$\S+):")
+_CALLED = re.compile(r"\((\$\S+)\)$")
 _JUMP = re.compile(r"BRA \S*\((\.L_x_\d+)\)$")
 
 
@@ -25,7 +27,8 @@ class MachineInstruction(NamedTuple):
     """One instruction. `address`: bytes from the kernel's start. `label`: its own name, "" if nothing jumps there.
 
     `text`: predicate, opcode and operands, as in "@P0 LDG.E.128 R8, desc[UR4][R2.64]". `file`, `line`: where the source
-    has it; "" and 0 where the compiler does not say.
+    has it; "" and 0 where the compiler does not say. `function`: the function that begins here, called by the kernel,
+    such as the slow path of a division.
     """
 
     address: int
@@ -33,6 +36,7 @@ class MachineInstruction(NamedTuple):
     text: str
     file: str
     line: int
+    function: str = ""
 
     @property
     def predicate(self) -> str:
@@ -49,6 +53,12 @@ class MachineInstruction(NamedTuple):
     def target(self) -> str:
         """The label that it jumps to, "" for any other instruction."""
         found = re.search(r"(\.L_x_\d+)", self.text)
+        return found[1] if found else ""
+
+    @property
+    def called(self) -> str:
+        """The `function` that it calls, "" for any other instruction and for a function elsewhere."""
+        found = _CALLED.search(self.text) if "CALL" in self.text else None
         return found[1] if found else ""
 
 
@@ -73,14 +83,19 @@ def listing(cubin: bytes) -> str:
     return done.stdout
 
 
-@functools.cache
 def nvdisasm() -> str:
-    """Return nvdisasm's path: of the pip package, or of a toolkit of the machine."""
-    packages = Path(sysconfig.get_path("purelib")) / "nvidia"
-    found = next((str(path) for path in sorted(packages.glob("*/bin/nvdisasm"))), None) or shutil.which("nvdisasm")
+    """Return nvdisasm's path. Raises CompilerNotFound."""
+    found = program("nvdisasm")
     if not found:
         raise CompilerNotFound("nvdisasm, which prints machine code,", FileNotFoundError("no such program"))
     return found
+
+
+@functools.cache
+def program(name: str) -> str | None:
+    """Return the path of a program of NVIDIA's: of the pip package for CUDA 13, or of a toolkit of the machine."""
+    packages = Path(sysconfig.get_path("purelib")) / "nvidia"
+    return next((str(path) for path in sorted(packages.glob(f"cu1*/bin/{name}"))), None) or shutil.which(name)
 
 
 def parse(text: str, entry: str) -> list[MachineInstruction]:
@@ -90,15 +105,18 @@ def parse(text: str, entry: str) -> list[MachineInstruction]:
     if entry not in sections:
         raise ValueError(f"the machine code has no kernel {entry}; it has {', '.join(sections) or 'none'}")
     found: list[MachineInstruction] = []
-    file, line, label = "", 0, ""
+    file, line, label, function = "", 0, "", ""
     for row in sections[entry].splitlines():
         if place := _PLACE.match(row):
             file, line = place[1], int(place[2])
         elif name := _LABEL.match(row):
             label = name[1]
+        elif name := _FUNCTION.match(row):
+            function = name[1]
         elif instruction := _INSTRUCTION.match(row):
-            found.append(MachineInstruction(int(instruction[1], 16), label, _readable(instruction[2]), file, line))
-            label = ""
+            text = _readable(instruction[2])
+            found.append(MachineInstruction(int(instruction[1], 16), label, text, file, line, function))
+            label = function = ""
     return _without_names_unused(_without_padding(found))
 
 

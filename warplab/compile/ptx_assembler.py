@@ -1,11 +1,21 @@
-"""What NVIDIA's assembler makes of PTX: machine code and a report on it, by nvJitLink, which comes as a pip package."""
+"""What NVIDIA's assembler makes of PTX: machine code and a report on it.
+
+nvJitLink links as Numba does: its code finds shared variables only when it is linked, which costs some instructions.
+`ptxas` assembles a whole program, as NVRTC does for CUDA C++. Both come as pip packages.
+"""
 
 from __future__ import annotations
 
 import functools
+import subprocess
+import tempfile
+from pathlib import Path
 from typing import NamedTuple
 
+from warplab.compile.disassembler import program
 from warplab.compile.errors import CompilerNotFound
+
+SECONDS = 300.0  # most kernels take less than one
 
 
 class Assembled(NamedTuple):
@@ -17,7 +27,7 @@ class Assembled(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def assemble_ptx(ptx: str, entry: str, arch: int, max_registers: int | None = None) -> Assembled:
+def assemble_ptx(ptx: str, entry: str, arch: int | str, max_registers: int | None = None) -> Assembled:
     """Return machine code for capability `arch` (75 for 7.5) and nvJitLink's report on it. `entry`: the kernel's name.
 
     `max_registers`: most registers per thread that the assembler may use. Raises RuntimeError for PTX that it refuses.
@@ -50,3 +60,21 @@ def assemble_ptx(ptx: str, entry: str, arch: int, max_registers: int | None = No
         raise RuntimeError(f"the kernel could not be assembled for sm_{arch}: {text('error') or error}") from error
     finally:
         nvjitlink.destroy(handle)
+
+
+@functools.lru_cache(maxsize=256)
+def assemble_whole(ptx: str, entry: str, arch: int | str, max_registers: int | None = None) -> Assembled:
+    """Return machine code as `assemble_ptx` does, by ptxas. Raises CompilerNotFound where there is none."""
+    found = program("ptxas")
+    if found is None:
+        raise CompilerNotFound("ptxas, which assembles PTX,", FileNotFoundError("no such program"))
+    with tempfile.TemporaryDirectory() as folder:
+        source, cubin = Path(folder, "kernel.ptx"), Path(folder, "kernel.cubin")
+        source.write_text(ptx)
+        command = [found, f"-arch=sm_{arch}", "-v", "-lineinfo", "-o", str(cubin), str(source)]
+        if max_registers is not None:
+            command.append(f"-maxrregcount={max_registers}")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        if done.returncode:
+            raise RuntimeError(f"the kernel could not be assembled for sm_{arch}: {done.stderr.strip()}")
+        return Assembled(done.stdout + done.stderr, entry, cubin.read_bytes())

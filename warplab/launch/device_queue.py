@@ -31,7 +31,15 @@ class DeviceQueue:
     ) -> LaunchRecord:
         """Queue a launch, and return its record. Raises PeerAccess for an array that the device cannot reach, and
         InvalidLaunch."""
-        record = LaunchRecord(prepared.kernel, grid, block, assemble=prepared.bound.assemble)
+        bound = prepared.bound
+        record = LaunchRecord(
+            prepared.kernel,
+            grid,
+            block,
+            assemble=bound.assemble,
+            max_registers=bound.max_registers,
+            linked=bound.linked,
+        )
         arrays = prepared.args  # which must not be freed before the kernel has run
 
         def done(profile: simulator.LaunchProfile) -> None:

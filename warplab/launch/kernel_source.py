@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import re
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,13 +25,16 @@ class BoundKernel(NamedTuple):
     """A kernel compiled for the arguments of a launch. `params`: the bytes of each parameter of `entry`.
 
     `raised`: maps the number that a kernel of `cuda.jit(debug=True)` leaves behind to the exception it raised (class,
-    arguments, place); None for other kernels.
+    arguments, place); None for other kernels. `max_registers`: per thread, None for no limit. `linked`: by
+    nvJitLink, as Numba does.
     """
 
     entry: simulator.Entry
     params: list[bytes]
     assemble: Assemble
     raised: Callable[[int], tuple] | None = None
+    max_registers: int | None = None
+    linked: bool = False
 
 
 class KernelSource(Protocol):
@@ -96,7 +100,13 @@ class CudaSource:
     def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
         entry = self.load()
         params = cuda_arguments.pack_arguments(self.entry, entry, self.signature, args, arrays.address)
-        return BoundKernel(entry, params, self.assemble)
+        return BoundKernel(entry, params, self.assemble, max_registers=self.max_registers)
+
+    @property
+    def max_registers(self) -> int | None:
+        """The limit of registers per thread that the options set."""
+        found = [re.fullmatch(r"--?maxrregcount[= ](\d+)", option) for option in self.options]
+        return next((int(match[1]) for match in found if match), None)
 
     def assembler(self, args: tuple) -> Assemble:
         return self.assemble
@@ -170,7 +180,8 @@ class NumbaSource:
         found = self.compile(signature)
         params = numba_arguments.pack_arguments(self.parameters, signature, args, arrays.address)
         assemble = functools.partial(self.assemble, signature=signature)
-        return BoundKernel(found.entry, params, assemble, found.program.exceptions if self.debug else None)
+        exceptions = found.program.exceptions if self.debug else None
+        return BoundKernel(found.entry, params, assemble, exceptions, self.max_registers, linked=True)
 
     def assembler(self, args: tuple) -> Assemble:
         return functools.partial(self.assemble, signature=self.signature_of(args))

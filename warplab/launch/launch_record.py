@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from warplab.compile.ptx_assembler import Assembled
 from warplab.simulator.count.counters import LaunchProfile
@@ -15,15 +16,20 @@ Assemble = Callable[[int], Assembled]  # to machine code for an architecture
 class LaunchRecord(LaunchProfile):
     """One launch as a profile records it: the simulator's counters, the time on a GPU, and the way back to the code.
 
-    `assemble`: compiles the kernel again (`warplab.launch.resources`); None if unknown. `gpu_seconds`, `gpu_name`: set
-    only where the launch ran on that GPU and was timed with events.
+    `assemble`: compiles the kernel again (`warplab.launch.resources`); None if unknown. `max_registers`: per thread,
+    where the kernel was compiled with a limit. `linked`: by nvJitLink, as Numba's kernels are. `machine`: what was
+    found out about its machine code, by architecture (`warplab.estimating.machine_counts`). `gpu_seconds`, `gpu_name`:
+    set only where the launch ran on that GPU and was timed with events.
     """
 
     assemble: Assemble | None = field(default=None, repr=False, compare=False)
+    max_registers: int | None = None
+    linked: bool = False
+    machine: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
     gpu_seconds: float | None = None
     gpu_name: str | None = None
 
     @classmethod
-    def of(cls, profile: LaunchProfile, assemble: Assemble | None = None) -> LaunchRecord:
-        """Return the record of a launch with this profile, which may be a record already."""
-        return profile if isinstance(profile, cls) else cls(**vars(profile), assemble=assemble)
+    def of(cls, profile: LaunchProfile, assemble: Assemble | None = None, **known: Any) -> LaunchRecord:
+        """Return the record of a launch with this profile, which may be a record already. `known`: further fields."""
+        return profile if isinstance(profile, cls) else cls(**vars(profile), assemble=assemble, **known)

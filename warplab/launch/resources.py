@@ -63,7 +63,7 @@ def of(kernel, *args, card: str | Card = "H100") -> Resources:
     """
     device, note = _card(card)
     name, assemble = assembler_of(kernel, *args)
-    found = replace(_reported(assemble(_arch(device)), _arch(device)), kernel=name, note=note)
+    found = replace(reported(assemble(_arch(device)), _arch(device)), kernel=name, note=note)
     if isinstance(kernel, LaunchRecord | RecordedLaunches):
         static = {k: getattr(found, k) for k in ("arch", "registers", "local_bytes", "spill_bytes")}
         _one_launch(kernel).static.update(static)
@@ -89,7 +89,7 @@ def architecture(name: str | Card) -> tuple[int, str]:
 
 def of_types(source: NumbaSource, signature: tuple, arch: int) -> Resources:
     """Return what a Numba kernel needs for arguments of the Numba types `signature`; `arch` as in `Resources`."""
-    return replace(_reported(source.assemble(arch, signature), arch), kernel=source.name)
+    return replace(reported(source.assemble(arch, signature), arch), kernel=source.name)
 
 
 def max_threads(found: Resources, launch_bounds: int | tuple[int, ...] | None = None) -> int:
@@ -155,7 +155,7 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 _CUMULATIVE_STACK = re.compile(r"(\d+) bytes cumulative stack size|(\d+) stack")
 
 
-def _reported(assembled: Assembled, arch: int) -> Resources:
+def reported(assembled: Assembled, arch: int) -> Resources:
     """What the assembler's report says about a kernel in machine code.
 
     The assembler writes lines on each kernel. nvJitLink's linker adds one, which alone counts what the functions need

@@ -57,6 +57,9 @@ class Observer:
     def diverge(self, block: Block, group: Group, taken: Group, other: Group) -> None:
         """At the branch or guard that ends `block`, `group` has split in two."""
 
+    def jump(self, block: Block, group: Group) -> None:
+        """At the branch or guard that ends `block`, all of `group` go to its target."""
+
     # -- memory ----------------------------------------------------------------------------------------------------
 
     def load(self, site: Site, space: str, addresses: Addresses, lanes: Lanes) -> None:

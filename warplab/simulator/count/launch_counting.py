@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from warplab.simulator.constants import SECTOR_BYTES
+from warplab.simulator.count.block_flow import BlockFlow
 from warplab.simulator.count.counters import Counts, LaunchProfile, Place
+from warplab.simulator.count.trip_counts import TripCounts
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.observer import Observer
@@ -27,6 +29,8 @@ class Counting(Observer):
         self.block_threads = [0] * blocks
         self.block_warps = [0] * blocks
         self.divergent = [0] * blocks
+        self.taken_threads, self.taken_warps = [0] * blocks, [0] * blocks  # of the branch that ends a block
+        self.trips = TripCounts(translation.blocks)
         # By site and space: requests, distinct addresses, sectors, wavefronts, wavefronts without conflicts.
         self.accesses: dict[tuple[int, str], list[int]] = {}
         self.bulk: dict[Where, int] = {}
@@ -41,9 +45,19 @@ class Counting(Observer):
     def block(self, number: int, group: Group, time: int) -> None:
         self.block_threads[number] += group.count
         self.block_warps[number] += group.warps
+        if number in self.trips.watched:
+            self.trips.see(number, group)
+
+    def end_chunk(self) -> None:
+        self.trips.end_chunk()
 
     def diverge(self, block: Block, group: Group, taken: Group, other: Group) -> None:
         self.divergent[block.index] += taken.warps + other.warps - group.warps
+        self.jump(block, taken)
+
+    def jump(self, block: Block, group: Group) -> None:
+        self.taken_threads[block.index] += group.count
+        self.taken_warps[block.index] += group.warps
 
     def load(self, site: Site, space: str, addresses: Addresses, lanes) -> None:
         group = self.chunk.group
@@ -181,6 +195,15 @@ class Counting(Observer):
         profile.counts = sum(lines.values(), Counts())
         profile.mix = summed(profile.line_mix)
         profile.tensor_operations = summed(profile.line_tensor_operations)
+        profile.flow = BlockFlow(
+            self.translation,
+            list(self.block_threads),
+            list(self.block_warps),
+            list(self.taken_threads),
+            list(self.taken_warps),
+            list(self.divergent),
+            {head: dict(trips) for head, trips in self.trips.found.items()},
+        )
         fill_footprint(profile, self.touched_sectors())
 
     def touched_sectors(self) -> dict[Touched, int]:

@@ -88,6 +88,8 @@ class Tally(Observer):
         between = LaunchProfile(profile.kernel, profile.grid, profile.block)
         self.between.fill(between)
         _add_scaled(profile, between, self.total - (ran - ran_between), ran_between)
+        if profile.flow is not None and between.flow is not None:
+            profile.flow.add_scaled(between.flow, (self.total - (ran - ran_between)) / ran_between)
         fill_footprint(profile, self._all_sectors(ran))
 
     def _all_sectors(self, ran: int) -> dict[Touched, int]:

@@ -218,6 +218,8 @@ class Scheduler:
         if count == 0:
             return following, group
         if count == taken.shape[0]:
+            for notify in self.chunk.observers.jump:
+                notify(block, group)
             return block.target, group
         if group.lanes is None:
             to_target, onward = np.flatnonzero(taken), np.flatnonzero(~taken)

@@ -1,0 +1,303 @@
+"""How often each instruction of a kernel's machine code ran in a launch, and on which pipe of an SM.
+
+    machine_counts(profile[0])        # a launch; needs no GPU
+    machine_counts(profile[0]).warp_instructions
+
+The simulator runs PTX and counts how often each of its blocks ran. NVIDIA's assembler makes machine code of the same
+PTX, which says of each machine instruction which PTX instruction it comes from (`compile.machine_lines`). From both
+follows how often each block of the machine code ran (`block_counts`). docs/machine_counts.md compares the totals with
+Nsight Compute and says where they fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+import numpy as np
+
+from warplab.compile import machine_lines
+from warplab.compile.disassembler import MachineInstruction
+from warplab.estimating import machine_blocks
+from warplab.estimating.block_counts import WEIGHTS, BlockCounts, PtxCounts, kind_of, tells
+from warplab.estimating.machine_blocks import OUTSIDE, CodeBlock, Edge, opcode, parts_lanes
+from warplab.estimating.pipes import PIPES, pipe_of
+from warplab.hardware.cards import Card
+from warplab.launch import resources
+from warplab.launch.launch_record import LaunchRecord
+from warplab.launch.profile_queries import launches
+from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.count.block_flow import BlockFlow
+from warplab.simulator.translate.basic_blocks import BRANCH, GUARD
+
+__all__ = ["PIPES", "MachineBlock", "MachineCounts", "MachineRow", "machine_counts"]
+
+
+@dataclass(frozen=True)
+class MachineRow:
+    """One machine instruction.
+
+    `address`: bytes from the kernel's start. `text`: predicate, opcode and operands. `ptx`: the PTX instruction that it
+    comes from, `file` and `line` its source line; "" and 0 for none. `pipe`: one of `PIPES`. `block`: index into
+    `MachineCounts.blocks`. `warps`, `threads`: how often it was issued in the whole launch, by warp and by thread,
+    whether its predicate held or not.
+    """
+
+    address: int
+    text: str
+    opcode: str
+    predicate: str
+    pipe: str
+    ptx: str
+    file: str
+    line: int
+    block: int
+    warps: float
+    threads: float
+
+
+@dataclass(frozen=True)
+class MachineBlock:
+    """A basic block of machine code: `MachineCounts.rows[first:end]`.
+
+    `successors`: blocks that may come next. `warps`, `threads`: how often it ran. `loop`: the block at the head of the
+    innermost loop around it, -1 for none. `depth`: how many loops are around it.
+    """
+
+    index: int
+    first: int
+    end: int
+    successors: tuple[int, ...]
+    warps: float
+    threads: float
+    loop: int
+    depth: int
+
+
+@dataclass(frozen=True)
+class MachineCounts:
+    """The machine instructions of one launch, with how often they ran.
+
+    `branches`, `divergent_branches`: conditional branches, once per warp, and those at which lanes of a warp parted.
+    `notes`: what to know about them. `by_pipe`: warp instructions of each of `PIPES`. `cubin`: the code itself.
+    """
+
+    kernel: str
+    arch: int
+    rows: tuple[MachineRow, ...]
+    blocks: tuple[MachineBlock, ...]
+    resources: resources.Resources
+    branches: float
+    divergent_branches: float
+    notes: tuple[str, ...] = ()
+    by_pipe: dict[str, float] = field(default_factory=dict)
+    cubin: bytes = field(default=b"", repr=False)
+
+    @property
+    def warp_instructions(self) -> float:
+        """Instructions issued, once per warp (`smsp__inst_executed.sum`)."""
+        return sum(row.warps for row in self.rows)
+
+    @property
+    def thread_instructions(self) -> float:
+        """Instructions issued, once per active thread (`smsp__thread_inst_executed.sum`)."""
+        return sum(row.threads for row in self.rows)
+
+    @property
+    def warp_efficiency(self) -> float | None:
+        """Share of a warp's 32 lanes that were active, averaged over instructions (0 to 1)."""
+        issued = self.warp_instructions
+        return self.thread_instructions / issued / WARP_SIZE if issued else None
+
+    @property
+    def by_line(self) -> dict[tuple[str, int], float]:
+        """Warp instructions by source line."""
+        found: dict[tuple[str, int], float] = {}
+        for row in self.rows:
+            found[row.file, row.line] = found.get((row.file, row.line), 0) + row.warps
+        return found
+
+    @property
+    def by_opcode(self) -> dict[str, float]:
+        """Warp instructions by opcode without modifiers."""
+        found: dict[str, float] = {}
+        for row in self.rows:
+            name = row.opcode.split(".")[0]
+            found[name] = found.get(name, 0) + row.warps
+        return found
+
+
+def machine_counts(profile: object, card: str | Card = "H100") -> MachineCounts:
+    """Return how often each machine instruction of a launch ran, for `card`.
+
+    `profile`: a launch, or a profile of exactly one. Raises ValueError for an unknown card, several launches, and a
+    launch without counters or without its PTX; RuntimeError where the assembler refuses the PTX for that card;
+    CompilerNotFound where a tool is missing.
+    """
+    found = launches(profile)
+    if len(found) != 1:
+        raise ValueError(f"machine_counts() takes one launch and the profile has {len(found)}; pass one, as profile[0]")
+    launch = found[0]
+    arch, note = resources.architecture(card)
+    known = launch.machine.get(arch)
+    if known is None:
+        known = launch.machine[arch] = _counted(launch, arch, note)
+    return known
+
+
+def _counted(launch: LaunchRecord, arch: int, note: str) -> MachineCounts:
+    flow = launch.flow
+    if flow is None:
+        raise ValueError(f"the profile of {launch.kernel} holds no counts; launch it in `with profile():`")
+    entry = flow.translation.entry
+    program = entry.program
+    functions = (*program.entries.values(), *program.functions.values())
+    positions = [instruction.at for function in functions for instruction in function.instructions]
+    assembled, rows, origins = machine_lines.assemble(
+        program.text, positions, entry.name, arch, launch.max_registers, launch.linked
+    )
+    found = resources.reported(assembled, arch)
+    ptx = PtxCounts(flow)
+    blocks, edges = machine_blocks.cut(rows)
+    entering = float(prod(launch.grid) * prod(launch.block))
+    solved = BlockCounts(rows, origins, blocks, edges, ptx, entering)
+    threads = solved.threads
+    warps = _Warps(rows, origins, blocks, edges, ptx, threads, solved.flows, launch)
+    around = solved.loops
+    made = tuple(_block(block, edges, warps.of[block.index], threads[block.index], around) for block in blocks)
+    instructions = {at: inside[0][1] for at, inside in ptx.blocks.items()}
+    result = []
+    for block in blocks:
+        for number in range(block.first, block.end):
+            row, instruction = rows[number], instructions.get(origins[number])
+            result.append(
+                MachineRow(
+                    row.address,
+                    row.text,
+                    row.opcode,
+                    row.predicate,
+                    pipe_of(row.opcode),
+                    instruction.text if instruction else "",
+                    instruction.where.file if instruction else "",
+                    instruction.where.line if instruction else 0,
+                    block.index,
+                    warps.of_row(block, number),
+                    float(threads[block.index]),
+                )
+            )
+    by_pipe = dict.fromkeys(PIPES, 0.0)
+    for one in result:
+        by_pipe[one.pipe] += one.warps
+    branches, parted = warps.branches()
+    notes = (note,) if note else ()
+    return MachineCounts(
+        launch.kernel, arch, tuple(result), made, found, branches, parted, notes, by_pipe, assembled.cubin
+    )
+
+
+def _block(block: CodeBlock, edges: Sequence[Edge], warps: float, threads: float, around) -> MachineBlock:
+    own = [head for head, inside in around.items() if block.index in inside]
+    innermost = min(own, key=lambda head: len(around[head]), default=-1)
+    following = tuple(edge.target for edge in edges if edge.source == block.index and edge.target != OUTSIDE)
+    return MachineBlock(
+        block.index, block.first, block.end, following, float(warps), float(threads), innermost, len(own)
+    )
+
+
+class _Warps:
+    """How often warps ran the blocks: threads by how many of them a warp had in the PTX block that a block is from."""
+
+    def __init__(self, rows, origins, blocks, edges, ptx: PtxCounts, threads, flows, launch) -> None:
+        self.rows: Sequence[MachineInstruction] = rows
+        self.origins, self.blocks, self.edges, self.ptx = origins, blocks, edges, ptx
+        self.threads, self.flows = threads, flows
+        self.flow: BlockFlow = ptx.flow
+        size = prod(launch.block)
+        self.start = -(-size // WARP_SIZE) / size  # warps per thread where none has ended
+        self.into: list[list[int]] = [[] for _ in blocks]
+        for number, edge in enumerate(edges):
+            if edge.target >= 0:
+                self.into[edge.target].append(number)
+        self.share = self._shares()
+        self.of = [float(threads[k] * self.share[k]) for k in range(len(blocks))]
+
+    def _shares(self) -> list[float]:
+        """Warps per thread of each block."""
+        share: list[float | None] = [self._voted(block) for block in self.blocks]
+        for _ in range(len(self.blocks)):
+            missing = [k for k, known in enumerate(share) if known is None]
+            if not missing:
+                break
+            for k in missing:
+                # From where most threads come, else from where they go.
+                near = [(self.flows[n], self.edges[n].source) for n in self.into[k]]
+                near += [(1e-9, edge.target) for edge in self.edges if edge.source == k]
+                known = [(flow, self.start if b == OUTSIDE else share[b]) for flow, b in near]
+                values = [(flow, value) for flow, value in known if value is not None]
+                if values:
+                    share[k] = max(values)[1]
+        return [self.start if value is None else value for value in share]
+
+    def _voted(self, block: CodeBlock) -> float | None:
+        votes: dict[int, float] = {}
+        ran = self.threads[block.index]
+        for number in range(block.first, block.end):
+            row, at = self.rows[number], self.origins[number]
+            last = number == block.end - 1 and opcode(row) in ("BRA", "EXIT")
+            if at < 0 or (row.predicate and not last):
+                continue
+            for own, instruction in self.ptx.blocks.get(at, ()):
+                threads = self.flow.threads[own.index]
+                if threads and tells(row, instruction):
+                    weight = WEIGHTS[kind_of(instruction)] + (0.5 if last else 0)
+                    alike = abs(threads - ran) <= 0.001 * ran
+                    votes[own.index] = votes.get(own.index, 0) + weight * (4 if alike else 1)
+        if not votes:
+            return None
+        home = max(votes, key=votes.__getitem__)
+        return self.flow.warps[home] / self.flow.threads[home]
+
+    def edge(self, number: int) -> float:
+        """Warps that took an edge, each that parted on both of its edges."""
+        edge, threads = self.edges[number], self.flows[number]
+        if edge.source == OUTSIDE:
+            return threads * self.start
+        block = self.blocks[edge.source]
+        if block.ends not in ("branch", "exit some"):
+            return threads * self.share[edge.source]
+        known = self._sides(self.origins[block.end - 1])
+        ran = self.threads[edge.source]
+        if known and ran:
+            total, sides = known
+            taken, warps = min(sides, key=lambda side: abs(side[0] / total - threads / ran))
+            if taken:
+                return min(self.of[edge.source], threads * warps / taken)
+        return min(self.of[edge.source], threads * self.share[edge.source])
+
+    def _sides(self, at: int):
+        """Of a branch of the PTX: threads that came to it, and threads and warps of either side."""
+        for block, _ in self.ptx.blocks.get(at, ()):
+            k, flow = block.index, self.flow
+            if block.end in (BRANCH, GUARD) and flow.threads[k]:
+                onward = flow.threads[k] - flow.taken_threads[k]
+                onward_warps = flow.warps[k] + flow.parted[k] - flow.taken_warps[k]
+                return flow.threads[k], [(flow.taken_threads[k], flow.taken_warps[k]), (onward, onward_warps)]
+        return None
+
+    def of_row(self, block: CodeBlock, number: int) -> float:
+        """Warps that executed a row. Those that meet at a BSYNC execute it part by part, as they come."""
+        if number == block.first and opcode(self.rows[number]) == "BSYNC":
+            return max(self.of[block.index], sum(self.edge(n) for n in self.into[block.index]))
+        return self.of[block.index]
+
+    def branches(self) -> tuple[float, float]:
+        """Conditional branches, once per warp, and those at which a warp parted."""
+        total = parted = 0.0
+        for block in self.blocks:
+            if not parts_lanes(self.rows[block.end - 1]):
+                continue
+            total += self.of[block.index]
+            ways = [self.edge(k) for k, edge in enumerate(self.edges) if edge.source == block.index]
+            parted += max(0.0, sum(ways) - self.of[block.index]) if np.all(ways) else 0
+        return total, parted

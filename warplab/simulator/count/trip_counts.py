@@ -1,0 +1,107 @@
+"""How many times threads went round each loop, from one entry to the next.
+
+The totals alone do not tell a loop of 7 and one of 9 trips from two of 8. Where an assembler unrolls, that decides how
+many trips go through the unrolled code and how many through what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from warplab.simulator.memory.lane_groups import Group
+from warplab.simulator.translate.basic_blocks import Block
+
+
+def loops(blocks: Sequence[Block]) -> dict[int, int]:
+    """The last block of each loop, by its head; the blocks between belong to it (`block_order`)."""
+    found: dict[int, int] = {}
+    for block in blocks:
+        for head in block.successors():
+            if head <= block.index:
+                found[head] = max(found.get(head, 0), block.index)
+    return found
+
+
+class TripCounts:
+    """Counts trips while blocks of code run. `watched`: the blocks that `see` is to be told of.
+
+    `found`: for the head of each loop, how many threads went round it how often; a thread that enters a loop again
+    counts again.
+    """
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.ends = loops(blocks)
+        self.found: dict[int, dict[int, int]] = {head: {} for head in self.ends}
+        self._entries: dict[int, list[int]] = {}  # blocks from which loops are entered
+        for block in blocks:
+            for head in block.successors():
+                if head in self.ends and not head <= block.index <= self.ends[head]:
+                    self._entries.setdefault(block.index, []).append(head)
+        self.watched = frozenset((*self.ends, *self._entries))
+        self._lanes = 0
+        self._begin(0)
+
+    def _begin(self, lanes: int) -> None:
+        self._lanes = lanes
+        self._all = dict.fromkeys(self.ends, 0)  # trips of all lanes
+        self._own: dict[int, np.ndarray] = {}  # trips of single lanes beyond these
+        self._latest: dict[int, tuple[Group, int]] = {}  # trips of the group that was the last to go round
+
+    def see(self, number: int, group: Group) -> None:
+        """`group` is about to run the block `number`."""
+        if group.chunk.lanes != self._lanes:
+            self._begin(group.chunk.lanes)
+        for head in self._entries.get(number, ()):
+            self._end(head, group)
+        if number in self.ends:
+            latest = self._latest.get(number)
+            if latest is not None and latest[0] is group:
+                self._latest[number] = group, latest[1] + 1
+            else:
+                self._settle(number)
+                self._latest[number] = group, 1
+
+    def end_chunk(self) -> None:
+        """All lanes have ended."""
+        for head in self.ends:
+            self._end(head, None)
+        self._begin(0)
+
+    def _settle(self, head: int) -> None:
+        latest = self._latest.pop(head, None)
+        if latest is None:
+            return
+        group, trips = latest
+        if group.lanes is None:
+            self._all[head] += trips
+        else:
+            if head not in self._own:
+                self._own[head] = np.zeros(self._lanes, np.int64)
+            self._own[head][group.lanes] += trips
+
+    def _end(self, head: int, group: Group | None) -> None:
+        """The trips of `group` (None: of all lanes) so far are those of an entry that is over."""
+        self._settle(head)
+        own, every, found = self._own.get(head), self._all[head], self.found[head]
+        if own is None and not every:
+            return
+        if group is None or group.lanes is None:
+            if own is None:
+                found[every] = found.get(every, 0) + self._lanes
+            else:
+                self._add(found, own + every)
+            self._all[head] = 0
+            self._own.pop(head, None)
+            return
+        if own is None:
+            own = self._own[head] = np.zeros(self._lanes, np.int64)
+        self._add(found, own[group.lanes] + every)
+        own[group.lanes] = -every
+
+    @staticmethod
+    def _add(found: dict[int, int], trips: np.ndarray) -> None:
+        for number, lanes in zip(*np.unique(trips, return_counts=True), strict=True):
+            if number:
+                found[int(number)] = found.get(int(number), 0) + int(lanes)
