@@ -298,15 +298,18 @@ def test_endless_loops_end(body):
         launch(kernel(body), path_limit=50_000)
 
 
-def test_recursion_and_exponential_calls_are_refused():
+def test_exponential_calls_are_refused_and_endless_recursion_ends():
     functions = (
         "".join(f".func f{k}() {{ call f{k + 1}, (); call f{k + 1}, (); ret; }}\n" for k in range(40))
         + ".func f40() { ret; }\n"
     )
     with pytest.raises(simulator.UnsupportedInstruction, match=f"more than {inlining.MAX_INSTRUCTIONS:,} instructions"):
         launch(kernel("call f0, (); ret;", functions))
-    with pytest.raises(simulator.UnsupportedInstruction, match="recursion"):
+    with pytest.raises(simulator.SimulatorError, match="call stack overflow"):
         launch(kernel("call f, (); ret;", ".func f() { call f, (); ret; }"))
+    many = "".join(f".func g{k}() {{ call g{(k + 1) % 300}, (); call g{k // 2}, (); ret; }}\n" for k in range(300))
+    with pytest.raises(simulator.SimulatorError, match="call stack overflow"):
+        launch(kernel("call g0, (); ret;", many))
 
 
 def test_blocks_times_registers_is_bounded():

@@ -39,10 +39,6 @@ APART int own_arrays(int n, int k) {
 }
 APART int warp_total(int v) { for (int k = 16; k; k /= 2) v += __shfl_xor_sync(0xffffffff, v, k); return v; }
 APART void stop(int i) { if (i % 2) asm volatile("exit;"); }
-__device__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
-__device__ int even(int n);
-__device__ int odd(int n) { return n == 0 ? 0 : even(n - 1); }
-__device__ int even(int n) { return n == 0 ? 1 : odd(n - 1); }
 __device__ int square(int x) { return x * x; }
 __device__ int triple(int x) { return x * 3; }
 typedef int (*Function)(int);
@@ -78,8 +74,6 @@ KERNEL k_neighbour(int* out) { out[threadIdx.x] = neighbour(threadIdx.x); }
 KERNEL k_arrays(int* out) { out[threadIdx.x] = own_arrays(threadIdx.x, threadIdx.x % 8) + own_array(1, 2); }
 KERNEL k_warp(const int* x, int* out) { out[threadIdx.x] = warp_total(x[threadIdx.x]); }
 KERNEL k_stop(int* out) { stop(threadIdx.x); out[threadIdx.x] = 1; }
-KERNEL k_fib(int* out, int n) { out[0] = fib(n); }
-KERNEL k_odd(int* out, int n) { out[0] = odd(n); }
 KERNEL k_table(int* out, int k) { int i = threadIdx.x; out[i] = table[(i + k) % 2](i + 10); }
 KERNEL k_chosen(int* out, int k) { Function f = threadIdx.x >= k ? square : triple; out[threadIdx.x] = f(threadIdx.x); }
 KERNEL k_virtual(int* out) {
@@ -213,11 +207,6 @@ def test_pointers_to_functions():
 
 
 def test_what_is_refused():
-    with pytest.raises(simulator.UnsupportedInstruction, match=r"recursion \(fib → fib\)") as caught:
-        run("k_fib", 1, 1, ints(1), np.int32(3))
-    assert caught.value.line == line_of("__device__ int fib")
-    with pytest.raises(simulator.UnsupportedInstruction, match=r"recursion .*(odd → even → odd|even → odd → even)"):
-        run("k_odd", 1, 1, ints(1), np.int32(3))
     with pytest.raises(simulator.UnsupportedInstruction, match="a size known only at run time"):
         run("k_alloca", 1, 1, np.ones(3, "i4"))
 

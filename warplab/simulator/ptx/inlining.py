@@ -2,8 +2,9 @@
 
 A call passes its arguments and results through `.param` variables of the caller. Inlining turns these into registers,
 one for each part that is stored or loaded as a whole, or into local memory if an address is taken or parts overlap.
-Names in an inlined body end with `@` and the number of the call. A function cannot be active twice in a thread (PTX of
-recursive functions is refused), so all its calls share one copy of its local and shared variables.
+Names in an inlined body end with `@` and the number of the call. As such a function cannot be active twice in a thread,
+all its calls share one copy of its local and shared variables. Recursive functions are not inlined: their code stands
+behind the kernel's, and they have a call stack (`recursion`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from warplab.simulator.ptx.program import (
     Operand,
     Register,
     Symbol,
+    Variable,
     Vector,
     Where,
     as_address,
@@ -31,7 +33,21 @@ from warplab.simulator.ptx.program import (
     name_of,
     symbols,
 )
+from warplab.simulator.ptx.recursion import (
+    CALLER,
+    RETURN_TO,
+    STACK,
+    STACK_BYTES,
+    Shape,
+    StackFrame,
+    call_of,
+    kept_registers,
+    out_of_line,
+    outgoing,
+    shape_of,
+)
 
+_FRAME, _NEXT = "%frame@", "%next@"  # where the running function's frame begins on the call stack, and the next one
 MAX_INSTRUCTIONS = 250_000  # of a kernel with its calls inlined
 
 # Functions that the driver provides: the instruction that replaces each, the types of its result and arguments.
@@ -54,7 +70,7 @@ _REFUSED = {
 
 
 def inline(entry: Entry) -> Entry:
-    """Return the kernel without calls. Raises UnsupportedInstruction for recursion and functions without a body."""
+    """Return the kernel without calls. Raises UnsupportedInstruction for functions without a body."""
     if not any(i.opcode == "call" for i in entry.instructions):
         return entry
     with refusing(f"cannot read the calls in the PTX of kernel {entry.name}"):
@@ -65,7 +81,8 @@ def inline(entry: Entry) -> Entry:
 class _Frame:
     """One inlined call: the function, the new names of what it names, and the functions active around it.
 
-    `where`: the line for instructions without one, as in functions that the compiler adds.
+    `where`: the line for instructions without one, as in functions that the compiler adds. `stack`: the frame that
+    holds its local variables, where it is a recursive function or inlined into one.
     """
 
     function: Entry
@@ -73,6 +90,8 @@ class _Frame:
     names: dict[str, str]  # of parameters (the caller's variables), labels and variables
     active: tuple[str, ...]
     where: Where = NOWHERE
+    stack: StackFrame | None = None
+    at: int = 0  # number of the instruction that is being placed
 
     def register(self, register: Register) -> Register:
         if self.suffix and register.name in self.function.registers:
@@ -120,9 +139,22 @@ class _Inliner:
             entry, registers=dict(entry.registers), variables=dict(entry.variables), instructions=[], labels={}
         )
         self.numbers = 0
+        self.taken = _addresses_taken(self.program)
+        self.recursive = out_of_line(entry, self.taken)
+        self.frames: dict[str, StackFrame] = {}  # of the recursive functions that are called
+        self.places: dict[str, tuple[str, int]] = {}  # variables on the stack: the register they are near, distance
+        self.sites: dict[str, list[tuple[int, Instruction]]] = {}  # calls of each recursive function
+        self.kept: dict[int, list[str]] = {}  # of the function that is being placed
+        self.room = 0  # what a call stores beyond its caller's frame
 
     def run(self) -> Entry:
-        self._place(_Frame(self.entry, "", {}, (self.entry.name,)), None)
+        names: dict[str, str] = {}
+        if self.recursive:
+            self._begin_stack()
+            names = self._outgoing(self.entry)
+        self._place(_Frame(self.entry, "", names, (self.entry.name,)), None)
+        if self.frames:
+            self._place_recursive()
         _resolve_params(self.result)
         return self.result
 
@@ -153,13 +185,11 @@ class _Inliner:
             if instruction is None:
                 break
             if len(instructions) > MAX_INSTRUCTIONS:
-                raise UnsupportedInstruction(
-                    f"kernel {self.entry.name} has more than {MAX_INSTRUCTIONS:,} instructions with its calls inlined",
-                    reason="Nested calls multiply the code: make fewer functions __noinline__.",
-                )
+                raise self._too_long()
             if not instruction.where.line and frame.where.line:
                 instruction = replace(instruction, where=frame.where)
             if instruction.opcode == "call":
+                frame.at = number
                 self._call(frame, instruction)
             elif instruction.opcode == "ret" and end is not None:
                 last = number == len(function.instructions) - 1 and instruction.guard is None
@@ -173,7 +203,26 @@ class _Inliner:
                     negated=instruction.guard_negated,
                 )
             else:
-                instructions.append(frame.instruction(instruction))
+                self._append(frame.instruction(instruction))
+
+    def _append(self, instruction: Instruction) -> None:
+        """Append an instruction, in which variables on the call stack become addresses there."""
+        names = [name for name in symbols(instruction.operands) if name in self.places] if self.places else []
+        if not names:
+            self.result.instructions.append(instruction)
+            return
+        operands: list[Operand] = []
+        for operand in instruction.operands:
+            if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in self.places:
+                near, distance = self.places[operand.base.name]
+                operand = Address(Register(near), distance + operand.offset)
+            elif isinstance(operand, Symbol) and operand.name in self.places:
+                near, distance = self.places[operand.name]
+                operand = self._register(f"%place@{self._number()}", "b64")
+                self._emit("add", ("s64",), (operand, Register(near), Immediate(distance)), like=instruction)
+            operands.append(operand)
+        modifiers = tuple("local" if m.startswith("param") else m for m in instruction.modifiers)
+        self.result.instructions.append(replace(instruction, modifiers=modifiers, operands=tuple(operands)))
 
     # -- one call --------------------------------------------------------------------------------------------------
 
@@ -206,25 +255,160 @@ class _Inliner:
             raise self._unsupported(
                 instruction, _REFUSED.get(name, f"function {readable(name)} has no body in this PTX")
             )
-        if name in frame.active:
-            way = " → ".join(map(readable, (*frame.active[frame.active.index(name) :], name)))
-            raise self._unsupported(
-                instruction, f"recursion ({way})", "Write the recursion as a loop, with a stack in an array if needed."
-            )
+        if name in self.recursive:
+            return self._call_recursive(frame, instruction, name)
         suffix = f"@{self._number()}"
         returned, given = names
         inner = {p.name: own for p, own in zip(function.returns, returned, strict=True)}
         inner |= {p.name: own for p, own in zip(function.params, given, strict=True)}
-        inner |= {label: label + suffix for label in function.labels}
+        inner |= self._names_of(function, suffix, frame.stack)
+        self.result.registers.update({r + suffix: kind for r, kind in function.registers.items()})
+        inside = _Frame(function, suffix, inner, (*frame.active, name), instruction.where, frame.stack)
+        return self._place(inside, after)
+
+    def _names_of(self, function: Entry, suffix: str, stack: StackFrame | None) -> dict[str, str]:
+        """New names of a body's labels and variables; these become the kernel's, or lie on the call stack."""
+        inner = {label: label + suffix for label in function.labels}
         for variable in function.variables.values():
             if variable.space in ("global", "const"):
                 self.program.variables.setdefault(variable.name, variable)
                 continue
-            new = variable.name + (suffix if variable.space == "param" else f"@{name}")
+            new = variable.name + (suffix if variable.space == "param" else f"@{function.name}")
             inner[variable.name] = new
-            self.result.variables[new] = variable._replace(name=new)
-        self.result.registers.update({r + suffix: kind for r, kind in function.registers.items()})
-        return self._place(_Frame(function, suffix, inner, (*frame.active, name), instruction.where), after)
+            if variable.space == "local" and stack is not None:
+                inner[variable.name] = new = variable.name + suffix
+                self.places[new] = _FRAME, stack.add(variable.size)
+            else:
+                self.result.variables[new] = variable._replace(name=new)
+        if self.recursive:
+            inner |= self._outgoing(function)
+        return inner
+
+    # -- recursive functions ---------------------------------------------------------------------------------------
+
+    def _begin_stack(self) -> None:
+        for name in (_FRAME, _NEXT):
+            self._register(name, "b64")
+        like = Instruction("mov", (), ())
+        self._emit("mov", ("u64",), (Register(_FRAME), Symbol(STACK)), like=like)
+        self._emit("mov", ("u64",), (Register(_NEXT), Register(_FRAME)), like=like)
+
+    def _outgoing(self, caller: Entry) -> dict[str, str]:
+        """New names of the variables in which a body passes arguments to recursive functions and gets their results:
+        they lie in the frame that the callee is going to have."""
+        names: dict[str, str] = {}
+        for instruction in caller.instructions:
+            found = call_of(caller, instruction) if instruction.opcode == "call" else None
+            if found is None:
+                continue
+            target, results, arguments, shape = found
+            if not any(name in self.recursive for name in self._callees(target, shape)):
+                continue
+            for name, place in zip((*results, *arguments), outgoing(shape), strict=False):
+                names[name] = f"{name}@{self._number()}"
+                self.places[names[name]] = _NEXT, place
+        return names
+
+    def _callees(self, target: Register | Symbol, shape: Shape) -> list[str]:
+        if isinstance(target, Symbol):
+            return [target.name]
+        functions = self.program.functions
+        return [name for name, function in functions.items() if name in self.taken and shape_of(function) == shape]
+
+    def _call_recursive(self, frame: _Frame, instruction: Instruction, name: str) -> None:
+        """Enter a function, whose arguments are stored already, and take up the caller's registers again."""
+        self.frames.setdefault(name, StackFrame())
+        self.room = max(self.room, outgoing(shape_of(self.program.functions[name]))[-1])
+        number = self._number()
+        self.sites.setdefault(name, []).append((number, instruction))
+        here, following = Register(_FRAME), Register(_NEXT)
+        where = self._register("%site@", "b32")
+        self._emit("mov", ("u32",), (where, Immediate(number)), like=instruction)
+        self._emit("st", ("local", "u32"), (Address(following, RETURN_TO), where), like=instruction)
+        self._emit("st", ("local", "u64"), (Address(following, CALLER), here), like=instruction)
+        own = frame.function.name in self.recursive and frame.stack is not None
+        kept = self.kept[frame.at] if own else []
+        for register in kept:
+            self._keep(frame, register, instruction, restore=False)
+        self._emit("mov", ("u64",), (here, following), like=instruction)
+        self._emit("bra", ("uni",), (Symbol(f"$enter@{name}"),), like=instruction)
+        self._here(f"$back@{number}")
+        self._emit("mov", ("u64",), (following, here), like=instruction)
+        self._emit("ld", ("local", "u64"), (here, Address(here, CALLER)), like=instruction)
+        for register in kept:
+            self._keep(frame, register, instruction, restore=True)
+        if len(self.result.instructions) > MAX_INSTRUCTIONS:
+            raise self._too_long()
+
+    def _keep(self, frame: _Frame, name: str, like: Instruction, restore: bool) -> None:
+        """Store one of the caller's registers in its frame, or load it."""
+        assert frame.stack is not None
+        kind, register = frame.function.registers[name], frame.register(Register(name))
+        nbytes = 4 if kind == "pred" else TYPE_BYTES[kind]
+        place = Address(Register(_FRAME), frame.stack.keep(name, nbytes))
+        bits = ("local", f"b{8 * nbytes}")
+        value = register if kind != "pred" else self._register("%kept@", "b32")
+        if restore:
+            self._emit("ld", bits, (value, place), like=like)
+            if kind == "pred":
+                self._emit("setp", ("ne", "u32"), (register, value, Immediate(0)), like=like)
+            return
+        if kind == "pred":
+            self._emit("selp", ("b32",), (value, Immediate(1), Immediate(0), register), like=like)
+        self._emit("st", bits, (place, value), like=like)
+
+    def _place_recursive(self) -> None:
+        """Append the bodies of the recursive functions that are called, and their returns."""
+        self._emit("ret", like=Instruction("ret", (), ()))
+        entered: dict[str, int] = {}
+        while len(entered) < len(self.frames):
+            name = next(name for name in self.frames if name not in entered)
+            function, frame = self.program.functions[name], self.frames[name]
+            first = function.instructions[0] if function.instructions else Instruction("ret", (), ())
+            self._here(f"$enter@{name}")
+            entered[name] = len(self.result.instructions)
+            self._emit("enter", like=first)
+            suffix = f"@{self._number()}"
+            self.result.registers.update({r + suffix: kind for r, kind in function.registers.items()})
+            inner: dict[str, str] = {}
+            for parameter in (*function.returns, *function.params):
+                inner[parameter.name] = parameter.name + suffix
+                self.places[inner[parameter.name]] = _FRAME, frame.add(parameter.size)
+            inner |= self._names_of(function, suffix, frame)
+            self.kept = self._kept_at_calls(function)
+            self._place(_Frame(function, suffix, inner, (self.entry.name, name), first.where, frame), f"$leave@{name}")
+            self._emit("bra", ("uni",), (Symbol(f"$leave@{name}"),), like=first)
+        for name, at in entered.items():
+            size = Immediate(self.frames[name].size)
+            instruction = self.result.instructions[at]
+            operands = (Register(_NEXT), Register(_FRAME), size, Immediate(self.room))
+            self.result.instructions[at] = replace(instruction, operands=operands)
+            self._return(name)
+        # Behind all other variables, so that it ends where the thread's local memory does.
+        self.result.variables[STACK] = Variable(STACK, "local", STACK_BYTES + self.room, 16, None, dynamic=False)
+
+    def _kept_at_calls(self, function: Entry) -> dict[int, list[str]]:
+        """Registers of a recursive function to keep at its calls of recursive functions, by number of the call."""
+        calls = []
+        for number, instruction in enumerate(function.instructions):
+            found = call_of(function, instruction) if instruction.opcode == "call" else None
+            if found is not None and any(name in self.recursive for name in self._callees(found[0], found[-1])):
+                calls.append(number)
+        return kept_registers(function, calls)
+
+    def _return(self, name: str) -> None:
+        """Jump back to whichever call the frame names."""
+        self._here(f"$leave@{name}")
+        like = Instruction("ret", (), (), text="ret")
+        site, is_it = self._register("%site@", "b32"), self._register("%here@", "pred")
+        self._emit("ld", ("local", "u32"), (site, Address(Register(_FRAME), RETURN_TO)), like=like)
+        *others, (last, _) = self.sites[name]
+        for number, _ in others:
+            self._emit("setp", ("eq", "u32"), (is_it, site, Immediate(number)), like=like)
+            self._emit("bra", (), (Symbol(f"$back@{number}"),), like=like, guard=is_it)
+        self._emit("bra", ("uni",), (Symbol(f"$back@{last}"),), like=like)
+
+    # -- functions of the system, and pointers ---------------------------------------------------------------------
 
     def _builtin(self, instruction: Instruction, name: str, names) -> None:
         opcode, result, kinds = BUILTINS[name]
@@ -250,15 +434,10 @@ class _Inliner:
 
     def _through_pointer(self, frame: _Frame, instruction: Instruction, pointer: Register, names, after: str) -> None:
         """Compare the pointer with each function that it may hold: those of the same shape whose address is taken."""
-        variables = self.result.variables
-        shape = tuple([variables[n].size for n in part] for part in names)
-        taken = _addresses_taken(self.program)
+        found = call_of(frame.function, instruction)
+        assert found is not None
         self._emit("inlined", like=instruction)
-        for name, function in self.program.functions.items():
-            if name not in taken or shape != tuple(
-                [p.size for p in part] for part in (function.returns, function.params)
-            ):
-                continue
+        for name in self._callees(pointer, found[-1]):
             following = self._label()
             other = self._register(f"%other@{self._number()}", "pred")
             address = Immediate(self.program.function_address(name))
@@ -271,6 +450,12 @@ class _Inliner:
             self._here(following)
         self._emit("invalid", ("call",), like=instruction)
         self._emit("trap", like=instruction)
+
+    def _too_long(self) -> UnsupportedInstruction:
+        return UnsupportedInstruction(
+            f"kernel {self.entry.name} has more than {MAX_INSTRUCTIONS:,} instructions with its calls inlined",
+            reason="Nested calls multiply the code: make fewer functions __noinline__.",
+        )
 
     def _unsupported(self, instruction: Instruction, what: str, reason: str = "") -> UnsupportedInstruction:
         where = instruction.where

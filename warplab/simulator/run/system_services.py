@@ -9,6 +9,7 @@ import numpy as np
 from warplab.simulator.errors import AssertFailed, IllegalAddress, SimulatorError
 from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
 from warplab.simulator.ptx.program import Where
+from warplab.simulator.ptx.recursion import CALLER, STACK_BYTES
 from warplab.simulator.translate.special_registers import REGISTERS
 
 _MAX_STRING = 1 << 16
@@ -81,6 +82,28 @@ class SystemServices:
     def _where(self, lanes, at: Where, place: int = 0) -> dict:
         """Where an error happened: line `at`, and the lane at `place` in the group."""
         return self.chunk.where_line(Where(*at), place if lanes is None else int(lanes[place]))
+
+    def enter(self, frame: np.ndarray, size: int, room: int, lanes, at: Where) -> np.ndarray:
+        """A recursive function begins: return where the next frame on the call stack would. `room`: bytes that a call
+        stores there."""
+        start, nbytes = self.chunk.own_memory("local", lanes)
+        following = frame + np.uint64(size)
+        over = following + np.uint64(room) > start + np.uint64(nbytes)
+        if over.any():
+            place = int(np.argmax(over))
+            first = int(start[place if start.shape[0] > 1 else 0]) + nbytes - STACK_BYTES - room
+            depth, words = 1, self.chunk.access.views["local"]["u8"]
+            here = int(frame[place if frame.shape[0] > 1 else 0])
+            while here > first:
+                depth, here = depth + 1, int(words[(here + CALLER) // 8])
+            raise SimulatorError(
+                f"call stack overflow: the thread is {depth:,} calls deep in recursive functions, whose frames fill "
+                f"the {STACK_BYTES:,} bytes that each thread has for them",
+                reason="Does the recursion end? A GPU's frames have other sizes, and its stack has 1,024 bytes per "
+                "thread unless the host sets cudaLimitStackSize; there an overflow may go unnoticed.",
+                **self._where(lanes, at, place),
+            )
+        return following
 
     def malloc(self, size: np.ndarray, alignment: np.ndarray | None, lanes, line: int) -> np.ndarray:
         """Each lane's new memory, 0 where the heap is full. It begins at a multiple of 512, so `alignment` holds."""

@@ -68,7 +68,7 @@ KINDS = {
     **dict.fromkeys(("ld", "ldu", "ldmatrix"), "load"),
     **dict.fromkeys(("st", "stmatrix"), "store"),
     **dict.fromkeys(("atom", "red"), "atomic"),
-    **dict.fromkeys(("bra", "brx", "ret", "exit", "call", "inlined", "invalid", "trap"), "control"),
+    **dict.fromkeys(("bra", "brx", "ret", "exit", "call", "enter", "inlined", "invalid", "trap"), "control"),
     **dict.fromkeys(("vprintf", "assertfail", "malloc", "free", "nanosleep", "brkpt"), "control"),
     **dict.fromkeys(("setmaxnreg", "griddepcontrol", "pmevent"), "control"),
     **dict.fromkeys(("bar", "barrier", "mbarrier", "membar", "fence"), "synchronisation"),

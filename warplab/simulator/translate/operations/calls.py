@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from warplab.simulator.ptx.program import Immediate, Instruction, items_of
+from warplab.simulator.ptx.program import Immediate, Instruction, integer, items_of
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
 from warplab.simulator.translate.operations.memory import space_of
 
@@ -51,6 +51,14 @@ def _is_space(w: BlockWriter, i: Instruction) -> None:
 def _invalid(w: BlockWriter, i: Instruction) -> None:
     """Where control arrives after a call or jump to nowhere."""
     w.line(f"m.system.invalid({i.modifiers[0]!r}, L, ({i.where.file!r}, {i.where.line}))")
+
+
+def _enter(w: BlockWriter, i: Instruction) -> None:
+    """Where a recursive function begins: make room for its frame on the call stack."""
+    following, frame, size, room = i.operands
+    sizes = f"{integer(size)}, {integer(room)}"
+    call = f"m.system.enter({w.array(frame, 'u8')}, {sizes}, L, ({i.where.file!r}, {i.where.line}))"
+    w.define(following, call, "u8")
 
 
 def _allocate(w: BlockWriter, i: Instruction) -> None:
@@ -107,6 +115,7 @@ TABLE = {
     "assertfail": _assert_fail,
     "brkpt": _breakpoint,
     "createpolicy": _policy,
+    "enter": _enter,
     "free": _free,
     "getctarank": _rank,
     "gridhandle": _grid_handle,

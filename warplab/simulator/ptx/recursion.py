@@ -1,0 +1,208 @@
+"""Recursive functions: which of a kernel's functions can be active several times in a thread, and what each of their
+calls must keep.
+
+Such a function has one copy of its code (`inlining` gives every other call a copy of its own). What belongs to one
+activation lies on a call stack in the thread's local memory, as on a GPU: the number of the call to return to, the
+caller's place on the stack, results and arguments, local arrays, and the registers that the function needs after it has
+called itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from warplab.simulator.ptx.program import (
+    Address,
+    Entry,
+    Indexed,
+    Instruction,
+    Negated,
+    Register,
+    Symbol,
+    Vector,
+    items_of,
+    name_of,
+)
+
+STACK = "%stack@"  # the variable at whose place the call stack begins, behind all others in local memory
+STACK_BYTES = 1 << 16  # per thread
+RETURN_TO, CALLER = 0, 8  # where a frame holds the number of its call, and its caller's place
+_ALIGNMENT = 16
+_MOST_STEPS = 5_000_000  # of the search for registers to keep; beyond, all are kept
+
+Shape = tuple[list[int], list[int]]
+
+
+@dataclass
+class StackFrame:
+    """The layout of one recursive function's frame, in bytes from its start; it grows while the body is placed."""
+
+    saved: dict[str, int] = field(default_factory=dict)  # where each register is kept
+    _end: int = 16
+
+    def add(self, nbytes: int, alignment: int = _ALIGNMENT) -> int:
+        """Return the place of `nbytes` more bytes."""
+        place = -(-self._end // alignment) * alignment
+        self._end = place + nbytes
+        return place
+
+    def keep(self, register: str, nbytes: int) -> int:
+        if register not in self.saved:
+            self.saved[register] = self.add(nbytes, nbytes)
+        return self.saved[register]
+
+    @property
+    def size(self) -> int:
+        return -(-self._end // _ALIGNMENT) * _ALIGNMENT
+
+
+def outgoing(shape: Shape) -> list[int]:
+    """Where a callee of this shape finds its results and arguments in its frame. The end of the last comes last."""
+    places, frame = [], StackFrame()
+    for nbytes in (*shape[0], *shape[1]):
+        places.append(frame.add(nbytes))
+    return [*places, frame.size]
+
+
+def shape_of(function: Entry) -> Shape:
+    """Bytes of a function's results and arguments."""
+    return [p.size for p in function.returns], [p.size for p in function.params]
+
+
+def call_of(caller: Entry, instruction: Instruction) -> tuple[Register | Symbol, list[str], list[str], Shape] | None:
+    """The target of a call, the variables for its results and arguments, and their shape; None for a call that
+    `inlining` refuses."""
+    operands = list(instruction.operands)
+    results = items_of(operands.pop(0)) if operands and isinstance(operands[0], Vector) else ()
+    if not operands or not isinstance(operands[0], Register | Symbol):
+        return None
+    target = operands.pop(0)
+    arguments = items_of(operands.pop(0)) if operands and isinstance(operands[0], Vector) else ()
+    if not all(isinstance(item, Symbol) and item.name in caller.variables for item in (*results, *arguments)):
+        return None
+    names = [name_of(item) for item in results], [name_of(item) for item in arguments]
+    sizes = [[caller.variables[name].size for name in part] for part in names]
+    return target, *names, (sizes[0], sizes[1])
+
+
+def out_of_line(entry: Entry, taken: set[str]) -> set[str]:
+    """The functions that cannot be inlined into a kernel: recursive ones, and whatever a pointer may call in their
+    place. `taken`: functions whose address is taken."""
+    functions = entry.program.functions
+    shapes: dict[str, list[str]] = {}  # functions that a pointer can call, by shape
+    for name in functions:
+        if name in taken:
+            shapes.setdefault(str(shape_of(functions[name])), []).append(name)
+    graph: dict[str, set[str]] = {}
+    by_pointer: list[list[str]] = []
+    for caller in (entry, *functions.values()):
+        called = graph[caller.name] = set()
+        for instruction in caller.instructions:
+            found = call_of(caller, instruction) if instruction.opcode == "call" else None
+            if found is None:
+                continue
+            target, shape = found[0], found[-1]
+            if isinstance(target, Symbol):
+                called.update({target.name} & functions.keys())
+            else:
+                candidates = shapes.get(str(shape), [])
+                called.update(candidates)
+                by_pointer.append(candidates)
+    result = _in_cycles(graph)
+    grown = True
+    while grown and result:
+        grown = False
+        for candidates in by_pointer:
+            if result.intersection(candidates) and not result.issuperset(candidates):
+                result.update(candidates)
+                grown = True
+    return result
+
+
+def _in_cycles(graph: dict[str, set[str]]) -> set[str]:
+    """Names that can reach themselves. [R. Tarjan, 1972, without recursion.]"""
+    found: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_: dict[str, None] = {}
+    result: set[str] = set()
+    for start in graph:
+        if start in found:
+            continue
+        found[start] = lowest[start] = len(found)
+        open_[start] = None
+        way: list[tuple[str, Iterator[str]]] = [(start, iter(graph[start]))]
+        while way:
+            name, rest = way[-1]
+            following = next(rest, None)
+            if following is None:
+                way.pop()
+                if way:
+                    lowest[way[-1][0]] = min(lowest[way[-1][0]], lowest[name])
+                if lowest[name] == found[name]:
+                    component: list[str] = []
+                    while not component or component[-1] != name:
+                        component.append(open_.popitem()[0])
+                    if len(component) > 1 or name in graph[name]:
+                        result.update(component)
+            elif following not in found:
+                found[following] = lowest[following] = len(found)
+                open_[following] = None
+                way.append((following, iter(graph[following])))
+            elif following in open_:
+                lowest[name] = min(lowest[name], found[following])
+    return result
+
+
+def kept_registers(function: Entry, calls: list[int]) -> dict[int, list[str]]:
+    """For each of these calls, by number of the instruction: the registers that are used both before and after it."""
+    instructions = function.instructions
+    used = [set(_registers(i)) for i in instructions]
+    if len(calls) * len(instructions) > _MOST_STEPS:
+        return {call: list(function.registers) for call in calls}
+    forwards: list[list[int]] = [[] for _ in instructions]
+    backwards: list[list[int]] = [[] for _ in instructions]
+    for number, instruction in enumerate(instructions):
+        following = []
+        if instruction.opcode == "bra":
+            following.append(function.labels.get(name_of(instruction.operands[0]), len(instructions)))
+        if instruction.opcode not in ("bra", "ret", "exit", "trap") or instruction.guard is not None:
+            following.append(number + 1)
+        for other in following:
+            if other < len(instructions):
+                forwards[number].append(other)
+                backwards[other].append(number)
+    result = {}
+    for call in calls:
+        after = set().union(*(used[n] for n in _reached(call, forwards)))
+        before = set().union(*(used[n] for n in _reached(call, backwards)))
+        result[call] = [name for name in function.registers if name in after and name in before]
+    return result
+
+
+def _reached(start: int, edges: list[list[int]]) -> set[int]:
+    """What can be reached from `start` in at least one step."""
+    found: set[int] = set()
+    left = [start]
+    while left:
+        for other in edges[left.pop()]:
+            if other not in found:
+                found.add(other)
+                left.append(other)
+    return found
+
+
+def _registers(instruction: Instruction) -> Iterator[str]:
+    left: list = [*instruction.operands, instruction.guard]
+    while left:
+        operand = left.pop()
+        if isinstance(operand, Register):
+            yield operand.name
+        elif isinstance(operand, Negated):
+            yield operand.register.name
+        elif isinstance(operand, Address):
+            left.append(operand.base)
+        elif isinstance(operand, Vector):
+            left += operand.items
+        elif isinstance(operand, Indexed):
+            left += (operand.base, *operand.coordinates)
