@@ -23,7 +23,7 @@ LABS ?=
 # Three workers on two cores, since some tests wait for processes; the long tests at the end are shared out.
 WORKERS ?= -n 3 --dist worksteal
 
-.PHONY: help lab digits test test-quick check test-gpu bench record compare-ncu differential bench-simulator bench-grading exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
+.PHONY: help lab digits test test-quick check test-gpu bench record compare-ncu differential numba-tests bench-simulator bench-grading exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -62,6 +62,12 @@ compare-ncu: setup ## the simulator's counters against Nsight Compute's (needs a
 
 differential: setup ## 2,400 random kernels in the simulator against results recorded on an H100
 	$(BIN)/python -m tests.differential.compare
+
+estimate-error: setup ## estimated times beside recorded ones, the open half (ERROR_ARGS=--held-out for the other)
+	WARPLAB_BACKEND=simulator $(BIN)/python -m tools.estimate_error $(ERROR_ARGS)
+
+numba-tests: setup-dev ## numba-cuda's own tests against the stand-in for numba.cuda; writes docs/numba_tests.md
+	$(BIN)/python -m tools.numba_tests $(TEST_ARGS)
 
 bench-simulator: setup ## the simulator's speed against Numba's own
 	$(BIN)/python -m tools.simulator_speed

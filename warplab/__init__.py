@@ -43,6 +43,7 @@ _NAMES = {
     "draw_tile_order": "draw.tile_order",
     "draw_timeline": "draw.timeline",
     "draw_zoom": "draw.zoom",
+    "estimate": "estimating.estimate",
     "explore_accesses": "draw.explore",
     "explore_banks": "draw.explore",
     "explore_timeline": "draw.explore",

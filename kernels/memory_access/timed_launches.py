@@ -1,7 +1,7 @@
 """Launches of lab 02's kernels whose times are recorded, for `tools.estimate_error`.
 
-The sweeps of strides, offsets, working sets, bytes in flight, latencies and banks are not among them: the estimate takes
-its rates from these.
+The sweeps of strides, offsets, working sets, bytes in flight, latencies and banks are not among them: the estimate
+takes its rates from these.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kernels.memory_access.patterns import HEAT_BLOCK, LAYOUTS
 from kernels.memory_access.scanning import TILE
 from kernels.memory_access.sources import BLOCK, RADII, SOURCES
 from kernels.memory_access.summing import SUMS, Sum
-from kernels.memory_access.tables import AWKWARD, N, SIDE
+from kernels.memory_access.tables import AWKWARD, SIDE, N
 from kernels.memory_access.transposing import TRANSPOSES
 from warplab.bench.timed_launches import Part, TimedCall, row
 

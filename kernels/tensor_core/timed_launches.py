@@ -64,6 +64,7 @@ def _ladder(name: str, side: int, key: str, dtype: str = "float16") -> TimedCall
         key,
         row(_rows, name=name),
         lambda: _product(name, dtype, side, side, side),
+        warm=True,
     )
 
 
@@ -71,7 +72,9 @@ def _shape(name: str, shape: tuple[int, int, int]) -> TimedCall:
     def seconds(value: Any) -> float:
         return next(r[name]["seconds"] for r in value if tuple(r["shape"]) == shape)
 
-    return TimedCall(f"lab 05, {name}, {shape} by shape", "shapes", seconds, lambda: _product(name, "float16", *shape))
+    return TimedCall(
+        f"lab 05, {name}, {shape} by shape", "shapes", seconds, lambda: _product(name, "float16", *shape), warm=True
+    )
 
 
 _FOUR = [name for name, step in STEPS.items() if not step.hopper]

@@ -103,7 +103,9 @@ def _row_sums(entry: str, threads: int) -> list[Part]:
 
 
 def _task(group: str, name: str, parts: Callable[[], list[Part]], fills: int = 0) -> TimedCall:
-    return TimedCall(f"lab 03, {group}, {name}", "task_times", row(_groups, group=group, name=name), parts, fills)
+    return TimedCall(
+        f"lab 03, {group}, {name}", "task_times", row(_groups, group=group, name=name), parts, fills, warm=True
+    )
 
 
 # -- histograms --------------------------------------------------------------------------------------------------------

@@ -13,8 +13,6 @@ from typing import Any
 
 from warplab.bench.lab_kernels import Size
 
-FILL = "a fill of a few words"
-
 
 @dataclass(frozen=True)
 class Part:
@@ -41,7 +39,8 @@ class Part:
 @dataclass(frozen=True)
 class TimedCall:
     """A call with a recorded time. `name`: unique among all labs'. `key`: of the lab's recordings; `seconds` finds the
-    time in its value. `parts()`: its launches. `fills`: launches besides that only set a few words.
+    time in its value. `parts()`: its launches. `fills`: launches besides that only set a few words. `warm`: it was
+    timed again and again on the same data, so that what fits into the L2 was there.
     """
 
     name: str
@@ -49,6 +48,7 @@ class TimedCall:
     seconds: Callable[[Any], float]
     parts: Callable[[], Sequence[Part]]
     fills: int = 0
+    warm: bool = False
 
 
 def row(where: Callable[[Any], list[dict]], column: str = "seconds", **named: Any) -> Callable[[Any], float]:

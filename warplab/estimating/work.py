@@ -6,6 +6,7 @@ launch stands for a large one of the same kind.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from math import prod
 from typing import Any
@@ -16,13 +17,15 @@ from warplab.hardware.cards import Card
 from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.constants import WARP_SIZE
 
-VERSION = 1  # of what is kept
+VERSION = 3  # of what is kept
+MOST_APART = 1.7  # factor between the instructions of machine code and of PTX that is believed
 
 
 @dataclass(frozen=True)
 class Row:
     """A machine instruction with its control bits. `block`: of the code. `warps`: how often warps issued it."""
 
+    text: str
     opcode: str
     pipe: str
     stall: int
@@ -59,9 +62,9 @@ class CodeBlock:
 class Work:
     """One launch. `blocks`: of the grid; `threads`: of a block; `shared_bytes`: of a block, dynamic ones included.
 
-    `counts`: as `Counts`, by name. `loaded`, `stored`: distinct bytes. `hits`: by bytes of cache for one block, the share
-    of sectors read that it serves. `pair_bytes`, `hottest`, `atomic_addresses`: as in `Reuse`. `products`: matrix
-    products by shape and types. `lines`: counts by (file, line).
+    `counts`: as `Counts`, by name. `loaded`, `stored`: distinct bytes. `hits`: by bytes of cache for one block, the
+    share of sectors read that it serves. `pair_bytes`, `hottest`, `atomic_addresses`: as in `Reuse`. `products`: matrix
+    products by shape and types. `rows`, `code`: the machine code. `sources`: texts of source files.
     """
 
     kernel: str
@@ -132,12 +135,13 @@ class Work:
 
 
 def work_of(launch: LaunchRecord, card: Card) -> Work:
-    """What `launch` asks of `card`. Raises ValueError where the launch has no counters or no way to its machine code."""
+    """What `launch` asks of `card`. Raises ValueError where the launch has no counters or no machine code."""
     if launch.counts.warp_instructions == 0 or launch.reuse is None:
         raise ValueError(
             f"the profile of {launch.kernel} holds no counts, as counters were off; launch it in `with profile():`"
         )
     machine = machine_counts(launch, card)
+    rows, code = _code(launch, machine)
     reuse = launch.reuse
     return Work(
         kernel=launch.kernel,
@@ -155,16 +159,34 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
         hottest=reuse.hottest,
         atomic_addresses=reuse.atomic_addresses,
         products={name: float(n) for name, n in launch.tensor_operations.items()},
-        rows=_rows(machine),
-        code=tuple(CodeBlock(b.first, b.end, b.warps, b.loop) for b in machine.blocks),
+        rows=rows,
+        code=code,
         sources=dict(launch.sources),
     )
 
 
-def _rows(machine: MachineCounts) -> tuple[Row, ...]:
+def _code(launch: LaunchRecord, machine: MachineCounts) -> tuple[tuple[Row, ...], tuple[CodeBlock, ...]]:
+    """The machine code with how often it ran.
+
+    Where that adds up to far more or far fewer instructions than the PTX's, each source line's instructions of the PTX
+    are spread evenly over the machine instructions that come from the line.
+    """
     bits = controls(machine.cubin, machine.resources.kernel)
-    found = []
-    for row in machine.rows:
-        control = bits[row.address]
-        found.append(Row(row.opcode, row.pipe, *control, row.block, row.warps, row.file, row.line))
-    return tuple(found)
+    warps = [row.warps for row in machine.rows]
+    of_ptx = launch.counts.warp_instructions
+    if not 1 / MOST_APART < sum(warps) / of_ptx < MOST_APART:
+        rows_of = Counter((row.file, row.line) for row in machine.rows)
+        warps = [
+            launch.lines[row.file, row.line].warp_instructions / rows_of[row.file, row.line]
+            if (row.file, row.line) in launch.lines
+            else machine.blocks[0].warps
+            for row in machine.rows
+        ]
+    rows = tuple(
+        Row(row.text, row.opcode, row.pipe, *bits[row.address], row.block, often, row.file, row.line)
+        for row, often in zip(machine.rows, warps, strict=True)
+    )
+    blocks = tuple(
+        CodeBlock(b.first, b.end, sum(warps[b.first : b.end]) / max(1, b.end - b.first), b.loop) for b in machine.blocks
+    )
+    return rows, blocks

@@ -2,8 +2,9 @@
 
 Of each chunk of blocks the first block is watched. Its sectors, in the order in which its warps asked for them, give
 the times between two reads of one sector, and these the share of reads that a cache of any size serves: a cache that
-holds the sectors of the last w reads, on average, serves those that come again within w (Xiang, Ding, Luo, Bao, "HOTL: a
-higher order theory of locality", ASPLOS 2013). Blocks elsewhere on the multiprocessor only take their part of the cache.
+holds the sectors of the last w reads, on average, serves those that come again within w (Xiang, Ding, Luo, Bao,
+"HOTL: a higher order theory of locality", ASPLOS 2013). Other blocks of the multiprocessor only take their part of the
+cache.
 """
 
 from __future__ import annotations
@@ -21,16 +22,18 @@ MOST_READS = 1 << 18  # of a watched block; longer loops repeat themselves
 MOST_BLOCKS = 16
 CAPACITIES = tuple(1 << k for k in range(11, 19))  # bytes of cache for one block
 _WARP_BIT = 44
+_LINE_BITS = 7  # of the address within a line
 
 
 @dataclass
 class Reuse:
     """What the watched blocks of a launch did in global memory; `blocks` of them.
 
-    `hits`: by bytes of cache for one block, the share of the sectors read that it serves (0 to 1). `again`: the same for
-    a cache without limit. `pair_bytes`: bytes in aligned pairs of sectors of which a block read one or both, per byte
-    of the sectors: 1 where both, 2 where only one. `atomics`: operations on global memory, lanes counted; `hottest`:
-    the share of them that goes to the most common address of all watched blocks; `atomic_addresses`: how many differ.
+    `hits`: by bytes of cache for one block, the share of the sectors read that it serves (0 to 1). `again`: the same
+    for a cache without limit. `pair_bytes`: bytes in aligned pairs of sectors of which a block read one or both, per
+    byte of the sectors: 1 where both, 2 where only one. `atomics`: operations on global memory, lanes counted;
+    `hottest`: the share of them that goes to the most common line of 128 bytes of all watched blocks;
+    `atomic_addresses`: how many addresses differ.
     """
 
     blocks: int = 0
@@ -57,6 +60,21 @@ class ReuseWatch(Observer):
         self._room = MOST_READS
         self._threads = min(chunk.threads, chunk.lanes)
         return super().watch(chunk)
+
+    @property
+    def room(self) -> int:
+        """How many more sectors of the block are watched."""
+        return max(0, self._room)
+
+    def watches(self, lane: int) -> bool:
+        """Does the lane belong to the watched block?"""
+        return lane < self._threads
+
+    def add(self, addresses: list[int]) -> None:
+        """Watch reads of global memory by a single lane, in order."""
+        if addresses:
+            self.streams[-1].append(np.array(addresses[: self.room], np.int64) >> 5)
+            self._room -= len(addresses)
 
     def load(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None) -> None:
         if space != "global" or self._room <= 0:
@@ -116,9 +134,10 @@ class ReuseWatch(Observer):
             found.again = 1 - sectors / reads
             found.pair_bytes = 2 * pairs / sectors
         if self.atomics:
-            addresses, times = np.unique(np.concatenate(self.atomics), return_counts=True)
-            found.atomics, found.atomic_addresses = int(times.sum()), int(addresses.size)
-            found.hottest = float(times.max() / times.sum())
+            addresses = np.concatenate(self.atomics)
+            _, times = np.unique(addresses >> np.uint64(_LINE_BITS), return_counts=True)
+            found.atomics, found.atomic_addresses = addresses.size, int(np.unique(addresses).size)
+            found.hottest = float(times.max() / addresses.size)
         self.streams, self.atomics = [], []
         return found
 

@@ -1,0 +1,216 @@
+"""How long a launch would take on a card, and why: `estimate(profile[0], "H100")`. An estimate, never a measurement.
+
+The mechanism is in `launch_time`, the rates with their sources in `rates`, and how far estimates were off, on launches
+that played no part in building them, in docs/estimate.md.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+
+from warplab.estimating.launch_time import LATENCY, LAUNCH, LaunchTime, Resource, launch_time
+from warplab.estimating.rates import rates
+from warplab.estimating.work import work_of
+from warplab.hardware.cards import Card
+from warplab.hardware.cards import card as find_card
+from warplab.launch.launch_record import LaunchRecord
+from warplab.launch.profile_queries import launches, shorten, size, source_lines
+from warplab.simulator.count.counters import Counts
+from warplab.text.tables import Column, Table, document, duration, paragraph, quantity
+
+SHOWN = 0.02  # resources that need a smaller share of the time are not shown
+MOST_LINES = 5
+_ERROR = Path(__file__).parent / "error.json"
+_BAR = '<div style="background:#0072B2;opacity:{opacity};height:.9em;width:{width:.0f}px;min-width:1px"></div>'
+_WIDTH = 260  # pixels of the longest bar
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of the kernel and its share of what limits the launch (0 to 1)."""
+
+    file: str
+    line: int
+    code: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The estimate for `launch` on `card`. `str()` and a notebook's output show it whole.
+
+    `time`: seconds in all and of each resource alone. `lifted`: by resource, the seconds of the launch if that one cost
+    nothing. `lines`: the source lines that cost most.
+    """
+
+    launch: LaunchRecord
+    card: Card
+    time: LaunchTime
+    lifted: dict[str, float]
+    lines: tuple[SourceLine, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The time of the launch, seconds."""
+        return self.time.seconds
+
+    @property
+    def limit(self) -> str:
+        """The resource that needs most time."""
+        return self.time.limit
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """What each resource needs, the longest first, without those that hardly matter."""
+        found = sorted(self.time.resources, key=lambda r: -r.seconds)
+        return tuple(r for r in found if r.seconds >= SHOWN * self.seconds)
+
+    @property
+    def label(self) -> str:
+        """What the estimate is worth."""
+        return label(self.card)
+
+    def text(self) -> str:
+        """The estimate as tables for a terminal."""
+        longest = max(r.seconds for r in self.resources)
+        bars = ["#" * max(1, round(24 * r.seconds / longest)) for r in self.resources]
+        parts = [self._head(), self._table(bars).text(), *self._notes()]
+        if self.lines:
+            parts += ["", self._line_table().text()]
+        return "\n".join([*parts, self.label])
+
+    def html(self) -> str:
+        """The estimate for a notebook, with bars."""
+        longest = max(r.seconds for r in self.resources)
+        cells = []
+        for r in self.resources:
+            bar = _BAR.format(width=_WIDTH * r.seconds / longest, opacity=1 if r.name == self.limit else 0.45)
+            lifted = duration(self.lifted[r.name]) if r.name in self.lifted else ""
+            texts = (duration(r.seconds), lifted, _amount(r))
+            cells.append(
+                f'<tr><td class="l" style="text-align:left">{escape(r.name)}</td>'
+                f'<td class="l" style="text-align:left;width:{_WIDTH}px">{bar}</td>'
+                + "".join(f"<td>{escape(text)}</td>" for text in texts)
+                + "</tr>"
+            )
+        head = "".join(f"<th>{escape(c.header)}</th>" for c in self._table([""] * len(self.resources)).columns)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(cells)}</tbody></table>"
+        notes = [paragraph(note) for note in self._notes()]
+        lines = [self._line_table().html()] if self.lines else []
+        return document([paragraph(self._head()), table, *notes, *lines, paragraph(self.label, muted=True)])
+
+    __str__ = __repr__ = text
+    _repr_html_ = html
+
+    def _head(self) -> str:
+        what = f"{self.launch.kernel} ({size(self.launch)}) on {self.card.full_name}"
+        return f"{what}: about {duration(self.seconds)}, limited by {self.limit}"
+
+    def _table(self, bars: list[str]) -> Table:
+        columns = [
+            *(Column("resource", "left"), Column("", "left"), Column("alone"), Column("time without it")),
+            Column("work"),
+        ]
+        rows = []
+        for r, bar in zip(self.resources, bars, strict=True):
+            lifted = duration(self.lifted[r.name]) if r.name in self.lifted else ""
+            rows.append([r.name, bar, duration(r.seconds), lifted, _amount(r)])
+        return Table(columns, rows)
+
+    def _notes(self) -> list[str]:
+        time = self.time
+        return [
+            f"{time.blocks_per_sm} blocks fit on an SM at once: {time.waves:.2f} waves. A warp alone takes "
+            f"{time.warp_cycles:,.0f} cycles. The L1 serves {100 * time.l1_hits:.0f} % of the sectors read, the L2 "
+            f"{100 * time.l2_hits:.0f} % of the others."
+        ]
+
+    def _line_table(self) -> Table:
+        columns = [Column("line"), Column("source", "left", code=True), Column(f"share of {self.limit}")]
+        rows = [[str(one.line), shorten(one.code), f"{100 * one.share:.0f} %"] for one in self.lines]
+        return Table(columns, rows)
+
+
+def estimate(profile: object, card: str | Card = "H100", *, warm: bool = False) -> Estimate:
+    """Return how long one launch would take on `card` (see `warplab.hardware.cards`), from its counters and its code.
+
+    `profile`: a launch, or a profile of exactly one launch. The GPU is taken to be idle when it begins, and its data to
+    be in DRAM; with `warm` in the L2, if they fit there, as after a launch on the same data.
+    Raises ValueError for an unknown card, for several launches, and for a launch without counters or machine code;
+    CompilerNotFound where the assembler is missing.
+    """
+    found = launches(profile)
+    if len(found) != 1:
+        raise ValueError(
+            f"estimate() takes one launch and the profile has {len(found)}; pass one, as in estimate(p.launches[0])"
+        )
+    launch, device = found[0], find_card(card)
+    known, work = rates(device), work_of(launch, device)
+    time = launch_time(work, known, warm=warm)
+    large = [r.name for r in time.resources if r.seconds >= SHOWN * time.seconds]
+    lifted = {name: launch_time(work, known, warm=warm, without=frozenset([name])).seconds for name in large}
+    return Estimate(launch, device, time, lifted, _lines(launch, time.limit))
+
+
+def label(card: Card) -> str:
+    """What an estimate for a card must say of itself: that it is one, and how far such estimates were off."""
+    text = "An estimate by arithmetic, no measurement."
+    known = _published()
+    if known is None:
+        return text
+    text += (
+        f" On {known['launches']} launches held out while it was built it was off by {known['mean_percent']:.0f} % on "
+        f"average ({known['within_30']} within 30 %), on {known['device']}, {known['date']}; see docs/estimate.md."
+    )
+    if not rates(card).validated:
+        text += f" Not validated for the {card.name}: its rates are published ones."
+    return text
+
+
+@cache
+def _published() -> dict | None:
+    return json.loads(_ERROR.read_text()) if _ERROR.exists() else None
+
+
+def _amount(resource: Resource) -> str:
+    return "" if resource.name == LAUNCH else quantity(resource.work, resource.unit)
+
+
+def _lines(launch: LaunchRecord, limit: str) -> tuple[SourceLine, ...]:
+    """The lines with the largest shares of what limits the launch, at most MOST_LINES."""
+    weights = {place: _weight(counts, limit) for place, counts in launch.lines.items()}
+    total = sum(weights.values())
+    if not total:
+        return ()
+    largest = sorted(weights, key=lambda place: -weights[place])[:MOST_LINES]
+    found = []
+    for file, number in largest:
+        if weights[file, number]:
+            code = source_lines(launch, file, [number])[number]
+            found.append(SourceLine(file, number, code, weights[file, number] / total))
+    return tuple(found)
+
+
+def _weight(counts: Counts, limit: str) -> float:
+    """What a line adds to a resource."""
+    sectors = counts.global_load_sectors + counts.global_store_sectors
+    shared = sum(getattr(counts, f"shared_{kind}_wavefronts") for kind in ("load", "store", "copy", "atomic"))
+    if limit in ("DRAM", "L2", "path to the L2"):
+        return sectors
+    if limit == "stores of parts of sectors":
+        return counts.global_store_sectors
+    if limit == "atomics":
+        return counts.global_atomic_sectors
+    if limit == "shared memory":
+        return shared
+    if limit == "L1 data path":
+        return shared + sectors / 4
+    if limit == LATENCY:
+        return counts.global_load_requests + counts.shared_load_requests + counts.barriers
+    if limit == "tensor cores":
+        return counts.tensor_operations
+    return counts.warp_instructions

@@ -1,0 +1,291 @@
+"""The time of a launch on a card by mechanism: what each resource needs, and what latency leaves unhidden.
+
+Blocks come to the multiprocessors (SMs) in waves of as many as fit. For the blocks that share an SM at a time
+
+    latency     cycles of one warp that has the SM to itself (`warp_latency`), with the latency of loads by where the
+                caches find them; all warps of the SM wait at the same time
+    SM          the busiest of issue slots, pipes, data path of L1 and shared memory (wavefronts), path to the L2
+    memory      the busier of L2 and DRAM, which all SMs share
+    launches    blocks reach the SMs one per clock (an assumption: no measurement of it is known to us)
+    atomics     those on one line, which one slice of the L2 has, take turns, one per clock
+
+and the wave takes (latency^p + busiest^p)^(1/p): p is the bend between latency and bandwidth, measured where warps load
+and wait (`Rates.knee`), and 4 against resources of the SM, whose queues are short. The launch itself comes on top.
+
+Reads reach the L2 where the L1 does not serve them (`simulator.count.reuse`). What the L2 has not seen comes from DRAM,
+in pieces of at least `Rates.memory_bytes`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from warplab.estimating.rates import SLOW, SLOW_OTHERS, Rates
+from warplab.estimating.warp_latency import SHARED, Access, cycles
+from warplab.estimating.work import Row, Work
+from warplab.hardware import occupancy
+from warplab.simulator.constants import SECTOR_BYTES
+from warplab.simulator.ptx import fragments
+
+SM_KNEE = 4
+L2_PATH = 64  # bytes per clock from the L2 to an SM (NVIDIA, A100 white paper; as in Hopper)
+WAVEFRONT_SECTORS = 4  # that the L1 serves per clock: 128 bytes
+MANY_WAVES = 8  # from which on the waves of SMs no longer end together
+LAUNCH, LATENCY = "launch", "latency"
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource: the seconds that the launch would take if nothing else limited it, and for what work."""
+
+    name: str
+    seconds: float
+    work: float
+    unit: str
+    group: str  # "SM", "memory" or "latency"
+
+
+@dataclass(frozen=True)
+class LaunchTime:
+    """Seconds of a launch, and of each resource alone."""
+
+    seconds: float
+    resources: tuple[Resource, ...]
+    blocks_per_sm: int
+    waves: float
+    l1_hits: float
+    l2_hits: float
+    warp_cycles: float
+
+    @property
+    def limit(self) -> str:
+        """The resource that needs most time, or the launch itself."""
+        return max(self.resources, key=lambda r: r.seconds).name
+
+
+def launch_time(work: Work, rates: Rates, *, warm: bool = False, without: frozenset[str] = frozenset()) -> LaunchTime:
+    """The time of a launch. `warm`: what it loads is in the L2 already, if all its data fit there.
+
+    `without`: resources that cost nothing, to see what they are worth.
+    """
+    return _Model(work, rates, warm, without).result()
+
+
+class _Model:
+    def __init__(self, work: Work, rates: Rates, warm: bool, without: frozenset[str]) -> None:
+        if warm and work.loaded + work.stored <= rates.card.l2_bytes:
+            work = replace(work, loaded=0.0, stored=0.0)  # of the DRAM's traffic
+        self.work, self.rates, self.without = work, rates, without
+        self.sms = rates.card.sms
+        fits = occupancy.theoretical(
+            rates.card,
+            work.threads,
+            registers=work.registers,
+            shared_bytes=work.shared_bytes,
+            barriers=work.barriers,
+        )
+        self.resident = max(1, fits.blocks)
+        self.at_once = max(1, min(self.resident, math.ceil(work.blocks / self.sms)))
+        self.l1_hits, self.l2_hits = self._hits()
+        self._misses = _Turns(1 - self.l1_hits), _Turns(1 - self.l2_hits)
+        self.resources = [r for r in self._resources() if r.work]
+        self.warp_cycles = cycles(work, self._latency) + self._siblings()
+
+    # -- caches ------------------------------------------------------------------------------------------------------
+
+    def _count(self, *names: str) -> float:
+        return sum(self.work.counts.get(name, 0.0) for name in names)
+
+    def _hits(self) -> tuple[float, float]:
+        """Share of the sectors read that the L1 serves, and of the rest that the L2 serves."""
+        read = self._count("global_load_sectors")
+        if not read:
+            return 0.0, 0.0
+        cache = max(0, self.rates.l1_bytes - self.at_once * self.work.shared_bytes) / self.at_once
+        l1 = _at(self.work.hits, cache)
+        missed = read * (1 - l1) * SECTOR_BYTES
+        return l1, 1 - min(1.0, self.work.loaded / missed) if missed else 0.0
+
+    def _latency(self, row: Row) -> Access:
+        """When a result can be used, and for how long other accesses of the warps beside wait."""
+        rates = self.rates
+        if row.name in ("LDG", "LD", "LDGSTS"):
+            of_l1, of_l2 = self._misses
+            past_l1 = of_l1.next()
+            past = rates.memory_latency if past_l1 and of_l2.next() else rates.l2_latency
+            return Access(past if past_l1 else rates.l1_latency, self._turn("load"))
+        if row.name in ("STG", "ST"):
+            return Access(0.0, self._turn("store"))
+        if row.name in ("ATOMG", "ATOM"):
+            return Access(rates.l2_latency)
+        if row.name in ("LDS", "LDSM"):
+            return Access(rates.shared_latency, self._wavefronts("load"), SHARED)
+        if row.name in ("STS", "STSM"):
+            return Access(0.0, self._wavefronts("store"), SHARED)
+        if row.name == "LDL":
+            return Access(rates.l1_latency)
+        return Access(SLOW.get(row.name, SLOW_OTHERS))
+
+    def _wavefronts(self, kind: str) -> float:
+        """Cycles that shared memory needs for one access of each scheduler's warp."""
+        requests, wavefronts = (self._count(f"shared_{kind}_{what}") for what in ("requests", "wavefronts"))
+        return self._abreast() * wavefronts / requests if requests else 0.0
+
+    def _abreast(self) -> int:
+        """Warps that issue at the same time: one of each scheduler."""
+        return min(self.rates.card.warp_schedulers, self.at_once * self.work.warps_per_block)
+
+    def _siblings(self) -> float:
+        """Cycles for which a warp waits at barriers until the SM has served the other warps of its block."""
+        if not self._count("barriers"):
+            return 0.0
+        busiest = max((r.seconds for r in self.resources if r.group == "SM"), default=0.0)
+        others = 1 - 1 / self.work.warps_per_block
+        return others * busiest * min(self.sms, self.work.blocks) / self.work.blocks * self.rates.clock_hz
+
+    def _turn(self, kind: str) -> float:
+        """Cycles that the memory needs for one access of each scheduler's warp, where all SMs do the same."""
+        requests, sectors = (self._count(f"global_{kind}_{what}") for what in ("requests", "sectors"))
+        if not requests:
+            return 0.0
+        nbytes = self._abreast() * SECTOR_BYTES * sectors / requests
+        past_l1 = 1 - self.l1_hits if kind == "load" else 1.0
+        past_l2 = past_l1 * (1 - self.l2_hits) if kind == "load" else 1.0
+        clock, sms = self.rates.clock_hz, min(self.sms, self.work.blocks)
+        of_all = sms * clock * max(past_l1 / self.rates.l2_bandwidth, past_l2 / self.rates.read_bandwidth)
+        return nbytes * max(past_l1 / L2_PATH, of_all)
+
+    # -- resources ---------------------------------------------------------------------------------------------------
+
+    def _resources(self) -> list[Resource]:
+        return [*self._of_sm(), *self._of_memory()]
+
+    def _of_sm(self) -> list[Resource]:
+        """Seconds if the work were spread over all SMs that have any."""
+        work, rates, found = self.work, self.rates, []
+        sms = min(self.sms, work.blocks)
+        per_second = sms * rates.clock_hz
+        schedulers = min(rates.card.issue_rate, self.at_once * work.warps_per_block)
+
+        def add(name: str, amount: float, per_clock: float, unit: str) -> None:
+            found.append(Resource(name, amount / (per_second * per_clock), amount, unit, "SM"))
+
+        add("issue slots", work.instructions, schedulers, "instr")
+        pipes: dict[str, float] = {}
+        clocks: dict[str, float] = {}
+        for row in work.rows:
+            rate = rates.per_clock.get(row.pipe)
+            if rate is not None:
+                rate = rates.per_clock["IMAD"] if row.name == "IMAD" and "MOV" not in row.opcode else rate
+                pipes[row.pipe] = pipes.get(row.pipe, 0) + row.warps
+                clocks[row.pipe] = clocks.get(row.pipe, 0) + row.warps / rate
+        for name, amount in pipes.items():
+            add(f"{name} pipe", amount, amount / clocks[name] if clocks[name] else 1, "instr")
+        flops = sum(times * fragments.flops(name) for name, times in work.products.items())
+        if flops:
+            found.append(Resource("tensor cores", flops / (rates.mma_flops * sms / self.sms), flops, "FLOP", "SM"))
+        kinds = ("load", "store", "copy", "atomic")
+        shared = self._count(*(f"shared_{kind}_wavefronts" for kind in kinds))
+        add("shared memory", shared, 1, "wavefronts")
+        passes = 0.0
+        for kind in ("load", "store"):
+            requests, sectors = (self._count(f"global_{kind}_{what}") for what in ("requests", "sectors"))
+            passes += max(requests, sectors / WAVEFRONT_SECTORS)
+        add("L1 data path", shared + passes, 1, "wavefronts")
+        add("path to the L2", self._from_l2(), L2_PATH, "B")
+        return found
+
+    def _from_l2(self) -> float:
+        return self._count("global_load_sectors") * (1 - self.l1_hits) * SECTOR_BYTES
+
+    def _to_l2(self) -> float:
+        return self._count("global_store_sectors") * SECTOR_BYTES
+
+    def _of_memory(self) -> list[Resource]:
+        work, rates = self.work, self.rates
+        through = self._from_l2() + self._to_l2()
+        pieces = max(1.0, min(work.pair_bytes, rates.memory_bytes / SECTOR_BYTES))
+        moved = work.loaded * pieces + work.stored
+        share = work.stored / moved if moved else 0.0
+        stores = self._count("global_store_sectors")
+        filled = self._count("global_store_bytes") / (SECTOR_BYTES * stores) if stores else 1.0
+        in_part = stores * min(1.0, 2 * (1 - filled))  # a sector that is filled in part is half full, on average
+        found = [
+            Resource("stores of parts of sectors", in_part / rates.partial_stores, in_part, "sectors", "memory"),
+            Resource("block launches", work.blocks / rates.clock_hz, work.blocks, "blocks", "memory"),
+            Resource("L2", through / rates.l2_bandwidth, through, "B", "memory"),
+            Resource("DRAM", moved / rates.bandwidth(share), moved, "B", "memory"),
+        ]
+        atomics = self._count("global_atomic_sectors")
+        if atomics:
+            found.append(Resource("atomics", work.hottest * atomics / rates.clock_hz, atomics, "atomics", "memory"))
+        return found
+
+    # -- waves -------------------------------------------------------------------------------------------------------
+
+    def result(self) -> LaunchTime:
+        work = self.work
+        waves = work.blocks / (self.sms * self.resident)
+        whole = math.floor(waves) if waves < MANY_WAVES else waves
+        seconds = whole * self._wave(self.resident, self.sms) if whole else 0.0
+        rest = work.blocks - whole * self.sms * self.resident
+        if waves < MANY_WAVES and rest > 1e-9:
+            seconds += self._wave(math.ceil(rest / self.sms - 1e-9), min(self.sms, rest), rest)
+        launch = 0.0 if LAUNCH in self.without else self.rates.launch_seconds
+        latency = work.blocks / (self.sms * self.at_once) if waves >= 1 else 1.0
+        resources = (
+            *self.resources,
+            Resource(LATENCY, latency * self.warp_cycles / self.rates.clock_hz, self.warp_cycles, "cycles", LATENCY),
+            Resource(LAUNCH, self.rates.launch_seconds, 1, "launch", LAUNCH),
+        )
+        return LaunchTime(
+            launch + seconds, resources, self.resident, waves, self.l1_hits, self.l2_hits, self.warp_cycles
+        )
+
+    def _wave(self, on_one: int, sms: float, blocks: float | None = None) -> float:
+        """Seconds of a wave with `on_one` blocks on the fullest of `sms` SMs, `blocks` in all."""
+        blocks = on_one * sms if blocks is None else blocks
+        of_sm = of_memory = 0.0
+        for resource in self.resources:
+            if resource.name in self.without:
+                continue
+            if resource.group == "SM":
+                # `seconds` is for all blocks on as many SMs as have any.
+                each = resource.seconds * min(self.sms, self.work.blocks) / self.work.blocks
+                of_sm = max(of_sm, each * on_one)
+            else:
+                of_memory = max(of_memory, resource.seconds * blocks / self.work.blocks)
+        latency = 0.0 if LATENCY in self.without else self.warp_cycles / self.rates.clock_hz
+        return _bend(_bend(latency, of_memory, self.rates.knee), of_sm, SM_KNEE)
+
+
+class _Turns:
+    """Which of a row of events happen, if `share` of them do, as evenly as possible, beginning with one."""
+
+    def __init__(self, share: float) -> None:
+        self.share, self._due = share, 1.0 - share
+
+    def next(self) -> bool:
+        """Whether the next one happens."""
+        self._due += self.share
+        if self._due < 1 - 1e-9:
+            return False
+        self._due -= 1
+        return True
+
+
+def _bend(one: float, other: float, p: float) -> float:
+    """Both together: about the larger one, and more where they are alike."""
+    larger, smaller = max(one, other), min(one, other)
+    return larger * (1 + (smaller / larger) ** p) ** (1 / p) if larger else 0.0
+
+
+def _at(shares: dict[int, float], size: float) -> float:
+    """The share at a size between those that are known."""
+    before, known = 0.0, 0
+    for capacity, share in sorted(shares.items()):
+        if size < capacity:
+            return before + (share - before) * (size - known) / (capacity - known)
+        before, known = share, capacity
+    return before

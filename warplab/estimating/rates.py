@@ -1,0 +1,167 @@
+"""Rates and latencies of cards for estimates, each from a microbenchmark or a data sheet; `rates("H100")` finds them.
+
+None comes from a kernel that an estimate is held to. On the H100 they are the course's own sweeps, recorded there on
+2026-11-21: kernels/memory_access/recordings.json (strides, working_sets, bytes_in_flight, latencies, bank_conflicts)
+and kernels/tensor_core/recordings.json (the peak of mma.sync). Elsewhere they are published ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from warplab.hardware.cards import CARDS, KIB, Card
+from warplab.hardware.cards import card as find_card
+
+RECORDED = "recorded on an NVIDIA H100 80GB HBM3, 2026-11-21"
+LUO = "Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture (2024), tables of latencies"
+JIA_VOLTA = "Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking (2018), table 3.1"
+JIA_TURING = "Jia et al., Dissecting the NVidia Turing T4 GPU via Microbenchmarking (2019), table 3.1"
+GUIDE = "NVIDIA, CUDA C++ Programming Guide 12.9 (2025), throughput of native arithmetic instructions"
+KEPLER = "NVIDIA, Kepler GK110 (white paper, 2012): atomic operations to one address, one per clock"
+SHARE = "no measurement known; the H100's share of the data sheet's bandwidth"
+
+# Results per clock and SM by pipe, in warps' instructions: lanes / 32.
+PER_CLOCK = {
+    (9, 0): {"FMA": 4.0, "IMAD": 2.0, "ALU": 2.0, "FP64": 2.0, "XU": 0.5, "LSU": 1.0},
+    (8, 0): {"FMA": 2.0, "IMAD": 2.0, "ALU": 2.0, "FP64": 1.0, "XU": 0.5, "LSU": 1.0},
+    (7, 5): {"FMA": 2.0, "IMAD": 2.0, "ALU": 2.0, "FP64": 0.0625, "XU": 0.5, "LSU": 0.5},
+    (7, 0): {"FMA": 2.0, "IMAD": 2.0, "ALU": 2.0, "FP64": 1.0, "XU": 0.5, "LSU": 1.0},
+    (6, 0): {"FMA": 2.0, "IMAD": 2.0, "ALU": 2.0, "FP64": 1.0, "XU": 0.5, "LSU": 1.0},
+}
+# Cycles until results can be used, of what a scoreboard guards beside loads.
+SLOW = {"SHFL": 24, "MUFU": 20, "S2R": 30, "S2UR": 30, "LDC": 30, "R2UR": 12, "LDSM": 33, "HMMA": 33, "ATOMS": 60}
+SLOW_OTHERS = 20
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What an estimate takes of a card besides its data sheet. `sources`: field to source.
+
+    Latencies in cycles of `clock_hz`; bandwidths in bytes per second. `read_bandwidth`, `copy_bandwidth`: of the
+    memory, for reads alone and for as many writes as reads. `memory_bytes`: what one access to it moves at least.
+    `l2_bandwidth`: of the L2, all SMs together; `partial_stores`: sectors per second that stores fill in part. `knee`:
+    how sharp the bend between latency and bandwidth is (`launch_time`). `launch_seconds`: from event to event, of a
+    kernel that does nothing; `next_launch_seconds`: what another such kernel adds. `mma_flops`: of mma.sync with FP16
+    factors, operations per second. `l1_bytes`: L1 and shared memory of an SM. `validated`: whether estimates were held
+    to times on this card.
+    """
+
+    card: Card
+    clock_hz: float
+    l1_latency: float
+    shared_latency: float
+    l2_latency: float
+    memory_latency: float
+    read_bandwidth: float
+    copy_bandwidth: float
+    memory_bytes: int
+    l2_bandwidth: float
+    partial_stores: float
+    knee: float
+    launch_seconds: float
+    next_launch_seconds: float
+    mma_flops: float
+    l1_bytes: int
+    validated: bool
+    sources: dict[str, str] = field(repr=False)
+
+    @property
+    def per_clock(self) -> dict[str, float]:
+        """Instructions of warps per clock and SM, by pipe."""
+        return PER_CLOCK[self.card.compute_capability]
+
+    def bandwidth(self, write_share: float) -> float:
+        """Bytes per second of the memory where `write_share` (0 to 1) of them are written."""
+        return self.read_bandwidth - 2 * (self.read_bandwidth - self.copy_bandwidth) * min(write_share, 0.5)
+
+
+def _h100(name: str, **other) -> Rates:
+    device = find_card(name)
+    values = {
+        "clock_hz": 1.98e9,
+        "l1_latency": 22e-9 * 1.98e9,
+        "shared_latency": 29,
+        "l2_latency": 144e-9 * 1.98e9,
+        "memory_latency": 350e-9 * 1.98e9,
+        "read_bandwidth": 3.10e12,
+        "copy_bandwidth": 2.83e12,
+        "memory_bytes": 64,
+        "l2_bandwidth": 7.7e12,
+        "partial_stores": 48e9,
+        "knee": 1.85,
+        "launch_seconds": 3.7e-6,
+        "next_launch_seconds": 1.4e-6,
+        "mma_flops": 596e12,
+        "l1_bytes": 256 * KIB,
+        "validated": True,
+        "sources": {
+            "clock_hz": f"bank_conflicts, {RECORDED}: one wavefront per clock",
+            "l1_latency": f"latencies, {RECORDED}: 22 ns up to 64 KiB",
+            "shared_latency": LUO,
+            "l2_latency": f"latencies, {RECORDED}: 144 ns from 1 to 16 MiB",
+            "memory_latency": f"latencies, {RECORDED}: 350 ns from 64 MiB on",
+            "read_bandwidth": f"working_sets, {RECORDED}: 3.08 to 3.12 TB/s from 512 MiB on",
+            "copy_bandwidth": f"bytes_in_flight, {RECORDED}: at most 2.83 to 2.85 TB/s read and written",
+            "memory_bytes": f"strides, {RECORDED}: a stride of 64 bytes takes as long as reading all",
+            "l2_bandwidth": f"working_sets, {RECORDED}: 8.3 TB/s at 4 MiB, 7.3 at 40 MiB",
+            "partial_stores": "scattered (kernels/serving/recordings.json), recorded on an NVIDIA H100 80GB HBM3, "
+            "2026-11-23: 44 to 53 billion sectors per second, filled in part by stores 16 KiB apart",
+            "knee": f"bytes_in_flight, {RECORDED}: one load of 4 bytes per thread, 4 to 64 warps per SM",
+            "launch_seconds": f"bank_conflicts, {RECORDED}: 3.8 microseconds are left at no wavefront, 0.1 of them "
+            "the kernel's own",
+            "next_launch_seconds": f"launch_overhead, {RECORDED}: 1.88 microseconds, less the kernel's own latency",
+            "mma_flops": f"peaks of mma.sync, {RECORDED}: 549 to 643 TFLOP/s, by how warm the card is",
+            "l1_bytes": device.source(""),
+        },
+    }
+    return Rates(card=device, **{**values, **other})
+
+
+# Of other cards, in cycles and bytes per second: latencies of L1, shared memory, L2 and memory, bandwidth of the L2.
+_PUBLISHED = {
+    "P100": (82, 24, 234, 600, 1.62e12, JIA_TURING),
+    "V100": (28, 19, 193, 440, 2.16e12, JIA_VOLTA),
+    "T4": (32, 19, 188, 434, 1.27e12, JIA_TURING),
+    "A100": (38, 29, 262, 466, 4.9e12, f"{LUO}; L2 bandwidth: the H100's bytes per clock of its SMs"),
+}
+_H100_READ, _H100_COPY = 3.10e12 / 3.35e12, 2.83e12 / 3.35e12  # shares of the data sheet's bandwidth
+
+
+def rates(name: str | Card) -> Rates:
+    """Return the rates of a card ("H100", or a `Card` of the course). Raises ValueError for an unknown card."""
+    device = find_card(name)
+    peak = device.bandwidth_gbs * 1e9
+    of_memory = {"read_bandwidth": _H100_READ * peak, "copy_bandwidth": _H100_COPY * peak}
+    if device.name == "H100":
+        return _h100("H100")
+    if device.name == "H200":
+        return _h100("H200", **of_memory)
+    if device.name not in _PUBLISHED:
+        raise ValueError(f"no rates are known of {device.full_name}; estimates are for {', '.join(CARDS)}")
+    l1, shared, l2, memory, l2_bandwidth, source = _PUBLISHED[device.name]
+    clock = device.clock_mhz * 1e6
+    per_slice = _h100("H100")
+    slower = l2_bandwidth / per_slice.l2_bandwidth
+    values = {
+        "clock_hz": clock,
+        "l1_latency": l1,
+        "shared_latency": shared,
+        "l2_latency": l2,
+        "memory_latency": memory,
+        **of_memory,
+        "memory_bytes": 32,
+        "l2_bandwidth": l2_bandwidth,
+        "partial_stores": per_slice.partial_stores * slower,
+        "mma_flops": 0.95 * (device.tensor_tflops or 0.0) * 1e12,
+        "l1_bytes": max(device.shared_bytes, _L1_BYTES[device.name]),
+        "validated": False,
+        "sources": {
+            **dict.fromkeys(("l1_latency", "shared_latency", "l2_latency", "memory_latency", "l2_bandwidth"), source),
+            **dict.fromkeys(("read_bandwidth", "copy_bandwidth"), SHARE),
+            "clock_hz": device.source("clock_mhz"),
+        },
+    }
+    return _h100(device.name, **values)
+
+
+_L1_BYTES = {"P100": 24 * KIB, "V100": 128 * KIB, "T4": 96 * KIB, "A100": 192 * KIB}

@@ -1,0 +1,101 @@
+"""How many cycles a warp of a launch takes that shares a multiprocessor with few others: what more warps can hide.
+
+A warp issues its instructions in order. The control bits of the machine code say for how many cycles each holds it up,
+and which results it waits for. Results of loads and of slow instructions come after the latencies given here, and those
+of several loads one after the other, at the rate at which memory or shared memory can deliver them; stores take their
+turns, too. Of code that runs in a loop some passes are followed, so that waits of one pass for another show.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from warplab.compile.control_codes import NONE, SCOREBOARDS
+from warplab.estimating.work import CodeBlock, Row, Work
+
+READ_OPERANDS = 12  # cycles until a store or load has read its registers
+PASSES = 12  # of a loop that are followed; those after the first stand for the others
+BARRIER = 20  # cycles from the last warp's arrival to the first instruction after a barrier
+_GROUPS = re.compile(r"DEPBAR\.LE SB\d, (0x[0-9a-f]+)")
+
+MEMORY, SHARED = 0, 1  # ways that accesses take, one after the other
+
+
+class Access(NamedTuple):
+    """Cycles until an instruction's result can be used, after those for which it occupies a way, MEMORY or SHARED."""
+
+    until: float
+    occupied: float = 0.0
+    way: int = MEMORY
+
+
+Latency = Callable[[Row], Access]
+
+
+@dataclass
+class _Warp:
+    """Where a warp is: the time, when each scoreboard and each way is free, and when groups of copies are done."""
+
+    time: float = 0.0
+    ways: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    free: list[float] = field(default_factory=lambda: [0.0] * SCOREBOARDS)
+    copies: float = 0.0
+    groups: list[float] = field(default_factory=list)
+
+    def run(self, rows: Sequence[Row], latency: Latency) -> float:
+        """Issue instructions; return the cycles until the next one can follow."""
+        start = self.time
+        for row in rows:
+            for board in row.boards:
+                self.time = max(self.time, self.free[board])
+            if row.name == "DEPBAR" and (found := _GROUPS.search(row.text)):
+                done = self.groups[: len(self.groups) - int(found[1], 16)]
+                self.time = max([self.time, *done])
+            done_at = self._done_at(latency(row))
+            if row.name == "LDGSTS":
+                self.copies = max(self.copies, done_at)
+            elif row.name == "LDGDEPBAR":
+                self.groups.append(self.copies)
+            elif row.name == "BAR":
+                self.time += BARRIER
+            if row.writes != NONE and row.name != "LDGDEPBAR":
+                self.free[row.writes] = max(self.free[row.writes], done_at)
+            if row.reads != NONE:
+                self.free[row.reads] = max(self.free[row.reads], self.time + READ_OPERANDS)
+            self.time += max(1, row.stall)
+        return self.time - start
+
+    def _done_at(self, access: Access) -> float:
+        """When the result of an access can be used that is issued now."""
+        if not access.occupied:
+            return self.time + access.until
+        self.ways[access.way] = max(self.time, self.ways[access.way]) + access.occupied
+        return self.ways[access.way] + access.until
+
+
+def cycles(work: Work, latency: Latency) -> float:
+    """Cycles from a warp's first instruction to its last. `latency`: what an instruction takes beside its stall."""
+    warp, total, at = _Warp(), 0.0, 0
+    while at < len(work.code):
+        loop = work.code[at].loop
+        end = at + 1
+        while loop >= 0 and end < len(work.code) and work.code[end].loop == loop:
+            end += 1
+        run = [block for block in work.code[at:end] if block.warps > 0]
+        times = [block.warps / work.warps for block in run]
+        passes = min(PASSES, math.ceil(max(times, default=1))) if loop >= 0 else 1
+        took = [[warp.run(_rows(work, block), latency) for block in run] for _ in range(passes)]
+        for number, often in enumerate(times):
+            first, *others = (one[number] for one in took)
+            more = sum(others) / len(others) if others else first
+            total += first * min(often, 1) + more * max(often - 1, 0)
+        at = end
+    return total
+
+
+def _rows(work: Work, block: CodeBlock) -> Sequence[Row]:
+    return work.rows[block.first : block.end]
