@@ -19,6 +19,8 @@
 // 1.06 and 0.89 (H100 80GB HBM3, 2026-11-22). In conv3_x each tap's pixels come from the L2 cache anew, 97 MB in all,
 // and the 12 µs or so that this takes are 8 TB/s. Sharing filters by multicast, too, gained nothing; marking x and y as
 // used once in the L2 cache gained 3 to 5 % for some layers and lost up to 7 % for others.
+// With bias and ReLU it was timed when ReLU made NaN 0; since then HMNMX2.NAN stands for HMNMX2 in machine code that is
+// the same but for that, which has not been timed.
 // BM, BN: pixels and filters of a tile. CONSUMERS: warpgroups that multiply. STAGES: pairs of tiles in shared memory.
 // BLOCKS: on a multiprocessor at a time. SPLIT: blocks that share a tile's depth. BOXES: for results, of a warpgroup.
 // BESIDE: blocks side by side that share pixels. PARTS: of a launch. FLAT: x is a matrix, pixels × channels. C and K

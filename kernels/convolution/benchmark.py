@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kernels.convolution import recordings
+from kernels.convolution.changed_since import note
 from kernels.convolution.measurements import MEASUREMENTS
 from warplab.bench.benchmark import Benchmark, Table
 from warplab.bench.timing import table
@@ -35,7 +36,11 @@ def _ratios(value: Mapping[str, Any]) -> str:
         )
         for row in value["rows"]
     ]
-    return f"{heading}\n{table(headers, rows)}"
+    return _lines(heading, note(value), table(headers, rows))
+
+
+def _lines(*texts: str) -> str:
+    return "\n".join(text for text in texts if text)
 
 
 def _ratios_summary(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,7 +72,7 @@ def _algorithms(value: Mapping[str, Any]) -> str:
             for row in layer["rows"]
         ]
         texts.append(f"{layer['convolution']}\n{table(headers, rows)}")
-    return "\n\n".join(texts)
+    return _lines(note(value), "\n\n".join(texts))
 
 
 def _network(value: Mapping[str, Any]) -> str:

@@ -17,9 +17,18 @@
 // Expected: the time of reading x and writing y once, as a copy of so many bytes takes it.
 // Reached, 3 × 3 layers of MobileNet at batch 32, FP16, of the speed of cuDNN 9.19's fastest plan, geometric mean and
 // least: forward 1.11 and 0.97, backward_data 1.76 and 1.32, backward_filter 1.10 and 1.00; FP32 forward 1.69 and 1.41
-// (forward in FP16 all layers, the others three of them). NVIDIA H100 80GB HBM3, 2026-11-23. A day earlier, with a ReLU
-// by fmaxf, which makes NaN 0, forward had reached 1.17 and 1.01: layers of stride 1 take 5 to 25 % longer since. In the
-// run that chose the tiles, of the speed of a copy of as many bytes: 1.02 and 0.92, 1.04 and 0.91, 0.71 and 0.65.
+// (forward in FP16 all layers, the others three of them). NVIDIA H100 80GB HBM3, 2026-11-23. In the run that chose the
+// tiles, of the speed of a copy of as many bytes: 1.02 and 0.92, 1.04 and 0.91, 0.71 and 0.65.
+// Forward has changed since, and has not been timed as it is now. The timed kernel tested for each element whether ReLU
+// was wanted; now a bound says so (`least`; vectors.cuh). A day before that run, with a ReLU by fmaxf, which makes NaN
+// 0, forward had reached 1.17 and 1.01: four of five layers of stride 1 took 5 to 26 % longer in the later run, and
+// those of stride 2 as long. Machine code for sm_90, NVRTC 13.0: instructions and registers with fmaxf, as timed, now:
+//     FP16, stride 1   1831, 128   1892, 133   1704, 128        FP32, stride 1    350, 40    349, 40    334, 40
+//     FP16, stride 2    954, 164   1001, 166    949, 163        FP32, stride 2    420, 48    434, 48    420, 48
+// A multiprocessor holds three blocks of 133 registers, and four of 128. That may have been the loss: 14 × 14 has 448
+// blocks, of which an H100 holds 396 by three; 7 × 7 has 256, and was not slower.
+// forward_any has 302 instructions in FP16 (303, 304), 288 in FP32 (251, 290): for what lies outside of x ptxas took
+// predicates there with fmaxf, and takes branches since, with and without a ReLU.
 // With AHEAD at 0 forward took some 1.2 times as long: every block waited for its filters before it asked for x.
 // Tried and left out: other tiles, of 2 to 8 channels and 1 × 2 to 7 × 7 elements (depthwise.py has the fastest).
 #include "places.cuh"
@@ -93,20 +102,10 @@ __device__ __forceinline__ void load_row(
     }
 }
 
-// ReLU in one instruction where the GPU has it. NaN stays, which fmaxf would make 0.
-__device__ __forceinline__ float positive(float value) {
-#if __CUDA_ARCH__ >= 800
-    float found;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(value), "f"(0.0f));
-    return found;
-#else
-    return value < 0 ? 0 : value;
-#endif
-}
-
+// `least`: of the results; 0 for ReLU, -∞ for none.
 template <typename T, bool NHWC, int VEC, int CHANNELS, int R, int S, int STRIDE, int ROWS, int WIDE, int AHEAD>
 __global__ void __launch_bounds__(BLOCK)
-    depthwise_forward(const T *x, const T *w, const float *bias, T *y, Sizes g, int relu) {
+    depthwise_forward(const T *x, const T *w, const float *bias, T *y, Sizes g, float least) {
     constexpr int COLUMNS = (WIDE - 1) * STRIDE + S, LINES = (ROWS - 1) * STRIDE + R;  // of x, for a tile of y
     constexpr int OPEN = (R - 1) / STRIDE + 1;  // rows of y that a row of x can be needed for
     using Vector = typename Packed<T, VEC>::type;
@@ -132,6 +131,7 @@ __global__ void __launch_bounds__(BLOCK)
 #pragma unroll
         for (int v = 0; v < VEC; v++) start[v] = bias[mine.channel + v];
     }
+    const auto bound = bound_of<T>(least);
     float sum[OPEN][WIDE][VEC];
 #pragma unroll
     for (int j = 0; j < LINES; j++) {
@@ -153,10 +153,13 @@ __global__ void __launch_bounds__(BLOCK)
                     for (int s = 0; s < S; s++) {
                         result[v] += value[a * STRIDE + s][v] * weight[(r * S + s) * VEC + v];
                     }
-                    if (r == R - 1 && relu) result[v] = positive(result[v]);
                 }
-                if (r == R - 1 && first_p + row < g.p && first_q + a < g.q) {
-                    store<VEC>(to + ptrdiff_t(row) * of_y.row + ptrdiff_t(a) * of_y.column, result);
+                if (r < R - 1) continue;
+                Vector packed;
+                pack(packed, result);
+                packed = at_least(packed, bound);  // of halves: the greater of two rounded is the greater, rounded
+                if (first_p + row < g.p && first_q + a < g.q) {
+                    *reinterpret_cast<Vector *>(to + ptrdiff_t(row) * of_y.row + ptrdiff_t(a) * of_y.column) = packed;
                 }
             }
         }
@@ -326,7 +329,7 @@ template <typename T> __global__ void __launch_bounds__(1024) depthwise_add_part
 
 template <typename T, bool NHWC>
 __global__ void __launch_bounds__(BLOCK)
-    depthwise_forward_any(const T *x, const T *w, const float *bias, T *y, Sizes g, int relu) {
+    depthwise_forward_any(const T *x, const T *w, const float *bias, T *y, Sizes g, float least) {
     const unsigned i = blockIdx.x * BLOCK + threadIdx.x;
     if (i >= unsigned(g.n) * g.c * g.p * g.q) return;
     const Element<NHWC> at(i, g.c, g.p, g.q);
@@ -344,7 +347,7 @@ __global__ void __launch_bounds__(BLOCK)
             sum += float(value) * float(filter[r * g.s + s]);
         }
     }
-    y[i] = T(relu && sum < 0 ? 0 : sum);
+    y[i] = T(at_least(sum, least));
 }
 
 template <typename T, bool NHWC>

@@ -109,6 +109,11 @@ def _tiles(conv: Convolution, kind: str, chosen: Tile) -> int:
     return conv.n * math.ceil(down / chosen.rows) * math.ceil(across / chosen.wide)
 
 
+def least(relu: bool) -> np.float32:
+    """What y is at least, as the forward kernels take it: 0 with ReLU, -∞ without."""
+    return np.float32(0 if relu else -math.inf)
+
+
 def queued(conv: Convolution, kind: str, dtype: Any, arrays: tuple, chosen: Tile | None, *more: Any) -> Queued:
     """The launch of the forward pass or of backward_data. `arrays`: as the kernel takes them; `more`: what follows."""
     entry = _entry(kind, conv, dtype, chosen)
@@ -166,7 +171,7 @@ class DepthwiseForward(ForwardStep):
     ) -> None:
         """Queue the kernel."""
         chosen = tile(conv, "forward", y.dtype, address(x, w, y))
-        queued(conv, "forward", y.dtype, (x, w, bias, y), chosen, np.int32(relu)).launch()
+        queued(conv, "forward", y.dtype, (x, w, bias, y), chosen, least(relu)).launch()
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,10 @@ class WgmmaBackwardDataStep(BackwardDataStep):
         """What this machine lacks."""
         return hopper.missing(self.name, INSTEAD)
 
+    def preferred(self, conv: Convolution, dtype: Any) -> bool:
+        """Only on a GPU: the simulator runs it, but others are simulated sooner."""
+        return hopper.available()
+
     def launch(
         self, dy: Any, w: Any, dx: Any, conv: Convolution, workspace: Any = None, tiles: Tiles | None = None
     ) -> None:

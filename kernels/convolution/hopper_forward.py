@@ -31,6 +31,10 @@ class WgmmaStep(ForwardStep):
         """What this machine lacks."""
         return hopper.missing(self.name, INSTEAD)
 
+    def preferred(self, conv: Convolution, dtype: Any) -> bool:
+        """Only on a GPU: the simulator runs it, but others are simulated sooner."""
+        return hopper.available()
+
     def launch(
         self,
         x: Any,

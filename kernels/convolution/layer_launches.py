@@ -66,7 +66,7 @@ def _depthwise(what: str, conv: Convolution, dtype: str) -> list[Launch]:
     x, w, dy = (_random(shape(layout), dtype) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
     arrays = x, w, _random(conv.k, "float32"), _empty(dy.shape, dtype)
     tile = {kind: depthwise.tile(conv, kind, dtype) for kind in ("forward", "backward_data", "backward_filter")}
-    forward = depthwise.queued(conv, "forward", dtype, arrays, tile["forward"], np.int32(1))
+    forward = depthwise.queued(conv, "forward", dtype, arrays, tile["forward"], depthwise.least(True))
     gradient = dy, w, _empty(x.shape, dtype)
     data = depthwise.queued(conv, "backward_data", dtype, gradient, tile["backward_data"])
     chosen = tile["backward_filter"]

@@ -1,4 +1,4 @@
-// Vectors of float16 or float32: loaded and stored by one instruction, computed with in float32.
+// Vectors of float16 or float32: loaded and stored by one instruction, computed with in float32, and held to a bound.
 #pragma once
 #include <cuda_fp16.h>
 
@@ -48,4 +48,37 @@ template <int VEC, typename T> __device__ __forceinline__ void store(T *to, cons
     typename Packed<T, VEC>::type packed;
     pack(packed, values);
     *reinterpret_cast<typename Packed<T, VEC>::type *>(to) = packed;  // at once, so that it is one store
+}
+
+// The greater of each element of a vector and the bound: FMNMX.NAN for a float, HMNMX2.NAN for two halves. Bound 0 is
+// ReLU; -∞ changes no number, so that a kernel with and without ReLU has the same code and no test. NaN stays NaN: the
+// canonical one, 0x7fffffff or 0x7fff. -0 is below +0 (PTX ISA, "max"): ReLU makes it +0, and -∞ leaves it.
+template <typename T> __device__ __forceinline__ auto bound_of(float least) {
+    if constexpr (sizeof(T) == sizeof(half)) {
+        return __float2half2_rn(least);
+    } else {
+        return least;
+    }
+}
+__device__ __forceinline__ float at_least(float v, float bound) {
+#if __CUDA_ARCH__ >= 800
+    float found;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(found) : "f"(v), "f"(bound));
+    return found;
+#else
+    return v > bound || v != v ? v : bound;
+#endif
+}
+__device__ __forceinline__ unsigned short at_least(unsigned short v, half2 bound) {
+    return __half_as_ushort(__hmax_nan(__ushort_as_half(v), __low2half(bound)));
+}
+__device__ __forceinline__ unsigned at_least(unsigned v, half2 bound) {
+    const half2 found = __hmax2_nan(reinterpret_cast<const half2 &>(v), bound);
+    return reinterpret_cast<const unsigned &>(found);
+}
+__device__ __forceinline__ uint2 at_least(uint2 v, half2 bound) {
+    return make_uint2(at_least(v.x, bound), at_least(v.y, bound));
+}
+__device__ __forceinline__ uint4 at_least(uint4 v, half2 bound) {
+    return make_uint4(at_least(v.x, bound), at_least(v.y, bound), at_least(v.z, bound), at_least(v.w, bound));
 }

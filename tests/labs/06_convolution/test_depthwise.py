@@ -3,6 +3,8 @@
 import itertools
 import json
 import math
+import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,8 +13,10 @@ from kernels.convolution import convolve, depthwise, mobilenet, recordings, refe
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.sources import SOURCES
 from tests.support.random_inputs import generator
-from warplab import cp, profile
-from warplab.hardware import backend
+from warplab import cards, cp, profile
+from warplab.compile import nvrtc
+from warplab.compile.disassembler import disassemble
+from warplab.hardware import backend, occupancy
 
 GUARD = 64  # elements before and after the result
 LAYOUTS = {"float16": "NHWC", "float32": "NCHW"}
@@ -132,6 +136,34 @@ def test_relu_keeps_what_is_not_a_number(name, dtype):
     assert 0 < found.sum() < found.size
 
 
+# Biases that are results: what rounds to no number but 0 or an infinity in float16, too.
+SPECIAL = (np.nan, -0.0, np.inf, -np.inf, 0.0, 1.5, -1.5, 1e-9, -1e-9, 65520, -65520)
+BITS = {"float16": (np.uint16, 0x7FFF), "float32": (np.uint32, 0x7FFFFFFF)}  # and those of the one NaN that comes out
+
+
+# Arrays that begin where vectors do, and two and four bytes further on.
+STARTS = [(dtype, name, 0) for dtype in LAYOUTS for name in CASES]
+STARTS += [("float16", name, offset) for name in ("a tile and a bit", "stride 2") for offset in (1, 2)]
+
+
+@pytest.mark.parametrize("relu", [False, True], ids=["", "relu"])
+@pytest.mark.parametrize(("dtype", "name", "offset"), STARTS)
+def test_nan_infinities_and_the_sign_of_0(dtype, name, offset, relu):
+    """Filters of -0 leave the bias as it is, -0 too. ReLU keeps NaN, and makes -0 to +0."""
+    case = CASES[name]
+    x, w = (np.full(shape(LAYOUTS[dtype]), value, dtype) for shape, value in ((case.x_shape, 1), (case.w_shape, -0.0)))
+    shape = case.y_shape(LAYOUTS[dtype])
+    unsigned, nan = BITS[dtype]
+    for first in range(0, len(SPECIAL), case.c):
+        bias = np.float32(SPECIAL)[(first + np.arange(case.c)) % len(SPECIAL)]
+        found = guarded(case, "forward", x, w, shape, dtype, offset, bias=cp.asarray(bias), relu=relu).copy()
+        with np.errstate(over="ignore"):
+            wanted = (np.where(bias <= 0, np.float32(0), bias) if relu else bias).astype(dtype).view(unsigned)
+        wanted = np.where(np.isnan(bias), unsigned(nan), wanted)
+        along = wanted.reshape((-1,) if dtype == "float16" else (-1, 1, 1))
+        np.testing.assert_array_equal(found.view(unsigned), np.broadcast_to(along, shape))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_arrays_that_start_anywhere(kind):
     """Two bytes past a multiple of 16, vectors do not fit: single elements are loaded."""
@@ -222,6 +254,76 @@ def test_the_header_says_what_was_recorded():
         assert f"{what} {found['geometric_mean']:.2f} and {found['least']:.2f}" in header
 
 
+# -- machine code ------------------------------------------------------------------------------------------------------
+
+# Instructions and registers of the forward kernels of MobileNet's layers in the version of 2026-11-22 whose ReLU was
+# fmaxf, and in the one that was timed on 2026-11-23.
+FORMER = {
+    ("float16", 1): ((1831, 128), (1892, 133)),
+    ("float16", 2): ((954, 164), (1001, 166)),
+    ("float32", 1): ((350, 40), (349, 40)),
+    ("float32", 2): ((420, 48), (434, 48)),
+}
+
+
+@pytest.fixture(scope="module")
+def forward_in_machine_code():
+    """By type and stride: instructions and resources on an H100."""
+    entries = {
+        key: depthwise._entry(
+            "forward", conv(64, 14, 14, stride=(key[1], key[1])), key[0], depthwise.TILES["forward", *key]
+        )
+        for key in FORMER
+    }
+    text, options = SOURCES.text(depthwise.FILE), SOURCES.options(depthwise.FILE)
+    report, cubin, names = nvrtc.assemble_cuda(text, depthwise.FILE, 90, options, tuple(entries.values()))
+    parts = report.split("Compiling entry function")
+    found = {}
+    for key, entry in entries.items():
+        (part,) = (part for part in parts if f"'{names[entry]}'" in part)
+        assert "0 bytes spill stores" in part
+        registers = int(re.search(r"Used (\d+) registers", part)[1])
+        found[key] = disassemble(cubin, names[entry]), registers
+    return found
+
+
+@pytest.mark.parametrize("key", FORMER, ids=str)
+def test_relu_is_a_bound_and_no_test(forward_in_machine_code, key):
+    instructions, _ = forward_in_machine_code[key]
+    opcodes = Counter(row.opcode for row in instructions)
+    chosen = depthwise.TILES["forward", *key]
+    results = chosen.rows * chosen.wide * chosen.vec
+    greater = {"HMNMX2.NAN": results // 2} if key[0] == "float16" else {"FMNMX.NAN": results}
+    assert {name: n for name, n in opcodes.items() if "MNMX" in name and name[0] in "FH"} == greater
+    assert not [row for row in instructions if "MNMX" in row.opcode and row.opcode[0] in "FH" and row.predicate]
+
+
+@pytest.mark.parametrize("key", FORMER, ids=str)
+def test_a_relu_that_keeps_nan_takes_no_more_than_fmaxf(forward_in_machine_code, key):
+    instructions, registers = forward_in_machine_code[key]
+    before, _ = FORMER[key]
+    assert len(instructions) <= before[0]
+    assert registers <= before[1]
+
+
+def test_as_many_blocks_on_a_multiprocessor_as_with_fmaxf(forward_in_machine_code):
+    for key, (with_fmaxf, _) in FORMER.items():
+        _, registers = forward_in_machine_code[key]
+        now, before = (
+            occupancy.theoretical(cards.card("H100"), depthwise.BLOCK, registers=n).blocks
+            for n in (registers, with_fmaxf[1])
+        )
+        assert now >= before
+
+
+def test_the_header_has_the_machine_code(forward_in_machine_code):
+    header = " ".join(SOURCES.text(depthwise.FILE).partition("#include")[0].replace("//", "").split())
+    for (dtype, stride), (instructions, registers) in forward_in_machine_code.items():
+        columns = *FORMER[dtype, stride], (len(instructions), registers)
+        row = " ".join(f"{count}, {used}" for count, used in columns)
+        assert f"{dtype.replace('float', 'FP')}, stride {stride} {row}" in header
+
+
 # -- counters ----------------------------------------------------------------------------------------------------------
 
 
@@ -235,7 +337,7 @@ def counted():
     found = {}
     for name, chosen in (("fast", depthwise.tile(case, "forward", np.float16)), ("any", None)):
         arrays = cp.asarray(x), cp.asarray(w), None, cp.asarray(np.full(result, np.nan, np.float16))
-        queued = depthwise.queued(case, "forward", np.float16, arrays, chosen, np.int32(0))
+        queued = depthwise.queued(case, "forward", np.float16, arrays, chosen, depthwise.least(False))
         with profile() as p:
             queued.launch()
         found[name] = p[0].counts

@@ -8,8 +8,9 @@ import nbformat
 import pytest
 from matplotlib.figure import Figure
 
-from kernels.convolution import benchmark, figures, plan_table, recordings, resnet50, tables, vgg16
+from kernels.convolution import benchmark, changed_since, figures, plan_table, recordings, resnet50, tables, vgg16
 from kernels.convolution.cudnn_calls import CALLS
+from kernels.convolution.sources import SOURCES
 from warplab.bench.recordings import Measurement
 from warplab.paths import COURSE
 
@@ -228,3 +229,28 @@ def test_the_ratios_are_those_of_the_text():
     seconds = {row["algorithm"]: row["seconds"] for row in algorithms if row["by"] == "lab"}
     assert seconds["direct"] / seconds["implicit_gemm"] == pytest.approx(15, abs=0.5)
     assert seconds["implicit_gemm"] / seconds["wgmma_im2col"] == pytest.approx(10, abs=0.5)
+
+
+def test_notes_are_of_values_that_are_recorded():
+    """A note whose value was recorded anew is to be deleted, with what headers and the lesson say in its place."""
+    values = recordings.values()
+    today = {changed_since.digest(found) for found in (*values.values(), *values["depthwise"].values())}
+    assert set(changed_since.NOT_TIMED_SINCE) <= today
+
+
+def test_tables_and_texts_say_what_has_changed_since_it_was_timed():
+    values = recordings.values()
+    for key in ("fused", "algorithms", "depthwise"):
+        text = benchmark.BENCHMARK.tables[key].text(values[key])
+        assert text.count("has not been timed") == {"fused": 1, "algorithms": 1, "depthwise": 2}[key]
+    for unchanged in (values["forward"], values["backward_data"], {**values["fused"], "least": 0.5}):
+        assert changed_since.note(unchanged) == ""
+    cells = {
+        cell.id: cell.source
+        for cell in nbformat.read(COURSE / "notebooks" / "06_convolution.ipynb", as_version=4).cells
+    }
+    for name in ("conv-depthwise-after", "conv-algorithms-measured-text"):
+        assert "has not been timed" in cells[name]
+    for file in ("depthwise.cu", "4_mma_nhwc.cu", "5_wgmma_im2col.cu"):
+        header = " ".join(SOURCES.text(file).partition("#include")[0].replace("//", "").split())
+        assert "has not been timed" in header
