@@ -32,6 +32,7 @@ KERNEL clocks(long long* out, int n) {
     out[4] = clock() - low;
     out[5] = x;
 }
+KERNEL clock_of_block(long long* out) { if (threadIdx.x == 0) out[blockIdx.x] = clock64(); }
 KERNEL registers(unsigned* out) {
     extern volatile __shared__ int dynamic[];
     volatile __shared__ int fixed[8];
@@ -94,6 +95,18 @@ def test_clocks_count_on():
     assert short[2] >= 1000
     assert long[3] > short[3]  # the timer goes on from launch to launch
     assert 0 < short[4] < 10
+
+
+def test_clocks_go_on_from_launch_to_launch():
+    """Also in the blocks that the simulator runs later than others."""
+    device, last = simulator.Device(64 << 20), 0
+    for chunk_lanes in (32, 128, 32):
+        out = np.zeros(4, "i8")
+        options = {"device": device, "chunk_lanes": chunk_lanes}
+        simulate(CudaSource(SYSTEM, "clock_of_block"), 4, 32, (out,), **options)
+        assert min(out) > last
+        assert (np.diff(out) > 0).all() == (chunk_lanes == 32)
+        last = max(out)
 
 
 def test_special_registers():

@@ -18,6 +18,7 @@ from warplab.simulator.ptx.program import (
     Indexed,
     Instruction,
     Negated,
+    Operand,
     Register,
     Symbol,
     Vector,
@@ -75,11 +76,12 @@ def call_of(caller: Entry, instruction: Instruction) -> tuple[Register | Symbol,
     `inlining` refuses."""
     operands = list(instruction.operands)
     results = items_of(operands.pop(0)) if operands and isinstance(operands[0], Vector) else ()
-    if not operands or not isinstance(operands[0], Register | Symbol):
+    target = operands.pop(0) if operands else None
+    if not isinstance(target, Register | Symbol):
         return None
-    target = operands.pop(0)
     arguments = items_of(operands.pop(0)) if operands and isinstance(operands[0], Vector) else ()
-    if not all(isinstance(item, Symbol) and item.name in caller.variables for item in (*results, *arguments)):
+    passed: list[Operand] = [*results, *arguments]
+    if not all(isinstance(item, Symbol) and item.name in caller.variables for item in passed):
         return None
     names = [name_of(item) for item in results], [name_of(item) for item in arguments]
     sizes = [[caller.variables[name].size for name in part] for part in names]

@@ -33,8 +33,13 @@ class SystemServices:
         self.clock = self.slept = 0
 
     @property
+    def cycles(self) -> int:
+        """Instructions so far, of this launch and those before it."""
+        return self.chunk.device.ticks + self.clock
+
+    @property
     def now(self) -> int:
-        return self.chunk.device.ticks + self.clock + self.slept
+        return self.cycles + self.slept
 
     def register(self, name: str, ahead: int, lanes) -> np.ndarray:
         """The value of a special register. `ahead`: later instructions of the block, which its clock leaves out."""

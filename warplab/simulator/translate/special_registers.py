@@ -26,11 +26,12 @@ def _clusters(axis: int) -> Callable:
 
 # Special registers that are read when an instruction runs: dtype, value for a chunk.
 # The clocks count the PTX instructions that the chunk of blocks has executed (a thread sees its own and those of the
-# threads that ran before it); %globaltimer continues from launch to launch. Neither is a GPU's time.
+# threads that ran before it), from launch to launch; %globaltimer also those that __nanosleep asks for. Neither is a
+# GPU's time.
 REGISTERS: dict[str, tuple[str, Callable]] = {
-    "%clock": ("u4", lambda chunk: chunk.system.clock & 0xFFFFFFFF),
-    "%clock_hi": ("u4", lambda chunk: chunk.system.clock >> 32),
-    "%clock64": ("u8", lambda chunk: chunk.system.clock),
+    "%clock": ("u4", lambda chunk: chunk.system.cycles & 0xFFFFFFFF),
+    "%clock_hi": ("u4", lambda chunk: chunk.system.cycles >> 32),
+    "%clock64": ("u8", lambda chunk: chunk.system.cycles),
     "%globaltimer": ("u8", lambda chunk: chunk.system.now),
     "%globaltimer_lo": ("u4", lambda chunk: chunk.system.now & 0xFFFFFFFF),
     "%globaltimer_hi": ("u4", lambda chunk: chunk.system.now >> 32),
