@@ -1,6 +1,8 @@
 """What labs' kernels for Hopper need from the driver: machine code for sm_90a, tensor maps for TMA, and launches with
 them. Their CUDA C++ includes <warplab/hopper.cuh>.
 
+Without a GPU the simulator runs their PTX, with tensor maps of its own (`simulated_hopper`).
+
 CuPy compiles for sm_90, without Hopper's own instructions, and has no tensor maps. The structure that a map is encoded
 into must start at a multiple of 128 bytes, which `cuda.bindings` does not ensure; so its functions are called by
 address.
@@ -16,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from warplab.bench import simulated_hopper
+from warplab.bench.simulated_hopper import SimulatedKernel
 from warplab.compile import headers, nvrtc
 from warplab.dropin import choice
 from warplab.hardware import backend
@@ -149,12 +153,9 @@ def tensor_map(matrix: Any, box_rows: int, box_columns: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=1024)
 def encoded(what: Boxes | Pixels) -> np.ndarray:
-    """The driver's 128 bytes for boxes or pixels; RuntimeError when it refuses them."""
+    """The driver's 128 bytes for boxes or pixels, or the simulator's; RuntimeError when it refuses them."""
     from cuda.bindings import driver
 
-    room = np.zeros(MAP_BYTES + MAP_ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % MAP_ALIGNMENT
-    encoding = room[start : start + MAP_BYTES]
     call, arguments = _pixels_call(what) if isinstance(what, Pixels) else _boxes_call(what)
     kind = getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{what.dtype.upper()}")
     modes = (
@@ -163,6 +164,11 @@ def encoded(what: Boxes | Pixels) -> np.ndarray:
         driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B.value,
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE.value,
     )
+    if backend.name() != "gpu":
+        return simulated_hopper.encoded(call, (kind.value, *arguments, *modes))
+    room = np.zeros(MAP_BYTES + MAP_ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % MAP_ALIGNMENT
+    encoding = room[start : start + MAP_BYTES]
     status = _driver_function(call)(encoding.ctypes.data, kind.value, *arguments, *modes)
     _check(call, driver.CUresult(status))
     encoding.flags.writeable = False
@@ -315,14 +321,21 @@ def _early_launch() -> Any:
     return launch
 
 
-def kernel(file: Path, entry: str, options: tuple[str, ...] = ()) -> Kernel:
-    """The extern "C" kernel `entry` of a file, on the current device. `options`: of `cubin`."""
+def kernel(file: Path, entry: str, options: tuple[str, ...] = ()) -> Kernel | SimulatedKernel:
+    """The extern "C" kernel `entry` of a file, on the current device or in the simulator. `options`: of `cubin`."""
+    if backend.name() != "gpu":
+        return _simulated_kernel(file, entry, options)
     return _kernel(file, entry, options, choice.load("cp").cuda.runtime.getDevice())
 
 
 @functools.cache
 def _kernel(file: Path, entry: str, options: tuple[str, ...], device: int) -> Kernel:
     return Kernel(cubin(file, options), entry)
+
+
+@functools.cache
+def _simulated_kernel(file: Path, entry: str, options: tuple[str, ...]) -> SimulatedKernel:
+    return SimulatedKernel(file, entry, (f"--gpu-architecture={ARCHITECTURE}", *include(), *options))
 
 
 def cubin(file: Path, options: tuple[str, ...] = ()) -> bytes:
@@ -337,19 +350,16 @@ def include() -> tuple[str, ...]:
 
 
 def require(what: str, instead: str) -> None:
-    """Raise RuntimeError unless kernels run on a GPU of compute capability 9.0. `instead`: a kernel for others."""
+    """Raise RuntimeError where kernels run on a GPU without these instructions. `instead`: a kernel for others."""
     if lack := missing(what, instead):
         raise RuntimeError(lack)
 
 
 def missing(what: str, instead: str) -> str:
-    """What this machine lacks to run `what`, and what to do; "" if kernels run on a GPU of compute capability 9.0."""
-    remedy = f"run it on an H100 or H200, or take {instead}"
+    """What the GPU lacks to run `what`, and what to do; "" in the simulator and for compute capability 9.0."""
     if backend.name() != "gpu":
-        return (
-            f"{what} uses instructions that only Hopper GPUs have (wgmma, TMA), and here kernels run on the "
-            f"{backend.name()}: {remedy}"
-        )
+        return ""
+    remedy = f"run it on an H100 or H200, in the simulator, or take {instead}"
     capability = choice.load("cp").cuda.Device().compute_capability
     if capability != CAPABILITY:
         return (
@@ -360,7 +370,7 @@ def missing(what: str, instead: str) -> str:
 
 
 def available() -> bool:
-    """Whether kernels run on a GPU that has these instructions."""
+    """Whether kernels run on a GPU that has these instructions. The simulator has them, but no speed to choose by."""
     return backend.name() == "gpu" and choice.load("cp").cuda.Device().compute_capability == CAPABILITY
 
 
