@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from warplab.compile import ptx_linking
+from warplab.compile.errors import CompileError
 
 # What the dispatcher of numba.cuda links when a kernel calls one of these functions.
 _RESHAPE_FILE = "reshape_funcs.cu"
 _RESHAPE_FUNCTIONS = ("nocopy_empty_reshape", "numba_attempt_nocopy_reshape")
+_RUNTIME_FUNCTIONS = "NRT_"  # allocation in kernels, of a module compiled with config.CUDA_ENABLE_NRT
 _LINES = re.compile(r"^\s*\.(loc|file)\b.*\n", re.M)
 
 
@@ -28,12 +33,35 @@ class LinkedCode:
 
     def ptx(self, arch: int) -> str:
         """Return the PTX for capability `arch` (75 for 7.5). Raises CompileError."""
-        from warplab.compile.nvrtc import compile_cuda
+        from warplab.compile.nvrtc import compile_cuda_program
 
         if self.is_ptx:
             return self.text
-        ptx = compile_cuda(self.text, self.name, arch, ("-rdc=true",))
-        return _LINES.sub("", ptx) if self.numbas_own else ptx
+        folder = f"-I{_runtime_folder()}"
+        options = ("-rdc=true", *((folder,) if self.numbas_own else ()))
+        with _as_of_numba(Path(self.name).name):
+            program = compile_cuda_program(self.text, self.name, arch, options)
+        if self.numbas_own:
+            return _LINES.sub("", program.ptx)
+        if program.log:
+            warnings.warn(f"NVRTC log messages whilst compiling {self.name}:\n\n{program.log}", stacklevel=2)
+        return program.ptx
+
+
+@contextlib.contextmanager
+def _as_of_numba(file: str) -> Iterator[None]:
+    """Let linked code that does not compile raise what Numba raises, too: NVRTCError."""
+    from cuda.core._utils.cuda_utils import NVRTCError
+
+    class LinkedCompileError(CompileError, NVRTCError):
+        pass
+
+    try:
+        yield
+    except CompileError as error:
+        error.__class__ = LinkedCompileError
+        error.args = (f'{error}\nNVRTC_ERROR_COMPILATION in the compilation of "{file}"',)
+        raise
 
 
 def of_kernel(modules: list[str], files: list) -> list[LinkedCode]:
@@ -43,15 +71,32 @@ def of_kernel(modules: list[str], files: list) -> list[LinkedCode]:
     """
     import numba.cuda
 
-    if any(name in _RESHAPE_FUNCTIONS for module in modules for name in ptx_linking.undefined(module)):
+    undefined = [name for module in modules for name in ptx_linking.undefined(module)]
+    if any(name in _RESHAPE_FUNCTIONS for name in undefined):
         files = [*files, str(Path(numba.cuda.__file__).parent / _RESHAPE_FILE)]
+    if any(name.startswith(_RUNTIME_FUNCTIONS) for name in undefined) or any(getattr(f, "nrt", False) for f in files):
+        files = [*files, _runtime()]
     return list(dict.fromkeys(map(_linked, files)))
+
+
+def _runtime():
+    from numba.cuda.memory_management.nrt import NRT_LIBRARY
+
+    return NRT_LIBRARY
+
+
+def _runtime_folder() -> str:
+    from numba.cuda.memory_management.nrt import get_include
+
+    return get_include()
 
 
 def _linked(file) -> LinkedCode:
     from numba.cuda.cudadrv.linkable_code import CUSource, LinkableCode, PTXSource
 
     path = str(file) if isinstance(file, str | Path) else None
+    if path is not None:
+        _check_path(path)
     code = LinkableCode.from_path(path) if path is not None else file
     if not isinstance(code, CUSource | PTXSource):
         what = type(code).__name__ if path is None else path
@@ -60,7 +105,7 @@ def _linked(file) -> LinkedCode:
             "PTX (a .ptx file, cuda.PTXSource)"
         )
     callbacks = [c for c in (code.setup_callback, code.teardown_callback) if c is not None]
-    numbas_own = any(c.__module__.startswith("numba.") for c in callbacks) or _in_numba(path)
+    numbas_own = any(_of_numba(c.__module__) for c in callbacks) or _in_numba(path) or code is _runtime()
     if callbacks and not numbas_own:
         raise NotImplementedError(
             f"{code.name} has a setup or teardown callback, which gets a module of the driver; link the code "
@@ -68,6 +113,22 @@ def _linked(file) -> LinkedCode:
         )
     text = code.data.decode() if isinstance(code.data, bytes) else code.data
     return LinkedCode(path or code.name, text, isinstance(code, PTXSource), numbas_own)
+
+
+def _of_numba(module: str) -> bool:
+    return module.startswith("numba.") and not module.startswith("numba.cuda.tests.")
+
+
+def _check_path(path: str) -> None:
+    """Raise RuntimeError, as Numba does, for a file whose kind its name does not tell, FileNotFoundError for none."""
+    from numba.cuda.cudadrv.driver import FILE_EXTENSION_MAP
+
+    extension = Path(path).suffix
+    if extension != ".cu" and extension.lstrip(".") not in FILE_EXTENSION_MAP:
+        what = f"with extension {extension}" if extension else "with no extension"
+        raise RuntimeError(f"Don't know how to link file {what}: {path}. Link CUDA C++ (.cu) or PTX (.ptx)")
+    if not Path(path).exists():
+        raise FileNotFoundError(f"{path} not found; it is to be linked to a kernel")
 
 
 def _in_numba(path: str | None) -> bool:

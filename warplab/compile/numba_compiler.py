@@ -19,8 +19,8 @@ from warplab.compile.errors import CompilerNotFound, shorten_traceback
 class NumbaProgram:
     """A compiled Python kernel. `entry`: its name in `ptx`. `texts`: linked CUDA C++ that is in no file, by name.
 
-    `library`, `annotation`: Numba's own objects, with the LLVM code and the types of the variables. `exceptions`: maps
-    the number that a debug kernel leaves behind to the exception it raised.
+    `library`, `annotation`, `metadata`: Numba's own objects, with the LLVM code, the types of the variables and what it
+    noted. `exceptions`: maps the number that a debug kernel leaves behind to the exception it raised.
     """
 
     ptx: str
@@ -28,6 +28,7 @@ class NumbaProgram:
     texts: dict[str, str]
     library: Any
     annotation: Any
+    metadata: dict | None
     exceptions: Callable[[int], tuple]
 
 
@@ -98,8 +99,8 @@ def compile_numba_program(
     mangled = re.findall(r"\.visible \.entry (\w+)\(", ptx)[0]
     entry = function.__name__ if function.__name__.isidentifier() else "kernel"
     texts = {code.name: code.text for code in linked}
-    annotation, exceptions = compiled.type_annotation, compiled.call_helper.get_exception
-    return NumbaProgram(ptx.replace(mangled, entry), entry, texts, library, annotation, exceptions)
+    annotation, metadata, exceptions = compiled.type_annotation, compiled.metadata, compiled.call_helper.get_exception
+    return NumbaProgram(ptx.replace(mangled, entry), entry, texts, library, annotation, metadata, exceptions)
 
 
 @contextlib.contextmanager

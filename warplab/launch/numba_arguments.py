@@ -52,10 +52,23 @@ def match_signature(function_name: str, names: list[str], actual: tuple, signatu
     fitting = [signature for signature, problem in zip(signatures, problems, strict=True) if problem is None]
     if fitting:
         return fitting[0] if len(fitting) == 1 else _best(function_name, actual, fitting)
-    raise ArgumentError(
-        f"kernel {function_name} was compiled for {_listed(signatures)} only: {problems[-1]}; convert the argument or "
-        "leave the signature out of @cuda.jit"
+    raise no_match(function_name, names, actual, signatures)
+
+
+def no_match(function_name: str, names: list[str], actual: tuple, signatures: list[tuple]) -> ArgumentError:
+    """Return the error of arguments of the types `actual`, which none of the explicit `signatures` fits."""
+    problem = _mismatch(names, actual, signatures[-1])
+    return ArgumentError(
+        f"No matching definition for argument type(s) {', '.join(map(str, actual))}: kernel {function_name} was "
+        f"compiled for {_listed(signatures)} only: {problem}; convert the argument or leave the signature out of "
+        "@cuda.jit"
     )
+
+
+def check_fits_one(function_name: str, names: list[str], actual: tuple, signature: tuple) -> None:
+    """Raise ArgumentError if arguments of the types `actual` do not fit the one signature that a kernel has."""
+    if actual != signature and _mismatch(names, actual, signature) is not None:
+        raise no_match(function_name, names, actual, [signature])
 
 
 def _best(function_name: str, actual: tuple, signatures: list[tuple]) -> tuple:
@@ -115,6 +128,8 @@ def _pack(name: str, kind, value, address_of: Callable[[object, str], int]) -> l
         return [struct.pack("<q" if word < 0 else "<Q", word) for word in words]
     if isinstance(kind, types.Record):
         return [struct.pack("<Q", address_of(value, name))]
+    if isinstance(kind, types.CPointer):  # an address, as __cuda_array_interface__ and .data.ptr give it
+        return [struct.pack("<Q", int(value))]
     if isinstance(kind, types.BaseTuple):
         return [part for k, v in zip(kind, value, strict=True) for part in _pack(name, k, v, address_of)]
     if isinstance(kind, types.EnumMember):
@@ -156,7 +171,7 @@ def _mismatch(names: list[str], actual: tuple, signature: tuple) -> str | None:
                 isinstance(have, types.Float) and isinstance(want, types.Integer)
             ):
                 continue
-        elif have == want:
+        elif have == want or (isinstance(want, types.CPointer) and isinstance(have, types.Integer)):
             continue
         return f"`{name}` is {short_type(have)} where it takes {short_type(want)}"
     return None

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numba.cuda.core.errors import NumbaInvalidConfigWarning
 
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch.errors import ArgumentError
@@ -58,5 +59,5 @@ def checked(x, out):
 
 
 def test_debug_wants_unoptimised_code():
-    with pytest.warns(UserWarning, match="opt=False"):
+    with pytest.warns(NumbaInvalidConfigWarning, match="opt=False"):
         cuda.jit(debug=True)(checked.py_func)

@@ -104,7 +104,7 @@ def test_launch_mistakes_as_numba_reports_them():
         scale(np.zeros(1), 1)
     with pytest.raises(ValueError, match=r"scale\[blocks, threads_per_block\]"):
         scale[1](np.zeros(1), 1)
-    with pytest.raises(ArgumentError, match=r"griddim must be made of integers, not 3\.125"):
+    with pytest.raises(ArgumentError, match=r"griddim must be a sequence of integers, got \[3\.125\]"):
         scale[100 / 32, 32](np.zeros(1), 1)
     with pytest.raises(ArgumentError, match=r"takes 2 arguments, 1 was given"):
         scale[1, 32](np.zeros(1))
@@ -114,8 +114,6 @@ def test_launch_mistakes_as_numba_reports_them():
         cuda.jit(fastmth=True)(scale.py_func)
     with pytest.raises(NotImplementedError, match="checks bounds without being asked"):
         cuda.jit(boundscheck=True)(scale.py_func)
-    with pytest.raises(NotImplementedError, match="extensions"):
-        cuda.jit(extensions=[object()])(scale.py_func)
 
 
 def test_an_error_names_array_thread_and_line():
@@ -243,8 +241,6 @@ def test_what_was_compiled_can_be_read(capsys):
     assert "EXIT" in sass
     for name in ("inspect_sass_cfg", "inspect_lto_ptx"):
         with pytest.raises(AttributeError, match=rf"{name}\(\) of Numba's kernels is not on the simulator"):
-            getattr(kernel, name)
-    with pytest.raises(AttributeError, match="kernels on the simulator have no 'recompile'"):
-        _ = kernel.recompile
+            getattr(kernel, name)()
     with pytest.raises(RuntimeError, match="already specialized"):
         kernel.specialize(np.ones(3)).specialize(np.ones(3))

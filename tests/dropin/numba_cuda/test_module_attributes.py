@@ -86,5 +86,5 @@ def test_what_programs_ask_numba_s_modules_for():
     assert isinstance(device, cuda.cudadrv.devicearray.DeviceNDArray)
     assert cuda.devicearray.is_cuda_ndarray(device)
     assert cuda.cudadrv.error.CudaSupportError is numba_cuda.CudaSupportError
-    with pytest.raises(AttributeError, match=r"cuda\.cudadrv\.driver of Numba is not on the simulator"):
-        _ = cuda.cudadrv.driver
+    with pytest.raises(AttributeError, match=r"cuda\.cudadrv\.nvvm of Numba is not on the simulator"):
+        _ = cuda.cudadrv.nvvm

@@ -39,7 +39,7 @@ def test_two_signatures_that_fit_equally_well():
         out[0] = x + y
 
     out = np.zeros(1)
-    with pytest.raises(TypeError, match="Ambiguous overloading for kernel add"):
+    with pytest.raises(TypeError, match=r"(?s)Ambiguous overloading for .*add.*such as np\.float32"):
         add[1, 1](out, 1.0, 2.0)
     add[1, 1](out, np.float32(1), 2.0)
     assert out[0] == 3
@@ -71,7 +71,6 @@ def test_what_was_compiled_is_listed():
         out[0] = x
 
     assert dict(fill.overloads) == {}
-    assert fill.extensions == []
     out = np.zeros(1)
     fill[1, 1](out, 1.0)
     fill[1, 1](out, 2)

@@ -7,6 +7,8 @@ the module that has its name in numba.cuda; `module_attributes` serves the names
 
 from __future__ import annotations
 
+import os as _os
+
 import numba.cuda as _numba_cuda
 from numba.cuda import In, InOut, Out
 
@@ -128,7 +130,7 @@ reduce = Reduce
 # Importing a submodule makes it an attribute of this module. Here, as in `cuda.dispatcher`, it would pass for Numba's.
 for _name in (
     *("api", "args", "compiler", "cudadrv", "decorators", "dispatcher", "reduction", "vectorizers"),
-    *("kernel_exceptions", "module_attributes"),
+    *("kernel", "kernel_exceptions", "module_attributes"),
 ):
     globals().pop(_name, None)
 
@@ -145,3 +147,10 @@ def install() -> None:
     """Let `from numba.cuda.random import ...` and `numba.vectorize(target="cuda")` reach the simulator, too."""
     random.install()
     _vectorizers.install()
+
+
+# Numba warns of small grids and of host arrays, whose cost the simulator does not have. The warnings are here for those
+# who ask: by the variables of the environment, or in `cuda.config`.
+for _name in ("CUDA_LOW_OCCUPANCY_WARNINGS", "CUDA_WARN_ON_IMPLICIT_COPY"):
+    if f"NUMBA_{_name}" not in _os.environ:
+        setattr(_numba_cuda.config, _name, 0)

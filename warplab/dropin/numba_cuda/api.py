@@ -22,7 +22,8 @@ event_elapsed_time = elapsed_time
 def to_device(obj, stream=0, copy: bool = True, to: DeviceNDArray | None = None) -> OnDevice:
     """Copy `obj`, an array, a record or what NumPy makes an array of, to device memory, into `to` if given."""
     if to is None:
-        return from_host(obj, copy)
+        found = from_host(obj, copy)
+        return found.bind(stream) if stream and isinstance(found, DeviceNDArray) else found
     if copy:
         to.copy_to_device(obj if hasattr(obj, "dtype") else np.asarray(obj), stream)
     return to
@@ -30,10 +31,10 @@ def to_device(obj, stream=0, copy: bool = True, to: DeviceNDArray | None = None)
 
 def device_array(shape, dtype=np.float64, strides=None, order: Order = "C", stream=0) -> DeviceNDArray:
     """Make an array in device memory of undefined values; reading one that nothing wrote is an error."""
-    sizes = shape if isinstance(shape, tuple | list) else (shape,)
+    sizes = shape if isinstance(shape, tuple | list) else np.ravel(shape) if np.ndim(shape) else (shape,)
     if any(not isinstance(n, int | np.integer) for n in sizes):
         raise TypeError(f"shape must be an integer or tuple of integers, not {shape!r}")
-    return DeviceNDArray._allocate(shape, dtype, order, _strides(strides))
+    return DeviceNDArray._allocate(tuple(map(int, sizes)), dtype, order, _strides(strides))
 
 
 def device_array_like(ary, stream=0) -> DeviceNDArray:
@@ -147,20 +148,20 @@ def stream() -> Stream:
 
 
 def default_stream() -> Stream:
-    return Stream("default stream")
+    return Stream(0)
 
 
 def legacy_default_stream() -> Stream:
-    return Stream("legacy default stream")
+    return Stream(1)
 
 
 def per_thread_default_stream() -> Stream:
-    return Stream("per-thread default stream")
+    return Stream(2)
 
 
 def external_stream(ptr: int) -> Stream:
     """Return the stream of another library, such as `cupy.cuda.Stream().ptr`. Work in it is done already."""
-    return Stream("external stream", ptr)
+    return Stream(ptr, external=True)
 
 
 def event(timing: bool = True) -> Event:

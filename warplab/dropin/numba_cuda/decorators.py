@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from warplab.dropin.numba_cuda.dispatcher import CUDADispatcher, argument_types, device_function
-from warplab.launch.kernel_source import NumbaSource
+from warplab.dropin.numba_cuda.dispatcher import CUDADispatcher
 
-_OPTIONS = ("extensions", "fastmath", "max_registers")
+_OPTIONS = ("extensions", "fastmath", "max_registers", "boundscheck")
+_NO_LONGER = ("argtypes", "restype", "bind")
 
 
 def jit(
@@ -30,17 +30,33 @@ def jit(
 
     A kernel is compiled when it is launched, or at once for the signatures given. Lines are always recorded, bounds
     always checked. `max_registers` matters only to `get_regs_per_thread()` and its like; `cache`, `lto` and
-    `shared_memory_carveout` have no effect. Raises NotImplementedError for `extensions`.
+    `shared_memory_carveout` have no effect.
     """
-    from numba.cuda.core import sigutils
+    from numba.cuda.core import config, sigutils
 
     _check_options(options, device, link)
-    debug, opt = bool(debug), opt is not False
-    if debug and opt and not device:
-        warnings.warn(
-            "numba.cuda asks for opt=False where debug=True is given; give both, as a GPU may crash otherwise",
-            stacklevel=2,
-        )
+    if shared_memory_carveout is not None:
+        from numba.cuda.decorators import _validate_shared_memory_carveout
+
+        _validate_shared_memory_carveout(shared_memory_carveout)
+    if isinstance(inline, bool):
+        inline = "always" if inline else "never"
+    debug = bool(config.CUDA_DEBUGINFO_DEFAULT) if debug is None else bool(debug)
+    opt = config.OPT != 0 if opt is None else bool(opt)
+    _warn_of_debug(debug, opt, lineinfo)
+    target = {
+        "device": device,
+        "inline": inline,
+        "forceinline": forceinline,
+        "link": link,
+        "debug": debug,
+        "opt": opt,
+        "lineinfo": not debug,
+        "launch_bounds": launch_bounds,
+        "fastmath": bool(options.get("fastmath", False)),
+        "max_registers": options.get("max_registers"),
+        "extensions": list(options.get("extensions") or []),
+    }
     if sigutils.is_signature(func_or_sig):
         signatures = [func_or_sig]
     elif isinstance(func_or_sig, list):
@@ -48,40 +64,61 @@ def jit(
     else:
         signatures = None
 
-    def decorate(function: Callable):
-        fastmath = bool(options.get("fastmath", False))
-        inlining = {"inline": inline, "forceinline": forceinline}
-        if device:
-            device_options = {"fastmath": fastmath, "opt": opt, "debug": debug, **inlining}
-            return device_function(function, func_or_sig if signatures is not None else None, device_options)
-        source = NumbaSource(
-            function,
-            fastmath=fastmath,
-            opt=opt,
-            launch_bounds=launch_bounds,
-            debug=debug,
-            link=tuple(link),
-            max_registers=options.get("max_registers"),
-        )
-        kernel = CUDADispatcher(source)
+    def decorate(function: Callable) -> CUDADispatcher:
+        # As in Numba, the kernels of one decorator each have a list of extensions of their own.
+        made = CUDADispatcher(function, {**target, "extensions": list(target["extensions"])})
         if signatures is not None:
-            source.signatures = [argument_types(signature) for signature in signatures]
-            for types in source.signatures:
-                source.compile(types)
-        return kernel
+            _compile(made, signatures, device)
+            made._specialized = not isinstance(func_or_sig, list)
+            made.disable_compile()
+        return made
 
     return decorate if signatures is not None or func_or_sig is None else decorate(func_or_sig)
 
 
+def _compile(made: CUDADispatcher, signatures: list, device: bool) -> None:
+    from numba.cuda import types
+    from numba.cuda.core import sigutils, typeinfer
+
+    for signature in signatures:
+        arguments, result = sigutils.normalize_signature(signature)
+        if device:
+            with typeinfer.register_dispatcher(made):
+                made.compile_device(arguments, result)
+        elif result is not None and result != types.void:
+            raise TypeError("CUDA kernel must have void return type.")
+        else:
+            made.compile(arguments)
+
+
+def _warn_of_debug(debug: bool, opt: bool, lineinfo: bool) -> None:
+    from numba.cuda.core.errors import NumbaInvalidConfigWarning
+
+    if debug and opt:
+        message = (
+            "debug=True with opt=True is not supported by CUDA. This may result in a crash - set debug=False or "
+            "opt=False."
+        )
+        warnings.warn(NumbaInvalidConfigWarning(message), stacklevel=3)
+    if debug and lineinfo:
+        message = "debug and lineinfo are mutually exclusive; on the simulator lines are recorded either way"
+        warnings.warn(NumbaInvalidConfigWarning(message), stacklevel=3)
+
+
 def _check_options(options: dict, device: bool, link) -> None:
+    from numba.cuda.core.errors import DeprecationError
+
     if options.get("boundscheck"):
         raise NotImplementedError(
             "bounds checking is not supported for CUDA; the simulator checks bounds without being asked"
         )
-    unknown = sorted(set(options) - {*_OPTIONS, "boundscheck"})
+    for name in _NO_LONGER:
+        if options.get(name) is not None:
+            raise DeprecationError(
+                f"Deprecated keyword argument `{name}`. Signatures should be passed as the first positional argument."
+            )
+    unknown = sorted(set(options) - {*_OPTIONS, *_NO_LONGER})
     if unknown:
         raise TypeError(f"cuda.jit has no option {', '.join(unknown)}")
-    if options.get("extensions"):
-        raise NotImplementedError("extensions of cuda.jit are not on the simulator: convert the arguments yourself")
     if device and link:
         raise ValueError("link keyword invalid for device function: give it to the kernel, or to cuda.declare_device")

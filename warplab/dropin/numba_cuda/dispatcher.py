@@ -1,29 +1,31 @@
-"""Kernels of `cuda.jit` on the simulator."""
+"""Kernels and device functions of `cuda.jit` on the simulator.
+
+The dispatcher is Numba's own: it types arguments, chooses among what was compiled, compiles what is missing and lets
+other kernels call it. What it has compiled is a `Kernel`, which launches on the simulator.
+"""
 
 from __future__ import annotations
 
-import functools
-import operator
+import pickle
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from types import MappingProxyType
+from collections.abc import Callable
 
-from warplab.compile.architecture import DEFAULT_ARCH
+from numba.cuda import dispatcher as _numba
+from numba.cuda.types import Type
+
 from warplab.compile.numba_compiler import numba_without_gpu
 from warplab.compile.short_traceback import short_traceback
-from warplab.dropin.numba_cuda import args as argument_hints
-from warplab.dropin.numba_cuda import kernel_exceptions
-from warplab.dropin.simulated_device import COMPUTE_CAPABILITY, SHARED_BYTES
-from warplab.launch import profiling
+from warplab.dropin.numba_cuda.kernel import Kernel
+from warplab.dropin.simulated_device import COMPUTE_CAPABILITY
 from warplab.launch.dimensions import dimensions
-from warplab.launch.errors import launch_of_numba
-from warplab.launch.kernel_source import NumbaSource, Specialization
-from warplab.launch.numba_arguments import types_of
-from warplab.launch.simulate import prepare
-from warplab.simulator import InvalidLaunch, Options
+from warplab.launch.errors import ArgumentError, check_number, launch_of_numba
+from warplab.launch.kernel_source import NumbaSource
+from warplab.launch.numba_arguments import check_fits_one, no_match, types_of
 
 DEFAULT_THREADS = 256
+LOW_OCCUPANCY = 128  # blocks; with fewer Numba warns
+
+_SOURCE_OPTIONS = ("fastmath", "opt", "launch_bounds", "debug", "link", "max_registers")
 
 
 class NoLaunchConfiguration(ValueError):
@@ -32,51 +34,53 @@ class NoLaunchConfiguration(ValueError):
     _render_traceback_ = short_traceback
 
 
-def device_function(function: Callable, signatures, options: dict):
-    """Make Numba's own device function, which is compiled into the kernels that call it.
+class LaunchConfiguration(_numba._LaunchConfiguration):
+    """What `kernel[grid, block, stream, sharedmem]` gives; calling it launches.
 
-    Without a GPU it asks for one when it is compiled, which happens inside `numba_without_gpu`.
+    `pre_launch_callbacks`: functions of (kernel, configuration) that are called before each launch.
     """
-    from numba import cuda
-    from numba.cuda.core.errors import NumbaInvalidConfigWarning
 
-    with numba_without_gpu(COMPUTE_CAPABILITY), warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumbaInvalidConfigWarning)  # of debug together with lineinfo
-        make = functools.partial(cuda.jit, device=True, lineinfo=True, **options)
-        made = make(function) if signatures is None else make(signatures)(function)
-    compile_device = made.compile_device
+    def __init__(self, dispatcher: CUDADispatcher, griddim, blockdim, stream, sharedmem) -> None:
+        # Numba's own makes a stream of the driver.
+        self.dispatcher, self.griddim, self.blockdim = dispatcher, griddim, blockdim
+        self.stream, self.sharedmem = stream, sharedmem
+        self.pre_launch_callbacks: list[Callable] = []
+        self._kernel_launch_config_sensitive = None
+        _warn_of_low_occupancy(griddim)
 
-    def compile_without_gpu(args: tuple, return_type=None):
-        with numba_without_gpu(COMPUTE_CAPABILITY):
-            return compile_device(args, return_type)
+    def __getstate__(self) -> dict:
+        if self.pre_launch_callbacks:
+            raise pickle.PicklingError("Cannot pickle configured launches with pre-launch callbacks")
+        return {**self.__dict__, "stream": 0}
 
-    made.compile_device = compile_without_gpu
-    return made
-
-
-def argument_types(signature) -> tuple:
-    """Return the argument types of a kernel's signature. Raises TypeError if it returns something."""
-    from numba.cuda import types
-    from numba.cuda.core import sigutils
-
-    arguments, result = sigutils.normalize_signature(signature)
-    if result is not None and result != types.void:
-        raise TypeError("CUDA kernel must have void return type.")
-    return tuple(arguments)
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
 
 
-class CUDADispatcher:
+def _warn_of_low_occupancy(grid: tuple[int, int, int]) -> None:
+    from numba.cuda.core import config
+    from numba.cuda.core.errors import NumbaPerformanceWarning
+
+    blocks = grid[0] * grid[1] * grid[2]
+    if config.CUDA_LOW_OCCUPANCY_WARNINGS and not config.DISABLE_PERFORMANCE_WARNINGS and blocks < LOW_OCCUPANCY:
+        message = f"Grid size {blocks} will likely result in GPU under-utilization due to low occupancy."
+        warnings.warn(NumbaPerformanceWarning(message), stacklevel=4)
+
+
+class CUDADispatcher(_numba.CUDADispatcher):
     """A kernel: `kernel[grid, block](*args)` runs it, also with `[grid, block, stream, shared_bytes]`.
 
     `py_func` is the Python function. A kernel that is called by another one runs as a device function.
     """
 
-    def __init__(self, source: NumbaSource) -> None:
-        functools.update_wrapper(self, source.function)
-        self._warplab_source = source
-        self.py_func = source.function
-        self.specializations: dict[tuple, CUDADispatcher] = {}  # by compute capability and argument types
-        self.extensions: list = []
+    def __init__(self, py_func: Callable, targetoptions: dict, **kwargs) -> None:
+        super().__init__(py_func, targetoptions, **kwargs)
+        if not targetoptions.get("device"):
+            options = {name: targetoptions[name] for name in _SOURCE_OPTIONS if name in targetoptions}
+            options["link"] = tuple(options.get("link") or ())
+            self._warplab_source = NumbaSource(py_func, **options)
+
+    # -- launch ----------------------------------------------------------------------------------------------------
 
     def __getitem__(self, configuration):
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
@@ -85,30 +89,19 @@ class CUDADispatcher:
             )
         return self.configure(*configuration)
 
-    def configure(self, griddim, blockdim, stream=0, sharedmem: int = 0) -> Callable[..., None]:
+    def configure(self, griddim, blockdim, stream=0, sharedmem: int = 0) -> LaunchConfiguration:
         """Return the kernel with a grid and a block (ints or tuples of 1 to 3) and bytes of dynamic shared memory."""
         grid, block = dimensions(griddim, "griddim"), dimensions(blockdim, "blockdim")
+        return LaunchConfiguration(self, grid, block, stream, sharedmem)
 
-        def launch(*args) -> None:
-            args, copy_back = argument_hints.resolve(args)
-            with prepare(self._warplab_source, args) as prepared:
-                self._check_shared_bytes(prepared.bound.entry.shared_bytes + sharedmem)
-                with kernel_exceptions.reraised(prepared.bound):
-                    options = Options(counters=profiling.active())
-                    profiling.record(prepared.run(grid, block, operator.index(sharedmem), options))
-            copy_back()
-
-        return launch
-
-    def _check_shared_bytes(self, shared_bytes: int) -> None:
-        if shared_bytes > SHARED_BYTES:
-            raise InvalidLaunch(
-                f"{shared_bytes:,} bytes of shared memory per block; Numba launches kernels with up to "
-                f"{SHARED_BYTES:,}",
-                reason="It does not ask the driver for more (numba-cuda issue 94). Use smaller tiles, or a kernel in "
-                "CUDA C++ with its max_dynamic_shared_size_bytes.",
-                kernel=self._warplab_source.name,
-            )
+    def call(self, args: tuple, launch_config) -> None:
+        if not self.targetoptions.get("device"):
+            parameters = self._warplab_source.parameters
+            check_number(f"kernel {self.__name__}({', '.join(parameters)})", len(parameters), args)
+            if self.specialized and not self.extensions:
+                types = types_of(self.__name__, parameters, args)
+                check_fits_one(self.__name__, parameters, types, next(iter(self.overloads)))
+        super().call(args, launch_config)
 
     def forall(self, ntasks: int, tpb: int = 0, stream=0, sharedmem: int = 0) -> Callable[..., None]:
         """Return the kernel with a 1-D grid of at least `ntasks` threads, `tpb` per block (256 if that is 0)."""
@@ -120,107 +113,95 @@ class CUDADispatcher:
         return self.configure(-(-ntasks // threads), threads, stream, sharedmem)
 
     def __call__(self, *args, **kwargs):
-        parameters = ", ".join(self._warplab_source.parameters)
+        parameters = ", ".join(self._compiler.pysig.parameters)
         raise NoLaunchConfiguration(
             f"Kernel launch configuration was not specified. {launch_of_numba(self.__name__, parameters)}"
         )
 
-    @functools.cached_property
-    def _as_device_function(self):
-        source = self._warplab_source
-        options = {"fastmath": source.fastmath, "opt": source.opt, "debug": source.debug}
-        return device_function(source.function, None, options)
+    # -- what Numba's dispatcher asks for --------------------------------------------------------------------------
 
-    @property
-    def _numba_type_(self):
-        return self._as_device_function._numba_type_
+    def _compile_for_args(self, *args, **kws):
+        if self.extensions:  # which may make something of arguments that a kernel does not take
+            return super()._compile_for_args(*args, **kws)
+        return self.compile(types_of(self.__name__, self._warplab_source.parameters, args))
 
-    def compile(self, signature) -> None:
-        """Compile for a signature or a tuple of Numba types."""
-        self._warplab_source.compile(argument_types(signature))
+    def _explain_matching_error(self, *args, **kws) -> None:
+        parameters = self._warplab_source.parameters
+        types = types_of(self.__name__, parameters, args)
+        raise no_match(self.__name__, parameters, types, list(self.overloads))
+
+    def _explain_ambiguous(self, *args, **kws) -> None:
+        try:
+            super()._explain_ambiguous(*args, **kws)
+        except TypeError as error:
+            raise ArgumentError(f"{error}\nConvert an argument, such as np.float32(x).") from None
+
+    def compile(self, sig) -> Kernel:
+        """Compile for a signature or a tuple of Numba types, unless that is done."""
+        from numba.cuda.core import sigutils
+
+        if self.targetoptions.get("device"):
+            raise RuntimeError(
+                f"Cannot compile a device function as a kernel: {self.__name__} is one; launch a kernel that calls it"
+            )
+        types, _ = sigutils.normalize_signature(sig)
+        if self.specialized:
+            return next(iter(self.overloads.values()))
+        if types in self.overloads:
+            return self.overloads[types]
+        if not self._can_compile:
+            raise RuntimeError("Compilation disabled")
+        kernel = Kernel(self._warplab_source, tuple(types), self.extensions)
+        self.add_overload(kernel, kernel.argument_types)
+        return kernel
+
+    def compile_device(self, args, return_type=None):
+        with numba_without_gpu(COMPUTE_CAPABILITY):
+            return super().compile_device(args, return_type)
 
     def specialize(self, *args) -> CUDADispatcher:
         """Return the kernel for arguments of exactly these types, the same one for the same types."""
         if self.specialized:
             raise RuntimeError("Dispatcher already specialized")
-        source = self._warplab_source
-        types = types_of(source.name, source.parameters, argument_hints.resolve(args)[0])
+        types = tuple(arg if isinstance(arg, Type) else self.typeof_pyval(arg) for arg in args)
         key = COMPUTE_CAPABILITY, types
         if key not in self.specializations:
-            source.compile(types)
-            self.specializations[key] = CUDADispatcher(replace(source, signatures=[types]))
+            self.specializations[key] = self._again()
+            self.specializations[key].compile(types)
+            self.specializations[key].disable_compile()
+            self.specializations[key]._specialized = True
         return self.specializations[key]
 
-    @property
-    def specialized(self) -> bool:
-        signatures = self._warplab_source.signatures
-        return signatures is not None and len(signatures) == 1
+    def _get_launch_config_specialization(self, key) -> CUDADispatcher:
+        found = self._launch_config_specializations.get(key)
+        if found is None:
+            found = self._launch_config_specializations[key] = self._again()
+            found._launch_config_sensitive = found._launch_config_is_specialized = True
+            found._launch_config_specialization_key = found._launch_config_default_key = key
+        return found
 
-    @property
-    def signatures(self) -> list[tuple]:
-        """Argument types that the kernel has been compiled for."""
-        return list(self._warplab_source.signatures or self._warplab_source.specializations)
+    def _again(self) -> CUDADispatcher:
+        return CUDADispatcher(self.py_func, self.targetoptions, pipeline_class=self._compiler.pipeline_class)
 
-    @property
-    def overloads(self) -> Mapping[tuple, Specialization]:
-        """What was compiled, by argument types."""
-        return MappingProxyType(self._warplab_source.specializations)
+    def disable_compile(self, val: bool = True) -> None:
+        super().disable_compile(val)
+        if not self.targetoptions.get("device"):
+            self._warplab_source.signatures = list(self.overloads) if val else None
 
-    # -- what was compiled: for one tuple of argument types, or for each of them -----------------------------------
-
-    def _of_each(self, found: Callable, signature):
-        return {types: found(types) for types in self.signatures} if signature is None else found(tuple(signature))
-
-    def inspect_asm(self, signature: tuple | None = None) -> str | dict[tuple, str]:
-        """Return the PTX for a tuple of argument types; without one a dictionary of all."""
-        return self._of_each(lambda types: self._warplab_source.specializations[types].ptx, signature)
-
-    def inspect_llvm(self, signature: tuple | None = None) -> str | dict[tuple, str]:
-        """Return the LLVM code for a tuple of argument types; without one a dictionary of all."""
-
-        def code(types: tuple) -> str:
-            return self._warplab_source.specializations[types].program.library.get_llvm_str()
-
-        return self._of_each(code, signature)
-
-    def inspect_sass(self, signature: tuple | None = None) -> str | dict[tuple, str]:
-        """Return nvdisasm's listing for compute capability 9.0 for a tuple of argument types, or a dictionary of all.
-
-        `warplab.sass` shows the same beside the source.
-        """
-        from warplab.compile.disassembler import listing
-
-        def code(types: tuple) -> str:
-            return listing(self._warplab_source.assemble(DEFAULT_ARCH, types).cubin)
-
-        return self._of_each(code, signature)
-
-    def inspect_types(self, file=None) -> None:
-        """Print the source with the types that Numba found for its variables."""
-        for types in self.signatures:
-            annotation = self._warplab_source.specializations[types].program.annotation
-            print(self.__name__, types, file=file)
-            print("-" * 80, annotation, "=" * 80, sep="\n", file=file)
+    def recompile(self) -> None:
+        if not self.targetoptions.get("device"):
+            self._warplab_source.specializations.clear()
+        super().recompile()
 
     # -- what it needs: for one signature, of a specialised kernel, or for each ------------------------------------
 
-    def _needed(self, found: Callable, signature):
-        if signature is None and self.specialized:
-            return found(self.signatures[0])
-        return self._of_each(found, getattr(signature, "args", signature))
-
     def get_shared_mem_per_block(self, signature=None) -> int | dict[tuple, int]:
-        """Return the bytes of static shared memory per block."""
-        return self._needed(lambda types: self._warplab_source.specializations[types].entry.shared_bytes, signature)
+        """Return the bytes of static shared memory per block. `signature`: Numba's, or a tuple of argument types."""
+        return super().get_shared_mem_per_block(_signature(signature))
 
     def get_const_mem_size(self, signature=None) -> int | dict[tuple, int]:
         """Return the bytes of constant memory, such as `cuda.const.array_like` fills."""
-
-        def constants(types: tuple) -> int:
-            variables = self._warplab_source.specializations[types].entry.program.variables.values()
-            return sum(variable.size for variable in variables if variable.space == "const")
-
-        return self._needed(constants, signature)
+        return super().get_const_mem_size(_signature(signature))
 
     def get_regs_per_thread(self, signature=None) -> int | dict[tuple, int]:
         """Return the registers per thread in machine code for compute capability 9.0, from NVIDIA's assembler.
@@ -228,33 +209,52 @@ class CUDADispatcher:
         Where a kernel links other code, such as half-precision arithmetic, Numba on a GPU optimises across the two, and
         the number may differ.
         """
-        return self._needed(lambda types: self._resources(types).registers, signature)
+        return super().get_regs_per_thread(_signature(signature))
 
     def get_local_mem_per_thread(self, signature=None) -> int | dict[tuple, int]:
         """Return the bytes of local memory per thread, for arrays and spilled registers; see `get_regs_per_thread`."""
-        return self._needed(lambda types: self._resources(types).local_bytes, signature)
+        return super().get_local_mem_per_thread(_signature(signature))
 
     def get_max_threads_per_block(self, signature=None) -> int | dict[tuple, int]:
         """Return the threads of the largest block that `get_regs_per_thread` and `launch_bounds` allow."""
-        from warplab.launch import resources
+        return super().get_max_threads_per_block(_signature(signature))
 
-        def largest(types: tuple) -> int:
-            return resources.max_threads(self._resources(types), self._warplab_source.launch_bounds)
+    # -- what was compiled: for one tuple of argument types, or for each of them -----------------------------------
 
-        return self._needed(largest, signature)
+    def inspect_asm(self, signature: tuple | None = None) -> str | dict[tuple, str]:
+        """Return the PTX for a tuple of argument types; without one a dictionary of all."""
+        with numba_without_gpu(COMPUTE_CAPABILITY):
+            return super().inspect_asm(signature)
 
-    def _resources(self, types: tuple):
-        from warplab.launch import resources
+    def inspect_sass(self, signature: tuple | None = None) -> str | dict[tuple, str]:
+        """Return nvdisasm's listing for compute capability 9.0 for a tuple of argument types, or a dictionary of all.
 
-        return resources.of_types(self._warplab_source, types, DEFAULT_ARCH)
+        `warplab.sass` shows the same beside the source.
+        """
+        return super().inspect_sass(signature)
 
-    def __getattr__(self, name: str):
-        if name.startswith("inspect_"):
-            raise AttributeError(
-                f"{name}() of Numba's kernels is not on the simulator, which runs PTX; use inspect_asm() to see that, "
-                "and inspect_sass() or warplab.sass(kernel, arguments) for machine code"
-            )
-        raise AttributeError(f"kernels on the simulator have no {name!r}")
+    def inspect_sass_cfg(self, signature: tuple | None = None):
+        raise AttributeError(_not_here("inspect_sass_cfg"))
+
+    def inspect_lto_ptx(self, signature: tuple | None = None):
+        raise AttributeError(_not_here("inspect_lto_ptx"))
 
     def __repr__(self) -> str:
-        return f"<CUDA kernel {self.__name__}({', '.join(self._warplab_source.parameters)}) on the PTX simulator>"
+        parameters = ", ".join(self._compiler.pysig.parameters)
+        what = "device function" if self.targetoptions.get("device") else "kernel"
+        return f"<CUDA {what} {self.__name__}({parameters}) on the PTX simulator>"
+
+
+def _signature(given):
+    if isinstance(given, tuple):
+        from numba.cuda import types, typing
+
+        return typing.signature(types.void, *given)
+    return given
+
+
+def _not_here(name: str) -> str:
+    return (
+        f"{name}() of Numba's kernels is not on the simulator, which runs PTX; use inspect_asm() to see that, "
+        "and inspect_sass() or warplab.sass(kernel, arguments) for machine code"
+    )

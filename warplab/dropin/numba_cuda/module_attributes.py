@@ -9,6 +9,7 @@ from numba.cuda.cudadrv import error as _error
 
 from warplab.compile.numba_compiler import numba_cuda
 from warplab.dropin.numba_cuda.cudadrv import devicearray as _device_array
+from warplab.dropin.numba_cuda.cudadrv import driver as _driver
 
 _numba_cuda = numba_cuda()
 
@@ -63,10 +64,14 @@ _devicearray = _Part(
     DeviceNDArray=_device_array.DeviceNDArray,
     DeviceRecord=_device_array.DeviceRecord,
     is_cuda_ndarray=_device_array.is_cuda_ndarray,
+    auto_device=_device_array.auto_device,
+    from_array_like=_device_array.from_array_like,
+    from_record_like=_device_array.from_record_like,
 )
+_driver_part = _Part("cuda.cudadrv.driver", Stream=_driver.Stream, Event=_driver.Event)
 _OWN = {
     "devicearray": _devicearray,
-    "cudadrv": _Part("cuda.cudadrv", devicearray=_devicearray, error=_error),
+    "cudadrv": _Part("cuda.cudadrv", devicearray=_devicearray, driver=_driver_part, error=_error),
 }
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from warplab.dropin.numba_cuda.api import device_array
+from warplab.dropin.numba_cuda.decorators import jit
 from warplab.dropin.numba_cuda.dispatcher import CUDADispatcher
-from warplab.launch.kernel_source import NumbaSource
 
 _BLOCK = 128  # threads, for whose partial results the kernel has room; it expects whole or single blocks
 _MOST_BLOCKS = 64
@@ -58,5 +58,5 @@ class Reduce:
         key = self._functor, dtype
         if key not in self._kernels:
             made = reduction._gpu_reduce_factory(self._functor, from_dtype(dtype))
-            self._kernels[key] = CUDADispatcher(NumbaSource(made.py_func))
+            self._kernels[key] = jit(made.py_func)
         return self._kernels[key]

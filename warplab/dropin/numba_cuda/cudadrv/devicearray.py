@@ -4,16 +4,38 @@ from __future__ import annotations
 
 import ctypes
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numba.cuda.cudadrv.devicearray import errmsg_contiguous_buffer
 
 from warplab import simulator
 from warplab.launch.device_arrays import Buffer, DeviceArray, OnDevice, Order, extent
 
 
+@dataclass(frozen=True)
+class DeviceMemory:
+    """The memory of an array, from its first element on."""
+
+    buffer: Buffer
+    device_pointer: int
+
+    @property
+    def size(self) -> int:
+        """The bytes of the whole allocation."""
+        return self.buffer.nbytes
+
+    @property
+    def device_ctypes_pointer(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self.device_pointer)
+
+
 class _DeviceData(DeviceArray):
-    """What arrays and records have in common. `stream` has no effect, as a copy is done when the call returns."""
+    """What arrays and records have in common. A stream has no effect, as a copy is done when the call returns."""
+
+    __cuda_ndarray__ = True  # by which Numba knows an array of its own
+    stream = 0
 
     def copy_to_host(self, ary: np.ndarray | None = None, stream=0) -> np.ndarray:
         """Copy the values to a new NumPy array or to `ary`. Raises TypeError or ValueError if `ary` does not fit."""
@@ -22,6 +44,10 @@ class _DeviceData(DeviceArray):
         self._buffer.device.synchronize()
         if ary is None:
             return self._view.copy("K")
+        if isinstance(ary, np.void):
+            for name in _same_record(self, ary).dtype.names or ():
+                ary[name] = self._view[name]
+            return ary
         _check_same(self, self._view, ary)
         ary[...] = self._view.reshape(ary.shape)
         return ary
@@ -30,6 +56,8 @@ class _DeviceData(DeviceArray):
         """Overwrite with the values of `ary`, an array of the host or the device with the same shape and dtype."""
         if not ary.size:
             return
+        if isinstance(ary, np.void):
+            ary = np.asarray(_same_record(self, ary))
         self._buffer.device.synchronize()
         _check_contiguous(self._view)
         if isinstance(ary, DeviceArray):
@@ -44,12 +72,10 @@ class _DeviceData(DeviceArray):
         self._write(_core_of(self._view), source.reshape(core.shape))
 
     def bind(self, stream=0):
-        """Return the same array; on a GPU its copies would be queued in `stream`."""
-        return self
-
-    @property
-    def stream(self) -> int:
-        return 0
+        """Return an array of the same memory whose `stream` is this one; on a GPU its copies are queued there."""
+        bound = self._wrap(self._buffer, self._view)
+        bound.stream = stream
+        return bound
 
     @property
     def flags(self) -> dict[str, bool]:
@@ -61,6 +87,11 @@ class _DeviceData(DeviceArray):
         return self.nbytes
 
     @property
+    def gpu_data(self) -> DeviceMemory:
+        """The memory that holds the values."""
+        return DeviceMemory(self._buffer, self._address)
+
+    @property
     def device_ctypes_pointer(self) -> ctypes.c_void_p:
         return ctypes.c_void_p(self._address)
 
@@ -70,6 +101,18 @@ class _DeviceData(DeviceArray):
 
 class DeviceNDArray(_DeviceData):
     """An array in device memory. The host reads it with `copy_to_host()`; kernels take it as it is."""
+
+    def __init__(self, shape, strides, dtype, stream=0, gpu_data: DeviceMemory | None = None) -> None:
+        dtype = np.dtype(dtype)
+        sizes, nbytes, offset = extent(shape, dtype, (strides,) if isinstance(strides, int) else strides)
+        buffer = Buffer(nbytes) if gpu_data is None else gpu_data.buffer
+        super().__init__(buffer, np.ndarray(sizes, dtype, buffer.bytes, offset, strides))
+
+    @classmethod
+    def _wrap(cls, buffer: Buffer, view: np.ndarray) -> DeviceNDArray:
+        array = cls.__new__(cls)
+        DeviceArray.__init__(array, buffer, view)
+        return array
 
     def __getitem__(self, item):
         item = _basic(item)
@@ -152,6 +195,17 @@ class DeviceNDArray(_DeviceData):
 class DeviceRecord(_DeviceData):
     """One record in device memory, an element of a structured array: `record["field"]` copies the field to the host."""
 
+    def __init__(self, dtype, stream=0, gpu_data: DeviceMemory | None = None) -> None:
+        dtype = np.dtype(dtype)
+        buffer = Buffer(dtype.itemsize) if gpu_data is None else gpu_data.buffer
+        super().__init__(buffer, np.ndarray((), dtype, buffer.bytes))
+
+    @classmethod
+    def _wrap(cls, buffer: Buffer, view: np.ndarray) -> DeviceRecord:
+        record = cls.__new__(cls)
+        DeviceArray.__init__(record, buffer, view)
+        return record
+
     def __getitem__(self, item: str):
         field = self._view[item]
         if field.dtype.names is not None and not field.ndim:
@@ -181,6 +235,22 @@ class DeviceRecord(_DeviceData):
 def is_cuda_ndarray(obj) -> bool:
     """Whether `obj` is one of Numba's arrays or records in device memory."""
     return isinstance(obj, _DeviceData)
+
+
+def from_array_like(ary, stream=0, gpu_data: DeviceMemory | None = None) -> DeviceNDArray:
+    """Make an array of undefined values with the shape, the strides and the dtype of `ary`."""
+    return DeviceNDArray(ary.shape, ary.strides, ary.dtype, gpu_data=gpu_data)
+
+
+def from_record_like(rec, stream=0, gpu_data: DeviceMemory | None = None) -> DeviceRecord:
+    """Make a record of undefined values with the dtype of `rec`."""
+    return DeviceRecord(rec.dtype, gpu_data=gpu_data)
+
+
+def auto_device(obj, stream=0, copy: bool = True, user_explicit: bool = False) -> tuple[OnDevice, bool]:
+    """Put `obj` on the device unless it is there; return it, and whether it is new."""
+    there = isinstance(obj, OnDevice) or hasattr(obj, "__cuda_array_interface__")
+    return from_host(obj, copy), not there
 
 
 def from_host(obj, copy: bool = True) -> OnDevice:
@@ -249,6 +319,12 @@ def _assignable(value, target) -> np.ndarray:
     return values
 
 
+def _same_record(record: DeviceArray, host: np.void) -> np.void:
+    if record.dtype != host.dtype:
+        raise TypeError(f"incompatible dtype: {record.dtype} vs. {host.dtype}")
+    return host
+
+
 def _check_same(array: DeviceArray, first: np.ndarray, second) -> None:
     # The classes of error are those of numba.cuda's check_array_compatibility.
     if isinstance(second, OnDevice) or not isinstance(second, np.ndarray):
@@ -275,7 +351,4 @@ def _core_of(array: np.ndarray) -> tuple:
 
 def _check_contiguous(array: np.ndarray) -> None:
     if not (_core(array).flags.c_contiguous or _core(array).flags.f_contiguous):
-        raise ValueError(
-            "Array contains non-contiguous buffer and cannot be transferred as a single memory region. "
-            "Please ensure contiguous buffer with numpy.ascontiguousarray()"
-        )
+        raise ValueError(errmsg_contiguous_buffer)

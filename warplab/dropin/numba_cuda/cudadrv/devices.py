@@ -34,3 +34,8 @@ class DeviceList:
 
 
 gpus = DeviceList()
+
+
+def get_context(devnum: int | None = None) -> driver.Context:
+    """Return the context of the simulated device."""
+    return driver.context

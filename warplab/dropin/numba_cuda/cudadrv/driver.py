@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 
 from warplab import simulator
@@ -14,15 +15,25 @@ from warplab.hardware.cards import card
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.run.launch_limits import MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS
 
+_DEFAULT_STREAMS = {0: "Default", 1: "Legacy default", 2: "Per-thread default"}  # by the driver's handle
+_handles = itertools.count(0x1000)
+
 
 class Stream:
-    """A stream. Work in it is done when the call returns."""
+    """A stream. Work in it is done when the call returns. `handle`: the driver's number; `external`: another library's.
 
-    def __init__(self, name: str = "stream", handle: int = 0) -> None:
-        self._name, self.handle = name, handle
+    Without a handle it is a new one.
+    """
+
+    def __init__(self, handle: int | None = None, external: bool = False) -> None:
+        self.handle = next(_handles) if handle is None else handle
+        self.external = external
 
     def __int__(self) -> int:
         return self.handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
 
     def synchronize(self) -> None:
         simulator.default_device().synchronize()
@@ -42,7 +53,9 @@ class Stream:
         return future
 
     def __repr__(self) -> str:
-        return f"<{self._name} of the PTX simulator>"
+        if self.handle in _DEFAULT_STREAMS:
+            return f"<{_DEFAULT_STREAMS[self.handle]} CUDA stream>"
+        return f"<{'External ' * self.external}CUDA stream {self.handle}>"
 
 
 class Event:
@@ -76,6 +89,11 @@ class Device:
     def __init__(self, simulated: simulator.Device | None = None) -> None:
         self._simulated = simulated
         self.id = 0 if simulated is None else simulated.number
+
+    @property
+    def uuid(self) -> str:
+        """An identifier in the form of a GPU's, which names no GPU."""
+        return f"GPU-00000000-0000-0000-0000-{self.id:012x}"
 
     name = simulated_device.NAME
     compute_capability = COMPUTE_CAPABILITY
@@ -130,10 +148,19 @@ class Context:
         return simulated_device.memory_info()
 
     def get_default_stream(self) -> Stream:
-        return Stream("default stream")
+        return Stream(0)
+
+    def get_legacy_default_stream(self) -> Stream:
+        return Stream(1)
+
+    def get_per_thread_default_stream(self) -> Stream:
+        return Stream(2)
 
     def create_stream(self) -> Stream:
         return Stream()
+
+    def create_external_stream(self, ptr: int) -> Stream:
+        return Stream(ptr, external=True)
 
     def create_event(self, timing: bool = True) -> Event:
         return Event()
