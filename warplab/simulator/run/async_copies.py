@@ -241,7 +241,7 @@ class AsynchronousCopies:
                 reason="Bit i of the mask stands for block i of the cluster; at least one must be set.",
                 **chunk.where(site, int(lanes[place])),
             )
-        own = (start // np.uint64(chunk.shared_stride)).astype(np.int64) % size
+        own = (start // np.uint64(max(1, chunk.shared_stride))).astype(np.int64) % size
         for rank in range(size):
             receiving = np.flatnonzero(mask >> rank & 1)
             if receiving.size:
@@ -251,7 +251,7 @@ class AsynchronousCopies:
     def check_room(self, site, start: np.ndarray, size: np.ndarray, lanes: np.ndarray) -> None:
         """A copy must not reach beyond the shared memory of its block, not even into that of the next."""
         chunk = self.chunk
-        offset = start.view(np.int64) % chunk.shared_stride
+        offset = start.view(np.int64) % max(1, chunk.shared_stride)
         bad = offset + size > chunk.own_shared_bytes
         if chunk.checked and bad.any():
             place = int(np.argmax(bad))

@@ -1,0 +1,530 @@
+"""Tensor maps and cp.async.bulk.tensor: boxes, columns of pixels, swizzles, multicast, stores and reductions, against
+references in plain Python; and what is refused. No GPU has run these kernels: only steps 5 and 6 of lab 05 and step 5
+of lab 06 have, whose results the labs' tests compare.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.support.random_inputs import generator
+from tests.support.tensor_boxes import im2col_column, in_shared, tiled_box
+from warplab import cp, simulator
+from warplab.launch.kernel_source import CudaSource
+from warplab.launch.simulate import simulate
+from warplab.simulator.memory.tensor_maps import decode, encode_im2col, encode_tiled
+
+KINDS = {"u1": 0, "u2": 1, "u4": 2, "i4": 3, "u8": 4, "i8": 5, "f2": 6, "f4": 7, "f8": 8}
+SPANS = {0: 0, 32: 1, 64: 2, 128: 3}
+SOURCE = r"""
+typedef unsigned long long mbarrier;
+struct alignas(64) TensorMap { unsigned char bytes[128]; };
+#define MAP const __grid_constant__ TensorMap map
+#ifndef CLUSTER
+#define CLUSTER 1
+#endif
+#define KERNEL extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1)
+__device__ unsigned shared_address(const void *p) { return __cvta_generic_to_shared(p); }
+__device__ void init(unsigned bar, int count) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(bar), "r"(count) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ void expect(unsigned bar, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(bar), "r"(bytes) : "memory");
+}
+__device__ void wait(unsigned bar, int parity) {
+    asm volatile("{\n.reg .pred p;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+                 "@p bra DONE;\nbra AGAIN;\nDONE:\n}" :: "r"(bar), "r"(parity) : "memory");
+}
+__device__ void meet() { asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory"); }
+#define LOAD "cp.async.bulk.tensor." D ".shared::cluster.global." MODE "mbarrier::complete_tx::bytes"
+#define STORE(op) "cp." op "async.bulk.tensor." D ".global.shared::cta." RED MODE "bulk_group"
+#if AXES == 1
+#define D "1d"
+#define AT "{%2}"
+#elif AXES == 2
+#define D "2d"
+#define AT "{%2, %3}"
+#elif AXES == 3
+#define D "3d"
+#define AT "{%2, %3, %4}"
+#elif AXES == 4
+#define D "4d"
+#define AT "{%2, %3, %4, %5}"
+#else
+#define D "5d"
+#define AT "{%2, %3, %4, %5, %6}"
+#endif
+#ifdef IM2COL
+#define MODE "im2col."
+#if AXES == 3
+#define FURTHER ", {%8}"
+#elif AXES == 4
+#define FURTHER ", {%8, %9}"
+#else
+#define FURTHER ", {%8, %9, %10}"
+#endif
+#else
+#define MODE ""
+#define FURTHER ""
+#endif
+struct Place { int at[5]; unsigned short further[4]; };
+extern __shared__ __align__(1024) unsigned char box[];
+
+__device__ void load(const TensorMap &map, const Place &p, unsigned bar) {
+    asm volatile(LOAD " [%0], [%1, " AT "], [%7]" FURTHER ";" :: "r"(shared_address(box)), "l"(&map), "r"(p.at[0]),
+                 "r"(p.at[1]), "r"(p.at[2]), "r"(p.at[3]), "r"(p.at[4]), "r"(bar), "h"(p.further[0]), "h"(p.further[1]),
+                 "h"(p.further[2]) : "memory");
+}
+// A box or column of each block's own place, as it lies in shared memory.
+KERNEL loaded(MAP, const Place *places, unsigned char *out, int bytes) {
+    __shared__ mbarrier bar;
+    unsigned b = shared_address(&bar);
+    if (threadIdx.x == 0) { init(b, 1); expect(b, bytes); load(map, places[blockIdx.x], b); }
+    __syncthreads();
+    wait(b, 0);
+    for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[blockIdx.x * bytes + i] = box[i];
+}
+#if AXES == 2 && !defined(IM2COL)
+KERNEL multicast(MAP, unsigned char *out, int bytes, int mask) {  // block 0 loads for the blocks of the mask
+    __shared__ mbarrier bar;
+    unsigned b = shared_address(&bar), rank = blockIdx.x % CLUSTER;
+    if (threadIdx.x == 0) { init(b, 1); expect(b, mask >> rank & 1 ? bytes : 0); }
+    meet();
+    if (rank == 0 && threadIdx.x == 0)
+        asm volatile(LOAD ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" :: "r"(shared_address(box)), "l"(&map),
+                     "r"(0), "r"((int)blockIdx.x), "r"(b), "h"((unsigned short)mask) : "memory");
+    if (mask >> rank & 1) {
+        wait(b, 0);
+        for (int i = threadIdx.x; i < bytes; i += blockDim.x) out[blockIdx.x * bytes + i] = box[i];
+    }
+    meet();
+}
+KERNEL loaded_by_all(MAP, unsigned char *out, int bytes) {  // each thread of the first warp asks for a box of its own
+    __shared__ mbarrier bar;
+    unsigned b = shared_address(&bar);
+    if (threadIdx.x == 0) { init(b, 1); expect(b, 32 * bytes); }
+    __syncthreads();
+    asm volatile(LOAD " [%0], [%1, {%2, %3}], [%4];" :: "r"(shared_address(box + bytes * threadIdx.x)), "l"(&map),
+                 "r"(0), "r"((int)threadIdx.x), "r"(b) : "memory");
+    wait(b, 0);
+    for (int i = threadIdx.x; i < 32 * bytes; i += 32) out[i] = box[i];
+}
+KERNEL too_soon(MAP, unsigned char *out, int bytes, int what) {
+    __shared__ mbarrier bar;
+    unsigned b = shared_address(&bar);
+    Place p = {};
+    if (threadIdx.x == 0) { init(b, 1); expect(b, bytes); load(map, p, b); }
+    __syncthreads();
+    if (what == 0) out[threadIdx.x] = box[threadIdx.x];  // nobody has waited
+    if (threadIdx.x == 0 || what > 1) wait(b, 0);
+    if (what == 1) out[threadIdx.x] = box[threadIdx.x];  // thread 0 has
+    if (what == 3) box[threadIdx.x] = 0;
+    __syncthreads();
+    if (what == 4 && threadIdx.x == 0) { expect(b, bytes); load(map, p, b); }  // nobody waits for this one
+}
+KERNEL overwritten(MAP, unsigned char *out, int bytes, int waits) {  // the second load comes while some still read
+    __shared__ mbarrier bar;
+    unsigned b = shared_address(&bar);
+    Place p = {};
+    if (threadIdx.x == 0) { init(b, 1); expect(b, bytes); load(map, p, b); }
+    __syncthreads();
+    wait(b, 0);
+    out[threadIdx.x] = box[threadIdx.x];
+    if (waits) __syncthreads();
+    p.at[1] = 1;  // other rows
+    if (threadIdx.x == 0) { expect(b, bytes); load(map, p, b); }
+    wait(b, 1);
+}
+#endif
+#ifndef RED
+#define RED ""
+#define OP ""
+#else
+#define OP "reduce."
+#endif
+#undef MODE
+#ifdef IM2COL
+#define MODE "im2col_no_offs."
+#else
+#define MODE "tile."
+#endif
+KERNEL stored(MAP, const Place *places, const unsigned char *data, int bytes) {
+    for (int i = threadIdx.x; i < bytes; i += blockDim.x) box[i] = data[blockIdx.x * bytes + i];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x) return;
+    const Place &p = places[blockIdx.x];
+    asm volatile(STORE(OP) " [%1, " AT "], [%0];" :: "r"(shared_address(box)), "l"(&map), "r"(p.at[0]), "r"(p.at[1]),
+                 "r"(p.at[2]), "r"(p.at[3]), "r"(p.at[4]) : "memory");
+    asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
+}
+"""
+PLACE = np.dtype([("at", "i4", 5), ("further", "u2", 4)])
+
+
+def source(name, axes, *options):
+    return CudaSource(SOURCE, name, (f"-DAXES={axes}", "--gpu-architecture=sm_90a", *options))
+
+
+def strides_of(tensor):
+    """Bytes from element to element along all axes but the innermost, innermost first."""
+    return [tensor.strides[axis] for axis in range(tensor.ndim - 2, -1, -1)]
+
+
+def on_device(array):
+    """An address that stays valid while the array that is returned lives."""
+    return cp.asarray(array)
+
+
+def address(array):
+    return array.__cuda_array_interface__["data"][0]
+
+
+def padded(tensor):
+    """A copy whose rows begin at multiples of 16 bytes: as a larger array, of which the tensor is a part."""
+    item = tensor.dtype.itemsize
+    room = np.zeros((*tensor.shape[:-1], -(-tensor.shape[-1] * item // 16) * 16 // item), tensor.dtype)
+    room[..., : tensor.shape[-1]] = tensor
+    return room
+
+
+def as_map(data):
+    return np.frombuffer(data, "V128")
+
+
+def places(rows):
+    result = np.zeros(len(rows), PLACE)
+    for place, (at, further) in zip(result, rows, strict=True):
+        place["at"][: len(at)], place["further"][: len(further)] = at, further
+    return result
+
+
+def values(rng, shape, dtype):
+    return rng.integers(1, 100, shape).astype(dtype)
+
+
+TILED = [
+    # dtype, shape (outermost first), box, steps, swizzle
+    ("f4", (50,), (8,), (1,), 0),
+    ("u1", (9, 40), (32, 3), (1, 1), 0),
+    ("u1", (9, 40), (32, 4), (1, 1), 32),
+    ("f2", (20, 72), (64, 10), (1, 1), 128),
+    ("f2", (20, 70), (32, 9), (1, 2), 64),
+    ("i4", (7, 6, 12), (4, 3, 2), (1, 1, 1), 0),
+    ("f4", (5, 6, 32), (32, 4, 3), (1, 2, 1), 128),
+    ("u2", (4, 3, 5, 24), (16, 2, 3, 2), (1, 1, 1, 1), 32),
+    ("f8", (3, 2, 3, 4, 6), (2, 3, 2, 2, 2), (1, 1, 2, 1, 1), 0),
+]
+
+
+@pytest.mark.parametrize("case", TILED, ids=lambda case: f"{case[0]}-{len(case[1])}d-swizzle{case[4]}")
+def test_boxes(case):
+    dtype, shape, box, steps, span = case
+    rng = generator()
+    tensor = values(rng, shape, dtype)
+    room = on_device(padded(tensor))
+    axes, item = len(shape), tensor.dtype.itemsize
+    data = encode_tiled(
+        KINDS[dtype], axes, address(room), shape[::-1], strides_of(padded(tensor)), box, steps, 0, SPANS[span], 0, 0
+    )
+    sizes = shape[::-1]
+    corners = [0] * axes, [n - 1 for n in sizes], [-(b // 2) for b in box]
+    rows = [*corners, *([int(rng.integers(-b, n)) for n, b in zip(sizes, box, strict=True)] for _ in range(5))]
+    aligned = [[at[0] // (16 // item) * (16 // item), *at[1:]] for at in rows]
+    rows = [*rows, *aligned]
+    want = [in_shared(tiled_box(tensor, at, box, steps), span) for at in rows]
+    out = np.zeros((len(rows), want[0].size), np.uint8)
+    arguments = as_map(data), places([(at, ()) for at in rows]), out, np.int32(want[0].size)
+    simulate(source("loaded", axes), len(rows), 32, arguments, shared_bytes=-(-want[0].size // 1024) * 1024)
+    np.testing.assert_array_equal(out, np.stack(want))
+
+
+def test_nan_outside():
+    tensor = np.ones((4, 8), np.float16)
+    room = on_device(tensor)
+    data = encode_tiled(KINDS["f2"], 2, address(room), (8, 4), (16,), (8, 4), (1, 1), fill=1)
+    out = np.zeros((1, 64), np.uint8)
+    simulate(source("loaded", 2), 1, 32, (as_map(data), places([((4, 2), ())]), out, np.int32(64)), shared_bytes=1024)
+    got = out.view(np.float16).reshape(4, 8)
+    assert got[:2, :4].tolist() == [[1] * 4] * 2
+    assert np.isnan(got).sum() == 24
+
+
+IM2COL = [
+    # shape (images, …, channels), lower, upper, channels, pixels, steps, offsets per place
+    ("f2", (3, 9, 16), (-1,), (-1,), 16, 7, (1, 1, 1), 2),
+    ("f2", (2, 6, 5, 24), (-1, -1), (-1, -1), 16, 11, (1, 1, 1, 1), 2),
+    ("f2", (2, 7, 6, 64), (-1, -2), (-1, 0), 64, 40, (1, 2, 1, 1), 1),
+    ("f4", (2, 8, 8, 12), (0, 0), (-2, -2), 8, 9, (1, 2, 3, 1), 2),
+    ("f2", (2, 3, 4, 5, 16), (-1, 0, -1), (-1, -2, 0), 8, 50, (1, 1, 2, 1, 1), 2),
+]
+
+
+@pytest.mark.parametrize("case", IM2COL, ids=lambda case: f"{case[0]}-{len(case[1])}d-{case[4]}")
+def test_columns_of_pixels(case):
+    dtype, shape, lower, upper, channels, pixels, steps, most = case
+    rng = generator()
+    tensor = values(rng, shape, dtype)
+    room = on_device(tensor)
+    axes, nbytes = len(shape), channels * pixels * tensor.dtype.itemsize
+    span = 128 if channels * tensor.dtype.itemsize == 128 else 0
+    data = encode_im2col(
+        KINDS[dtype], axes, address(room), shape[::-1], strides_of(tensor), lower, upper, channels, pixels, steps, 0,
+        SPANS[span],
+    )  # fmt: skip
+    spatial = shape[-2:0:-1]
+    rows = []
+    for _ in range(8):
+        at = [int(rng.integers(0, 2)) * 8]
+        for size, low, high, step in zip(spatial, lower, upper, steps[1:], strict=False):
+            at.append(low + step * int(rng.integers(0, (size - 1 + high - low) // step + 1)))
+        at.append(int(rng.integers(0, shape[0])))
+        rows.append((at, [int(rng.integers(0, most + 1)) for _ in spatial]))
+    want = [
+        in_shared(im2col_column(tensor, at, lower, upper, channels, pixels, steps, further), span)
+        for at, further in rows
+    ]
+    out = np.zeros((len(rows), nbytes), np.uint8)
+    arguments = as_map(data), places(rows), out, np.int32(nbytes)
+    simulate(source("loaded", axes, "-DIM2COL"), len(rows), 64, arguments, shared_bytes=8192)
+    np.testing.assert_array_equal(out, np.stack(want))
+
+
+@pytest.mark.parametrize(("cluster", "mask"), [(2, 3), (4, 0b1010), (4, 1)])
+def test_multicast(cluster, mask):
+    tensor = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
+    room, nbytes = on_device(tensor), 8 * 128
+    data = encode_tiled(KINDS["f2"], 2, address(room), (64, 64), (128,), (64, 8), (1, 1), 0, 3)
+    out = np.zeros((2 * cluster, nbytes), np.uint8)
+    arguments = as_map(data), out, np.int32(nbytes), np.int32(mask)
+    simulate(source("multicast", 2, f"-DCLUSTER={cluster}"), 2 * cluster, 32, arguments, shared_bytes=1024)
+    for block in range(2 * cluster):
+        first = block // cluster * cluster
+        want = in_shared(tiled_box(tensor, (0, first), (64, 8), (1, 1)), 128)
+        assert out[block].tolist() == (want if mask >> block % cluster & 1 else 0 * want).tolist()
+
+
+def test_every_thread_may_ask_for_a_box():
+    tensor = np.arange(40 * 64, dtype=np.float16).reshape(40, 64)
+    room = on_device(tensor)
+    data = encode_tiled(KINDS["f2"], 2, address(room), (64, 40), (128,), (64, 2), (1, 1))
+    out = np.zeros((32, 256), np.uint8)
+    simulate(source("loaded_by_all", 2), 1, 32, (as_map(data), out, np.int32(256)), shared_bytes=8192)
+    want = [in_shared(tiled_box(tensor, (0, row), (64, 2), (1, 1)), 0) for row in range(32)]
+    np.testing.assert_array_equal(out, np.stack(want))
+
+
+# -- stores ------------------------------------------------------------------------------------------------------------
+
+
+def scattered(tensor, at, box, steps, flat, operation):
+    """Apply a box to a tensor: only what lies inside."""
+    counts = [box[0], *(-(-n // step) for n, step in zip(box[1:], steps[1:], strict=True))]
+    axes = tensor.ndim
+    for number, index in enumerate(itertools.product(*(range(n) for n in reversed(counts)))):
+        place = [at[axis] + index[axes - 1 - axis] * (steps[axis] if axis else 1) for axis in range(axes)]
+        if all(0 <= p < n for p, n in zip(place, reversed(tensor.shape), strict=True)):
+            there = tuple(reversed(place))
+            tensor[there] = operation(tensor[there], flat[number])
+
+
+def stored(tensor, at, box, steps, span, *options, operation=lambda old, new: new, repeats=1):
+    rng = generator()
+    room = on_device(padded(tensor))
+    dtype, axes, nbytes = tensor.dtype.str[1:], tensor.ndim, int(np.prod(box)) * tensor.dtype.itemsize
+    assert all(step == 1 for step in steps)
+    data = encode_tiled(
+        KINDS[dtype], axes, address(room), tensor.shape[::-1], strides_of(padded(tensor)), box, steps, 0, SPANS[span]
+    )
+    flats = [values(rng, int(np.prod(box)), dtype) for _ in range(repeats)]
+    sent = np.stack([in_shared(flat, span) for flat in flats])
+    arguments = as_map(data), places([(at, ())] * repeats), sent, np.int32(nbytes)
+    simulate(source("stored", axes, *options), repeats, 64, arguments, shared_bytes=-(-nbytes // 1024) * 1024)
+    want = tensor.copy()
+    for flat in flats:
+        scattered(want, at, box, steps, flat, operation)
+    np.testing.assert_array_equal(cp.asnumpy(room)[..., : tensor.shape[-1]], want)
+
+
+@pytest.mark.parametrize("at", [(0, 0), (8, 17), (-8, -3), (40, 5), (3, 0)])
+@pytest.mark.parametrize("span", [0, 128])
+def test_stored_boxes(at, span):
+    stored(np.zeros((20, 70), np.float16), at, (64, 8), (1, 1), span)
+
+
+def test_stored_boxes_of_more_axes():
+    stored(np.zeros((4, 5, 12), np.float32), (4, 3, -1), (8, 4, 3), (1, 1, 1), 0)
+
+
+def test_stored_pixels():
+    tensor = np.zeros((2, 5, 4, 64), np.float16)
+    room = on_device(tensor)
+    lower, upper, pixels, steps = (0, 0), (0, 0), 9, (1, 2, 2, 1)
+    data = encode_im2col(
+        KINDS["f2"], 4, address(room), tensor.shape[::-1], strides_of(tensor), lower, upper, 64, pixels, steps, 0, 3
+    )
+    flat = values(generator(), 64 * pixels, "f2")
+    arguments = as_map(data), places([((0, 2, 2, 0), ())]), in_shared(flat, 128)[None], np.int32(128 * pixels)
+    simulate(source("stored", 4, "-DIM2COL"), 1, 64, arguments, shared_bytes=2048)
+    # From (row 2, column 2) of image 0 on, every second pixel of every second row.
+    visited = [(0, 2, 2), (0, 4, 0), (0, 4, 2), (1, 0, 0), (1, 0, 2), (1, 2, 0), (1, 2, 2), (1, 4, 0), (1, 4, 2)]
+    for number, place in enumerate(visited):
+        tensor[place] = flat[64 * number : 64 * number + 64]
+    np.testing.assert_array_equal(cp.asnumpy(room), tensor)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name", "operation"),
+    [
+        ("i4", "add", lambda a, b: a + b),
+        ("f4", "add", lambda a, b: a + b),
+        ("f2", "add", lambda a, b: a + b),
+        ("u4", "min", min),
+        ("i4", "max", max),
+        ("u4", "and", lambda a, b: a & b),
+        ("u8", "or", lambda a, b: a | b),
+        ("u4", "xor", lambda a, b: a ^ b),
+        ("u4", "inc", lambda a, b: 0 if a >= b else a + 1),
+        ("u4", "dec", lambda a, b: b if a == 0 or a > b else a - 1),
+    ],
+)
+def test_reductions(dtype, name, operation):
+    tensor = values(generator(), (6, 20), dtype)
+    stored(tensor, (4, 2), (16, 5), (1, 1), 0, f'-DRED="{name}."', operation=operation, repeats=3)
+
+
+# -- what is found -----------------------------------------------------------------------------------------------------
+
+
+def wrong(name, *arguments, box=(64, 8), span=128, axes=2, shared_bytes=1024, block=64, options=(), **changed):
+    tensor = np.arange(512, dtype=np.float16).reshape(8, 64)
+    room = on_device(tensor)
+    given = {"data_type": 6, "rank": 2, "address": address(room), "sizes": (64, 8), "strides": (128,), "box": box}
+    data = encode_tiled(**given | {"steps": (1, 1), "swizzle": SPANS[span]} | changed)
+    arguments = as_map(data), *arguments
+    simulate(source(name, axes, *options), 1, block, arguments, shared_bytes=shared_bytes)
+
+
+def test_a_box_is_not_there_before_its_barrier():
+    out = np.zeros(1024, np.uint8)
+    with pytest.raises(simulator.UninitializedRead, match="is still being copied"):
+        wrong("too_soon", out, np.int32(1024), np.int32(0))
+    with pytest.raises(simulator.DataRace, match=r"reads byte .* of shared memory"):  # only thread 0 has waited
+        wrong("too_soon", out, np.int32(1024), np.int32(1))
+    wrong("too_soon", out, np.int32(1024), np.int32(2))
+    wrong("too_soon", out, np.int32(1024), np.int32(3))
+
+
+def test_a_kernel_must_wait_for_its_boxes():
+    with pytest.raises(simulator.SimulatorError, match="ends while a bulk copy into its shared memory is under way"):
+        wrong("too_soon", np.zeros(1024, np.uint8), np.int32(1024), np.int32(4))
+
+
+def test_a_box_over_one_that_others_still_read():
+    out = np.zeros(1024, np.uint8)
+    wrong("overwritten", out, np.int32(1024), np.int32(1))
+    with pytest.raises(simulator.DataRace, match=r"writes byte \d+ of shared memory"):
+        wrong("overwritten", out, np.int32(1024), np.int32(0))
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "message"), [(1040, "16 bytes of its phase never come"), (512, "512 bytes too many")]
+)
+def test_a_barrier_with_the_wrong_number_of_bytes(nbytes, message):
+    with pytest.raises(simulator.DivergentBarrier, match=message):
+        wrong("too_soon", np.zeros(1024, np.uint8), np.int32(nbytes), np.int32(2))
+
+
+def test_copies_that_do_not_fit():
+    out, place = np.zeros((1, 1024), np.uint8), places([((0, 0), ())])
+    given = place, out, np.int32(1024)
+    with pytest.raises(simulator.IllegalAddress, match=r"a copy of 1,024 bytes at byte 1,024 .* has 1,520 bytes"):
+        wrong("too_soon", out, np.int32(1024), np.int32(2), shared_bytes=512 - 16)
+    with pytest.raises(simulator.SimulatorError, match="3 coordinates from a tensor of 2 axes"):
+        wrong("loaded", *given, axes=3)
+    with pytest.raises(simulator.SimulatorError, match="copy in im2col mode with a tensor map in tiled mode"):
+        wrong("loaded", *given, axes=2 + 1, options=("-DIM2COL",), rank=3, sizes=(64, 2, 4), strides=(128, 256),
+              box=(64, 2, 4), steps=(1, 1, 1))  # fmt: skip
+    with pytest.raises(simulator.UnsupportedInstruction, match="lines of 64 bytes and a swizzle of 128"):
+        wrong("loaded", *given, box=(32, 8))
+    tensor = on_device(np.ones((8, 64), np.float16))
+    data = encode_tiled(6, 2, address(tensor), (64, 8), (128,), (64, 8), (1, 1), 0, 3)
+    arguments = as_map(data), np.zeros((2, 1024), np.uint8), np.int32(1024), np.int32(4)
+    with pytest.raises(simulator.SimulatorError, match="multicast copy for the blocks 0x4 of a cluster of 2"):
+        simulate(source("multicast", 2, "-DCLUSTER=2"), 2, 32, arguments, shared_bytes=1024)
+
+
+# -- maps --------------------------------------------------------------------------------------------------------------
+
+RIGHT = {
+    "data_type": 6, "rank": 3, "address": 1 << 20, "sizes": (64, 8, 4), "strides": (128, 1024), "box": (64, 4, 2),
+    "steps": (1, 1, 1), "interleave": 0, "swizzle": 3, "promotion": 0, "fill": 0,
+}  # fmt: skip
+PIXELS = {
+    "data_type": 6, "rank": 4, "address": 1 << 20, "sizes": (64, 8, 8, 4), "strides": (128, 1024, 8192),
+    "lower": (-1, -1), "upper": (-1, -1), "channels": 64, "pixels": 64, "steps": (1, 1, 1, 1), "swizzle": 3,
+}  # fmt: skip
+
+
+def test_maps_say_what_they_were_given():
+    tensor = decode(encode_tiled(**RIGHT | {"sizes": (64, 2**32, 1), "strides": (128, 2**40 - 16), "fill": 1}))
+    assert (tensor.sizes, tensor.strides, tensor.box) == ((64, 2**32, 1), (128, 2**40 - 16), (64, 4, 2))
+    assert (tensor.address, tensor.dtype, tensor.span, tensor.nan) == (1 << 20, "f2", 128, True)
+    column = decode(encode_im2col(**PIXELS))
+    assert (column.lower, column.upper, column.channels, column.pixels) == ((-1, -1), (-1, -1), 64, 64)
+    assert len(encode_tiled(**RIGHT)) == len(encode_im2col(**PIXELS)) == 128
+    assert decode(bytes(128)) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"data_type": 99}, "tensorDataType is 99"),
+        ({"data_type": 11}, "no tensor maps of CU_TENSOR_MAP_DATA_TYPE_TFLOAT32"),
+        ({"rank": 0}, "tensorRank is 0; it must be 1 to 5"),
+        ({"rank": 6}, "tensorRank is 6"),
+        ({"address": 8}, "globalAddress is 0x8; it must be a multiple of 16"),
+        ({"sizes": (64, 0, 4)}, "globalDim is"),
+        ({"sizes": (64, 2**32 + 1, 4)}, "globalDim is"),
+        ({"strides": (120, 1024)}, "globalStrides is"),
+        ({"strides": (128, 2**40)}, "globalStrides is"),
+        ({"strides": (128,)}, "globalStrides has 1 entries and needs 2"),
+        ({"box": (64, 257, 1)}, "boxDim is"),
+        ({"box": (64, 0, 1)}, "boxDim is"),
+        ({"box": (12, 1, 1)}, r"boxDim\[0\] is 12, 24 bytes; it must be a multiple of 16 bytes"),
+        ({"box": (128, 1, 1)}, "with CU_TENSOR_MAP_SWIZZLE_128B it is at most 128 bytes"),
+        ({"steps": (1, 9, 1)}, "elementStrides is"),
+        ({"interleave": 1}, "no interleaved tensor maps"),
+        ({"interleave": 3}, "interleave is 3"),
+        ({"swizzle": 9}, "swizzle is 9"),
+        ({"swizzle": 4}, "no swizzles of other atoms"),
+        ({"promotion": 4}, "l2Promotion is 4"),
+        ({"fill": 2}, "oobFill is 2"),
+        ({"fill": 1, "data_type": 1}, "oobFill asks for NaN, which integers do not have"),
+    ],
+)
+def test_maps_that_the_driver_refuses(changed, rule):
+    with pytest.raises(ValueError, match=rule):
+        encode_tiled(**RIGHT | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"rank": 2}, "tensorRank is 2; im2col mode takes 3 to 5"),
+        ({"lower": (-129, 0)}, "pixelBoxLowerCorner is .*; with 4 axes it has 2 entries from -128 to 127"),
+        ({"upper": (128, 0)}, "pixelBoxUpperCorner is"),
+        ({"upper": (-9, 0), "lower": (0, 0)}, "the window .* is empty"),
+        ({"channels": 257}, "channelsPerPixel is 257"),
+        ({"pixels": 1025}, "pixelsPerColumn is 1025; it must be 1 to 1024"),
+        ({"pixels": 0}, "pixelsPerColumn is 0"),
+        ({"channels": 12}, "channelsPerPixel is 12, 24 bytes"),
+    ],
+)
+def test_windows_that_the_driver_refuses(changed, rule):
+    with pytest.raises(ValueError, match=rule):
+        encode_im2col(**PIXELS | changed)
