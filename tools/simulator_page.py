@@ -33,7 +33,7 @@ SPEED = COURSE / "docs" / "simulator_speed.json"
 
 TYPE = re.compile(r"pred|(?:[bsu]|f|bf|tf|e)\d+(?:x\d|m\d)*(?:x\d)?")
 # What the simulator turns calls and parameters into.
-NOT_PTX = {"argument", "inlined", "invalid", "assertfail", "vprintf", "malloc", "free", "gridhandle"}
+NOT_PTX = {"argument", "enter", "inlined", "invalid", "assertfail", "vprintf", "malloc", "free", "gridhandle"}
 _NEED_RESULT = ("exch", "cas")  # there is no `red` of these
 _HINT = "accepted; changes nothing that the simulator computes"
 NOTES = {
@@ -54,6 +54,12 @@ NOTES = {
     "shfl": "up, down, bfly, idx",
     "st": "as `ld`",
     "stmatrix": "x1, x2, x4, with and without .trans",
+    "suld": "unformatted (.b): 1d, 2d, 3d, a1d, a2d; trap, clamp, zero",
+    "suq": "width, height, depth, array_size",
+    "sust": "as `suld`, and formatted (.p)",
+    "tex": "1d, 2d, 3d, a1d, a2d, cube, acube; base, level, grad of textures with one level; by texture objects",
+    "tld4": "2d, a2d",
+    "txq": "width, height, depth, array_size, normalized_coords; one level, one sample",
     "vote": "all, any, uni, ballot",
     "wgmma": "fence, commit_group, wait_group; mma_async of f16, bf16, tf32, e4m3, e5m2, s8, u8, A from registers or "
     "shared memory, all swizzles and layouts; not recorded on a GPU",
@@ -81,13 +87,8 @@ TRIED = {
     "wmma.b1": "wmma.load.a.sync.aligned.row.m8n8k128.global.b1 {%t}, [%rd1];",
     "mma.s4": "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%t,%t}, {%t}, {%t}, {%t,%t};",
     "mma.b1": "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%t,%t}, {%t}, {%t}, {%t,%t};",
-    "tex": "tex.1d.v4.f32.s32 {%t, %t, %t, %t}, [%rd1, {%t}];",
-    "tld4": "tld4.r.2d.v4.f32.f32 {%t, %t, %t, %t}, [%rd1, {%t, %t}];",
-    "txq": "txq.width.b32 %t, [%rd1];",
-    "suld": "suld.b.1d.b32.trap %t, [%rd1, {%t}];",
-    "sust": "sust.b.1d.b32.trap [%rd1, {%t}], %t;",
+    "tex.2dms": "tex.2dms.v4.f32.s32 {%t, %t, %t, %t}, [%rd1, {%t, %t, %t, %t}];",
     "sured": "sured.b.add.1d.u32.trap [%rd1, {%t}], %t;",
-    "suq": "suq.width.b32 %t, [%rd1];",
     "vadd": "vadd.u32.u32.u32 %t, %t, %t;",
     "vmad": "vmad.u32.u32.u32 %t, %t, %t, %t;",
     "vset": "vset.u32.u32.eq %t, %t, %t;",
@@ -225,7 +226,7 @@ def page() -> str:
         *_supported(),
         "### Refused by name",
         "A kernel that contains one of these is refused before it runs, with an `UnsupportedInstruction` that names "
-        "the line. So are recursion, dynamic parallelism, arrays of a size known only at run time (`alloca`) and "
+        "the line. So are dynamic parallelism, arrays of a size known only at run time (`alloca`) and "
         "clusters of more than one block.",
         markdown(["instruction", "tried as", "what the message adds"], _refused()),
     ]

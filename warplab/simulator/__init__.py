@@ -4,12 +4,14 @@ The rooms from the bottom up; each imports only from those above it in this list
 
 errors      One exception class per kind of mistake. `constants` has the hardware facts that everyone needs.
 numerics    Arithmetic that NumPy lacks: `integers`, `bits`, `rounding`, `fma`, `halves`, `fp8`, `conversions`, the
-            approximate functions (`special`), `tensor_cores`.
+            approximate functions (`special`), `tensor_cores`, and from coordinates to texels (`texture_filtering`).
 ptx         `parser` turns PTX text into a `program` of instructions, `indexed_jumps` expands brx.idx, and `inlining`
-            replaces calls with the bodies of device functions. `fragments` says which lane holds which matrix element.
+            replaces calls with the bodies of device functions, with registers for their `call_parameters`; `recursion`
+            gives a call stack to those that call themselves. `fragments` says which lane holds which matrix element.
 memory      `device_memory` is one address space of allocations with gaps between them; `heap` serves malloc in kernels.
             `lane_access` gathers and scatters for a group of lanes (`lane_groups`); `address_patterns` finds what all
             warps have in common, so that it is computed once. `array_locations` names the array element in a message.
+            `texels` lists textures and surfaces.
 translate   `basic_blocks` cuts a kernel into blocks with their live registers, and `block_order` puts them in an order
             in which diverged lanes reconverge. `translation` turns each block, once, into a Python function on whole
             arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes, with
@@ -18,6 +20,7 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             instructions that access one location, `plain_tests` the loads that only test a word before an atomic
             operation, `waiting_loops` the loops that spin, `guarded_data` what their flags guard, `unwritten_fragments`
             the registers that may be read before they are written, `warpgroup_registers` those that a wgmma still uses.
+            `texel_site` is what a texture instruction asks for.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
@@ -27,7 +30,7 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             that nobody wrote. `races` looks for accesses by different threads that nothing orders:
             `race_records` keeps who touched what, `race_words` compares, `vector_clocks` knows what synchronisation
             weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp, and `race_report`
-            words the error.
+            words the error. `stale_texels` finds textures of what the same launch has written.
             For kernels of several devices, `device_races` does the same between these, with `device_clocks`, which
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
@@ -49,7 +52,8 @@ How a launch runs:
     only where a thread waits for them. `warp_operations` exchanges values between the lanes of a warp
     (`undefined_values` finds out whether a result depends on one that no lane gave), and `matrix_operations`
     multiplies matrices that its lanes hold together, `warpgroups` those of wgmma, for which `warpgroup_convergence`
-    brings four warps together. `system_services` provides what a kernel asks of the driver:
+    brings four warps together. `textures` and
+    `surfaces` share `texel_access`. `system_services` provides what a kernel asks of the driver:
     `printf`, assert, clocks, memory.
 5.  All the while, observers are told what happens. The launch returns a `LaunchProfile`: its counters, and the trace of
     its first warps.
