@@ -22,8 +22,7 @@ class Step:
     """One kernel. `tile`: rows and columns of C that a block computes; `threads`: of a block.
 
     `multiples`: what m, n and k must be multiples of; `alignment`: bytes, of the arrays' addresses; `shared_bytes`: of
-    a block's memory for tiles, 0 where `tiles` says. `hopper`: needs compute capability 9.0, and is no kernel for the
-    simulator.
+    a block's memory for tiles, 0 where `tiles` says. `hopper`: needs a GPU of compute capability 9.0, or the simulator.
     """
 
     number: int
@@ -84,8 +83,8 @@ class StagesStep(Step):
 class TmaStep(Step):
     """Step 5. The kernel gets its operands as tensor maps."""
 
-    def function(self, dtype: Any = np.float32) -> hopper.Kernel:
-        """The kernel, loaded on the GPU."""
+    def function(self, dtype: Any = np.float32) -> Any:
+        """The kernel, loaded on the GPU or for the simulator, as `hopper.kernel` gives it."""
         options = (f"-DRESULT={TYPES[np.dtype(dtype).name]}",)
         return hopper.kernel(SOURCES.folder / self.file, f"tensor_core_{self.name}", options)
 
@@ -100,8 +99,8 @@ class TmaStep(Step):
 class PersistentStep(Step):
     """Step 6, which is compiled for several sizes: `tiles.persistent()` says which it takes."""
 
-    def function(self, dtype: Any = np.float32, sizes: tiles.Persistent | None = None) -> hopper.Kernel:
-        """The kernel, loaded on the GPU."""
+    def function(self, dtype: Any = np.float32, sizes: tiles.Persistent | None = None) -> Any:
+        """Likewise."""
         sizes = sizes or tiles.persistent()
         options = f"-DRESULT={TYPES[np.dtype(dtype).name]}", *sizes.options
         return hopper.kernel(SOURCES.folder / self.file, f"tensor_core_{self.name}", options)
@@ -122,7 +121,7 @@ class PersistentStep(Step):
 
 
 @functools.cache
-def _resident_blocks(function: hopper.Kernel, sizes: tiles.Persistent, threads: int) -> int:
+def _resident_blocks(function: Any, sizes: tiles.Persistent, threads: int) -> int:
     return sizes.cluster * function.resident_clusters(sizes.cluster, threads, sizes.shared_bytes)
 
 

@@ -1,23 +1,21 @@
-"""Steps 5 and 6 of lab 05, for Hopper: what they compile to, where they look for their operands, and, with stand-ins
-for TMA and wgmma, what they compute in the simulator."""
+"""Steps 5 and 6 of lab 05, for Hopper: what they compile to, where they look for their operands, what they compute, and
+which mistakes in them the simulator finds."""
 
 import re
 
 import numpy as np
 import pytest
 
-from kernels.tensor_core import STEPS, tiles
+from kernels.tensor_core import STEPS, multiply, tiles
 from kernels.tensor_core.ladder import SOURCES
 from kernels.tensor_core.tiles import Persistent
-from tests.support.hopper_stand_in import STAND_IN, encoded
 from tests.support.tensor_products import operands, within
-from warplab import cp
+from warplab import cp, profile, simulator
 from warplab.bench import hopper
-from warplab.bench.hopper import Boxes
 from warplab.compile import nvrtc
+from warplab.hardware import backend
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
-from warplab.simulator import DataRace
 
 HOPPER = [name for name, step in STEPS.items() if step.hopper]
 
@@ -174,46 +172,140 @@ def test_tiles_are_visited_once_each_in_groups():
         assert visited[:rows].tolist() == [[i, 0] for i in range(rows)], "down a group first"
 
 
-def simulated(name, m, n, k, dtype, *options):
-    """The product by a kernel for Hopper in the simulator, with the stand-in in place of its own header."""
+@pytest.mark.parametrize(
+    ("name", "m", "n", "k", "dtype"),
+    [
+        ("wgmma_tma", 72, 136, 136, np.float32),
+        ("wgmma_tma", 1, 8, 8, np.float16),
+        ("wgmma_tma", 257, 264, 328, np.float16),  # five steps, so that four stages come round
+        ("wgmma_persistent", 130, 72, 72, np.float16),
+        ("wgmma_persistent", 1, 8, 328, np.float32),
+    ],
+)
+def test_products_in_the_simulator(name, m, n, k, dtype):
+    """The kernels' own PTX, with TMA and wgmma as the simulator runs them."""
     a, b = operands(m, n, k)
-    on_device = [cp.asarray(x) for x in (a, b, np.full((m, n), np.nan, dtype))]
-
-    c = on_device[2]
-
-    def map_of(matrix, rows):
-        item = matrix.dtype.itemsize
-        return encoded(Boxes(hopper.address_of(matrix), matrix.dtype.name, *matrix.shape, rows, 128 // item))
-
-    maps = map_of(on_device[0], 128), map_of(on_device[1], 64), map_of(c, 64)
+    with profile() as p:
+        c = multiply(cp.asarray(a), cp.asarray(b), step=name, dtype=dtype)
+    assert within(a, b, cp.asnumpy(c)).all()
+    if backend.name() == "gpu":
+        return  # there `profile` does not see launches by the driver
+    (launch,) = p
     step = STEPS[name]
-    kind = {"float16": "half", "float32": "float"}[c.dtype.name]
-    options = *STAND_IN, *hopper.include(), f"-DRESULT={kind}", *options
-    source = CudaSource(step.source, f"tensor_core_{name}", options, step.file)
-    sizes = tuple(map(np.int32, (m, n, k)))
-    if name == "wgmma_tma":
-        grid, arguments = step.grid(m, n), (*maps[:2], c, *sizes)
-    else:
-        grid, arguments = 1, (*maps, *sizes)
-    simulate(source, grid, step.threads, arguments, shared_bytes=3 * 49152 + 4 * 8192 + 1024, counters=False)
+    high = tiles.persistent().cluster * step.tile[0] if "persistent" in name else step.tile[0]
+    blocks = -(-m // high) * high // step.tile[0] * -(-n // step.tile[1])
+    products = blocks * 2 * -(-k // 64) * 4  # of two warpgroups, 16 of k each
+    assert launch.tensor_operations == {"m64n256k16.f32.f16": products}
+    assert launch.counts.tensor_operations == 4 * products  # machine instructions, one per warp
+    if dtype == np.float16:
+        assert launch.counts.shared_store_conflicts == 0
+    assert launch.counts.global_load_requests == 0, "TMA loads"
+    assert (launch.counts.global_store_requests == 0) == ("persistent" in name), "and stores, in step 6"
+
+
+@pytest.mark.parametrize(("cluster", "group"), [(1, 1), (2, 2), (4, 8)])
+def test_blocks_that_stay_take_every_tile(cluster, group):
+    """Clusters, order and number of stages of step 6 as they may be; 300 × 520 are 3 × 3 tiles."""
+    if backend.name() == "gpu":
+        pytest.skip("test_kernels_on_gpu.py does it there")
+    a, b = operands(300, 520, 136)
+    c = cp.asarray(np.full((300, 520), np.nan, np.float16))
+    STEPS["wgmma_persistent"].launch(cp.asarray(a), cp.asarray(b), c, Persistent(2, cluster, group))
     assert within(a, b, cp.asnumpy(c)).all()
 
 
-def test_stages_come_round_in_step_5():
-    simulated("wgmma_tma", 72, 136, 136, np.float32, "-DSTAGES=2")
+ON_SIMULATOR = pytest.mark.skipif(backend.name() == "gpu", reason="a wrong kernel may hang a GPU")
 
 
-def test_stages_come_round_from_tile_to_tile_in_step_6():
-    simulated("wgmma_persistent", 130, 72, 72, np.float16, "-DSTAGES=3", "-DCLUSTER=1", "-DGROUP=2")
+def launch_changed(monkeypatch, tmp_path, name, old, new):
+    """Launch a step whose source has `new` in place of `old`: 3 × 2 tiles of C, seven steps of k."""
+    step = STEPS[name]
+    assert step.source.count(old) == 1
+    file = tmp_path / step.file
+    file.write_text(step.source.replace(old, new))
+    sizes = tiles.Persistent(3, 2, 2).options if "persistent" in name else ("-DSTAGES=2",)
+    kernel = hopper.kernel(file, f"tensor_core_{name}", ("-DRESULT=float", *sizes))
+    monkeypatch.setattr(type(step), "function", lambda *_: kernel)
+    a, b = operands(200, 280, 392)
+    c = cp.asarray(np.full((200, 280), np.nan, np.float32))
+    given = (tiles.Persistent(3, 2, 2),) if "persistent" in name else ()
+    step.launch(cp.asarray(a), cp.asarray(b), c, *given)
+    assert within(a, b, cp.asnumpy(c)).all()
 
 
-def test_consumers_that_do_not_wait_for_all_bytes_are_noticed(monkeypatch):
-    step = STEPS["wgmma_persistent"]
-    wrong = step.source.replace("barrier_expect(barrier, STAGE_BYTES)", "barrier_expect(barrier, STAGE_BYTES - 8192)")
-    assert wrong != step.source
-    monkeypatch.setattr(type(step), "source", wrong)
-    with pytest.raises(DataRace, match="`lines`"):
-        simulated("wgmma_persistent", 64, 8, 8, np.float16, "-DSTAGES=3", "-DCLUSTER=1")
+@ON_SIMULATOR
+@pytest.mark.parametrize(
+    ("name", "old", "new", "error", "what"),
+    [
+        (
+            "wgmma_tma",
+            "barrier_wait(shared_address(&full[stage]), step / STAGES % 2);",
+            "",
+            simulator.UninitializedRead,
+            "is still being copied",
+        ),
+        (
+            "wgmma_tma",
+            "barrier_expect(barrier, STAGE_BYTES)",
+            "barrier_expect(barrier, STAGE_BYTES + 16)",
+            simulator.DivergentBarrier,
+            "wait for ever at an mbarrier: 16 bytes of its phase never come",
+        ),
+        (
+            "wgmma_tma",
+            "barrier_expect(barrier, STAGE_BYTES)",
+            "barrier_expect(barrier, STAGE_BYTES - 8192)",
+            simulator.DataRace,
+            "nothing orders the two",
+        ),
+        ("wgmma_tma", "wgmma_fence();", "", simulator.UnorderedRegisters, "before any wgmma.fence"),
+        (
+            "wgmma_tma",
+            "__syncthreads();  // both warpgroups have read this stage",
+            "",
+            simulator.DataRace,
+            r"thread \(0, 0, 0\) of block .* writes .* which thread \(128, 0, 0\) .* read at line",
+        ),
+        (
+            "wgmma_tma",
+            "k_major(a_box, group * 64, depth)",
+            "(k_major(a_box, group * 64, depth) ^ 3ull << 62)",
+            simulator.WrongDescriptor,
+            "the descriptor of A says a swizzle of 64 bytes, but the tensor copy .* had a swizzle of 128 bytes",
+        ),
+        (
+            "wgmma_persistent",
+            "wgmma_wait<1>();  // for the stage before",
+            "",
+            simulator.SimulatorError,
+            "could still read it|nothing orders the two|is still being copied",
+        ),
+        (
+            "wgmma_persistent",
+            "barrier_arrive(empty_at + 8 * done, lane);",
+            "barrier_arrive(empty_at + 8 * done, rank);",
+            simulator.DataRace,
+            r"of block \(1, 0, 0\) writes byte .* of block \(0, 0, 0\), which other threads read at line",
+        ),
+        ("wgmma_persistent", "fence_for_tma();", "", simulator.MissingProxyFence, "without a fence.proxy.async"),
+        (
+            "wgmma_persistent",
+            "stores_have_read<1>();",
+            "",
+            simulator.SimulatorError,
+            "shared memory was written while a bulk copy still had to read it",
+        ),
+    ],
+)
+def test_mistakes_are_found(monkeypatch, tmp_path, name, old, new, error, what):
+    with pytest.raises(error, match=what):
+        launch_changed(monkeypatch, tmp_path, name, old, new)
+
+
+@ON_SIMULATOR
+@pytest.mark.parametrize("name", HOPPER)
+def test_unchanged_the_steps_are_silent(monkeypatch, tmp_path, name):
+    launch_changed(monkeypatch, tmp_path, name, "for (int depth = 0;", "for (int depth = 0 ;")
 
 
 @pytest.mark.parametrize(

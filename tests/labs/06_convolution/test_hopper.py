@@ -1,5 +1,5 @@
-"""Step 5 and the gradient of x on Hopper: what the kernel compiles to, what it computes in the simulator with stand-ins
-for TMA and wgmma, which sizes it takes, and what it refuses."""
+"""Step 5 and the gradient of x on Hopper: what the kernel compiles to, what it computes in the simulator, which sizes
+it takes, and what it refuses."""
 
 import os
 import re
@@ -13,29 +13,21 @@ from kernels.convolution.geometry import Convolution
 from kernels.convolution.hopper_backward_data import BACKWARD_DATA
 from kernels.convolution.hopper_forward import FORWARD
 from kernels.convolution.hopper_tiles import CANDIDATES, Tiles
-from tests.support.hopper_stand_in import SimulatedKernel, encoded
-from warplab import cp
+from warplab import cp, simulator
 from warplab.bench import hopper
 from warplab.bench.hopper import Pixels
 from warplab.compile import nvrtc
-from warplab.simulator import DataRace
+from warplab.hardware import backend
 
 (STEP,), (GRADIENT,) = FORWARD, BACKWARD_DATA
 SMALL, TWO_GROUPS, TALL = Tiles(64, 64, 1, 2, 1), Tiles(128, 128, 2, 2, 1, 1, 1), Tiles(128, 64, 1, 3, 1)
 
 
-class Roomy(SimulatedKernel):
-    """The simulator does not start shared memory at a multiple of 1024 bytes, as a GPU does where a kernel asks."""
-
-    def __call__(self, grid, block, arguments, shared_bytes):
-        super().__call__(grid, block, arguments, shared_bytes + 1024)
-
-
 @pytest.fixture
 def in_simulator(monkeypatch):
     """Launches run in the simulator, on two multiprocessors, so that blocks take several tiles."""
-    monkeypatch.setattr(hopper, "encoded", encoded)
-    monkeypatch.setattr(hopper, "kernel", Roomy)
+    if backend.name() == "gpu":
+        pytest.skip("the tests on a GPU run other sizes there")
     monkeypatch.setattr(hopper, "multiprocessors", lambda: 2)
 
 
@@ -106,7 +98,7 @@ def test_consumers_that_do_not_wait_for_all_bytes_are_noticed(in_simulator, monk
     monkeypatch.setattr(hopper_kernel, "FILE", tmp_path / hopper_kernel.FILE.name)
     conv = Convolution(1, 8, 4, 4, 8, 1, 1)
     x, w, y = (cp.zeros(shape("NHWC"), np.float16) for shape in (conv.x_shape, conv.w_shape, conv.y_shape))
-    with pytest.raises(DataRace, match="`lines`"):
+    with pytest.raises(simulator.DataRace, match=r"reads byte .* of shared memory .* and nothing orders the two"):
         STEP.launch(x, w, y, conv, tiles=SMALL)
 
 
@@ -291,9 +283,11 @@ def test_a_long_stride_is_refused_forward_only():
     assert GRADIENT.refuses(conv, "NHWC", np.float16) == ""
 
 
-def test_it_says_what_the_simulator_lacks():
-    assert "only Hopper GPUs have (wgmma, TMA)" in STEP.missing()
-    assert "only Hopper GPUs have (wgmma, TMA)" in GRADIENT.missing()
+@pytest.mark.skipif(backend.name() == "gpu", reason="about the simulator")
+def test_the_simulator_runs_them_but_auto_takes_others():
+    for step, table in ((STEP, "forward"), (GRADIENT, "backward_data")):
+        assert step.missing() == ""
+        assert ladder.fastest(CASES["3x3"][0], "NHWC", np.float16, table).name != step.name
 
 
 class TestRecorded:

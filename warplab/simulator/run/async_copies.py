@@ -359,6 +359,8 @@ class AsynchronousCopies:
         if not isinstance(copy, OutCopy):
             self._read_source(copy)
         site, address, lanes, values = copy.written()
+        if not address.size:  # a box that lies outside its tensor
+            return
         if isinstance(copy, OutCopy) and copy.operation is not None:
             self._combine(copy.operation, site, address, lanes, values)
             return
