@@ -328,6 +328,20 @@ def test_accesses_outside_the_other_block():
         run("rank_outside", 2, 1, np.zeros(1, np.int32))
 
 
+def test_blocks_must_have_begun_and_not_have_ended():
+    x, y = numbers(128), np.zeros(128, np.int32)
+    with pytest.raises(simulator.SimulatorError, match="which may not have begun yet") as caught:
+        run("pushed_too_soon", 2, 64, x, y)
+    assert "before the first such access" in caught.value.reason
+    assert "asm volatile" in caught.value.source
+    with pytest.raises(simulator.SimulatorError, match="which may have ended by then") as caught:
+        run("leaves_early", 2, 64, x, y)
+    assert "after the last such access" in caught.value.reason
+    assert "map_shared_rank" in caught.value.source
+    run("leaves_early", 2, 64, x, y, checks=False)
+    assert y.tolist() == [*x[64:], *x[:64]]
+
+
 # -- barriers ----------------------------------------------------------------------------------------------------------
 
 

@@ -27,6 +27,11 @@ _CLUSTER = (
     "The two belong to different blocks of a cluster. Is a cluster.sync() missing between them (barrier.cluster.arrive "
     "and wait), or an mbarrier at which one arrives and the other waits?"
 )
+_ASYNCHRONOUS = (
+    "Bulk copies and wgmma read and write on their own. Before a stage is copied to again, the thread that copies must "
+    "know that all have read it: they arrive at an mbarrier, or pass a barrier, after their loads or "
+    "wgmma.wait_group. Before a stage is read, each reader must wait at the mbarrier to which its copy reports."
+)
 _FLAG = (
     "Does this loop wait for a flag? Of an ordinary variable the compiler may load the value once, before the loop, "
     "and nothing orders what the flag guards. Make it `volatile` and put a __threadfence() before it is set, or use "
@@ -76,7 +81,9 @@ def race_error(
             reason = _VOLATILE + reason
         elif any(".volatile" in place.text for place in sites):
             reason = _FENCE
-        if any(_waits(chunk, place, name) for place in sites):
+        if any(".bulk" in place.text or place.text.startswith("wgmma") for place in sites):
+            reason = _ASYNCHRONOUS
+        elif any(_waits(chunk, place, name) for place in sites):
             reason = _FLAG
         elif own_block and other < 0 and earlier.where.line == site.where.line:
             reason += _UPDATE

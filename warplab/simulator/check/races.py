@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warplab.simulator.check.cluster_lifetimes import ClusterLifetimes
 from warplab.simulator.check.lockstep import REASON, Lockstep, relies_on_it
 from warplab.simulator.check.race_records import GridNumbers, LaneSnapshot, Narrowing, Record, RecordedAccess
 from warplab.simulator.check.race_words import WordRaces
@@ -57,7 +58,8 @@ class Races(WordRaces):
         self.epochs = np.zeros(chunk.blocks, np.int32)
         self.times = np.zeros(chunk.warps, np.int32)
         self.cluster = chunk.cluster_blocks
-        self.clocks = Clocks(chunk) if self.needs_clocks else None
+        self.clocks = Clocks(chunk) if self.needs_clocks or self.cluster > 1 else None
+        self.lifetimes = ClusterLifetimes(chunk, self.clocks) if self.clocks is not None and self.cluster > 1 else None
         self.epoch_stored = False  # was there a store to shared memory since the last barrier of all blocks?
         self.shared = Record(chunk.access.shared.nbytes // self.word["shared"], self.sites)
         self.lockstep = Lockstep(self.shared.words) if self.relies_on_lockstep else None
@@ -66,6 +68,8 @@ class Races(WordRaces):
 
     def end_chunk(self) -> None:
         self._flush_all()
+        if self.lifetimes is not None:
+            self.lifetimes.end()
         narrowing = Narrowing()
         for record in self.allocations.values():
             record.compact(narrowing)
@@ -251,6 +255,8 @@ class Races(WordRaces):
         size, start = self.word[space], 0
         if space == "shared":
             record = self.shared
+            if self.lifetimes is not None and site.cluster:
+                self.lifetimes.access(site, addresses, lanes)
         else:
             allocation = self.chunk.access.allocation(site, addresses)
             if allocation is None:  # the lanes' addresses lie in several allocations: not followed

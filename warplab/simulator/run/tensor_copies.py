@@ -195,8 +195,9 @@ class TensorCopies:
         bad = start % np.uint64(SHARED_ALIGNMENT) != 0
         if bad.any():
             place = int(np.argmax(bad))
+            offset = int(start[place]) % max(1, self.chunk.shared_stride)
             raise MisalignedAddress(
-                f"misaligned address: a box at byte {int(start[place]) % max(1, self.chunk.shared_stride)} of shared memory",
+                f"misaligned address: a box at byte {offset} of shared memory",
                 reason=f"TMA wants boxes at multiples of {SHARED_ALIGNMENT} bytes, with a swizzle better of 1024: "
                 "declare the array alignas(1024), or round its address up.",
                 address=int(start[place]),
