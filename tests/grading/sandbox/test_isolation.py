@@ -153,7 +153,7 @@ def test_a_notebook_runs(everywhere):
         everywhere,
         "open('a/data.csv').read()",
         "import numpy as np\nint(np.arange(3).sum())",
-        # Captured: what a process of its own prints reaches the page by another way than the cell's result, in any order.
+        # Captured, as what it prints itself reaches the page by another way than the result, in any order.
         "import subprocess\nsubprocess.run(['echo', 'from a process'], capture_output=True, text=True).stdout",
         "from multiprocessing import get_context\nwith get_context('fork').Pool(2) as p: print(p.map(abs, [-1]))",
         "1 / 0",
