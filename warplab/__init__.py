@@ -28,6 +28,7 @@ _NAMES = {
     "draw_accesses": "draw.accesses",
     "draw_banks": "draw.banks",
     "draw_cluster": "draw.cluster",
+    "draw_estimate": "draw.estimated_time",
     "draw_grid": "draw.grid",
     "draw_halo": "draw.halo",
     "draw_look_back": "draw.look_back",

@@ -1,0 +1,133 @@
+"""The mechanism of estimates: small launches by hand arithmetic, and what must make a launch longer."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.support.launch_works import SMS, instruction, launch_work
+from warplab.estimating.launch_time import SM_KNEE, launch_time
+from warplab.estimating.rates import rates
+from warplab.hardware.cards import CARDS
+
+H100 = rates("H100")
+WARPS = SMS * 8.0  # of one block of 256 threads on every SM
+
+
+def alone(work, name: str, **how) -> float:
+    """Seconds that a resource alone takes."""
+    return next(r.seconds for r in launch_time(work, H100, **how).resources if r.name == name)
+
+
+def copy(**other):
+    """A launch that loads and stores 1 GB in full sectors, from enough blocks."""
+    counts = {
+        "global_load_requests": 2.0**23,
+        "global_load_sectors": 2.0**25,
+        "global_store_requests": 2.0**23,
+        "global_store_sectors": 2.0**25,
+        "global_store_bytes": 2.0**30,
+    }
+    rows = (instruction("LDG.E", "LSU", 2.0**23, writes=0), instruction("STG.E", "LSU", 2.0**23, waits=1))
+    values = {"counts": counts, "hits": {2**18: 0.0}, "loaded": 2.0**30, "stored": 2.0**30, **other}
+    return launch_work(rows, blocks=2.0**14, **values)
+
+
+def test_the_time_of_a_pipe_by_hand() -> None:
+    """Each of 4 schedulers issues one FFMA per clock, so 1000 of each of 8 warps take 2000 clocks."""
+    work = launch_work((instruction("FFMA", "FMA", WARPS * 1000),), loop=0)
+    assert alone(work, "FMA pipe") == pytest.approx(2000 / 1.98e9)
+    assert alone(work, "issue slots") == pytest.approx(2000 / 1.98e9)
+    # A warp alone takes 1000 clocks at a stall of 1, launching the blocks 132; from there to the pipe's time it bends.
+    waited = 1000 * (1 + 0.132**H100.knee) ** (1 / H100.knee)
+    bent = 2000 * (1 + (waited / 2000) ** SM_KNEE) ** (1 / SM_KNEE)
+    assert launch_time(work, H100).seconds == pytest.approx(H100.launch_seconds + bent / 1.98e9, rel=1e-6)
+
+
+def test_an_integer_multiplication_takes_twice_the_time_of_a_floating_one() -> None:
+    ffma, imad = (launch_work((instruction(name, "FMA", WARPS),)) for name in ("FFMA", "IMAD"))
+    assert alone(imad, "FMA pipe") == pytest.approx(2 * alone(ffma, "FMA pipe"))
+
+
+def test_the_time_of_memory_by_hand() -> None:
+    assert alone(copy(), "DRAM") == pytest.approx(2**31 / 2.83e12)
+    assert alone(copy(stored=0.0), "DRAM") == pytest.approx(2**30 / 3.10e12)
+    assert alone(copy(), "L2") == pytest.approx(2**31 / H100.l2_bandwidth)
+
+
+def test_sectors_of_which_only_every_second_is_read_move_twice_the_bytes() -> None:
+    assert alone(copy(pair_bytes=2.0, stored=0.0), "DRAM") == pytest.approx(2**31 / 3.10e12)
+
+
+def test_a_warm_launch_leaves_the_dram_alone_if_its_data_fit_into_the_l2() -> None:
+    small = copy(loaded=2.0**20, stored=2.0**20)
+    assert "DRAM" not in {r.name for r in launch_time(small, H100, warm=True).resources}
+    assert launch_time(small, H100, warm=True).seconds <= launch_time(small, H100).seconds
+    assert launch_time(copy(), H100, warm=True).seconds == launch_time(copy(), H100).seconds  # 2 GB do not
+
+
+def test_atomics_on_one_line_take_turns() -> None:
+    counts = {"global_atomic_sectors": 1e6}
+    assert alone(launch_work(counts=counts, hottest=1.0), "atomics") == pytest.approx(1e6 / 1.98e9)
+    assert alone(launch_work(counts=counts, hottest=0.5), "atomics") == pytest.approx(0.5e6 / 1.98e9)
+
+
+def test_blocks_that_do_not_fit_at_once_come_in_waves() -> None:
+    """With 112 KiB of shared memory two blocks fit on an SM, so 5 blocks for each take as long as 2 + 2 + 1."""
+    row = instruction("FFMA", "FMA", 1000.0 * WARPS)
+    one = launch_work((row,), shared_bytes=112 * 1024, loop=0)
+
+    def body(blocks: int) -> float:
+        return launch_time(one.times(blocks), H100).seconds - H100.launch_seconds
+
+    assert launch_time(one, H100).blocks_per_sm == 2
+    assert body(5) == pytest.approx(2 * body(2) + body(1), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "more"),
+    [
+        ({"shared_load_wavefronts": 2.0**28}, {"shared_load_wavefronts": 2.0**30}),
+        ({"global_load_sectors": 2.0**25}, {"global_load_sectors": 2.0**28}),
+        ({"global_store_sectors": 2.0**27, "global_store_bytes": 2.0**32}, {"global_store_bytes": 2.0**29}),
+        ({"global_atomic_sectors": 0.0}, {"global_atomic_sectors": 2.0**24}),
+    ],
+    ids=["bank conflicts", "sectors per request", "sectors stored in part", "atomics"],
+)
+def test_more_of_it_takes_longer(change: dict, more: dict) -> None:
+    before = copy()
+    first, second = (
+        dataclasses.replace(before, counts=before.counts | extra, hottest=1.0) for extra in (change, change | more)
+    )
+    assert launch_time(second, H100).seconds > 1.05 * launch_time(first, H100).seconds
+
+
+def test_a_cache_that_serves_reads_saves_time() -> None:
+    served = copy(hits={2**11: 0.9, 2**18: 0.9}, loaded=2.0**26, stored=2.0**26)
+    assert launch_time(served, H100).seconds < 0.5 * launch_time(copy(), H100).seconds
+
+
+def test_fewer_warps_hide_less_latency() -> None:
+    """The same work in blocks that need so many registers that one fits takes longer than with eight."""
+    crowded, lonely = (launch_time(copy(registers=n), H100) for n in (32, 255))
+    assert (crowded.blocks_per_sm, lonely.blocks_per_sm) == (8, 1)
+    assert lonely.seconds > 1.5 * crowded.seconds
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_no_resource_costs_less_than_nothing(card: str) -> None:
+    known, work = rates(card), copy()
+    whole = launch_time(work, known)
+    for resource in whole.resources:
+        assert launch_time(work, known, without=frozenset([resource.name])).seconds <= whole.seconds
+    assert whole.seconds > max(r.seconds for r in whole.resources if r.name in ("DRAM", "L2", "launch"))
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_rates_of_every_card_have_sources(card: str) -> None:
+    known = rates(card)
+    assert known.copy_bandwidth < known.read_bandwidth < known.card.bandwidth_gbs * 1e9
+    assert known.l1_latency < known.l2_latency < known.memory_latency
+    assert {"clock_hz", "l2_latency", "read_bandwidth", "l2_bandwidth"} <= set(known.sources)
+    assert known.validated == (card in ("H100", "H200"))

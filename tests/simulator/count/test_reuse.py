@@ -1,0 +1,74 @@
+"""What blocks read again: shares that a cache of known behaviour must have, and small launches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warplab import CudaSource, simulate
+from warplab.simulator.count.reuse import CAPACITIES, MOST_BLOCKS, hit_shares
+
+SECTOR = 32
+
+
+def lru(stream: np.ndarray, capacity: int) -> float:
+    """Hits of a cache that replaces what was read least recently, by simulating it."""
+    held: dict[int, None] = {}
+    hits = 0
+    for sector in stream.tolist():
+        hits += sector in held
+        held.pop(sector, None)
+        held[sector] = None
+        if len(held) > capacity:
+            del held[next(iter(held))]
+    return hits / stream.size
+
+
+def test_a_cyclic_stream_hits_only_a_cache_that_holds_it_all() -> None:
+    shares = hit_shares(np.tile(np.arange(1000), 5))
+    assert {size: share for size, share in shares.items() if size < 1000 * SECTOR} == dict.fromkeys(
+        (size for size in CAPACITIES if size < 1000 * SECTOR), 0.0
+    )
+    assert shares[2**15] == 0.8
+
+
+def test_neighbouring_reads_hit_any_cache() -> None:
+    assert set(hit_shares(np.repeat(np.arange(1000), 4)).values()) == {0.75}
+
+
+@pytest.mark.parametrize("spread", [200, 1000, 5000])
+def test_random_streams_hit_as_a_simulated_cache_does(spread: int) -> None:
+    stream = np.random.default_rng(spread).integers(0, spread, 20_000)
+    for size, share in hit_shares(stream).items():
+        assert share == pytest.approx(lru(stream, size // SECTOR), abs=0.03)
+
+
+def launch(body: str, *, blocks: int = 4):
+    source = f'extern "C" __global__ void k(float *a, float *out) {{ int i = blockIdx.x * 256 + threadIdx.x; {body} }}'
+    return simulate(CudaSource(source, "k"), blocks, 256, (np.zeros(16384, np.float32), np.zeros(4096, np.float32)))
+
+
+def test_a_copy_reads_nothing_again() -> None:
+    reuse = launch("out[i] = a[i];").reuse
+    assert (reuse.again, reuse.pair_bytes, set(reuse.hits.values())) == (0.0, 1.0, {0.0})
+
+
+def test_a_block_that_reads_twice_hits_its_cache_half_the_time() -> None:
+    reuse = launch("out[i] = a[i]; __syncthreads(); out[i] += ((volatile float *)a)[i];").reuse
+    assert reuse.hits[2**18] == pytest.approx(0.5, abs=0.2)
+    assert reuse.again == pytest.approx(0.5, abs=0.2)
+
+
+def test_every_second_sector_is_half_of_its_pairs() -> None:
+    assert launch("out[i] = a[16 * (i % 1024)];").reuse.pair_bytes == 2.0
+
+
+def test_atomics_on_one_word_and_on_many() -> None:
+    one = launch("atomicAdd(out, 1.0f);").reuse
+    assert (one.hottest, one.atomic_addresses) == (1.0, 1)
+    many = launch("atomicAdd(out + threadIdx.x, 1.0f);").reuse
+    assert (many.hottest, many.atomic_addresses) == (1 / 8, 256)  # 256 words lie in 8 lines
+
+
+def test_few_blocks_are_watched() -> None:
+    assert 1 <= launch("out[i % 4096] = a[i % 4096];", blocks=64).reuse.blocks <= MOST_BLOCKS
