@@ -13,7 +13,7 @@ from warplab.launch.simulate import simulate
 from warplab.simulator.memory import tensor_maps
 from warplab.simulator.translate.special_registers import NUMBER_OF_SMS
 
-_ENCODERS = {
+_ENCODERS: dict[str, Any] = {
     "cuTensorMapEncodeTiled": tensor_maps.encode_tiled,
     "cuTensorMapEncodeIm2col": tensor_maps.encode_im2col,
 }

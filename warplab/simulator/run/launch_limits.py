@@ -66,12 +66,12 @@ def check_cluster(entry: Entry, grid: Index3, asked: Sequence[int] | None) -> In
     """The size of a cluster: what the kernel says, or else what the launch asks for. Raises InvalidLaunch."""
     given = entry.cluster
     if asked is not None:
-        asked = (*(int(n) for n in asked), 1, 1)[:3]
-        if given is not None and asked != given:
+        x, y, z = (*(int(n) for n in asked), 1, 1)[:3]
+        if given is not None and (x, y, z) != given:
             raise InvalidLaunch(
-                f"clusters of {_times(asked)} blocks; the kernel was compiled for {_times(given)} (__cluster_dims__)"
+                f"clusters of {x} × {y} × {z} blocks; the kernel was compiled for {_times(given)} (__cluster_dims__)"
             )
-        given = asked
+        given = x, y, z
     if given is None:
         return 1, 1, 1
     blocks = math.prod(given)
