@@ -182,6 +182,72 @@ KERNEL(2, 1, 1) passed_on(const int *x, int *y) {
     }
     cluster.sync();
 }
+// Each thread sends to the other block with st.async, or adds there with red.async; an mbarrier there counts bytes.
+template <bool ADD, bool WAIT>
+__device__ void send(const unsigned *x, unsigned *y) {
+    __shared__ alignas(16) unsigned s[128], sum[2];
+    __shared__ mbarrier full;
+    auto cluster = cg::this_cluster();
+    unsigned f = shared_address(&full), other = cluster.block_rank() ^ 1;
+    int i = threadIdx.x, base = blockIdx.x * 128;
+    if (i == 0) {
+        init(f, 1);
+        sum[0] = sum[1] = 100;
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;" :: "r"(f) : "memory");
+    }
+    cluster.sync();
+    if (ADD) asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 "
+                          "[%0], %1, [%2];" :: "r"(there(shared_address(sum + i % 2), other)), "r"(x[base + i]), "r"(there(f, other)));
+    else asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
+                      :: "r"(there(shared_address(s + 2 * i), other)), "r"(x[base + 2 * i]), "r"(x[base + 2 * i + 1]),
+                      "r"(there(f, other)));
+    if (WAIT) wait(f, 0);
+    if (ADD) y[base + i] = sum[i % 2];
+    else y[base + 2 * i] = s[2 * i + 1], y[base + 2 * i + 1] = s[2 * i];
+    cluster.sync();
+}
+KERNEL(2, 1, 1) sent(const unsigned *x, unsigned *y) { send<false, true>(x, y); }
+KERNEL(2, 1, 1) sent_without_a_wait(const unsigned *x, unsigned *y) { send<false, false>(x, y); }
+KERNEL(2, 1, 1) added(const unsigned *x, unsigned *y) { send<true, true>(x, y); }
+KERNEL(2, 1, 1) copied_over(const int *x, int *y) {  // cp.async.bulk from block to block
+    __shared__ alignas(128) int s[64], t[64];
+    __shared__ mbarrier full;
+    auto cluster = cg::this_cluster();
+    unsigned f = shared_address(&full), other = cluster.block_rank() ^ 1;
+    int i = threadIdx.x;
+    s[i] = x[blockIdx.x * 64 + i];
+    if (i == 0) {
+        init(f, 1);
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" :: "r"(f) : "memory");
+    }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    cluster.sync();
+    if (i == 0)
+        asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"
+                     :: "r"(there(shared_address(t), other)), "r"(shared_address(s)), "r"(there(f, other)) : "memory");
+    wait(f, 0);
+    y[blockIdx.x * 64 + i] = t[63 - i];
+    cluster.sync();
+}
+KERNEL(2, 1, 1) bulk_multicast(const int *x, int *y) {
+    __shared__ alignas(128) int s[64];
+    __shared__ mbarrier full;
+    auto cluster = cg::this_cluster();
+    unsigned f = shared_address(&full), rank = cluster.block_rank();
+    int i = threadIdx.x;
+    if (i == 0) {
+        init(f, 1);
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" :: "r"(f) : "memory");
+    }
+    cluster.sync();
+    if (i == 0)  // half of it for both
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+                     "[%0], [%1], 128, [%2], %3;" :: "r"(shared_address(s + 32 * rank)), "l"(x + 32 * blockIdx.x),
+                     "r"(f), "h"((unsigned short)3) : "memory");
+    wait(f, 0);
+    y[blockIdx.x * 64 + i] = s[i];
+    cluster.sync();
+}
 KERNEL(2, 1, 1) through_global(const int *x, int *y, int *z) {  // cluster.sync() orders global memory of its blocks
     auto cluster = cg::this_cluster();
     int i = threadIdx.x, rank = cluster.block_rank(), base = blockIdx.x * 64;
@@ -350,6 +416,25 @@ def test_mbarriers_across_blocks(tiles):
     x, y = numbers(32 * tiles), np.zeros(32 * tiles, np.int32)
     run("relayed", 2, 32, x, y, np.int32(tiles))
     assert y.tolist() == x.reshape(-1, 32)[:, ::-1].reshape(-1).tolist()
+
+
+def test_values_sent_with_word_to_an_mbarrier():
+    x, y = numbers(512).astype(np.uint32), np.zeros(512, np.uint32)
+    run("sent", 4, 64, x, y)
+    assert y.tolist() == x.reshape(2, 2, 64, 2)[:, ::-1, :, ::-1].reshape(-1).tolist()
+    with pytest.raises(simulator.UninitializedRead, match="is still being copied"):
+        run("sent_without_a_wait", 2, 64, x, y)
+    run("added", 2, 128, x, y)
+    sums = x[:256].reshape(2, 64, 2).sum(axis=1)[::-1] + 100
+    assert y[:256].reshape(2, 64, 2).tolist() == np.repeat(sums[:, None], 64, axis=1).tolist()
+
+
+def test_bulk_copies_between_blocks():
+    x, y = numbers(256), np.zeros(256, np.int32)
+    run("copied_over", 4, 64, x, y)
+    assert y.tolist() == x.reshape(-1, 2, 64)[:, ::-1, ::-1].reshape(-1).tolist()
+    run("bulk_multicast", 4, 64, x, y)
+    assert y.reshape(2, 2, 64).tolist() == np.repeat(x[:128].reshape(2, 1, 64), 2, axis=1).tolist()
 
 
 def test_an_overwritten_slot_of_another_block():

@@ -420,7 +420,7 @@ def test_a_box_is_not_there_before_its_barrier():
 
 
 def test_a_kernel_must_wait_for_its_boxes():
-    with pytest.raises(simulator.SimulatorError, match="ends while a bulk copy into its shared memory is under way"):
+    with pytest.raises(simulator.SimulatorError, match="ends while a copy into its shared memory is under way"):
         wrong("too_soon", np.zeros(1024, np.uint8), np.int32(1024), np.int32(4))
 
 

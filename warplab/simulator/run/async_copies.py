@@ -38,7 +38,8 @@ class _Copy:
     """What one instruction copies: one entry per lane, or per 16 bytes of a bulk copy.
 
     `group`: number of the lane's cp.async group, -1 for bulk copies. `number`: the copy's, in order of issue.
-    `source`, `origin`: site and addresses that it reads again on arrival, None if it need not.
+    `source`, `origin`: site and addresses that it reads again on arrival, None if it need not. `operation`: what
+    becomes of its values and those at the target (operation and type of the elements), None to replace them.
     """
 
     site: Site
@@ -49,6 +50,7 @@ class _Copy:
     number: int
     source: Site | None = None
     origin: np.ndarray | None = None
+    operation: tuple[str, str] | None = None
 
     @functools.cached_property
     def apart(self) -> bool:
@@ -77,12 +79,10 @@ class _Copy:
 class OutCopy(_Copy):
     """A bulk copy out of shared memory. `values`: those of its source, initially as they were at the issue.
 
-    `is_read`: it has read its source. `operation`: what becomes of its values and those at the target (operation and
-    type of the elements), None to replace them.
+    `is_read`: it has read its source.
     """
 
     is_read: bool = False
-    operation: tuple[str, str] | None = None
 
 
 class AsynchronousCopies:
@@ -215,13 +215,14 @@ class AsynchronousCopies:
             )
 
     def send(
-        self, site, copiers, address, values, mbarrier, size, lanes, source: Site | None = None, origin=None
+        self, site, copiers, address, values, mbarrier, size, lanes, source=None, origin=None, operation=None
     ) -> None:
-        """Put pieces of 16 bytes under way to shared memory, for lanes `copiers`. When they arrive, an mbarrier hears
-        of `size` bytes, one entry for each of `lanes`. `source`, `origin`: to be read again then."""
+        """Put values under way to shared memory, for lanes `copiers`. When they arrive, an mbarrier hears of `size`
+        bytes, one entry for each of `lanes`. `source`, `origin`, `operation`: as in `_Copy`."""
         number, self.issued = self.issued, self.issued + 1
         if copiers.size:
-            self._issue(_Copy(site, copiers, np.full(copiers.shape, -1), address, values, number, source, origin))
+            group = np.full(copiers.shape, -1)
+            self._issue(_Copy(site, copiers, group, address, values, number, source, origin, operation))
         self.chunk.mbarriers.expect_bytes(mbarrier, size, lanes, number)
 
     def receivers(
@@ -262,6 +263,14 @@ class AsynchronousCopies:
                 address=int(start[place]),
                 **chunk.where(site, int(lanes[place])),
             )
+
+    def store(self, site, target: Addresses, values, mbarrier, operation: tuple[str, str] | None, lanes) -> None:
+        """st.async and, with an operation, red.async: registers to shared memory of the cluster."""
+        every = self.chunk.all_lanes if lanes is None else lanes
+        values = [np.broadcast_to(value, every.shape) for value in values]
+        size = np.full(every.shape, site.width)
+        address = np.broadcast_to(target.base, every.shape)
+        self.send(site, every, address, values, mbarrier, size, every, operation=operation)
 
     def commit_bulk(self, lanes) -> None:
         """cp.async.bulk.commit_group"""
@@ -307,7 +316,7 @@ class AsynchronousCopies:
         coming = next((copy for copy in self.copies if (copy.group < 0).any()), None)
         if self.chunk.checked and coming is not None:
             raise SimulatorError(
-                "a thread block ends while a bulk copy into its shared memory is under way",
+                "a thread block ends while a copy into its shared memory is under way",
                 reason="Somebody must wait for it at its mbarrier, even if the data are not used.",
                 **self.chunk.where(coming.site, int(coming.lanes[0])),
             )
@@ -337,6 +346,8 @@ class AsynchronousCopies:
 
     def _issue(self, copy: _Copy) -> None:
         self.copies.append(copy)
+        if copy.operation is not None:  # what is there stays until the copy arrives
+            return
         for notify in self.chunk.observers.copy_issued:
             notify(copy.site, Addresses(copy.address), copy.lanes, copy.values)
 
@@ -361,7 +372,7 @@ class AsynchronousCopies:
         site, address, lanes, values = copy.written()
         if not address.size:  # a box that lies outside its tensor
             return
-        if isinstance(copy, OutCopy) and copy.operation is not None:
+        if copy.operation is not None:
             self._combine(copy.operation, site, address, lanes, values)
             return
         if chunk.observers.copy_done:

@@ -36,7 +36,7 @@ TABLE = {
     **moves.TABLE,
     **memory.TABLE,
     **atomics.TABLE,
-    **asynchronous.TABLE,
+    **asynchronous.TABLE,  # leaves other st and red to these two
     **textures.TABLE,
     **warp.TABLE,
     **matrix.TABLE,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from warplab.simulator.ptx.program import Immediate, Indexed, Instruction, Operand, Register, integer, items_of
-from warplab.simulator.translate.block_writer import BlockWriter
+from warplab.simulator.translate.block_writer import DTYPES, BlockWriter
+from warplab.simulator.translate.operations import atomics, memory
 from warplab.simulator.translate.operations.arithmetic import allow
 
 _SHARED = ("shared", "shared::cta", "shared::cluster")
@@ -134,6 +135,24 @@ def _tensor(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], 
     w.line(f"m.tensors.load({given}, L)")
 
 
+def _store(w: BlockWriter, i: Instruction) -> None:
+    """st.async and red.async: registers to shared memory of the cluster; an mbarrier there hears of the bytes."""
+    *modifiers, kind = i.modifiers
+    operation = next((m for m in modifiers if m in _REDUCTIONS), None)
+    allowed = {"async", *_ORDER, *_SHARED, "mbarrier::complete_tx::bytes", "weak", "v2", "v4", operation}
+    allow(w, modifiers, allowed)
+    if (operation is None) == (i.opcode == "red") or "mbarrier::complete_tx::bytes" not in modifiers:
+        raise w.unsupported()
+    target, value, mbarrier = i.operands
+    items, dtype = items_of(value), DTYPES[kind]
+    base, offset = w.addresses(target)
+    site = w.site("store" if operation is None else "atomic", "shared", dtype, len(items), offset)
+    values = "".join(f"{w.array(item, dtype)}, " for item in items)
+    barrier = "({}, {})".format(*_mbarrier_site(w, mbarrier))
+    given = None if operation is None else (operation, kind)
+    w.line(f"m.copies.store({site}, {base}, ({values}), {barrier}, {given!r}, L)")
+
+
 def _reduction(w: BlockWriter, modifiers: tuple[str, ...]) -> tuple[str, str]:
     """The operation of a cp.reduce, and the type of its elements, "" for that of the tensor map."""
     operation = next(m for m in modifiers if m in _REDUCTIONS)
@@ -212,4 +231,9 @@ _MBARRIER = {
     **dict.fromkeys(("expect_tx", "complete_tx"), (_expect, ())),
     **dict.fromkeys(("test_wait", "try_wait"), (_test, ("parity",))),
 }
-TABLE = {"cp": _copy, "mbarrier": _mbarrier}
+TABLE = {
+    "cp": _copy,
+    "mbarrier": _mbarrier,
+    "red": lambda w, i: (_store if "async" in i.modifiers else atomics.TABLE["red"])(w, i),
+    "st": lambda w, i: (_store if "async" in i.modifiers else memory.TABLE["st"])(w, i),
+}
