@@ -1,6 +1,7 @@
 """Kernels that are no longer what was timed: what tables say of their recordings until they are timed anew.
 
 A note belongs to one recorded value, by its digest. A new recording has none, and its note here is to be deleted.
+Launches whose counters are those of a former kernel are in `launches.NOT_COUNTED_YET`.
 """
 
 from __future__ import annotations
