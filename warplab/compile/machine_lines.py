@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 
 from warplab.compile.disassembler import MachineInstruction, disassemble
-from warplab.compile.ptx_assembler import Assembled, assemble_ptx, assemble_whole
+from warplab.compile.ptx_assembler import Assembled, assemble_whole
 
 FILE = "instructions of the PTX"
 _LINES = re.compile(r"^[ \t]*\.(?:loc|file)\b[^\n]*", re.MULTILINE)
@@ -42,17 +42,17 @@ def _without_lines(part: str) -> str:
 
 
 def assemble(
-    text: str, positions: Iterable[int], entry: str, arch: int, max_registers: int | None = None, linked: bool = False
+    text: str, positions: Iterable[int], entry: str, arch: int, max_registers: int | None = None
 ) -> tuple[Assembled, list[MachineInstruction], list[int]]:
     """Return the machine code of PTX, its instructions, and where in `text` each one's PTX begins, -1 for none.
 
-    `arch`: 90 for compute capability 9.0; what the PTX names as its target is replaced. `linked`: by nvJitLink, as
-    Numba does. Raises RuntimeError for PTX that the assembler refuses, CompilerNotFound where a tool is missing.
+    `arch`: 90 for compute capability 9.0; what the PTX names as its target is replaced. Raises RuntimeError for PTX
+    that the assembler refuses, CompilerNotFound where a tool is missing.
     """
     ptx, lines = numbered(text, positions)
     target = _TARGET.search(ptx)
     name = f"{arch}a" if target is not None and target[2] == f"{arch}a" else str(arch)
     ptx = _TARGET.sub(rf"\g<1>sm_{name}", ptx, count=1)
-    assembled = (assemble_ptx if linked else assemble_whole)(ptx, entry, name, max_registers)
+    assembled = assemble_whole(ptx, entry, name, max_registers)
     rows = disassemble(assembled.cubin, entry)
     return assembled, rows, [lines.get(row.line, -1) if row.file.endswith(FILE) else -1 for row in rows]

@@ -22,6 +22,7 @@ from warplab.compile.disassembler import MachineInstruction
 from warplab.estimating.least_deviation import LeastDeviation
 from warplab.estimating.machine_blocks import OUTSIDE, CodeBlock, Edge, opcode
 from warplab.estimating.machine_blocks import loops as machine_loops
+from warplab.estimating.pipes import pipe_of
 from warplab.simulator.count.block_flow import BlockFlow
 from warplab.simulator.count.trip_counts import loops as ptx_loops
 from warplab.simulator.ptx.program import Instruction
@@ -44,7 +45,7 @@ _ADDED = (
 )
 _ITS_OWN = frozenset(_ADDED.split())
 # What a loop's known trips are worth beside the word of an instruction.
-_TRIPS, _SLOW_PATH = 2.0, 1.0
+_TRIPS, _SLOW_PATH, _SIDE = 2.0, 1.0, 0.3
 _NEARLY_NOTHING = 0.02  # threads per thread of the launch below which being off counts no more
 
 
@@ -64,10 +65,17 @@ def kind_of(instruction: Instruction) -> str:
 
 def tells(row: MachineInstruction, instruction: Instruction) -> bool:
     """Whether a machine instruction says where its PTX instruction went."""
-    name = opcode(row)
+    name, kind = opcode(row), kind_of(instruction)
     if name in ("BRA", "EXIT"):
-        return kind_of(instruction) == "branch"
-    return name not in _ITS_OWN and not (name == "HFMA2" and "MMA" in row.opcode and "RZ, RZ" in row.text)
+        return kind == "branch"
+    if name in ("LDC", "ULDC"):
+        return "const" in instruction.modifiers
+    if name in _ITS_OWN or (name == "HFMA2" and "MMA" in row.opcode and "RZ, RZ" in row.text):
+        return False
+    # The assembler's own arithmetic often has the line of a load or product beside it.
+    if kind == "float":
+        return pipe_of(name) in ("FMA", "FP64") and name != "IMAD"
+    return kind not in ("stays", "mostly") or pipe_of(name) in ("LSU", "tensor", "TMA", "other") or "VOTE" in name
 
 
 class PtxCounts:
@@ -135,6 +143,7 @@ class BlockCounts:
         self.homes = self._homes()
         self.copies = self._copies()
         self.loops = machine_loops(blocks, edges)
+        self.sides = self._sides(origins)
         self._solve()
 
     # -- what is known --------------------------------------------------------------------------------------------
@@ -189,6 +198,52 @@ class BlockCounts:
         least = 1 if len(often) == 1 and rarest in _ONE else min(per_block.values())
         return {block: number / least for block, number in per_block.items()}
 
+    def _sides(self, origins: Sequence[int]) -> dict[int, tuple[float, float]]:
+        """For each edge at a branch that stands for one of the PTX: the threads and warps that took that side there.
+
+        A jump of the machine code may be taken where that of the PTX is not. Which side is which, the PTX blocks tell
+        that the code on either side comes from.
+        """
+        places: dict[int, set[int]] = {}
+        for number, at in enumerate(origins):
+            places.setdefault(int(self.of_row[number]), set()).update(b.index for b, _ in self.ptx.blocks.get(at, ()))
+        following = [block.successors() for block in self.ptx.every]
+        result: dict[int, tuple[float, float]] = {}
+        for block in self.blocks:
+            last = block.end - 1
+            known = [b for b, _ in self.ptx.blocks.get(origins[last], ()) if b.end == BRANCH]
+            ways = self.out[block.index]
+            if len(known) != 1 or len(ways) != 2 or opcode(self.rows[last]) != "BRA":
+                continue
+            own, flow = known[0], self.ptx.flow
+            taken, onward = reached([own.target], following, own.index), reached([own.index + 1], following, own.index)
+            score = 0.0
+            for number, sign in zip(ways, (1, -1), strict=True):
+                here = self._first(number, own.index, places)
+                score += sign * (
+                    _likeness(here, own.target, taken - onward) - _likeness(here, own.index + 1, onward - taken)
+                )
+            if score:
+                k = own.index
+                both = [
+                    (flow.taken_threads[k], flow.taken_warps[k]),
+                    (flow.threads[k] - flow.taken_threads[k], flow.warps[k] + flow.parted[k] - flow.taken_warps[k]),
+                ]
+                result.update(zip(ways, both if score > 0 else both[::-1], strict=True))
+        return result
+
+    def _first(self, number: int, own: int, places: dict[int, set[int]]) -> set[int]:
+        """The PTX blocks that the first code on the way along an edge comes from, other than the branch's `own`."""
+        block = self.edges[number].target
+        for _ in self.blocks:
+            if block == OUTSIDE:
+                break
+            here = places.get(block, set())
+            if not here <= {own} or len(self.out[block]) != 1:
+                return here
+            block = self.edges[self.out[block][0]].target
+        return set()
+
     # -- the linear program ---------------------------------------------------------------------------------------
 
     def _runs(self, block: int, factor: float = 1.0) -> list[tuple[int, float]]:
@@ -236,6 +291,7 @@ class BlockCounts:
         kind, where = self.kinds[at], self.rows_of[at]
         if kind == "branch":
             self._exits(at)
+            self._branch(at)
         elif self._predicated(at):
             return  # its block may run more often than the instruction
         standing = {k: max(n, self.copies.get((self._own(at), k), 1.0)) for k, n in self._standing(where).items()}
@@ -258,6 +314,15 @@ class BlockCounts:
                 self._near(terms, taken, WEIGHTS["stays"])
             elif self.ptx.every[block.index + 1].only_ends:
                 self._near(terms, flow.threads[block.index] - taken, WEIGHTS["stays"])
+
+    def _branch(self, at: int) -> None:
+        """Where a branch of the PTX is a single one in the machine code, as many threads go either way."""
+        jumps = [number for number in self.rows_of[at] if opcode(self.rows[number]) == "BRA"]
+        if len(jumps) == 1 and not any(own == self._own(at) for own, _ in self.copies):
+            ways = self.out[int(self.of_row[jumps[0]])]
+            for number in ways:
+                if number in self.sides:
+                    self._near([(number, 1.0)], self.sides[number][0], _SIDE, self.ptx.threads(at))
 
     def _trips(self) -> None:
         trips = self.ptx.flow.trips
@@ -300,3 +365,21 @@ class BlockCounts:
         if any(home not in inside_ptx for number in inside for home in self.homes.get(number, ())):
             return []
         return [(k, 1.0) for k in self.into[head] if self.edges[k].source not in inside]
+
+
+def _likeness(here: set[int], block: int, region: set[int]) -> float:
+    """How much code that comes from the PTX blocks `here` looks like the side of a branch that begins with `block` and
+    alone leads to `region`."""
+    return 3.0 * (block in here) + len(here & region) / (len(here) or 1)
+
+
+def reached(starts: Sequence[int], following: Sequence[Sequence[int]], without: int) -> set[int]:
+    """Blocks that control comes to from `starts`, these among them, without passing a block again."""
+    found: set[int] = set()
+    work = [number for number in starts if number < len(following)]
+    while work:
+        number = work.pop()
+        if number not in found and number != without:
+            found.add(number)
+            work += following[number]
+    return found

@@ -11,6 +11,7 @@ Nsight Compute and says where they fail.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -29,7 +30,6 @@ from warplab.launch.launch_record import LaunchRecord
 from warplab.launch.profile_queries import launches
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.block_flow import BlockFlow
-from warplab.simulator.translate.basic_blocks import BRANCH, GUARD
 
 __all__ = ["PIPES", "MachineBlock", "MachineCounts", "MachineRow", "machine_counts"]
 
@@ -154,16 +154,14 @@ def _counted(launch: LaunchRecord, arch: int, note: str) -> MachineCounts:
     program = entry.program
     functions = (*program.entries.values(), *program.functions.values())
     positions = [instruction.at for function in functions for instruction in function.instructions]
-    assembled, rows, origins = machine_lines.assemble(
-        program.text, positions, entry.name, arch, launch.max_registers, launch.linked
-    )
+    assembled, rows, origins = machine_lines.assemble(program.text, positions, entry.name, arch, launch.max_registers)
     found = resources.reported(assembled, arch)
     ptx = PtxCounts(flow)
     blocks, edges = machine_blocks.cut(rows)
     entering = float(prod(launch.grid) * prod(launch.block))
     solved = BlockCounts(rows, origins, blocks, edges, ptx, entering)
     threads = solved.threads
-    warps = _Warps(rows, origins, blocks, edges, ptx, threads, solved.flows, launch)
+    warps = _Warps(rows, origins, solved, launch)
     around = solved.loops
     made = tuple(_block(block, edges, warps.of[block.index], threads[block.index], around) for block in blocks)
     instructions = {at: inside[0][1] for at, inside in ptx.blocks.items()}
@@ -208,35 +206,44 @@ def _block(block: CodeBlock, edges: Sequence[Edge], warps: float, threads: float
 class _Warps:
     """How often warps ran the blocks: threads by how many of them a warp had in the PTX block that a block is from."""
 
-    def __init__(self, rows, origins, blocks, edges, ptx: PtxCounts, threads, flows, launch) -> None:
-        self.rows: Sequence[MachineInstruction] = rows
-        self.origins, self.blocks, self.edges, self.ptx = origins, blocks, edges, ptx
-        self.threads, self.flows = threads, flows
-        self.flow: BlockFlow = ptx.flow
+    def __init__(
+        self, rows: Sequence[MachineInstruction], origins: Sequence[int], solved: BlockCounts, launch: LaunchRecord
+    ) -> None:
+        self.rows, self.origins = rows, origins
+        self.blocks, self.edges, self.ptx, self.sides = solved.blocks, solved.edges, solved.ptx, solved.sides
+        self.threads, self.flows, self.into = solved.threads, solved.flows, solved.into
+        self.flow: BlockFlow = self.ptx.flow
         size = prod(launch.block)
         self.start = -(-size // WARP_SIZE) / size  # warps per thread where none has ended
-        self.into: list[list[int]] = [[] for _ in blocks]
-        for number, edge in enumerate(edges):
-            if edge.target >= 0:
-                self.into[edge.target].append(number)
         self.share = self._shares()
-        self.of = [float(threads[k] * self.share[k]) for k in range(len(blocks))]
+        # What stands in no loop a warp runs once at most; code under a condition was voted to be a loop's.
+        once = prod(launch.grid) * size * self.start
+        looped = {number for inside in solved.loops.values() for number in inside}
+        looped |= set(solved.calls)
+        self.of = [
+            float(self.threads[k] * self.share[k] if k in looped else min(once, self.threads[k] * self.share[k]))
+            for k in range(len(self.blocks))
+        ]
 
     def _shares(self) -> list[float]:
-        """Warps per thread of each block."""
+        """Warps per thread of each block: voted, else that of where most threads come from or go to.
+
+        Where threads meet (BSYNC), that of where they go on together.
+        """
         share: list[float | None] = [self._voted(block) for block in self.blocks]
-        for _ in range(len(self.blocks)):
-            missing = [k for k, known in enumerate(share) if known is None]
-            if not missing:
-                break
-            for k in missing:
-                # From where most threads come, else from where they go.
-                near = [(self.flows[n], self.edges[n].source) for n in self.into[k]]
-                near += [(1e-9, edge.target) for edge in self.edges if edge.source == k]
+        strict = True
+        while missing := [k for k, known in enumerate(share) if known is None]:
+            for k in reversed(missing):
+                meets = opcode(self.rows[self.blocks[k].first]) == "BSYNC"
+                near = [(math.inf if meets else 0.0, edge.target) for edge in self.edges if edge.source == k]
+                if not (meets and strict):
+                    near += [(float(self.flows[n]) + 1e-9, self.edges[n].source) for n in self.into[k]]
                 known = [(flow, self.start if b == OUTSIDE else share[b]) for flow, b in near]
-                values = [(flow, value) for flow, value in known if value is not None]
-                if values:
-                    share[k] = max(values)[1]
+                share[k] = max(((flow, value) for flow, value in known if value is not None), default=(0, None))[1]
+            if all(share[k] is None for k in missing):
+                if not strict:
+                    break
+                strict = False
         return [self.start if value is None else value for value in share]
 
     def _voted(self, block: CodeBlock) -> float | None:
@@ -266,24 +273,9 @@ class _Warps:
         block = self.blocks[edge.source]
         if block.ends not in ("branch", "exit some"):
             return threads * self.share[edge.source]
-        known = self._sides(self.origins[block.end - 1])
-        ran = self.threads[edge.source]
-        if known and ran:
-            total, sides = known
-            taken, warps = min(sides, key=lambda side: abs(side[0] / total - threads / ran))
-            if taken:
-                return min(self.of[edge.source], threads * warps / taken)
-        return min(self.of[edge.source], threads * self.share[edge.source])
-
-    def _sides(self, at: int):
-        """Of a branch of the PTX: threads that came to it, and threads and warps of either side."""
-        for block, _ in self.ptx.blocks.get(at, ()):
-            k, flow = block.index, self.flow
-            if block.end in (BRANCH, GUARD) and flow.threads[k]:
-                onward = flow.threads[k] - flow.taken_threads[k]
-                onward_warps = flow.warps[k] + flow.parted[k] - flow.taken_warps[k]
-                return flow.threads[k], [(flow.taken_threads[k], flow.taken_warps[k]), (onward, onward_warps)]
-        return None
+        taken, warps = self.sides.get(number, (0.0, 0.0))
+        share = warps / taken if taken else self.share[edge.source]
+        return min(self.of[edge.source], threads * share)
 
     def of_row(self, block: CodeBlock, number: int) -> float:
         """Warps that executed a row. Those that meet at a BSYNC execute it part by part, as they come."""

@@ -32,14 +32,7 @@ class DeviceQueue:
         """Queue a launch, and return its record. Raises PeerAccess for an array that the device cannot reach, and
         InvalidLaunch."""
         bound = prepared.bound
-        record = LaunchRecord(
-            prepared.kernel,
-            grid,
-            block,
-            assemble=bound.assemble,
-            max_registers=bound.max_registers,
-            linked=bound.linked,
-        )
+        record = LaunchRecord(prepared.kernel, grid, block, assemble=bound.assemble, max_registers=bound.max_registers)
         arrays = prepared.args  # which must not be freed before the kernel has run
 
         def done(profile: simulator.LaunchProfile) -> None:

@@ -25,8 +25,7 @@ class BoundKernel(NamedTuple):
     """A kernel compiled for the arguments of a launch. `params`: the bytes of each parameter of `entry`.
 
     `raised`: maps the number that a kernel of `cuda.jit(debug=True)` leaves behind to the exception it raised (class,
-    arguments, place); None for other kernels. `max_registers`: per thread, None for no limit. `linked`: by
-    nvJitLink, as Numba does.
+    arguments, place); None for other kernels. `max_registers`: per thread, None for no limit.
     """
 
     entry: simulator.Entry
@@ -34,7 +33,6 @@ class BoundKernel(NamedTuple):
     assemble: Assemble
     raised: Callable[[int], tuple] | None = None
     max_registers: int | None = None
-    linked: bool = False
 
 
 class KernelSource(Protocol):
@@ -181,7 +179,7 @@ class NumbaSource:
         params = numba_arguments.pack_arguments(self.parameters, signature, args, arrays.address)
         assemble = functools.partial(self.assemble, signature=signature)
         exceptions = found.program.exceptions if self.debug else None
-        return BoundKernel(found.entry, params, assemble, exceptions, self.max_registers, linked=True)
+        return BoundKernel(found.entry, params, assemble, exceptions, self.max_registers)
 
     def assembler(self, args: tuple) -> Assemble:
         return functools.partial(self.assemble, signature=self.signature_of(args))

@@ -17,14 +17,13 @@ class LaunchRecord(LaunchProfile):
     """One launch as a profile records it: the simulator's counters, the time on a GPU, and the way back to the code.
 
     `assemble`: compiles the kernel again (`warplab.launch.resources`); None if unknown. `max_registers`: per thread,
-    where the kernel was compiled with a limit. `linked`: by nvJitLink, as Numba's kernels are. `machine`: what was
-    found out about its machine code, by architecture (`warplab.estimating.machine_counts`). `gpu_seconds`, `gpu_name`:
-    set only where the launch ran on that GPU and was timed with events.
+    where the kernel was compiled with a limit. `machine`: what was found out about its machine code, by architecture
+    (`warplab.estimating.machine_counts`). `gpu_seconds`, `gpu_name`: set only where the launch ran on that GPU and was
+    timed with events.
     """
 
     assemble: Assemble | None = field(default=None, repr=False, compare=False)
     max_registers: int | None = None
-    linked: bool = False
     machine: dict[int, Any] = field(default_factory=dict, repr=False, compare=False)
     gpu_seconds: float | None = None
     gpu_name: str | None = None

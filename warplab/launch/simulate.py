@@ -90,9 +90,7 @@ class PreparedLaunch:
             raise simulator.SimulatorFailure(self.kernel, error) from error
         self.copy_back()
         profile.kernel = self.kernel
-        return LaunchRecord.of(
-            profile, self.bound.assemble, max_registers=self.bound.max_registers, linked=self.bound.linked
-        )
+        return LaunchRecord.of(profile, self.bound.assemble, max_registers=self.bound.max_registers)
 
 
 @contextmanager
