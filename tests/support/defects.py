@@ -143,7 +143,124 @@ _PRODUCT = """\
   }
   wmma::store_matrix_sync(c, sum, 16, wmma::mem_row_major);"""
 
+# A copy by TMA of 64 numbers to `t`, and its barrier.
+_COPY = """\
+  __shared__ alignas(128) float t[64];
+  __shared__ unsigned long long full;
+  unsigned barrier = shared_address(&full);
+  auto copy = [&](const float* from) {
+    barrier_expect(barrier, 256);
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"
+                 :: "r"(shared_address(t)), "l"(from), "r"(barrier) : "memory");
+  };
+  if (threadIdx.x == 0) { barrier_init(barrier, 1); fence_barrier_init(); }
+  __syncthreads();
+"""
+_SEND = """\
+  if (threadIdx.x == 0) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" :: "l"(c), "r"(shared_address(s)));
+"""
+_SENT = "    stores_commit();\n    stores_have_read<0>();\n  }"
+_NEIGHBOUR = """\
+  __shared__ float s[64];
+  auto cluster = cooperative_groups::this_cluster();
+  s[threadIdx.x] = threadIdx.x;
+"""
+_TAKE = "  c[blockIdx.x * 64 + threadIdx.x] = cluster.map_shared_rank(s, cluster.block_rank() ^ 1)[threadIdx.x];"
+_HOPPERS = {"head": "#include <warplab/hopper.cuh>\n", "compiled": _HOPPER}
+_CLUSTERS = {"head": "#include <cooperative_groups.h>\n", "grid": 2, "options": {"cluster": (2,)}}
+
 DEFECTS = (
+    Defect(
+        "store that TMA does not see",
+        simulator.MissingProxyFence,
+        Report("cp.async.bulk.global", "after its stores and before the barrier", array="s", index=0),
+        "float* c",
+        _SHARED + "  __syncthreads();\n" + _SEND + _SENT,
+        _SHARED + "  fence_for_tma();\n  __syncthreads();\n" + _SEND + _SENT,
+        floats(64),
+        **_HOPPERS,
+    ),
+    Defect(
+        "block that ends while TMA may read its shared memory",
+        simulator.SimulatorError,
+        Report("cp.async.bulk.global", "cp.async.bulk.wait_group.read 0"),
+        "float* c",
+        _SHARED + "  fence_for_tma();\n  __syncthreads();\n" + _SEND + "    stores_commit();\n  }",
+        _SHARED + "  fence_for_tma();\n  __syncthreads();\n" + _SEND + _SENT,
+        floats(64),
+        **_HOPPERS,
+    ),
+    Defect(
+        "copy that is read before its barrier",
+        simulator.UninitializedRead,
+        Report("c[threadIdx.x] = t[threadIdx.x];", "an mbarrier", array="t", index=0),
+        "const float* a, float* c",
+        _COPY + "  if (threadIdx.x == 0) copy(a);\n  __syncthreads();\n  c[threadIdx.x] = t[threadIdx.x];",
+        _COPY + "  if (threadIdx.x == 0) copy(a);\n  barrier_wait(barrier, 0);\n  c[threadIdx.x] = t[threadIdx.x];",
+        lambda: (np.arange(64, dtype=np.float32), np.zeros(64, np.float32)),
+        **_HOPPERS,
+    ),
+    Defect(
+        "copy over what others still read",
+        simulator.DataRace,
+        Report(
+            '"r"(shared_address(t))',
+            "must know that all have read it",
+            array="t",
+            index=4,
+            other_line="c[threadIdx.x] = t[threadIdx.x];",
+            other_thread=((0, 0, 0), (4, 0, 0)),
+        ),
+        "const float* a, float* c",
+        _COPY
+        + "  for (int k = 0; k < 2; k++) {\n    if (threadIdx.x == 0) copy(a + 64 * k);\n"
+        + "    barrier_wait(barrier, k);\n    c[threadIdx.x] = t[threadIdx.x];\n  }",
+        _COPY
+        + "  for (int k = 0; k < 2; k++) {\n    if (threadIdx.x == 0) copy(a + 64 * k);\n"
+        + "    barrier_wait(barrier, k);\n    c[threadIdx.x] = t[threadIdx.x];\n    __syncthreads();\n  }",
+        lambda: (np.arange(128, dtype=np.float32), np.zeros(64, np.float32)),
+        **_HOPPERS,
+    ),
+    Defect(
+        "barrier that expects too many bytes",
+        simulator.DivergentBarrier,
+        Report("barrier_wait(barrier, 0);", "add up to the bytes"),
+        "const float* a, float* c",
+        _COPY.replace("(barrier, 256)", "(barrier, 512)")
+        + "  if (threadIdx.x == 0) copy(a);\n  barrier_wait(barrier, 0);",
+        _COPY + "  if (threadIdx.x == 0) copy(a);\n  barrier_wait(barrier, 0);",
+        lambda: (np.arange(64, dtype=np.float32), np.zeros(64, np.float32)),
+        **_HOPPERS,
+    ),
+    Defect(
+        "race between blocks of a cluster",
+        simulator.DataRace,
+        Report(
+            "c[blockIdx.x * 64",
+            "cluster.sync() missing",
+            block=(0, 0, 0),
+            array="s",
+            index=0,
+            other_line="s[threadIdx.x] = threadIdx.x;",
+            other_thread=((1, 0, 0), (0, 0, 0)),
+        ),
+        "float* c",
+        "  cooperative_groups::this_cluster().sync();\n" + _NEIGHBOUR + "  __syncthreads();\n" + _TAKE,
+        _NEIGHBOUR + "  cluster.sync();\n" + _TAKE + "\n  cluster.sync();",
+        floats(128),
+        **_CLUSTERS,
+    ),
+    Defect(
+        "shared memory of a block that may have ended",
+        simulator.SimulatorError,
+        Report("c[blockIdx.x * 64", "after the last such access", block=(1, 0, 0)),
+        "float* c",
+        _NEIGHBOUR + "  cluster.sync();\n" + _TAKE,
+        _NEIGHBOUR + "  cluster.sync();\n" + _TAKE + "\n  cluster.sync();",
+        floats(128),
+        **_CLUSTERS,
+    ),
     Defect(
         "sum of a wgmma read before its end",
         simulator.UnorderedRegisters,
@@ -185,7 +302,7 @@ DEFECTS = (
         simulator.DataRace,
         Report(
             "if (threadIdx.x == 5) tiles[1].x = 1;",
-            "__syncthreads() missing",
+            "after wgmma.wait_group",
             thread=(5, 0, 0),
             array="tiles",
             index=4,

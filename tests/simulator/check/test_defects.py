@@ -64,6 +64,13 @@ def test_every_class_is_there_in_both_languages():
     assert in_c - in_numba == {
         "pointer of the host",
         "product with a fragment that was never filled",
+        "store that TMA does not see",
+        "block that ends while TMA may read its shared memory",
+        "copy that is read before its barrier",
+        "copy over what others still read",
+        "barrier that expects too many bytes",
+        "race between blocks of a cluster",
+        "shared memory of a block that may have ended",
         "sum of a wgmma read before its end",
         "wgmma without a fence",
         "wgmma that one warp of four does not reach",

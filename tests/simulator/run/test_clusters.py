@@ -196,11 +196,15 @@ __device__ void send(const unsigned *x, unsigned *y) {
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;" :: "r"(f) : "memory");
     }
     cluster.sync();
-    if (ADD) asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 "
-                          "[%0], %1, [%2];" :: "r"(there(shared_address(sum + i % 2), other)), "r"(x[base + i]), "r"(there(f, other)));
-    else asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
-                      :: "r"(there(shared_address(s + 2 * i), other)), "r"(x[base + 2 * i]), "r"(x[base + 2 * i + 1]),
-                      "r"(there(f, other)));
+    if (ADD) {
+        unsigned to = there(shared_address(sum + i % 2), other);
+        asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];"
+                     :: "r"(to), "r"(x[base + i]), "r"(there(f, other)));
+    } else {
+        unsigned to = there(shared_address(s + 2 * i), other);
+        asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];"
+                     :: "r"(to), "r"(x[base + 2 * i]), "r"(x[base + 2 * i + 1]), "r"(there(f, other)));
+    }
     if (WAIT) wait(f, 0);
     if (ADD) y[base + i] = sum[i % 2];
     else y[base + 2 * i] = s[2 * i + 1], y[base + 2 * i + 1] = s[2 * i];

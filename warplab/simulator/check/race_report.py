@@ -28,9 +28,9 @@ _CLUSTER = (
     "and wait), or an mbarrier at which one arrives and the other waits?"
 )
 _ASYNCHRONOUS = (
-    "Bulk copies and wgmma read and write on their own. Before a stage is copied to again, the thread that copies must "
-    "know that all have read it: they arrive at an mbarrier, or pass a barrier, after their loads or "
-    "wgmma.wait_group. Before a stage is read, each reader must wait at the mbarrier to which its copy reports."
+    "Bulk copies and wgmma read and write on their own. Before a stage is written again, whoever writes must know that "
+    "all have read it: readers arrive at an mbarrier, or pass a barrier, after their loads or after wgmma.wait_group. "
+    "Before a stage is read, each reader must wait at the mbarrier to which its copy reports."
 )
 _FLAG = (
     "Does this loop wait for a flag? Of an ordinary variable the compiler may load the value once, before the loop, "
@@ -62,13 +62,14 @@ def race_error(
     own_block_number = thread // chunk.threads
     name: str | None
     index: int | None
+    item = earlier.item if _moves_pieces(site) else site.item
     if allocation is None:
         owner, offset = divmod(offset, chunk.shared_stride)
-        what, name, index = describe_shared(chunk, offset, site.item)
+        what, name, index = describe_shared(chunk, offset, item)
         if chunk.first_block + owner != own_block_number:
             what += f" of block {chunk.geometry.block_index(chunk.first_block + owner)}"
     else:
-        name, index = allocation.name, element(allocation, allocation.address + offset, site.item)
+        name, index = allocation.name, element(allocation, allocation.address + offset, item)
         what = f"byte {offset} of array `{name}` (element {index})" if name else f"byte {offset} of an array"
     if not reason:
         block = readers_block if other < 0 else other // chunk.threads
@@ -81,7 +82,7 @@ def race_error(
             reason = _VOLATILE + reason
         elif any(".volatile" in place.text for place in sites):
             reason = _FENCE
-        if any(".bulk" in place.text or place.text.startswith("wgmma") for place in sites):
+        if any(_moves_pieces(place) for place in sites):
             reason = _ASYNCHRONOUS
         elif any(_waits(chunk, place, name) for place in sites):
             reason = _FLAG
@@ -98,6 +99,11 @@ def race_error(
         other_thread=chunk.thread_index(other) if other >= 0 else None,
         **chunk.where(site, thread - chunk.first_block * chunk.threads),
     )
+
+
+def _moves_pieces(site: Site) -> bool:
+    """Is it an instruction that reads or writes pieces of 16 bytes, whatever the elements are, on its own?"""
+    return ".bulk" in site.text or site.text.startswith("wgmma")
 
 
 def _waits(chunk, site: Site, name: str | None) -> bool:
