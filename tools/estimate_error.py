@@ -1,8 +1,8 @@
 """How far `warplab.estimate` is off: its times beside recorded ones, launch by launch.
 
 `python -m tools.estimate_error` (make estimate-error) shows the open half of the launches, at which the model may be
-looked at while it is built; `--held-out` the other half, which is read when the model is final; `--page` writes
-docs/estimate.md from both. `--match TEXT` takes the launches with that in their names. The roofline's lower bound is
+looked at while it is built; `--held-out` the other half, which is read when the model is final. `tools.estimate_page`
+writes docs/estimate.md from both. `--match TEXT` takes the launches with that in their names. The roofline is
 shown for comparison. Needs no GPU; the first run simulates every launch, some minutes.
 """
 

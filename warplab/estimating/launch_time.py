@@ -137,12 +137,13 @@ class _Model:
         return min(self.rates.card.warp_schedulers, self.at_once * self.work.warps_per_block)
 
     def _siblings(self) -> float:
-        """Cycles for which a warp waits at barriers until the SM has served the other warps of its block."""
+        """Cycles for which a warp waits at barriers until the SM has served its block, beyond its own instructions."""
         if not self._count("barriers"):
             return 0.0
         busiest = max((r.seconds for r in self.resources if r.group == "SM"), default=0.0)
-        others = 1 - 1 / self.work.warps_per_block
-        return others * busiest * min(self.sms, self.work.blocks) / self.work.blocks * self.rates.clock_hz
+        of_block = busiest * min(self.sms, self.work.blocks) / self.work.blocks * self.rates.clock_hz
+        own = sum(row.warps * max(1, row.stall) for row in self.work.rows) / self.work.warps
+        return max(0.0, of_block - own)
 
     def _turn(self, kind: str) -> float:
         """Cycles that the memory needs for one access of each scheduler's warp, where all SMs do the same."""

@@ -84,7 +84,7 @@ class Work:
     products: dict[str, float]
     rows: tuple[Row, ...]
     code: tuple[CodeBlock, ...]
-    sources: dict[str, str] = field(default_factory=dict, repr=False)
+    sources: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def warps(self) -> float:

@@ -1,0 +1,119 @@
+"""The timed launches, their two halves, and the error of estimates."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tools import estimate_error, estimate_page, timed_work
+from tools.estimate_error import Result, summary, table
+from warplab.bench.timed_launches import Part, row
+from warplab.estimating.work import Work
+
+CHEAP = 2  # launches of the open half that the tests simulate
+MOST_ERROR = 0.15  # of these, as measured
+
+
+@pytest.fixture(scope="module")
+def calls():
+    return timed_work.timed()
+
+
+def test_the_halves_are_apart_and_hold_every_launch(calls) -> None:
+    halves = [{one.name for one in timed_work.half(held_out, calls)} for held_out in (False, True)]
+    assert not halves[0] & halves[1]
+    assert halves[0] | halves[1] == {one.name for one in calls}
+    assert min(map(len, halves)) >= 40
+    assert len(calls) >= 80
+
+
+def test_a_name_decides_about_its_half() -> None:
+    """By the first bit of its hash, which nobody can choose: sha256 of "a" begins with ca, of "b" with 3e."""
+    assert not timed_work.is_open("a")
+    assert timed_work.is_open("b")
+
+
+def test_every_launch_has_a_recorded_time_on_the_card(calls) -> None:
+    for one in calls:
+        assert one.seconds() > 0, one.name
+        assert re.match(rf"NVIDIA {timed_work.CARD}\b.*, \d{{4}}-\d\d-\d\d$", one.recorded_on())
+
+
+def test_every_launch_has_parts(calls) -> None:
+    for one in calls:
+        parts = one.call.parts()
+        assert parts
+        assert all(isinstance(part, Part) and part.blocks > 0 and part.work > 0 for part in parts), one.name
+
+
+def test_a_row_that_is_not_there_is_an_error() -> None:
+    find = row(lambda value: value, n=4)
+    assert find([{"n": 2, "seconds": 1.0}, {"n": 4, "seconds": 2.0}]) == 2.0
+    with pytest.raises(LookupError, match="0 rows of the recording"):
+        find([{"n": 2, "seconds": 1.0}])
+
+
+@pytest.fixture(scope="module")
+def simulated(calls, tmp_path_factory):
+    """Some launches of the open half with few blocks, simulated."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(timed_work, "KEPT", tmp_path_factory.mktemp("kept"))
+
+    def lanes(one) -> int:
+        parts = one.call.parts()
+        sizes = [part.grid if isinstance(part.grid, int) else 1 << 20 for part in parts]
+        return sum(sizes) * 1024 if len(parts) > 1 else max(sizes)
+
+    cheap = sorted(timed_work.half(False, calls), key=lanes)
+    cheap = [one for one in cheap if "size" in one.name][:CHEAP]
+    yield [(one, timed_work.work(one), timed_work.work(one)) for one in cheap]
+    patch.undo()
+
+
+def test_what_was_simulated_is_kept(simulated) -> None:
+    for _, first, again in simulated:
+        assert first == [Work.from_json(json.loads(json.dumps(part.as_json()))) for part in again]
+
+
+def test_a_sample_of_the_open_half_is_as_near_as_measured(simulated) -> None:
+    for one, *_ in simulated:
+        result = estimate_error.result(one)
+        assert abs(result.error) <= MOST_ERROR, result
+        assert abs(result.error) < abs(result.bound_error)
+
+
+RESULTS = [
+    Result("lab 01, near", 1e-3, 1.1e-3, 0.9e-3, "DRAM", "NVIDIA H100, 2026-11-21"),
+    Result("lab 01, far", 1e-3, 2e-3, 0.1e-3, "latency", "NVIDIA H100, 2026-11-21"),
+]
+
+
+def test_the_summary_by_hand() -> None:
+    assert summary([r.error for r in RESULTS]) == "mean absolute error 55.0 %, 1 of 2 within 15 %, 1 of 2 within 30 %"
+
+
+def test_the_table_shows_each_launch() -> None:
+    text = table(RESULTS).text()
+    assert re.search(r"lab 01, near +1\.00 ms +1\.10 ms +\+10 % +DRAM +900 µs +-10 %", text)
+
+
+def test_the_page_and_the_label_give_the_error_of_the_half_held_out() -> None:
+    page = estimate_page.page(RESULTS[:1], RESULTS)
+    assert "| held out | 2 | 55.0 % | 50 % | 50 % |" in page
+    assert estimate_page.error(RESULTS) == {
+        "device": "NVIDIA H100",
+        "date": "2026-11-21",
+        "launches": 2,
+        "mean_percent": 55.0,
+        "within_15": 1,
+        "within_30": 1,
+    }
+
+
+def test_nothing_to_show_is_an_error(monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.argv", ["estimate_error", "--match", "no such launch"])
+    with pytest.raises(SystemExit):
+        estimate_error.main()
+    assert "no launch of this half has 'no such launch' in its name" in capsys.readouterr().err
