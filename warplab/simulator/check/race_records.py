@@ -95,6 +95,10 @@ class RecordedAccess:
             word *= self._factor
         return word if word.shape[0] == self.lanes else np.repeat(word, self.lanes)
 
+    def site_at(self, place: int):
+        """The instruction by which the lane at this place accessed its word."""
+        return self.site
+
     def compact(self, narrowing: Narrowing) -> None:
         """Take less memory, as the chunk has ended."""
         self.by.compact(narrowing)

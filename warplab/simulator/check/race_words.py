@@ -242,12 +242,12 @@ class WordRaces(Observer):
         """Raise the error for the first lane in `race`. `others`, `sites`: who touched each word before, and where in
         the program; None for this access."""
         place = int(np.argmax(race))
-        at = word[place]
+        at, site = word[place], access.site_at(place)
         raise race_error(
             self.chunk,
             (does, did),
             threads=(int(access.by.thread[place]) - 1, int(others[at]) - 1),
-            sites=(access.site, access.site if sites is None else self.translation.sites[int(sites[at])]),
+            sites=(site, site if sites is None else self.translation.sites[int(sites[at])]),
             allocation=None if space == "shared" else record.allocation,
             offset=int(at) * self.word[space],
             readers_block=int(record.reader_block[at]) - 1,

@@ -6,6 +6,7 @@ many trips go through the unrolled code and how many through what is left.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -62,6 +63,27 @@ class TripCounts:
             else:
                 self._settle(number)
                 self._latest[number] = group, 1
+
+    def see_rounds(self, head: int, group: Group, visits: int, ends: Sequence[int]) -> None:
+        """What many calls of `see` do. `group`, a single lane, came to the head of a loop `visits` times. `ends`: how
+        often it had come there each time that it came to a block from which the loop is entered."""
+        if ends:
+            self._visit(head, group, ends[0])
+            self._end(head, group)
+            found = self.found[head]
+            for before, end in itertools.pairwise(ends):
+                if end > before:
+                    found[end - before] = found.get(end - before, 0) + 1
+            visits -= ends[-1]
+        self._visit(head, group, visits)
+
+    def _visit(self, head: int, group: Group, visits: int) -> None:
+        if visits:
+            latest = self._latest.get(head)
+            if latest is None or latest[0] is not group:
+                self._settle(head)
+                latest = group, 0
+            self._latest[head] = group, latest[1] + visits
 
     def end_chunk(self) -> None:
         """All lanes have ended."""

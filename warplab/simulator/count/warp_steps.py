@@ -7,6 +7,7 @@ steps of a warp, source line by source line, when somebody asks for them (`StepT
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -101,6 +102,21 @@ class StepTrace(Observer):
             waiting = [self._traced(w) for w in self.chunk.scheduler.waiting()]
             alive = self.chunk.scheduler.alive[: self._sizes.shape[0]].copy()
             self._events.append(_Event(time, number, lanes, np.concatenate(waiting) if waiting else None, alive))
+
+    @property
+    def room(self) -> int:
+        """How many more blocks of code are recorded."""
+        return max(0, self.most - len(self._events))
+
+    def add(self, group: Group, numbers: Sequence[int], time: int) -> None:
+        """Record the blocks that `group` ran one after another, while all other lanes waited, from `time` on."""
+        if not numbers:
+            return
+        self.block(numbers[0], group, time)
+        first = self._events[-1]
+        for before, number in itertools.pairwise(numbers):
+            time += len(self.translation.blocks[before].counted)
+            self._events.append(_Event(time, number, *first[2:]))
 
     def _traced(self, lanes: np.ndarray) -> np.ndarray:
         return lanes[: np.searchsorted(lanes, self.lanes)].copy()

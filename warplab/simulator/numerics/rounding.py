@@ -134,7 +134,11 @@ def _both(function, combine, a, b):
     square = one.dot(one)
     if square == square:
         return result
-    return np.where(one != one, NAN_F32 if a.dtype.itemsize == 4 else one, result)
+    # Of a signalling NaN and a number NumPy returns either, depending on the length of the arrays.
+    one_nan = np.where(a != a, b, a)
+    return np.where(
+        one_nan != one_nan, NAN_F32 if a.dtype.itemsize == 4 else one, np.where(one != one, one_nan, result)
+    )
 
 
 def minimum_nan(a, b):

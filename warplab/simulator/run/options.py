@@ -27,7 +27,8 @@ class Options:
     `cluster`: blocks of a cluster along x, y and z, for a kernel that does not say so itself (__cluster_dims__).
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
     then holds the results of those blocks alone, and checks see nothing of the others. Not for kernels whose blocks
-    wait for one another. `observers`: further observers of the launch (see `observer`).
+    wait for one another. `serial_loops`: run a loop in which one lane goes round alone as one Python function, which
+    is faster (see `translate.serial_loops`). `observers`: further observers of the launch (see `observer`).
     """
 
     checks: bool = True
@@ -45,6 +46,7 @@ class Options:
     cooperative: bool = False
     cluster: tuple[int, ...] | None = None
     sample_blocks: int | None = None
+    serial_loops: bool = True
     observers: tuple[Observer, ...] = ()
 
     def __post_init__(self) -> None:

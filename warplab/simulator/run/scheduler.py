@@ -22,6 +22,7 @@ from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.run import instruction_limits
 from warplab.simulator.run.barriers import Barriers
 from warplab.simulator.run.cooperative import HINT, uses_registers
+from warplab.simulator.run.serial_runs import SerialRuns
 from warplab.simulator.run.standstill import Standstill
 from warplab.simulator.run.warp_convergence import WarpConvergence
 from warplab.simulator.translate.basic_blocks import BARRIER, BRANCH, EXIT, GUARD, JUMP, TRAP, WARP_SYNC
@@ -79,7 +80,7 @@ class Scheduler:
         executed = path = 0
         turn_ends = min(self.turn, self.path_budget) if self.turn else self.path_budget
         current, group = 0, chunk.everyone
-        moving = self.standstill.moving
+        moving, serial = self.standstill.moving, SerialRuns(self)
         while True:
             if pending:
                 current, group = self._next(current, group)
@@ -94,6 +95,12 @@ class Scheduler:
             if block.warp_wide is not None:
                 group = self.convergence.converge(block, group)
                 if group is None:
+                    continue
+            if group.count == 1 and serial.possible:
+                ran = serial.run(current, group, executed, path, turn_ends)
+                if ran is not None:
+                    current, instructions = ran
+                    executed, path = executed + instructions, path + instructions
                     continue
             executed += group.count * lengths[current]
             path += lengths[current]

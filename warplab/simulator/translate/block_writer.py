@@ -267,6 +267,7 @@ class BlockWriter:
         number, where = len(self.translator.sites), now.where
         site = Site(number, op, space, dtype, count, offset, where, now.text, strong, flag, releases, fused)
         self.translator.sites.append(site)
+        self.translator.site_of[id(now)] = site
         return f"S{site.index}"
 
     def addresses(self, operand: Operand) -> tuple[str, int]:

@@ -23,6 +23,7 @@ from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Site
 from warplab.simulator.translate.guarded_data import guarded_data
 from warplab.simulator.translate.plain_tests import plain_tests
 from warplab.simulator.translate.ptxas_model import machine_instructions, predicated, rare_ways
+from warplab.simulator.translate.serial_loops import SerialLoops
 from warplab.simulator.translate.special_registers import SPECIAL
 from warplab.simulator.translate.value_numbering import ValueNumbering
 from warplab.simulator.translate.waiting_loops import waiting_loops
@@ -59,6 +60,7 @@ class Translation:
     amounts: dict[int, int]  # machine instructions per PTX instruction, by `id`
     waiting_loops: dict[int, frozenset[int]]  # see `waiting_loops`
     site_blocks: list[int]  # of each site
+    serial_loops: SerialLoops  # what a single lane runs in place of the functions
 
     @functools.cached_property
     def asynchronous(self) -> bool:
@@ -91,6 +93,7 @@ class _Translator:
         self.dtypes = dtypes
         self.slots: dict[str, int] = {}
         self.sites: list[Site] = []
+        self.site_of: dict[int, Site] = {}  # by `id` of the instruction
         self.constants: dict[str, object] = {}
         # Where CAS loops swap. A plain load there may read any value, as the CAS tells whether it was the right one.
         self.place = ValueNumbering(entry).location
@@ -144,8 +147,9 @@ class _Translator:
             without_branch,
             [next((i.where for i in block.counted), Where("", 0)) for block in blocks],
             amounts,
-            waiting_loops(blocks),
+            waiting := waiting_loops(blocks),
             site_blocks,
+            SerialLoops(self, blocks, waiting),
         )
 
     def _static_counts(self, block: Block, amounts: dict[int, int]) -> dict[Where, StaticCounts]:
