@@ -1,8 +1,8 @@
 """Lab 05, tensor cores: C = A · B for float16 matrices with float32 sums, from a warp per tile to the library's speed.
 
 `multiply` takes row-major matrices of any shape and checks them; `STEPS` has the six kernels by name. Steps 1 to 4 run
-on any GPU from compute capability 8.0 on and in the simulator; 5 and 6 use Hopper's own instructions: an H100 or
-H200. `recordings` holds what was measured on one, where somebody has recorded it.
+on any GPU from compute capability 8.0 on; 5 and 6 use Hopper's own instructions: an H100 or H200. The simulator runs
+all. `recordings` holds what was measured on one, where somebody has recorded it.
 """
 
 from kernels.tensor_core.ladder import STEPS, step

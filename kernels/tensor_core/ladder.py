@@ -88,11 +88,12 @@ class TmaStep(Step):
         options = (f"-DRESULT={TYPES[np.dtype(dtype).name]}",)
         return hopper.kernel(SOURCES.folder / self.file, f"tensor_core_{self.name}", options)
 
-    def launch(self, a: Any, b: Any, c: Any) -> None:
-        """Queue the kernel, without any check."""
+    def launch(self, a: Any, b: Any, c: Any, function: Any = None) -> None:
+        """Queue the kernel, or another `function` like it, without any check."""
         maps = hopper.tensor_map(a, self.tile[0], tiles.DEPTH), hopper.tensor_map(b, tiles.DEPTH, hopper.LINE)
         arguments = *maps, c, *map(np.int32, (*c.shape, a.shape[1]))
-        self.function(c.dtype)(self.grid(*c.shape), (self.threads,), arguments, tiles.TMA_SHARED_BYTES)
+        function = function or self.function(c.dtype)
+        function(self.grid(*c.shape), (self.threads,), arguments, tiles.TMA_SHARED_BYTES)
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class PersistentStep(Step):
         options = f"-DRESULT={TYPES[np.dtype(dtype).name]}", *sizes.options
         return hopper.kernel(SOURCES.folder / self.file, f"tensor_core_{self.name}", options)
 
-    def launch(self, a: Any, b: Any, c: Any, sizes: tiles.Persistent | None = None) -> None:
-        """Queue the kernel, without any check."""
+    def launch(self, a: Any, b: Any, c: Any, sizes: tiles.Persistent | None = None, function: Any = None) -> None:
+        """Queue the kernel, or another `function` like it, without any check."""
         sizes = sizes or tiles.persistent()
         line = hopper.LINE_BYTES // c.dtype.itemsize
         maps = (
@@ -115,7 +116,7 @@ class PersistentStep(Step):
             hopper.tensor_map(c, hopper.GROUP_ROWS, line),
         )
         arguments = *maps, *map(np.int32, (*c.shape, a.shape[1]))
-        function = self.function(c.dtype, sizes)
+        function = function or self.function(c.dtype, sizes)
         grid = (sizes.blocks(*c.shape, _resident_blocks(function, sizes, self.threads)),)
         function(grid, (self.threads,), arguments, sizes.shared_bytes)
 

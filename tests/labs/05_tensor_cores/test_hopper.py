@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kernels.tensor_core import STEPS, multiply, tiles
+from kernels.tensor_core.changed import simulate_changed
 from kernels.tensor_core.ladder import SOURCES
 from kernels.tensor_core.tiles import Persistent
 from tests.support.tensor_products import operands, within
@@ -217,20 +218,10 @@ def test_blocks_that_stay_take_every_tile(cluster, group):
 ON_SIMULATOR = pytest.mark.skipif(backend.name() == "gpu", reason="a wrong kernel may hang a GPU")
 
 
-def launch_changed(monkeypatch, tmp_path, name, old, new):
-    """Launch a step whose source has `new` in place of `old`: 3 × 2 tiles of C, seven steps of k."""
-    step = STEPS[name]
-    assert step.source.count(old) == 1
-    file = tmp_path / step.file
-    file.write_text(step.source.replace(old, new))
-    sizes = tiles.Persistent(3, 2, 2).options if "persistent" in name else ("-DSTAGES=2",)
-    kernel = hopper.kernel(file, f"tensor_core_{name}", ("-DRESULT=float", *sizes))
-    monkeypatch.setattr(type(step), "function", lambda *_: kernel)
+def product_changed(name, old, new):
+    """3 × 2 tiles of C, seven steps of k, with two stages."""
     a, b = operands(200, 280, 392)
-    c = cp.asarray(np.full((200, 280), np.nan, np.float32))
-    given = (tiles.Persistent(3, 2, 2),) if "persistent" in name else ()
-    step.launch(cp.asarray(a), cp.asarray(b), c, *given)
-    assert within(a, b, cp.asnumpy(c)).all()
+    assert within(a, b, simulate_changed(name, old, new, a, b)).all()
 
 
 @ON_SIMULATOR
@@ -297,15 +288,26 @@ def launch_changed(monkeypatch, tmp_path, name, old, new):
         ),
     ],
 )
-def test_mistakes_are_found(monkeypatch, tmp_path, name, old, new, error, what):
+def test_mistakes_are_found(name, old, new, error, what):
     with pytest.raises(error, match=what):
-        launch_changed(monkeypatch, tmp_path, name, old, new)
+        product_changed(name, old, new)
 
 
 @ON_SIMULATOR
 @pytest.mark.parametrize("name", HOPPER)
-def test_unchanged_the_steps_are_silent(monkeypatch, tmp_path, name):
-    launch_changed(monkeypatch, tmp_path, name, "for (int depth = 0;", "for (int depth = 0 ;")
+def test_unchanged_the_steps_are_silent(name):
+    product_changed(name, "for (int depth = 0;", "for (int depth = 0 ;")
+
+
+def test_what_is_changed_must_be_there_once():
+    a = np.zeros((8, 8), np.float16)
+    if backend.name() == "gpu":
+        with pytest.raises(RuntimeError, match="may hang a GPU"):
+            simulate_changed("wgmma_tma", "wgmma_fence();", "", a, a)
+        return
+    for old, times in (("warp_fence();", 0), ("__forceinline__", 2)):
+        with pytest.raises(ValueError, match=rf"5_wgmma_tma.cu has {times} times"):
+            simulate_changed("wgmma_tma", old, "", a, a)
 
 
 @pytest.mark.parametrize(
