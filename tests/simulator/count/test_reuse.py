@@ -11,15 +11,15 @@ from warplab.simulator.count.reuse import CAPACITIES, MOST_BLOCKS, hit_shares
 SECTOR = 32
 
 
-def lru(stream: np.ndarray, capacity: int) -> float:
-    """Hits of a cache that replaces what was read least recently, by simulating it."""
-    held: dict[int, None] = {}
+def lru(stream: np.ndarray, lines: int) -> float:
+    """Hits of a cache of lines of four sectors, fetched one by one, that gives up the line read least recently."""
+    held: dict[int, set[int]] = {}
     hits = 0
     for sector in stream.tolist():
-        hits += sector in held
-        held.pop(sector, None)
-        held[sector] = None
-        if len(held) > capacity:
+        sectors = held.pop(sector // 4, set())
+        hits += sector in sectors
+        held[sector // 4] = sectors | {sector}
+        if len(held) > lines:
             del held[next(iter(held))]
     return hits / stream.size
 
@@ -37,10 +37,13 @@ def test_neighbouring_reads_hit_any_cache() -> None:
 
 
 @pytest.mark.parametrize("spread", [200, 1000, 5000])
-def test_random_streams_hit_as_a_simulated_cache_does(spread: int) -> None:
-    stream = np.random.default_rng(spread).integers(0, spread, 20_000)
+@pytest.mark.parametrize("step", [1, 4], ids=["whole lines", "a sector of each line"])
+def test_random_streams_hit_as_a_simulated_cache_does(spread: int, step: int) -> None:
+    """Reads of one or of all four sectors of random lines, one after the other."""
+    lines = np.random.default_rng(spread).integers(0, spread, 5000)
+    stream = (4 * lines[:, None] + np.arange(0, 4, step)).ravel()
     for size, share in hit_shares(stream).items():
-        assert share == pytest.approx(lru(stream, size // SECTOR), abs=0.03)
+        assert share == pytest.approx(lru(stream, size // (4 * SECTOR)), abs=0.03)
 
 
 def launch(body: str, *, blocks: int = 4):

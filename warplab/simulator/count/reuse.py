@@ -2,7 +2,7 @@
 
 Of each chunk of blocks the first block is watched. Its sectors, in the order in which its warps asked for them, give
 the times between two reads of one sector, and these the share of reads that a cache of any size serves: a cache that
-holds the sectors of the last w reads, on average, serves those that come again within w (Xiang, Ding, Luo, Bao,
+holds the lines of the last w reads, on average, serves those that come again within w (Xiang, Ding, Luo, Bao,
 "HOTL: a higher order theory of locality", ASPLOS 2013). Other blocks of the multiprocessor only take their part of the
 cache.
 """
@@ -23,6 +23,7 @@ MOST_BLOCKS = 16
 CAPACITIES = tuple(1 << k for k in range(11, 19))  # bytes of cache for one block
 _WARP_BIT = 44
 _LINE_BITS = 7  # of the address within a line
+_SECTORS_BIT = 2  # a line has four sectors
 
 
 @dataclass
@@ -145,15 +146,11 @@ class ReuseWatch(Observer):
 def hit_shares(stream: np.ndarray) -> dict[int, float]:
     """For each of CAPACITIES, the share of a stream of sector numbers that such a cache serves.
 
-    The first read of a sector is never served. The cache replaces what was read least recently.
+    The first read of a sector is never served. The cache has room for lines of four sectors, of which it fetches those
+    that are asked for, and gives up the line that was read least recently.
     """
     n = stream.size
-    order = np.argsort(stream, kind="stable")
-    same = stream[order][1:] == stream[order][:-1]
-    between = (order[1:] - order[:-1])[same]  # times between two reads of one sector
-    first = order[np.concatenate([[True], ~same])] + 1
-    last = n - order[np.concatenate([~same, [True]])]
-    distinct = first.size
+    first, last, between = _times(stream >> _SECTORS_BIT)
     windows = np.unique(np.geomspace(1, n, 200).astype(np.int64))
 
     def beyond(values: np.ndarray) -> np.ndarray:
@@ -164,11 +161,20 @@ def hit_shares(stream: np.ndarray) -> dict[int, float]:
         return sums[above] - above * windows
 
     unused = (beyond(first) + beyond(last) + beyond(between)) / (n - windows + 1)
-    footprint = np.maximum.accumulate(distinct - unused)  # sectors in the average window
+    footprint = np.maximum.accumulate(first.size - unused)  # lines in the average window
+    again = np.sort(_times(stream)[2])
     result = {}
-    ordered = np.sort(between)
     for capacity in CAPACITIES:
-        held = capacity // SECTOR_BYTES
+        held = capacity // (SECTOR_BYTES << _SECTORS_BIT)
         window = np.inf if footprint[-1] <= held else float(np.interp(held, footprint, windows))
-        result[capacity] = float(np.searchsorted(ordered, window, side="right") / n)
+        result[capacity] = float(np.searchsorted(again, window, side="right") / n)
     return result
+
+
+def _times(stream: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each number in a stream its first place, its last place from the end, and the times between its places."""
+    order = np.argsort(stream, kind="stable")
+    same = stream[order][1:] == stream[order][:-1]
+    first = order[np.concatenate([[True], ~same])] + 1
+    last = stream.size - order[np.concatenate([~same, [True]])]
+    return first, last, (order[1:] - order[:-1])[same]
