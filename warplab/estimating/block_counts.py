@@ -44,6 +44,26 @@ _ADDED = (
     "DEPBAR WARPGROUP"
 )
 _ITS_OWN = frozenset(_ADDED.split())
+# Beginnings of the opcodes that instructions become which mostly stay where they are.
+_BECOMES: dict[str, tuple[str, ...]] = {
+    "ld": ("LD",),
+    "st": ("ST",),
+    "atom": ("ATOM", "RED"),
+    "red": ("RED", "ATOM"),
+    "bar": ("BAR",),
+    "barrier": ("BAR", "UCGABAR"),
+    "mbarrier": ("SYNCS",),
+    "shfl": ("SHFL",),
+    "vote": ("VOTE",),
+    "match": ("MATCH",),
+    "redux": ("REDUX", "CREDUX"),
+    "mma": ("HMMA", "IMMA", "DMMA", "QMMA", "BMMA"),
+    "wmma": ("HMMA", "IMMA", "DMMA", "BMMA", "LD", "ST"),
+    "wgmma": ("HGMMA", "IGMMA", "QGMMA", "BGMMA"),
+    "ldmatrix": ("LDSM",),
+    "stmatrix": ("STSM",),
+    "cp": ("LDGSTS", "UBLK", "UTMA"),
+}
 # What a loop's known trips are worth beside the word of an instruction.
 _TRIPS, _SLOW_PATH, _SIDE = 2.0, 1.0, 0.3
 _NEARLY_NOTHING = 0.02  # threads per thread of the launch below which being off counts no more
@@ -75,7 +95,7 @@ def tells(row: MachineInstruction, instruction: Instruction) -> bool:
     # The assembler's own arithmetic often has the line of a load or product beside it.
     if kind == "float":
         return pipe_of(name) in ("FMA", "FP64") and name != "IMAD"
-    return kind not in ("stays", "mostly") or pipe_of(name) in ("LSU", "tensor", "TMA", "other") or "VOTE" in name
+    return kind not in ("stays", "mostly") or name.startswith(_BECOMES.get(instruction.opcode, ()))
 
 
 class PtxCounts:
@@ -176,9 +196,9 @@ class BlockCounts:
         Instructions that stand one for one tell; those with which a loop counts are not copied.
         """
         result: dict[tuple[int, int], float] = {}
-        for at, where in self.rows_of.items():
+        for at in self.rows_of:
             if self.kinds[at] not in ("branch", "integer") and not self._predicated(at):
-                for block, copies in self._standing(where).items():
+                for block, copies in self._standing(at).items():
                     key = self._own(at), block
                     result[key] = max(result.get(key, 1.0), copies)
         return {key: copies for key, copies in result.items() if copies > 1}
@@ -186,16 +206,18 @@ class BlockCounts:
     def _predicated(self, at: int) -> bool:
         return any(self.rows[number].predicate for number in self.rows_of[at])
 
-    def _standing(self, where: Sequence[int]) -> dict[int, float]:
+    def _standing(self, at: int) -> dict[int, float]:
         """For each block, how often a PTX instruction stands in it.
 
         Of one that becomes several machine instructions, such as a square root with a branch inside, the rarest of
         these stands for all.
         """
+        where = self.rows_of[at]
         often = Counter(opcode(self.rows[number]) for number in where)
         rarest = min(often, key=lambda name: (often[name], name != "MUFU"))
         per_block = Counter(int(self.of_row[number]) for number in where if opcode(self.rows[number]) == rarest)
-        least = 1 if len(often) == 1 and rarest in _ONE else min(per_block.values())
+        one = len(often) == 1 and rarest in _ONE and self.ptx.blocks[at][0][1].opcode not in ("wmma", "mma")
+        least = 1 if one else min(per_block.values())
         return {block: number / least for block, number in per_block.items()}
 
     def _sides(self, origins: Sequence[int]) -> dict[int, tuple[float, float]]:
@@ -288,13 +310,13 @@ class BlockCounts:
                 self.program.near([(quantity, 1.0)], 0.0, _SLOW_PATH)
 
     def _instruction(self, at: int) -> None:
-        kind, where = self.kinds[at], self.rows_of[at]
+        kind = self.kinds[at]
         if kind == "branch":
             self._exits(at)
             self._branch(at)
         elif self._predicated(at):
             return  # its block may run more often than the instruction
-        standing = {k: max(n, self.copies.get((self._own(at), k), 1.0)) for k, n in self._standing(where).items()}
+        standing = {k: max(n, self.copies.get((self._own(at), k), 1.0)) for k, n in self._standing(at).items()}
         terms = [term for block, copies in standing.items() for term in self._runs(block, copies)]
         # Arithmetic of a rare case is often computed in advance, where others are busy.
         moves = kind not in ("stays", "mostly")
