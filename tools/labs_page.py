@@ -144,6 +144,8 @@ def _kernels(lab: Lab) -> Iterator[str]:
         own = {key: m.value for key, m in measured.items() if m.origin == origin}
         yield f"{origin}."
         yield f"```text\n{benchmark.text(own)}\n```"
+    if benchmark.not_recorded:
+        yield f"Not measured on a GPU yet: {', '.join(sorted(benchmark.not_recorded))}. `make record` measures it."
     profile = lab.folder / "profile.json"
     if profile.exists():
         yield from _profile(json.loads(profile.read_text(encoding="utf-8")))

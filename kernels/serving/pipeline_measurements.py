@@ -184,12 +184,16 @@ def preprocess_table() -> dict[str, Any]:
     return {"frame": "1920 × 1080", "rows": rows}
 
 
-def preprocess_text(value: dict[str, Any]) -> str:
+def _preprocess_text(value: dict[str, Any]) -> str:
     rows = [
         (r["kernel"], f"{r['columns']} × {r['rows']}", 1e6 * r["seconds"], r["gbps"], r["correct"])
         for r in value["rows"]
     ]
     return f"NV12 of {value['frame']} to planes\n" + timing.table(("kernel", "planes", "µs", "GB/s", "right"), rows)
+
+
+def _preprocess_summary(value: dict[str, Any]) -> dict[str, Any]:
+    return {"seconds": {f"{r['kernel']}, {r['columns']} × {r['rows']}": r["seconds"] for r in value["rows"]}}
 
 
 def nvdec(folder: str | Path | None = None) -> dict[str, Any]:
@@ -311,11 +315,13 @@ def _pipeline_summary(value: dict[str, Any]) -> dict[str, Any]:
 
 MEASUREMENTS: dict[str, Callable[[], Any]] = {
     "overlap": overlap,
+    "preprocess": preprocess_table,
     "nvdec": nvdec,
     "pipeline": pipeline,
 }
 TABLES = {
     "overlap": Table(_overlap_text, _overlap_summary),
+    "preprocess": Table(_preprocess_text, _preprocess_summary),
     "nvdec": Table(_nvdec_text, _nvdec_summary),
     "pipeline": Table(_pipeline_text, _pipeline_summary),
 }

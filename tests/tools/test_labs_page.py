@@ -94,6 +94,7 @@ def test_a_lab_without_a_lesson_has_a_page_too(made):
 def test_what_has_come_is_shown(made, monkeypatch):
     class Tables:
         tables = ("ladder", "shapes")
+        not_recorded = frozenset({"sizes"})
 
         def text(self, values):
             return " and ".join(f"{key} {value}" for key, value in values.items())
@@ -106,6 +107,7 @@ def test_what_has_come_is_shown(made, monkeypatch):
     (made.folder / "times.json").write_text(json.dumps({"device": "a computer", "date": "today", **times}))
     text = labs_page.page(made)
     assert "NVIDIA A, today.\n\n```text\nladder of NVIDIA A\n```\n\nNVIDIA B, today.\n\n```text\nshapes of" in text
+    assert "```\n\nNot measured on a GPU yet: sizes. `make record` measures it.\n" in text
     assert "12 launches under `ncu`: all equal. [Which, and why](counters.md)." in text
     assert "The lesson runs in 61 s from first to last cell (31 s of processor time), the check of" in text
 

@@ -34,12 +34,15 @@ class Benchmark:
 
     `measurements`: functions by key, each returning JSON types, in which `correct` says whether an output was right.
     `tables`: by key of `measurements`; those are measured where nothing else is asked for. `description`: for --help.
+    `not_recorded`: keys of `measurements` that no GPU has recorded yet; the lab's page names them, and a test asks for
+    them to leave here once they are.
     """
 
     recordings: Recordings
     measurements: Mapping[str, Callable[[], Any]]
     tables: Mapping[str, Table]
     description: str = ""
+    not_recorded: frozenset[str] = frozenset()
 
     def text(self, values: Mapping[str, Any]) -> str:
         """The tables of those keys in `values` that have one."""

@@ -133,7 +133,7 @@ def test_the_kernels_that_make_planes_are_timed_and_checked(gpu, monkeypatch):
     assert len(value["rows"]) == 4
     assert all(row["correct"] for row in value["rows"])
     json.dumps(value)
-    assert "numba_preprocess" in pipeline_measurements.preprocess_text(value)
+    assert "numba_preprocess" in pipeline_measurements.TABLES["preprocess"].text(value)
 
 
 class _Given:
