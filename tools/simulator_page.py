@@ -38,21 +38,21 @@ _NEED_RESULT = ("exch", "cas")  # there is no `red` of these
 _HINT = "accepted; changes nothing that the simulator computes"
 NOTES = {
     "bar": "sync, arrive, red, with numbers and counts; bar.warp.sync",
-    "barrier": "as `bar`; barrier.cluster with clusters of one block",
+    "barrier": "as `bar`; barrier.cluster",
     "brx": "idx",
     "call": "device functions, inlined, by name or pointer; vprintf, __assertfail, malloc, free",
-    "cp": "async (4, 8, 16 bytes), its groups and mbarriers; bulk without tensor maps",
-    "getctarank": "clusters of one block",
+    "cp": "async (4, 8, 16 bytes), its groups and mbarriers; async.bulk, also from block to block, multicast, and "
+    "with reductions; async.bulk.tensor: 1d to 5d, tile and im2col, swizzles of 32, 64 and 128 bytes, "
+    "multicast, stores, reductions; the bulk forms not recorded on a GPU",
     "ld": "b8 to b128, u, s and f types, vectors of 2 and 4; all state spaces and generic addresses; cache operators",
     "ldmatrix": "x1, x2, x4, with and without .trans",
     "ldu": "as `ld`",
-    "mapa": "clusters of one block",
     "match": "any, all",
     "redux": "add, min, max, and, or, xor",
     "setmaxnreg": "accepted for targets such as sm_90a; changes nothing that the simulator computes",
     "setp": "comparisons " + ", ".join(comparisons.COMPARISONS),
     "shfl": "up, down, bfly, idx",
-    "st": "as `ld`",
+    "st": "as `ld`; st.async",
     "stmatrix": "x1, x2, x4, with and without .trans",
     "suld": "unformatted (.b): 1d, 2d, 3d, a1d, a2d; trap, clamp, zero",
     "suq": "width, height, depth, array_size",
@@ -74,6 +74,8 @@ TRIED = {
     "cp.async.bulk": "cp.async.bulk.commit_group;",
     "cp.async.bulk.tensor": "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes "
     "[%t], [%rd1, {%t}], [%t];",
+    "cp.async.bulk.tensor.gather4": "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4"
+    ".mbarrier::complete_tx::bytes [%t], [%rd1, {%t, %t, %t, %t, %t}], [%t];",
     "cp.reduce.async.bulk": "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%t], 16;",
     "tensormap.replace": "tensormap.replace.tile.global_address.global.b1024.b64 [%rd1], %rd1;",
     "tcgen05": "tcgen05.wait::ld.sync.aligned;",
@@ -143,6 +145,18 @@ the ways through the kernel, as `ptxas` does it. What a `wgmma` reads in shared 
 whoever writes there earlier, a copy into the next stage or a thread, races with it. Its descriptors must be the same in
 all 128 threads, and name the swizzle of the tensor copy that brought the tile (`WrongDescriptor`). Its arithmetic is
 that of a [published model](https://arxiv.org/abs/2511.10909) of an H100; no bit of it has been held to a GPU here.
+
+Copies by TMA (`cp.async.bulk`, with and without a tensor map) write as late as they may, and read shared memory from
+their start until `cp.async.bulk.wait_group.read`. Whatever is read before the wait at the mbarrier, or written over a
+stage that others still read, is a race or an uninitialised read. Told as well: bytes that do not add up, a block that
+ends while copies into or out of its shared memory are under way, misaligned boxes, a missing `fence.proxy.async`
+between stores and what TMA or a `wgmma` reads (`MissingProxyFence`), and shared memory of another block of the cluster
+that is accessed before that block has begun or after it may have ended. Not told: a missing fence after
+`mbarrier.init`, a missing `fence.proxy.async` in global memory, and an order that `barrier.cluster.arrive.relaxed`
+does not give. Tensor maps are those of `warplab.bench.hopper`, in an encoding of the simulator's own, with the driver's
+rules; lines shorter than the swizzle, interleaved layouts, TF32 and FTZ types are refused. `Options.cluster` is the
+size of a cluster that a launch asks for. Counters: accesses to other blocks count as those to shared memory, copies by
+TMA as their number; neither was compared with `ncu`.
 
 `cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, but do not use it: run
 them with `used_reads_only=True`."""
@@ -226,8 +240,7 @@ def page() -> str:
         *_supported(),
         "### Refused by name",
         "A kernel that contains one of these is refused before it runs, with an `UnsupportedInstruction` that names "
-        "the line. So are dynamic parallelism, arrays of a size known only at run time (`alloca`) and "
-        "clusters of more than one block.",
+        "the line. So are dynamic parallelism and arrays of a size known only at run time (`alloca`).",
         markdown(["instruction", "tried as", "what the message adds"], _refused()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -305,7 +318,7 @@ def _described(opcode: str, forms: set[tuple[str, ...]]) -> list[str]:
     if opcode in ("atom", "red"):
         known = {name: types for name, types in atomics._KINDS.items() if opcode == "atom" or name not in _NEED_RESULT}
         operations_of = [f"{name} ({', '.join(types)})" for name, types in known.items()]
-        return ["", "; ".join(operations_of), ""]
+        return ["", "; ".join((*operations_of, *(["async to shared memory"] if opcode == "red" else []))), ""]
     if opcode in ("mma", "wmma"):
         names = [case.name.split("_", 1)[1] for case in matrix_cases() if case.name.startswith(f"{opcode}_m")]
         shapes: dict[str, list[str]] = {}

@@ -11,7 +11,7 @@ ptx         `parser` turns PTX text into a `program` of instructions, `indexed_j
 memory      `device_memory` is one address space of allocations with gaps between them; `heap` serves malloc in kernels.
             `lane_access` gathers and scatters for a group of lanes (`lane_groups`); `address_patterns` finds what all
             warps have in common, so that it is computed once. `array_locations` names the array element in a message.
-            `texels` lists textures and surfaces.
+            `texels` lists textures and surfaces, `tensor_maps` says where the boxes of TMA lie.
 translate   `basic_blocks` cuts a kernel into blocks with their live registers, and `block_order` puts them in an order
             in which diverged lanes reconverge. `translation` turns each block, once, into a Python function on whole
             arrays, which `block_writer` writes. The tables in `operations` say what each PTX instruction becomes, with
@@ -30,7 +30,8 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             that nobody wrote. `races` looks for accesses by different threads that nothing orders:
             `race_records` keeps who touched what, `race_words` compares, `vector_clocks` knows what synchronisation
             weaker than a barrier orders, `lockstep` finds `volatile` used in place of __syncwarp, and `race_report`
-            words the error. `stale_texels` finds textures of what the same launch has written.
+            words the error. `cluster_lifetimes` finds accesses to blocks that may have ended, `proxy_fences` what TMA
+            and wgmma may not see yet, `stale_texels` textures of what the same launch has written.
             For kernels of several devices, `device_races` does the same between these, with `device_clocks`, which
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
@@ -48,13 +49,12 @@ How a launch runs:
 3.  `barriers` and `warp_convergence` hold lanes back at block-wide barriers and warp-wide instructions until the others
     arrive. In a `cooperative` launch, blocks wait for one another too. `standstill` finds deadlocks, and
     `instruction_limits` explains what is wrong with a launch that does not end.
-4.  `atomics` lets lanes take turns without a loop over them. `async_copies` and `mbarriers` serve copies that arrive
-    only where a thread waits for them. `warp_operations` exchanges values between the lanes of a warp
-    (`undefined_values` finds out whether a result depends on one that no lane gave), and `matrix_operations`
-    multiplies matrices that its lanes hold together, `warpgroups` those of wgmma, for which `warpgroup_convergence`
-    brings four warps together. `textures` and
-    `surfaces` share `texel_access`. `system_services` provides what a kernel asks of the driver:
-    `printf`, assert, clocks, memory.
+4.  `atomics` lets lanes take turns without a loop over them. `async_copies`, `tensor_copies` (by TMA, with
+    `copy_reductions`) and `mbarriers` serve copies that arrive only where a thread waits for them. `warp_operations`
+    exchanges values between the lanes of a warp (`undefined_values` finds out whether a result depends on one that no
+    lane gave), and `matrix_operations` multiplies matrices that its lanes hold together, `warpgroups` those of wgmma,
+    for which `warpgroup_convergence` brings four warps together. `textures` and `surfaces` share `texel_access`.
+    `system_services` provides what a kernel asks of the driver: `printf`, assert, clocks, memory.
 5.  All the while, observers are told what happens. The launch returns a `LaunchProfile`: its counters, and the trace of
     its first warps.
 

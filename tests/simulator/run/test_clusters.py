@@ -213,26 +213,34 @@ __device__ void send(const unsigned *x, unsigned *y) {
 KERNEL(2, 1, 1) sent(const unsigned *x, unsigned *y) { send<false, true>(x, y); }
 KERNEL(2, 1, 1) sent_without_a_wait(const unsigned *x, unsigned *y) { send<false, false>(x, y); }
 KERNEL(2, 1, 1) added(const unsigned *x, unsigned *y) { send<true, true>(x, y); }
-KERNEL(2, 1, 1) copied_over(const int *x, int *y) {  // cp.async.bulk from block to block
+template <bool ADD>
+__device__ void copy_over(const int *x, int *y) {  // cp.async.bulk from block to block
     __shared__ alignas(128) int s[64], t[64];
     __shared__ mbarrier full;
     auto cluster = cg::this_cluster();
     unsigned f = shared_address(&full), other = cluster.block_rank() ^ 1;
     int i = threadIdx.x;
     s[i] = x[blockIdx.x * 64 + i];
+    t[i] = 1000;
     if (i == 0) {
         init(f, 1);
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" :: "r"(f) : "memory");
     }
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
     cluster.sync();
-    if (i == 0)
+    unsigned to = there(shared_address(t), other), from = shared_address(s), bar = there(f, other);
+    if (i == 0 && ADD)
+        asm volatile("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.s32 "
+                     "[%0], [%1], 256, [%2];" :: "r"(to), "r"(from), "r"(bar) : "memory");
+    if (i == 0 && !ADD)
         asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"
-                     :: "r"(there(shared_address(t), other)), "r"(shared_address(s)), "r"(there(f, other)) : "memory");
+                     :: "r"(to), "r"(from), "r"(bar) : "memory");
     wait(f, 0);
     y[blockIdx.x * 64 + i] = t[63 - i];
     cluster.sync();
 }
+KERNEL(2, 1, 1) copied_over(const int *x, int *y) { copy_over<false>(x, y); }
+KERNEL(2, 1, 1) added_over(const int *x, int *y) { copy_over<true>(x, y); }
 KERNEL(2, 1, 1) bulk_multicast(const int *x, int *y) {
     __shared__ alignas(128) int s[64];
     __shared__ mbarrier full;
@@ -437,6 +445,8 @@ def test_bulk_copies_between_blocks():
     x, y = numbers(256), np.zeros(256, np.int32)
     run("copied_over", 4, 64, x, y)
     assert y.tolist() == x.reshape(-1, 2, 64)[:, ::-1, ::-1].reshape(-1).tolist()
+    run("added_over", 4, 64, x, y)
+    assert y.tolist() == (1000 + x.reshape(-1, 2, 64)[:, ::-1, ::-1].reshape(-1)).tolist()
     run("bulk_multicast", 4, 64, x, y)
     assert y.reshape(2, 2, 64).tolist() == np.repeat(x[:128].reshape(2, 1, 64), 2, axis=1).tolist()
 

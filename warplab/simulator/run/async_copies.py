@@ -212,6 +212,7 @@ class AsynchronousCopies:
                 size[receiving],
                 every[receiving],
                 *again,
+                operation,
             )
 
     def send(

@@ -91,7 +91,7 @@ class MBarriers:
                 reason="An mbarrier must lie in shared memory.",
                 **self.chunk.where(site, int(every[0])),
             )
-        if initialised and self.chunk.checked:
+        if initialised and self.chunk.checked and self._view.size:
             self._require_ready(site, addresses, every)
         for notify in self.chunk.observers.mbarrier:
             notify(site, addresses, lanes, not initialised)

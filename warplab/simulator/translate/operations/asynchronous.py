@@ -97,8 +97,6 @@ def _bulk(w: BlockWriter, i: Instruction) -> None:
 def _linear(w: BlockWriter, i: Instruction, spaces: list[str], rest: list[str], operation: str) -> None:
     """cp.async.bulk: bytes in a row."""
     target, source, size, *more = i.operands
-    if spaces[0] == "shared" and operation != "None":
-        raise w.unsupported("reductions in shared memory")
     origin, offset = w.addresses(source)
     load = w.site("load", spaces[1], "u8", 2, offset)
     destination, offset = w.addresses(target)
