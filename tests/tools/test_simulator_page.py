@@ -25,7 +25,8 @@ def test_the_page_knows_every_instruction_once(page):
     supported, refused = page.split("### Refused by name")
     assert "| `fma` |" in supported
     assert "| `tcgen05` |" in refused
-    assert "| `wgmma` |" not in supported
+    assert "| `wgmma` |" in supported
+    assert "| `wgmma.mma_async.sp` |" in refused
 
 
 def test_the_head_of_the_package_names_every_file():
