@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from digits.data.dataset import Dataset
 from digits.files import DigitsError
 from digits.networks import NETWORKS
-from digits.page import charts, run_figures
+from digits.page import chance, charts, run_figures
 from digits.page.elements import button, check, choice, column, escape, note, row, section, table, text
 from digits.training import curves, load, runs
 from digits.training.spec import RunSpec, Solver
@@ -282,7 +282,8 @@ class TrainPanel:
         self._drawing = True
 
         def drawn() -> tuple[str, str]:
-            return run_figures.curves(shown, logarithmic, looks), run_figures.load(run)
+            charted = run_figures.curves(shown, logarithmic, looks)
+            return charted + chance.hint(self.page.workspace, run), run_figures.load(run)
 
         def show(pictures: tuple[str, str]) -> None:
             self._drawn = (wanted, logarithmic)
