@@ -22,6 +22,26 @@ extern "C" __global__ void copy(float* to, const float* from, int n) {
 extern "C" __global__ void through(float** to, const float* from) { to[0][threadIdx.x] = from[threadIdx.x]; }
 """
 copy = cp.RawKernel(COPY, "copy")
+TOGETHER = """
+#include <cooperative_groups.h>
+extern "C" __global__ void total(int* own, volatile int* sums, int me, int devices, int* out) {
+    auto grid = cooperative_groups::this_grid();
+    if (threadIdx.x == 0) atomicAdd(own, blockIdx.x + 1);
+    grid.sync();
+    if (grid.thread_rank() == 0) {
+        sums[me] = *(volatile int*)own;
+        int sum = 0;
+        for (int d = 0; d < devices; d++) {
+            while (!sums[d]) {}
+            sum += sums[d];
+        }
+        *(volatile int*)own = sum;
+        __threadfence();
+    }
+    grid.sync();
+    if (threadIdx.x == 0) out[blockIdx.x] = *(volatile int*)own;
+}
+"""
 
 
 @cuda.jit
@@ -34,6 +54,21 @@ def double(to, source):
 @pytest.fixture
 def host() -> np.ndarray:
     return np.arange(100, dtype=np.float32)
+
+
+def test_cooperative_launches_on_several_devices_wait_for_each_other():
+    """What cudaLaunchCooperativeKernelMultiDevice was for, which CUDA 13 no longer has."""
+    total = cp.RawKernel(TOGETHER, "total", enable_cooperative_groups=True)
+    with virtual_devices(3) as devices:
+        sums = devices[0].zeros(3, "i4")
+        own = [device.zeros(1, "i4") for device in devices]
+        out = [device.zeros(4 + k, "i4") for k, device in enumerate(devices)]
+        for k in range(3):
+            with cp.cuda.Device(k):
+                total((4 + k,), (32,), (own[k], sums, np.int32(k), np.int32(3), out[k]))
+        devices.synchronize()
+        expected = sum(range(1, 5)) + sum(range(1, 6)) + sum(range(1, 7))
+        assert [o.get().tolist() for o in out] == [[expected] * n for n in (4, 5, 6)]
 
 
 def test_arrays_belong_to_a_device(host):
