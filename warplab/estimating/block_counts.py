@@ -228,6 +228,8 @@ class BlockCounts:
         """
         places: dict[int, set[int]] = {}
         for number, at in enumerate(origins):
+            if opcode(self.rows[number]) == "BSYNC":  # has the line of whatever stands near
+                continue
             places.setdefault(int(self.of_row[number]), set()).update(b.index for b, _ in self.ptx.blocks.get(at, ()))
         following = [block.successors() for block in self.ptx.every]
         result: dict[int, tuple[float, float]] = {}
@@ -401,7 +403,7 @@ def reached(starts: Sequence[int], following: Sequence[Sequence[int]], without: 
     work = [number for number in starts if number < len(following)]
     while work:
         number = work.pop()
-        if number not in found and number != without:
+        if number not in found and number not in (without, OUTSIDE):
             found.add(number)
             work += following[number]
     return found

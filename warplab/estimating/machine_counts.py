@@ -21,7 +21,7 @@ import numpy as np
 from warplab.compile import machine_lines
 from warplab.compile.disassembler import MachineInstruction
 from warplab.estimating import machine_blocks
-from warplab.estimating.block_counts import WEIGHTS, BlockCounts, PtxCounts, kind_of, tells
+from warplab.estimating.block_counts import WEIGHTS, BlockCounts, PtxCounts, kind_of, reached, tells
 from warplab.estimating.machine_blocks import OUTSIDE, CodeBlock, Edge, opcode, parts_lanes
 from warplab.estimating.pipes import PIPES, pipe_of
 from warplab.hardware.cards import Card
@@ -218,12 +218,12 @@ class _Warps:
         self.share = self._shares()
         # What stands in no loop a warp runs once at most; code under a condition was voted to be a loop's.
         once = prod(launch.grid) * size * self.start
-        looped = {number for inside in solved.loops.values() for number in inside}
-        looped |= set(solved.calls)
-        self.of = [
-            float(self.threads[k] * self.share[k] if k in looped else min(once, self.threads[k] * self.share[k]))
-            for k in range(len(self.blocks))
-        ]
+        following = [[edge.target for edge in self.edges if edge.source == k] for k in range(len(self.blocks))]
+        self.of = []
+        for k, threads in enumerate(self.threads):
+            again = k in solved.calls or k in reached(following[k], following, OUTSIDE)
+            warps = float(threads) * self.share[k]
+            self.of.append(max(float(threads) / WARP_SIZE, warps if again else min(once, warps)))
 
     def _shares(self) -> list[float]:
         """Warps per thread of each block: voted, else that of where most threads come from or go to.
