@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from warplab import simulator
+from warplab.bench import hopper
+from warplab.dropin import cupy as cp
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
+from warplab.simulator.memory.tensor_maps import encode_tiled
 from warplab.simulator.observer import EVENTS, Observer, Observers
 
 SOURCE = r"""
@@ -151,6 +154,40 @@ def test_checks_come_before_other_observers():
     assert not seen.stores
 
 
+ON_HOPPER = r"""
+#include <warplab/hopper.cuh>
+extern "C" __global__ void on_hopper(const __grid_constant__ TensorMap map, float *out) {
+    __shared__ alignas(1024) half tile[64 * 64];
+    __shared__ alignas(16) float ones[4];
+    __shared__ unsigned long long full;
+    const unsigned at = shared_address(tile), barrier = shared_address(&full);
+    if (threadIdx.x < 4) ones[threadIdx.x] = 1;
+    if (threadIdx.x == 0) {
+        barrier_init(barrier, 1);
+        fence_barrier_init();
+        barrier_expect(barrier, sizeof tile);
+        load_box(at, map, 0, 0, barrier);
+    }
+    fence_for_tma();
+    __syncthreads();
+    barrier_wait(barrier, 0);
+    float sum[32];
+    wgmma_fence();
+    wgmma<K_MAJOR, MN_MAJOR>(sum, k_major(at, 0, 0), mn_major(at, 0, 64), 0);
+    wgmma_commit();
+    wgmma_wait<0>();
+    settle(sum);
+    if (threadIdx.x > 3) out[threadIdx.x] = sum[0];
+    if (threadIdx.x == 0) {
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], 16;" :: "l"(out),
+                     "r"(shared_address(ones)) : "memory");
+        stores_commit();
+        stores_have_read<0>();
+    }
+}
+"""
+
+
 def everything(events: set[str]) -> type[Observer]:
     """A class of observers that notes which events it is told of."""
 
@@ -169,6 +206,12 @@ def test_each_event_happens():
     run("bulk", 1, 4, (x.copy(),), **see)
     run("mbarriers", 1, 32, (), **see)
     run("product", 1, 32, (x.astype(np.float16), x.astype(np.float16), x, np.int32(1)), **see)
+
+    boxes = cp.asarray(np.ones((64, 64), np.float16))
+    address = boxes.__cuda_array_interface__["data"][0]
+    encoded = encode_tiled(6, 2, address, (64, 64), (128,), (64, 64), (1, 1), swizzle=3)
+    arguments = np.frombuffer(encoded, "V128"), np.zeros(128, np.float32)
+    simulate(CudaSource(ON_HOPPER, "on_hopper", ("-arch=sm_90a", *hopper.include())), 1, 128, arguments, **see)
 
     @cuda.jit
     def whole_grid(out):

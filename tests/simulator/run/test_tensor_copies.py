@@ -12,7 +12,8 @@ import pytest
 
 from tests.support.random_inputs import generator
 from tests.support.tensor_boxes import im2col_column, in_shared, tiled_box
-from warplab import cp, simulator
+from warplab import simulator
+from warplab.dropin import cupy as cp
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.memory.tensor_maps import decode, encode_im2col, encode_tiled
