@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.support.ptx_harness import put
 from tests.support.random_inputs import generator
+from tests.support.warpgroup_cases import Case, kernel, placed
 from warplab import simulator
 from warplab.bench import hopper
 from warplab.launch.kernel_source import CudaSource
@@ -167,3 +169,69 @@ def test_operands_must_lie_in_the_blocks_shared_memory():
         run(changed("mn_major(of_b, 48, 64)", "mn_major(of_b, 64, 64)"))
     with pytest.raises(simulator.UninitializedRead, match="never written"):
         run(changed("i < 64 * 8; i", "i < 63 * 8; i"))
+
+
+# -- factor A in registers, in PTX --------------------------------------------------------------------------------------
+
+IN_REGISTERS = Case(8, ("f32", "f16", "f16"), in_registers=True)
+OPERANDS = "{%c0, %c1, %c2, %c3}, {%a0, %a1, %a2, %a3}, %db, %add, 1, 1"
+PRODUCT = f"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {OPERANDS}, 0;"
+OTHER_SHAPE = f"wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {OPERANDS};"
+COMMIT, WAIT = "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"
+TO_SUM, TO_FACTOR = "add.f32 %c1, %c1, 0f3F800000;", "add.u32 %a1, %a1, 1;"
+
+
+def run_ptx(replaced: str, by: str) -> None:
+    """The kernel of a product with one line of its PTX replaced, on zeros."""
+    image, b_desc = placed(np.zeros((8, 16), np.float16), 128, False, False)
+    text = kernel(IN_REGISTERS, image.nbytes)
+    assert text.count(replaced) == 1
+    device = simulator.Device(1 << 20)
+    pointers = [put(device, np.zeros(size, np.uint8)) for size in (image.nbytes, 128 * 16, 128 * 16, 128 * 16)]
+    params = [int(word).to_bytes(8, "little") for word in (*pointers, 0, b_desc)]
+    params += [bytes(4), (1).to_bytes(4, "little")]
+    device.launch(simulator.load(text.replace(replaced, by)).entries["wgmma"], (1,), (128,), params)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "by", "what"),
+    [
+        (PRODUCT, f"{PRODUCT}\n{PRODUCT}", None),
+        (PRODUCT, f"{PRODUCT}\n{COMMIT}\nmov.b32 %w, %a1;\n{PRODUCT}", None),  # A may be read meanwhile
+        (WAIT, f"{WAIT}\n{TO_FACTOR}\n{TO_SUM}", None),
+        (COMMIT, f"{COMMIT}\n{WAIT}\n{TO_FACTOR}\nwgmma.fence.sync.aligned;\n{PRODUCT}\n{COMMIT}", None),
+        (COMMIT, f"{COMMIT}\n{TO_FACTOR}", "`add.u32` writes to factor A of a wgmma that may still be under way"),
+        (COMMIT, f"{COMMIT}\n{TO_SUM}", "`add.f32` reads a sum of a wgmma that may still be under way"),
+        (PRODUCT, f"{TO_FACTOR}\n{PRODUCT}", "its factor A was accessed since the latest wgmma.fence"),
+        (PRODUCT, f"{TO_SUM}\n{PRODUCT}", "its sums were accessed since the latest wgmma.fence"),
+        (COMMIT, f"{COMMIT}\n{OTHER_SHAPE}", "adds to sums of a wgmma of another shape that may be under way"),
+    ],
+)
+def test_registers_of_factor_a(replaced, by, what):
+    if what is None:
+        run_ptx(replaced, by)
+        return
+    with pytest.raises(simulator.UnorderedRegisters, match=what):
+        run_ptx(replaced, by)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "by", "what"),
+    [
+        ("m64n8k16", "m64n12k16", "does not know the PTX instruction"),
+        ("m64n8k16", "m64n8k8", "does not know the PTX instruction"),
+        (".f32.f16.f16", ".f32.f16.bf16", "does not know the PTX instruction"),
+        (".f32.f16.f16", ".s32.f16.f16", "does not know the PTX instruction"),
+        ("%add, 1, 1, 0;", "%add, 2, 1, 0;", "does not know the PTX instruction"),
+        ("%add, 1, 1, 0;", "%add, 1, 1;", "it takes 3 numbers after scale-d"),
+        ("%add, 1, 1, 0;", "%add, 1, 1, 0, 0;", "it takes 3 numbers after scale-d"),
+        ("{%c0, %c1, %c2, %c3}", "{%c0, %c1}", "2 registers for D, which has 4"),
+        ("{%a0, %a1, %a2, %a3}", "{%a0, %a1}", "2 registers for A, which has 4"),
+        ("mma_async.sync", "mma_async.sp.sync", "does not know the PTX instruction"),
+        ("wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned;", "cannot read the PTX"),
+        ("wgmma.fence.sync.aligned;", "wgmma.fence.sync;", "does not know the PTX instruction"),
+    ],
+)
+def test_forms_that_wgmma_does_not_have_are_refused(replaced, by, what):
+    with pytest.raises(simulator.UnsupportedInstruction, match=what):
+        run_ptx(replaced, by)

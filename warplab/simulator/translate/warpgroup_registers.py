@@ -154,8 +154,8 @@ def _multiply(state: _State, i: Instruction, faults: dict) -> None:
     if not state.fenced:
         _note(faults, i, f"`{_name(i)}` before any wgmma.fence", _TOUCHED, False)
     elif not state.touched.isdisjoint((*sums, *factor)):
-        what = "sums" if not state.touched.isdisjoint(sums) else "factor A"
-        text = f"`{_name(i)}`: its {what} were accessed since the latest wgmma.fence"
+        what = "sums were" if not state.touched.isdisjoint(sums) else "factor A was"
+        text = f"`{_name(i)}`: its {what} accessed since the latest wgmma.fence"
         _note(faults, i, text, _TOUCHED, False)
     if any(state.used[name].shape != shape for name in sums if name in state.used):
         _note(faults, i, f"`{_name(i)}` adds to sums of a wgmma of another shape that may be under way", _SHAPE, True)
