@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from warplab import simulator
+from warplab.dropin import numba_cuda as cuda
 from warplab.launch.kernel_source import CudaSource
 from warplab.launch.simulate import simulate
 from warplab.simulator.ptx.recursion import STACK_BYTES
@@ -183,6 +184,25 @@ def test_a_shuffle_in_a_recursive_function():
     out = ints(32)
     run("k_warp", 32, out)
     assert out.tolist() == [31 * 16 + 1] * 32
+
+
+@cuda.jit
+def numba_fib(n):
+    if n < 2:
+        return n
+    return numba_fib(n - 1) + numba_fib(n - 2)
+
+
+@cuda.jit
+def numba_kernel(out):
+    i = cuda.grid(1)
+    out[i] = numba_fib(i)
+
+
+def test_recursion_in_numba():
+    out = np.zeros(14, "i8")
+    numba_kernel[1, 14](out)
+    assert out.tolist() == [fib(n) for n in range(14)]
 
 
 def test_the_end_of_the_call_stack():
