@@ -27,7 +27,8 @@ from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.numerics.serial import array_d, array_f, scalar_d, scalar_f
 from warplab.simulator.translate.serial_loops import SerialLoop
 
-_WARM = 16  # times that a lane comes to a label alone before the loop becomes a function
+# Times that a lane comes to a label alone before the loop becomes a function, which takes as long to write as 50 trips.
+_WARM = 64
 _PROBES, _WORTH = 16, 8  # a loop whose first runs have fewer blocks each than this is left to the arrays
 _EVENTS = ("block", "jump", "load", "loaded", "store", "stored")
 _NOWHERE = (0, -1, None, None, None, None, None)
@@ -41,7 +42,6 @@ class SerialRuns:
     def __init__(self, scheduler) -> None:
         self.scheduler, self.chunk = scheduler, scheduler.chunk
         self.loops = self.chunk.translation.serial_loops
-        self.visits: dict[int, int] = {}
         self.runs: dict[SerialLoop, int] = {}
         self.blocks_run: dict[SerialLoop, int] = {}
         seen: dict[type, list[Any]] = {kind: [] for kind in _KNOWN}
@@ -84,9 +84,9 @@ class SerialRuns:
     def run(self, number: int, group: Group, executed: int, path: int, path_ends: int) -> tuple[int, int] | None:
         """Run the loop that the only lane of `group` enters at block `number`, as far as limits allow. Returns the next
         block and the number of instructions; None if the block is to run as usual."""
-        visits = self.visits.get(number, 0) + 1
-        self.visits[number] = visits
+        visits = self.loops.visits.get(number, 0) + 1
         if visits < _WARM:
+            self.loops.visits[number] = visits
             return None
         loop = self.loops.at(number)
         if loop is None or not self._fits(loop):

@@ -97,11 +97,15 @@ class SerialLoop:
 
 
 class SerialLoops:
-    """The serial loops of a kernel, found and written when they are asked for."""
+    """The serial loops of a kernel, found and written when they are asked for.
+
+    `visits`: how often a single lane has come to a block, in all launches.
+    """
 
     def __init__(self, translator, blocks: list[Block], waiting: dict[int, frozenset[int]]) -> None:
         self._translator, self._blocks = translator, blocks
         self._waiting = waiting
+        self.visits: dict[int, int] = {}
         self._found: dict[int, SerialLoop | None] = {}
         self._known: dict[int, bool] = {}  # of blocks
 
@@ -167,6 +171,7 @@ class SerialWriter:
         self.views: dict[tuple[str, str], str] = {}
         self.counter = 0
         self.prologue: dict[str, str] = {}  # variable → expression
+        self.variables: dict[str, str] = {}  # of the module → variable
         self.arrays: dict[str, str] = {}  # text of functions on arrays
         self.by_array = 0
         self.forms: dict[int, str] = {}
@@ -348,8 +353,13 @@ class SerialWriter:
         """The variable that holds the address of a symbol."""
         translator, name = self.translator, symbol.name
         variable = translator.variables.get(name)
-        if variable is None or name in translator.params or variable.space not in ("shared", "local"):
+        if variable is None or name in translator.params:
             raise NotSerial
+        if variable.space not in ("shared", "local"):  # placed in memory at its first use
+            place = self.variables.setdefault(name, f"g_{len(self.variables)}")
+            self.prologue[place] = "None"
+            self.line(f"if {place} is None: {place} = serial.address(m.variable_address({name!r}))")
+            return place
         if variable.space == "local":
             address = f"serial.address(m.local_address({translator.local_offsets[name]}))"
         else:
