@@ -19,6 +19,7 @@ from warplab.dropin.cupy.cuda.texture import (
     TextureDescriptor,
     TextureObject,
 )
+from warplab.simulator.memory.texels import Sampler, TexelFormat, Texels, Texture
 
 KERNELS = r"""
 #define KERNEL extern "C" __global__ void
@@ -38,6 +39,15 @@ KERNEL lod(float* o, Texture t, const float* x, const float* y, int n) {
 }
 KERNEL layered(float* o, Texture t, const float* x, const float* y, const int* layer, int n) {
     if (I < n) o[I] = tex2DLayered<float>(t, x[I], y[I], layer[I]);
+}
+KERNEL layered_1d(float* o, Texture t, const float* x, const int* layer, int n) {
+    if (I < n) o[I] = tex1DLayered<float>(t, x[I], layer[I]);
+}
+KERNEL halves(float* o, Texture t, int n) {
+    unsigned short h[4];
+    asm volatile("tex.1d.v4.f16.s32 {%0, %1, %2, %3}, [%4, {%5}];"
+        : "=h"(h[0]), "=h"(h[1]), "=h"(h[2]), "=h"(h[3]) : "l"(t), "r"((int)I));
+    if (I < n) asm("cvt.f32.f16 %0, %1;" : "=f"(o[I]) : "h"(h[0]));
 }
 KERNEL cube(float* o, Texture t, const float* x, const float* y, const float* z, int n) {
     if (I < n) o[I] = texCubemap<float>(t, x[I], y[I], z[I]);
@@ -274,6 +284,25 @@ def test_layers():
         simulator.IllegalAddress, match=r"layer 3 of a 2D array of 5 x 4 texels in 3 layers \(float32\)"
     ):
         fetched("layered", made, [1.0], [1.0], [3])
+
+
+def test_layers_of_one_axis():
+    """CuPy makes no such arrays; CUDA does."""
+    data = np.random.default_rng(30).standard_normal((3, 8)).astype("f4")
+    array = cp.asarray(data)
+    texels = Texels(array.data.ptr, TexelFormat("float", 32, 1), (8,), 32, layers=3)
+    handles = simulator.default_device().memory.handles
+    handle = handles.add(Texture(texels, Sampler()))
+    x, layer = np.arange(24, dtype="f4") % 8, np.arange(24) // 8
+    np.testing.assert_array_equal(fetched("layered_1d", np.uint64(handle), x, layer), data.reshape(-1))
+    handles.remove(handle)
+
+
+def test_a_fetch_of_halves():
+    data = np.random.default_rng(31).standard_normal(16).astype("f4")
+    out = cp.zeros(20, "f4")
+    launch("halves", out, texture(data), np.int32(20))
+    np.testing.assert_array_equal(out.get(), data[np.minimum(np.arange(20), 15)].astype("f2"))
 
 
 def test_faces_of_a_cube():
