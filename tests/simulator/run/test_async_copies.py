@@ -266,6 +266,19 @@ KERNEL read_is_not_written(const float* x, volatile float* y, int tiles) {
     y[1] = before;
     y[2] = y[0];
 }
+KERNEL counts(const char* x, int what) {
+    __shared__ alignas(128) char t[256];
+    __shared__ mbarrier bar;
+    unsigned b = shared_address(&bar), to = shared_address(t) + (what == 4 ? 8 : 0);
+    if (threadIdx.x) return;
+    init(b, what == 0 ? 0 : 1);
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" :: "r"(b), "r"(what == 1 ? 1 << 20 : 64));
+    if (what == 2) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" :: "r"(b), "r"(0) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(to), "l"(x + (what == 3 ? 8 : 0)), "r"(what == 5 ? 24 : 64), "r"(b) : "memory");
+    arrive(b);
+    wait(b, 0);
+}
 KERNEL unfenced(const float* x, float* y, int where) {  // 1: a fence at the wrong place, 2: after the barrier
     __shared__ alignas(128) float t[TILE];
     t[threadIdx.x] = 3 * x[threadIdx.x];
@@ -481,6 +494,23 @@ def test_arrivals_that_never_come():
 def test_an_mbarrier_must_be_initialised():
     with pytest.raises(simulator.UninitializedRead, match="not initialised"):
         run("not_initialised", 1, 32, np.zeros(32, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "message"),
+    [
+        (0, simulator.SimulatorError, r"`mbarrier\.init.*` with a count of 0"),
+        (1, simulator.SimulatorError, "1,048,576 bytes are announced at an mbarrier"),
+        (2, simulator.SimulatorError, r"`mbarrier\.arrive.*` with a count of 0"),
+        (3, simulator.MisalignedAddress, "a load of 16 bytes at 0x"),
+        (4, simulator.MisalignedAddress, r"a store of 16 bytes at byte 8 of shared memory"),
+        (5, simulator.MisalignedAddress, r"cp\.async\.bulk of 24 bytes"),
+    ],
+)
+def test_counts_and_addresses_that_do_not_fit(what, error, message):
+    with pytest.raises(error, match=message):
+        run("counts", 1, 32, np.zeros(256, np.int8), np.int32(what))
+    run("counts", 1, 32, np.zeros(256, np.int8), np.int32(9))
 
 
 def test_what_is_no_tensor_map_is_refused():

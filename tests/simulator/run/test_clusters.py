@@ -260,6 +260,17 @@ KERNEL(2, 1, 1) bulk_multicast(const int *x, int *y) {
     y[blockIdx.x * 64 + i] = s[i];
     cluster.sync();
 }
+KERNEL(2, 1, 1) waits_there() {
+    __shared__ mbarrier bar;
+    unsigned b = shared_address(&bar), rank = cg::this_cluster().block_rank();
+    if (threadIdx.x == 0) init(b, 1);
+    cg::this_cluster().sync();
+    if (threadIdx.x == 0) arrive(b);
+    cg::this_cluster().sync();
+    asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.b64 p, [%0], 0;\n}"
+                 :: "l"(cg::this_cluster().map_shared_rank(&bar, 1)) : "memory");
+    cg::this_cluster().sync();
+}
 KERNEL(2, 1, 1) through_global(const int *x, int *y, int *z) {  // cluster.sync() orders global memory of its blocks
     auto cluster = cg::this_cluster();
     int i = threadIdx.x, rank = cluster.block_rank(), base = blockIdx.x * 64;
@@ -428,6 +439,12 @@ def test_mbarriers_across_blocks(tiles):
     x, y = numbers(32 * tiles), np.zeros(32 * tiles, np.int32)
     run("relayed", 2, 32, x, y, np.int32(tiles))
     assert y.tolist() == x.reshape(-1, 32)[:, ::-1].reshape(-1).tolist()
+
+
+def test_threads_wait_at_mbarriers_of_their_own_block():
+    with pytest.raises(simulator.SimulatorError, match="waits at an mbarrier of another block") as caught:
+        run("waits_there", 2, 32)
+    assert caught.value.block == (0, 0, 0)
 
 
 def test_values_sent_with_word_to_an_mbarrier():

@@ -26,6 +26,7 @@ from warplab.simulator.run.copy_reductions import combined, element_dtype
 from warplab.simulator.translate.block_writer import Site
 
 _BULK_BYTES = 16  # addresses and sizes of cp.async.bulk are multiples of this
+_NONE = np.zeros(1, bool)
 _LATER = (
     "Before anyone writes there again, its thread must wait (cp.async.bulk.wait_group.read 0), and a __syncthreads() "
     "must follow."
@@ -334,7 +335,7 @@ class AsynchronousCopies:
 
     def complete_bulk(self, number: int, lanes: np.ndarray) -> None:
         """Complete what these lanes copy with bulk copy `number`."""
-        self.complete(lambda copy: np.isin(copy.lanes, lanes) & (copy.number == number) & (copy.group < 0))
+        self.complete(lambda copy: np.isin(copy.lanes, lanes) & (copy.group < 0) if copy.number == number else _NONE)
 
     def fetch(self, site, addresses: Addresses, lanes: np.ndarray) -> list[np.ndarray]:
         """Load, bypassing the load and store units."""

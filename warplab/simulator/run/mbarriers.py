@@ -111,6 +111,19 @@ class MBarriers:
                 **self.chunk.where(site, lane),
             )
 
+    def _require_own(self, site, index: np.ndarray, lanes) -> None:
+        """Threads wait at mbarriers of their own block only."""
+        chunk, every = self.chunk, self._every(lanes)
+        if chunk.cluster_blocks == 1 or not chunk.checked:
+            return
+        other = 8 * index // chunk.shared_stride != chunk.block_of[every]
+        if other.any():
+            raise SimulatorError(
+                "a thread waits at an mbarrier of another block of its cluster",
+                reason="Only arrivals and copies reach mbarriers of other blocks: wait at one of its own.",
+                **chunk.where(site, int(every[np.argmax(other)])),
+            )
+
     # -- instructions ----------------------------------------------------------------------------------------------
 
     def initialise(self, site, addresses: Addresses, count: np.ndarray, lanes) -> None:
@@ -164,6 +177,7 @@ class MBarriers:
         index = self._again(site, addresses, lanes)
         if index is None:
             index = self._index(site, addresses, lanes)
+            self._require_own(site, index, lanes)
             self.tested = site, addresses.base, lanes, index
         self._settle(index)
         current = self._view[index] >> np.uint64(63)
