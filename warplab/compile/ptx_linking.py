@@ -21,6 +21,7 @@ _FUNCTION = re.compile(
     r"(?P<name>[\w$]+)(?P<rest>[^{;]*)(?P<end>[{;])",
     re.M,
 )
+_EXTERN_WITH_RESULT = re.compile(r"^\.extern\s+\.func\s+(\([^)]*\))\s*([\w$]+)", re.M)
 _VARIABLE = re.compile(
     r"^(?P<linkage>\.extern\s+|\.visible\s+|\.weak\s+|\.common\s+)?\.(?:global|const|shared)\b[^;=]*?"
     r"(?P<name>[\w$]+)(?:\[[^\]]*\])*\s*(?=[=;])",
@@ -42,7 +43,7 @@ def link(modules: list[str]) -> str:
         module = _SECTION.sub("", _HEADER.sub("", module.rstrip("\0")))
         module, files = _renumbered(_called_lines(module), files)
         parts.append(_with_own_names(module, f"$m{number}"))
-    return _declared("\n".join(part.rstrip("\0") for part in parts))
+    return _declared(_with_results("\n".join(part.rstrip("\0") for part in parts)))
 
 
 def undefined(ptx: str) -> list[str]:
@@ -91,6 +92,16 @@ def _with_own_names(module: str, suffix: str) -> str:
         return module
     names = "|".join(re.escape(name) for name in sorted(own, key=len, reverse=True))
     return re.sub(rf"(?<![\w$%.])({names})(?![\w$])", rf"\1{suffix}", module)
+
+
+def _with_results(ptx: str) -> str:
+    """Give functions that return nothing the result that their callers declare, and do not use.
+
+    So Numba calls functions in C that return void; a linker does not mind.
+    """
+    for results, name in _EXTERN_WITH_RESULT.findall(ptx):
+        ptx = re.sub(rf"^(\.(?:visible|weak)\s+\.func\s+)({re.escape(name)}\()", rf"\1{results} \2", ptx, flags=re.M)
+    return ptx
 
 
 def _declared(ptx: str) -> str:

@@ -209,6 +209,20 @@ class MappedArray(np.ndarray, OnDevice):
         mapped._buffer = array._buffer
         return mapped
 
+    @property
+    def __cuda_array_interface__(self) -> dict:
+        address = self._address_on(self._buffer.device)
+        if address is None and self.size:  # the result of an operation, which is in host memory
+            raise AttributeError("this array is in host memory; one of cuda.mapped_array is in the device's, too")
+        return {
+            "shape": self.shape,
+            "strides": None if self.flags.c_contiguous else self.strides,
+            "data": (address or 0, False),
+            "typestr": self.dtype.str,
+            "stream": getattr(self, "_stream", None),
+            "version": 3,
+        }
+
     def __array_finalize__(self, parent) -> None:
         buffer = getattr(parent, "_buffer", None)
         if buffer is not None:

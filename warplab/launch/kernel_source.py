@@ -164,14 +164,16 @@ class NumbaSource:
     def compile(self, signature: tuple) -> Specialization:
         """Return the kernel for arguments of the Numba types `signature`, compiled at the first call."""
         found = self.specializations.get(signature)
-        if found is None:
-            program = self._compile(signature, DEFAULT_ARCH)
-            ptx, sources = label_files(program.ptx, program.texts)
-            entry = simulator.load(ptx, sources).entries[program.entry]
-            shared = [v.name for dynamic in (False, True) for v in entry.shared_variables(dynamic)]
-            entry.source_names = shared_array_names(self.function, shared)
-            found = self.specializations[signature] = Specialization(ptx, entry, program)
-        return found
+        return self.adopt(signature, self._compile(signature, DEFAULT_ARCH)) if found is None else found
+
+    def adopt(self, signature: tuple, program: numba_compiler.NumbaProgram) -> Specialization:
+        """Keep `program`, which was compiled for arguments of the Numba types `signature`, and return the kernel."""
+        ptx, sources = label_files(program.ptx, program.texts)
+        entry = simulator.load(ptx, sources).entries[program.entry]
+        shared = [v.name for dynamic in (False, True) for v in entry.shared_variables(dynamic)]
+        entry.source_names = shared_array_names(self.function, shared)
+        self.specializations[signature] = Specialization(ptx, entry, program)
+        return self.specializations[signature]
 
     def bind(self, args: tuple, arrays: ArrayPlacement) -> BoundKernel:
         signature = self.signature_of(args)

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numba.cuda.core import config as _config
 
 from warplab import simulator
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, from_host, from_interface
@@ -34,7 +35,8 @@ def device_array(shape, dtype=np.float64, strides=None, order: Order = "C", stre
     sizes = shape if isinstance(shape, tuple | list) else np.ravel(shape) if np.ndim(shape) else (shape,)
     if any(not isinstance(n, int | np.integer) for n in sizes):
         raise TypeError(f"shape must be an integer or tuple of integers, not {shape!r}")
-    return DeviceNDArray._allocate(tuple(map(int, sizes)), dtype, order, _strides(strides))
+    array = DeviceNDArray._allocate(tuple(map(int, sizes)), dtype, order, _strides(strides))
+    return array.bind(stream) if stream else array
 
 
 def device_array_like(ary, stream=0) -> DeviceNDArray:
@@ -70,7 +72,7 @@ def mapped_array(
     shape, dtype=np.float64, strides=None, order: Order = "C", stream=0, portable: bool = False, wc: bool = False
 ) -> np.ndarray:
     """Make an array that host and kernels share."""
-    return MappedArray._allocate(shape, dtype, order, _strides(strides))
+    return _shared(shape, dtype, strides, order, stream)
 
 
 def mapped_array_like(ary, stream=0, portable: bool = False, wc: bool = False) -> np.ndarray:
@@ -81,7 +83,14 @@ def managed_array(
     shape, dtype=np.float64, strides=None, order: Order = "C", stream=0, attach_global: bool = True
 ) -> np.ndarray:
     """Make an array that host and kernels share. On a GPU its pages migrate to whichever touches them."""
-    return MappedArray._allocate(shape, dtype, order, _strides(strides))
+    return _shared(shape, dtype, strides, order, stream)
+
+
+def _shared(shape, dtype, strides, order: Order, stream) -> MappedArray:
+    array = MappedArray._allocate(shape, dtype, order, _strides(strides))
+    if stream:
+        array._stream = int(stream)
+    return array
 
 
 def is_cuda_array(obj) -> bool:
@@ -93,12 +102,20 @@ def as_cuda_array(obj, sync: bool = True) -> OnDevice:
     """Return an array of another library, such as CuPy, as one of Numba that shares its memory."""
     if not is_cuda_array(obj):
         raise TypeError("*obj* doesn't implement the cuda array interface.")
-    return from_host(obj)
+    if isinstance(obj, OnDevice):
+        return from_host(obj)
+    return from_cuda_array_interface(obj.__cuda_array_interface__, obj, sync)
 
 
 def from_cuda_array_interface(desc: dict, owner=None, sync: bool = True) -> DeviceNDArray:
     """Return an array that shares the memory that a `__cuda_array_interface__` describes, and keeps `owner` alive."""
-    return from_interface(desc, owner)
+    array = from_interface(desc, owner)
+    if not desc.get("stream"):
+        return array
+    stream = external_stream(desc["stream"])
+    if sync and _config.CUDA_ARRAY_INTERFACE_SYNC:
+        stream.synchronize()
+    return array.bind(stream)
 
 
 def open_ipc_array(handle, shape, dtype, strides=None, offset=0):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray
+from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, from_interface
 from warplab.launch.device_arrays import OnDevice, Order
 
 
@@ -17,18 +17,26 @@ def resolve(args: tuple) -> tuple[tuple, Callable[[], None]]:
     """
     from numba.cuda.args import ArgHint
 
-    if not any(isinstance(arg, ArgHint) for arg in args):
+    if not any(isinstance(arg, ArgHint) or _is_foreign(arg) for arg in args):
         return args, _nothing
     outputs: list[tuple[np.ndarray, DeviceNDArray]] = []
 
     def value_of(arg):
-        return _placed(arg, outputs) if isinstance(arg, ArgHint) else arg
+        if isinstance(arg, ArgHint):
+            return _placed(arg, outputs)
+        return from_interface(arg.__cuda_array_interface__, arg) if _is_foreign(arg) else arg
 
     def copy_back() -> None:
         for host, array in outputs:
             host[...] = array._view
 
     return tuple(map(value_of, args)), copy_back
+
+
+def _is_foreign(arg) -> bool:
+    """Whether it is an array of another library that is in the device's memory."""
+    known = isinstance(arg, int | float | complex | tuple | np.ndarray | np.generic | OnDevice)
+    return not known and hasattr(arg, "__cuda_array_interface__")
 
 
 def _placed(hint, outputs: list):

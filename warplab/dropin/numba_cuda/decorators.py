@@ -29,8 +29,8 @@ def jit(
     """Compile a Python function for the GPU; takes the arguments of `numba.cuda.jit`.
 
     A kernel is compiled when it is launched, or at once for the signatures given. Lines are always recorded, bounds
-    always checked. `max_registers` matters only to `get_regs_per_thread()` and its like; `cache`, `lto` and
-    `shared_memory_carveout` have no effect.
+    always checked. `cache=True` keeps PTX in files, which the next process reads. `max_registers` matters only to
+    `get_regs_per_thread()` and its like; `lto` and `shared_memory_carveout` have no effect.
     """
     from numba.cuda.core import config, sigutils
 
@@ -67,6 +67,8 @@ def jit(
     def decorate(function: Callable) -> CUDADispatcher:
         # As in Numba, the kernels of one decorator each have a list of extensions of their own.
         made = CUDADispatcher(function, {**target, "extensions": list(target["extensions"])})
+        if cache:
+            made.enable_caching()
         if signatures is not None:
             _compile(made, signatures, device)
             made._specialized = not isinstance(func_or_sig, list)

@@ -11,11 +11,14 @@ import warnings
 from collections.abc import Callable
 
 from numba.cuda import dispatcher as _numba
+from numba.cuda import launchconfig
+from numba.cuda.core.caching import NullCache
 from numba.cuda.types import Type
 
 from warplab.compile.numba_compiler import numba_without_gpu
 from warplab.compile.short_traceback import short_traceback
 from warplab.dropin.numba_cuda.kernel import Kernel
+from warplab.dropin.numba_cuda.kernel_cache import KernelCache
 from warplab.dropin.simulated_device import COMPUTE_CAPABILITY
 from warplab.launch.dimensions import dimensions
 from warplab.launch.errors import ArgumentError, check_number, launch_of_numba
@@ -95,12 +98,13 @@ class CUDADispatcher(_numba.CUDADispatcher):
         return LaunchConfiguration(self, grid, block, stream, sharedmem)
 
     def call(self, args: tuple, launch_config) -> None:
-        if not self.targetoptions.get("device"):
-            parameters = self._warplab_source.parameters
-            check_number(f"kernel {self.__name__}({', '.join(parameters)})", len(parameters), args)
-            if self.specialized and not self.extensions:
-                types = types_of(self.__name__, parameters, args)
-                check_fits_one(self.__name__, parameters, types, next(iter(self.overloads)))
+        if self.targetoptions.get("device"):
+            self.compile(())  # says that it is no kernel
+        parameters = self._warplab_source.parameters
+        check_number(f"kernel {self.__name__}({', '.join(parameters)})", len(parameters), args)
+        if self.specialized and not self.extensions:
+            types = types_of(self.__name__, parameters, args)
+            check_fits_one(self.__name__, parameters, types, next(iter(self.overloads)))
         super().call(args, launch_config)
 
     def forall(self, ntasks: int, tpb: int = 0, stream=0, sharedmem: int = 0) -> Callable[..., None]:
@@ -149,11 +153,47 @@ class CUDADispatcher(_numba.CUDADispatcher):
             return next(iter(self.overloads.values()))
         if types in self.overloads:
             return self.overloads[types]
-        if not self._can_compile:
-            raise RuntimeError("Compilation disabled")
-        kernel = Kernel(self._warplab_source, tuple(types), self.extensions)
+        kernel = self._from_file(sig) or self._compiled(sig, tuple(types))
         self.add_overload(kernel, kernel.argument_types)
         return kernel
+
+    # As Numba's `compile` does: a kernel that depends on its launch configuration has a file for each.
+
+    def _from_file(self, sig) -> Kernel | None:
+        config = launchconfig.current_launch_config()
+        self._configure_cache_for_launch_config(config)
+        found = self._cache.load_overload(sig, self.targetctx)
+        if found is None:
+            return None
+        if found.launch_config_sensitive:
+            known = self._cache.is_launch_config_sensitive()
+            self._cache.set_launch_config_key(self._cache_launch_config_key(config))
+            if not known:
+                self._mark_files()
+                return None
+        self._cache_hits[sig] += 1
+        self._warplab_source.adopt(found.argument_types, found.program)
+        kernel = Kernel(self._warplab_source, found.argument_types, self.extensions)
+        kernel.launch_config_sensitive = found.launch_config_sensitive
+        return kernel
+
+    def _compiled(self, sig, types: tuple) -> Kernel:
+        self._cache_misses[sig] += 1
+        if not self._can_compile:
+            raise RuntimeError("Compilation disabled")
+        kernel = Kernel(self._warplab_source, types, self.extensions)
+        if kernel.launch_config_sensitive and isinstance(self._cache, KernelCache):
+            self._cache.set_launch_config_key(self._cache_launch_config_key(launchconfig.current_launch_config()))
+            self._mark_files()
+        self._cache.save_overload(sig, kernel)
+        return kernel
+
+    def _mark_files(self) -> None:
+        if not self._cache.mark_launch_config_sensitive():  # a reader could not tell that the file is of one launch
+            self._cache = NullCache()
+
+    def enable_caching(self) -> None:
+        self._cache = KernelCache(self.py_func)
 
     def compile_device(self, args, return_type=None):
         with numba_without_gpu(COMPUTE_CAPABILITY):
@@ -178,6 +218,9 @@ class CUDADispatcher(_numba.CUDADispatcher):
             found = self._launch_config_specializations[key] = self._again()
             found._launch_config_sensitive = found._launch_config_is_specialized = True
             found._launch_config_specialization_key = found._launch_config_default_key = key
+            if isinstance(self._cache, KernelCache):
+                found.enable_caching()
+                found._configure_cache_for_launch_config(None)
         return found
 
     def _again(self) -> CUDADispatcher:
@@ -240,9 +283,10 @@ class CUDADispatcher(_numba.CUDADispatcher):
         raise AttributeError(_not_here("inspect_lto_ptx"))
 
     def __repr__(self) -> str:
+        if self.targetoptions.get("device"):
+            return super().__repr__()  # which is part of Numba's messages on a function's type
         parameters = ", ".join(self._compiler.pysig.parameters)
-        what = "device function" if self.targetoptions.get("device") else "kernel"
-        return f"<CUDA {what} {self.__name__}({parameters}) on the PTX simulator>"
+        return f"<CUDA kernel {self.__name__}({parameters}) on the PTX simulator>"
 
 
 def _signature(given):

@@ -14,12 +14,16 @@ import numpy as np
 from cuda.core._utils.cuda_utils import CUDAError
 
 from warplab.compile.architecture import DEFAULT_ARCH
+from warplab.compile.numba_compiler import NumbaProgram
 from warplab.dropin.numba_cuda import args as argument_hints
 from warplab.dropin.numba_cuda import kernel_exceptions
-from warplab.dropin.simulated_device import SHARED_BYTES
+from warplab.dropin.numba_cuda.memory_management.nrt import rtsys
+from warplab.dropin.simulated_device import MULTIPROCESSORS, SHARED_BYTES
+from warplab.hardware.occupancy import theoretical
 from warplab.launch import profiling
 from warplab.launch.array_placement import ArrayPlacement
 from warplab.launch.device_arrays import OnDevice
+from warplab.launch.dimensions import dimensions
 from warplab.launch.kernel_source import BoundKernel, NumbaSource
 from warplab.launch.numba_arguments import pack_arguments
 from warplab.launch.simulate import prepare
@@ -32,6 +36,7 @@ class Kernel:
     # What Numba's dispatcher asks of what it has compiled.
     objectmode = False
     entry_point = None
+    codegen = None
 
     def __init__(self, source: NumbaSource, argument_types: tuple, extensions: list) -> None:
         from numba.cuda import types
@@ -43,8 +48,7 @@ class Kernel:
         self.signature = signature(types.void, *argument_types)
         self.py_func, self.debug = source.function, source.debug
         self.entry_name = self._found.program.entry
-        metadata = self.metadata or {}
-        self.launch_config_sensitive = bool(metadata.get("launch_config_sensitive", False))
+        self.launch_config_sensitive = bool((self.metadata or {}).get("launch_config_sensitive", False))
 
     # -- launch ----------------------------------------------------------------------------------------------------
 
@@ -60,6 +64,7 @@ class Kernel:
         shared_bytes = operator.index(sharedmem)
         with _as_of_the_driver(), prepare(source, args) as prepared:
             self._check_shared_bytes(prepared.bound.entry.shared_bytes + shared_bytes)
+            rtsys.count(prepared.bound.entry)
             with kernel_exceptions.reraised(prepared.bound):
                 options = Options(counters=profiling.active())
                 profiling.record(prepared.run(griddim, blockdim, shared_bytes, options))
@@ -90,18 +95,22 @@ class Kernel:
     # -- what was compiled -----------------------------------------------------------------------------------------
 
     @property
+    def program(self) -> NumbaProgram:
+        return self._found.program
+
+    @property
     def library(self):
         """Numba's own object for the compiled code."""
-        return self._found.program.library
+        return self.program.library
 
     @property
     def type_annotation(self):
-        return self._found.program.annotation
+        return self.program.annotation
 
     @property
     def metadata(self) -> dict | None:
         """What Numba noted while it compiled."""
-        return self._found.program.metadata
+        return self.program.metadata
 
     @property
     def ptx(self) -> str:
@@ -120,9 +129,16 @@ class Kernel:
         return listing(self._source.assemble(DEFAULT_ARCH, self.argument_types).cubin)
 
     def inspect_types(self, file=None) -> None:
+        if self.type_annotation is None:
+            raise ValueError("Type annotation is not available")
         file = sys.stdout if file is None else file
         print(self.entry_name, self.argument_types, file=file)
         print("-" * 80, self.type_annotation, "=" * 80, sep="\n", file=file)
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether it waits for the whole grid."""
+        return self.library.use_cooperative
 
     # -- what it needs ---------------------------------------------------------------------------------------------
 
@@ -148,6 +164,17 @@ class Kernel:
         from warplab.launch import resources
 
         return resources.max_threads(self._resources(), self._source.launch_bounds)
+
+    def max_cooperative_grid_blocks(self, blockdim, dynsmemsize: int = 0) -> int:
+        """Return the blocks of the largest grid that fits on the device at once."""
+        x, y, z = dimensions(blockdim, "blockdim")
+        shared_bytes = self.shared_mem_per_block + dynsmemsize
+        try:
+            registers = self.regs_per_thread
+        except RuntimeError:  # grid.sync() is of a library that the assembler does not have
+            registers = 0
+        found = theoretical("H100", x * y * z, registers=registers, shared_bytes=shared_bytes)
+        return found.blocks * MULTIPROCESSORS
 
     def _resources(self):
         from warplab.launch import resources

@@ -6,6 +6,7 @@ import importlib
 from types import ModuleType
 
 from numba.cuda.cudadrv import error as _error
+from numba.cuda.cudadrv import nvrtc as _nvrtc
 
 from warplab.compile.numba_compiler import numba_cuda
 from warplab.dropin.numba_cuda.cudadrv import devicearray as _device_array
@@ -18,7 +19,7 @@ _KERNEL_SIDE = ("numba.cuda.stubs", "numba.cuda.intrinsics", "numba.cuda.cache_h
 
 # What needs no GPU: modules for kernels and for the compiler, code to link, errors, settings.
 _AS_IT_IS = """
-    cg config errors extending libdevice types
+    cg config descriptor errors extending libdevice types
     CUSource PTXSource LinkableCode Archive Cubin Fatbin LTOIR Object
     CudaSupportError KernelRuntimeError Dim3 GridGroup deferred_type optional
     HAS_NUMBA config_default_cc implementation numba_cuda_default_ptx_cc
@@ -71,7 +72,7 @@ _devicearray = _Part(
 _driver_part = _Part("cuda.cudadrv.driver", Stream=_driver.Stream, Event=_driver.Event)
 _OWN = {
     "devicearray": _devicearray,
-    "cudadrv": _Part("cuda.cudadrv", devicearray=_devicearray, driver=_driver_part, error=_error),
+    "cudadrv": _Part("cuda.cudadrv", devicearray=_devicearray, driver=_driver_part, error=_error, nvrtc=_nvrtc),
 }
 
 

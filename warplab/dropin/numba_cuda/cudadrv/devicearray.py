@@ -78,6 +78,10 @@ class _DeviceData(DeviceArray):
         return bound
 
     @property
+    def __cuda_array_interface__(self) -> dict:
+        return super().__cuda_array_interface__ | {"stream": int(self.stream) or None}
+
+    @property
     def flags(self) -> dict[str, bool]:
         flags = self._view.flags
         return {"C_CONTIGUOUS": flags.c_contiguous, "F_CONTIGUOUS": flags.f_contiguous}
