@@ -370,6 +370,21 @@ def test_blocks_read_what_the_next_one_has(blocks):
     assert y.tolist() == np.roll(tiles, -1, axis=1)[:, :, ::-1].reshape(-1).tolist()
 
 
+def test_a_sample_consists_of_whole_clusters():
+    blocks = 4 * 200
+    x, y = numbers(64 * blocks), np.zeros(64 * blocks, np.int32)
+    whole = run("rotate", blocks, 64, x, y).counts
+    y[:] = 0
+    sampled = run("rotate", blocks, 64, x, y, sample_blocks=48)
+    written = np.flatnonzero(y.reshape(-1, 4, 64).any(axis=(1, 2)))
+    assert 0 < written.size < 50
+    assert (y.reshape(-1, 4, 64)[written] != 0).all()
+    assert (whole.global_store_requests, whole.barriers) == (
+        sampled.counts.global_store_requests,
+        sampled.counts.barriers,
+    )
+
+
 def test_blocks_write_into_one_another():
     x, y = numbers(256), np.zeros(256, np.int32)
     run("pushed", 4, 64, x, y)

@@ -104,6 +104,28 @@ KERNEL multicast(MAP, unsigned char *out, int bytes, int mask) {  // block 0 loa
     }
     meet();
 }
+KERNEL hinted(MAP, unsigned char *out, int bytes) {  // hints, which change nothing, and all else spelt out
+    __shared__ mbarrier bar;
+    unsigned b = shared_address(&bar);
+    unsigned long long policy;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("prefetch.tensormap [%0];" :: "l"(&map) : "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    unsigned elected;
+    asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(elected));
+    if (elected) {
+        init(b, 1);
+        expect(b, bytes);
+        asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%0, {%1, %2}];" :: "l"(&map), "r"(0), "r"(0));
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+                     "[%0], [%1, {%2, %3}], [%4], %5;" :: "r"(shared_address(box)), "l"(&map), "r"(0), "r"(3), "r"(b),
+                     "l"(policy) : "memory");
+    }
+    __syncwarp();
+    wait(b, 0);
+    for (int i = threadIdx.x; i < bytes; i += 32) out[i] = box[i];
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
 KERNEL loaded_by_all(MAP, unsigned char *out, int bytes) {  // each thread of the first warp asks for a box of its own
     __shared__ mbarrier bar;
     unsigned b = shared_address(&bar);
@@ -307,6 +329,15 @@ def test_multicast(cluster, mask):
         first = block // cluster * cluster
         want = in_shared(tiled_box(tensor, (0, first), (64, 8), (1, 1)), 128)
         assert out[block].tolist() == (want if mask >> block % cluster & 1 else 0 * want).tolist()
+
+
+def test_hints_and_one_elected_thread():
+    tensor = np.arange(40 * 64, dtype=np.float16).reshape(40, 64)
+    room = on_device(tensor)
+    data = encode_tiled(KINDS["f2"], 2, address(room), (64, 40), (128,), (64, 2), (1, 1))
+    out = np.zeros(256, np.uint8)
+    simulate(source("hinted", 2), 1, 32, (as_map(data), out, np.int32(256)), shared_bytes=8192)
+    assert out.tolist() == in_shared(tiled_box(tensor, (0, 3), (64, 2), (1, 1)), 0).tolist()
 
 
 def test_every_thread_may_ask_for_a_box():
