@@ -9,6 +9,7 @@ import pytest
 from tests.support.launch_works import SMS, instruction, launch_work
 from warplab.estimating.launch_time import SM_KNEE, launch_time
 from warplab.estimating.rates import rates
+from warplab.estimating.work import CodeBlock
 from warplab.hardware.cards import CARDS
 
 H100 = rates("H100")
@@ -131,3 +132,15 @@ def test_rates_of_every_card_have_sources(card: str) -> None:
     assert known.l1_latency < known.l2_latency < known.memory_latency
     assert {"clock_hz", "l2_latency", "read_bandwidth", "l2_bandwidth"} <= set(known.sources)
     assert known.validated == (card in ("H100", "H200"))
+
+
+def test_longer_loops_leave_what_stands_outside_them() -> None:
+    """A loop of loads and one store behind it: twice the passes are twice the loads, and as many stores."""
+    rows = (instruction("LDG.E", "LSU", 10 * WARPS), dataclasses.replace(instruction("STG.E", "LSU", WARPS), block=1))
+    counts = {"global_load_sectors": 40.0, "global_store_sectors": 4.0, "warp_instructions": 11.0}
+    one = launch_work(rows, counts=counts, loaded=1.0, stored=1.0)
+    code = (CodeBlock(0, 1, 10 * WARPS, 0), CodeBlock(1, 2, WARPS, -1))
+    longer = dataclasses.replace(one, code=code).times(blocks=3, each=2)
+    assert longer.counts == {"global_load_sectors": 240.0, "global_store_sectors": 12.0, "warp_instructions": 63.0}
+    assert [row.warps for row in longer.rows] == [60 * WARPS, 3 * WARPS]
+    assert (longer.blocks, longer.loaded) == (3 * SMS, 6.0)

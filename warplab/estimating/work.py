@@ -17,7 +17,19 @@ from warplab.hardware.cards import Card
 from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.constants import WARP_SIZE
 
-VERSION = 3  # of what is kept
+VERSION = 4  # of what is kept
+# Machine instructions by the beginning of the counters that they add to; all others add to them all.
+_COUNTED = {
+    "global_load": ("LDG", "LD", "LDGSTS"),
+    "global_store": ("STG", "ST"),
+    "shared_load": ("LDS", "LDSM"),
+    "shared_store": ("STS", "STSM"),
+    "shared_copy": ("LDGSTS",),
+    "global_atomic": ("ATOMG", "ATOM", "RED", "REDG"),
+    "shared_atomic": ("ATOMS",),
+    "barriers": ("BAR",),
+    "tensor": ("HMMA", "IMMA", "DMMA"),
+}
 MOST_APART = 1.7  # factor between the instructions of machine code and of PTX that is believed
 
 
@@ -102,23 +114,31 @@ class Work:
         return sum(row.warps for row in self.rows)
 
     def times(self, blocks: float = 1.0, each: float = 1.0, footprint: tuple[float, float] | None = None) -> Work:
-        """The work of a launch with `blocks` times the blocks, each of which does `each` times as much.
+        """The work of a launch with `blocks` times the blocks, whose loops run `each` times as long.
 
         `footprint`: its distinct bytes loaded and stored, where they do not grow with both.
         """
-        both = blocks * each
-        loaded, stored = footprint or (self.loaded * both, self.stored * both)
+        loaded, stored = footprint or (self.loaded * blocks * each, self.stored * blocks * each)
+        longer = [blocks * (each if block.loop >= 0 else 1.0) for block in self.code]
+        counts = {name: n * blocks * self._longer(name, each) for name, n in self.counts.items()}
         return replace(
             self,
             blocks=self.blocks * blocks,
-            counts={name: n * both for name, n in self.counts.items()},
+            counts=counts,
             loaded=loaded,
             stored=stored,
-            atomic_addresses=self.atomic_addresses,
-            products={name: n * both for name, n in self.products.items()},
-            rows=tuple(replace(row, warps=row.warps * both) for row in self.rows),
-            code=tuple(replace(block, warps=block.warps * both) for block in self.code),
+            products={name: n * blocks * self._longer("tensor", each) for name, n in self.products.items()},
+            rows=tuple(replace(row, warps=row.warps * longer[row.block]) for row in self.rows),
+            code=tuple(replace(one, warps=one.warps * more) for one, more in zip(self.code, longer, strict=True)),
         )
+
+    def _longer(self, counter: str, each: float) -> float:
+        """By how much a counter grows if loops run `each` times as long: by the share of its instructions in loops."""
+        opcodes = next((found for start, found in _COUNTED.items() if counter.startswith(start)), None)
+        rows = [row for row in self.rows if opcodes is None or row.name in opcodes]
+        every = sum(row.warps for row in rows)
+        looped = sum(row.warps for row in rows if self.code[row.block].loop >= 0)
+        return 1 + (each - 1) * looped / every if every else each
 
     def as_json(self) -> dict[str, Any]:
         """The work in JSON types, without source texts."""
