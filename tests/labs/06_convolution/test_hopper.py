@@ -54,6 +54,10 @@ CASES = {
     "uneven": (Convolution(1, 8, 9, 10, 8, 2, 3, padding=(0, 2), stride=(3, 1), dilation=(1, 3)), SMALL),
     "padding beyond the filter": (Convolution(1, 8, 3, 3, 8, 2, 2, padding=(3, 2), stride=(2, 1)), SMALL),
     "several groups of chunks": (Convolution(1, 136, 5, 5, 136, 2, 1), SMALL),
+    "a cluster of four": (
+        Convolution(1, 136, 7, 7, 264, 3, 3, padding=(1, 1), stride=(2, 2)),
+        Tiles(128, 128, 2, 3, 1, split=2, beside=2),
+    ),
     "two warpgroups": (Convolution(1, 72, 9, 9, 136, 1, 1), TWO_GROUPS),
 }
 
