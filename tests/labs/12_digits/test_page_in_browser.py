@@ -265,6 +265,7 @@ def test_deleting_asks_first_and_then_deletes(page, workspace):
     page.press("Delete …")
     page.until_says("Delete the run to delete with its weights and curves for good?")
     page.press("No, keep it")
+    until(lambda: not page.is_pressable("Yes, delete it"), "the end of the question")
     assert run.folder.exists()
     page.press("Delete …")
     page.press("Yes, delete it")
