@@ -33,10 +33,10 @@ def hint(workspace: Workspace, run: Run) -> str:
     if best > commonest + _DEVIATIONS * math.sqrt(commonest * (1 - commonest) / len(labels)):
         return ""
     said = (
-        f"After {found[-1]['epoch']:g} epochs the validation accuracy is {100 * best:.1f} % at best. Who always names "
-        f"the commonest of the {len(dataset.classes)} classes is right in {100 * commonest:.1f} % of the images: this "
-        "run has learnt nothing yet. Suspect the rate first. Too high, and the loss jumps or stays where it is; too "
-        "low, and it hardly falls: press Take over its settings and divide the rate by 10 in Solver, or multiply it. "
-        "If the training loss falls all the same, look at the labels in Data."
+        f"After {found[-1]['epoch']:g} epochs the validation accuracy is {100 * best:.1f} % at best. Always naming the "
+        f"commonest of the {len(dataset.classes)} classes would be right in {100 * commonest:.1f} % of the images: "
+        "this run has learnt nothing yet. Suspect the rate first. Too high, and the loss jumps or stays where it is; "
+        "too low, and it hardly falls. Press Take over its settings, then divide the rate by 10 in Solver, or multiply "
+        "it. If the training loss falls all the same, look at the labels in Data."
     )
     return f'<p class="digits-hint">{escape(said)}</p>'

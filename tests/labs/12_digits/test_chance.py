@@ -29,7 +29,7 @@ def test_a_run_at_the_share_of_the_commonest_class_gets_a_hint(workspace):
     run = stub.written(workspace, "flat", epochs=4, accuracy=0.61, dataset=dataset(workspace).id)
     said = chance.hint(workspace, run)
     assert "After 4 epochs the validation accuracy is 61.0 % at best." in said
-    assert "commonest of the 2 classes is right in 60.0 % of the images" in said
+    assert "commonest of the 2 classes would be right in 60.0 % of the images" in said
     assert "divide the rate by 10 in Solver, or multiply it" in said
 
 
