@@ -23,7 +23,7 @@ LABS ?=
 # Three workers on two cores, since some tests wait for processes; the long tests at the end are shared out.
 WORKERS ?= -n 3 --dist worksteal
 
-.PHONY: help lab digits test test-quick check test-gpu bench record compare-ncu differential numba-tests bench-simulator bench-grading exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
+.PHONY: help lab digits test test-quick check test-gpu bench record compare-ncu compare-machine-code differential numba-tests public-programs bench-simulator bench-grading exercises notebooks pages new-lab doctor pins setup setup-cluster setup-dev clean
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -68,6 +68,9 @@ estimate-error: setup ## estimated times beside recorded ones, the open half (ER
 
 numba-tests: setup-dev ## numba-cuda's own tests against the stand-in for numba.cuda; writes docs/numba_tests.md
 	$(BIN)/python -m tools.numba_tests $(TEST_ARGS)
+
+public-programs: setup ## published programs in the simulator: make public-programs REPOS="cuda-samples=DIR llm.c=DIR SGEMM_CUDA=DIR"
+	WARPLAB_BACKEND=simulator $(BIN)/python -m tools.public_programs $(REPOS)
 
 bench-simulator: setup ## the simulator's speed against Numba's own
 	$(BIN)/python -m tools.simulator_speed

@@ -207,6 +207,20 @@ TEMPLATE = """
 }}
 """
 
+TEXTURES = """\
+Kernels in CUDA C++ fetch from textures and read and write surfaces by the handles of `TextureObject` and
+`SurfaceObject` (`cp.cuda.texture`, as in CuPy), which are made of CUDA arrays or of linear or pitched memory. Values
+follow the formulas of the CUDA Programming Guide: nearest texel or linear filter with weights of 8 bits, the four
+address modes, integers as they are or from 0 or -1 to 1. Texels that nobody wrote are reported, and so are fetches and
+surface reads of what the same launch has written (`StaleTexel`), which CUDA leaves undefined.
+
+The results have not been compared with a GPU's. CUDA does not document how a fraction is rounded to 8 bits (here to the
+nearest), which channels a fetch finds beyond those of the texels (here 0, 0, 1), and what is read outside of linear
+memory or beyond the last layer (here an error). Users report that a GPU filters 16-bit integers more coarsely. Only
+instructions are counted, by kind: the order of texels in memory is not documented, so neither requests nor sectors can
+be. There are no mipmaps, no conversion from sRGB, no reductions (`sured`) and no texture references, which CUDA 12 has
+removed."""
+
 
 def page() -> str:
     """The whole page, Markdown."""
@@ -229,6 +243,10 @@ def page() -> str:
         RACES,
         "## Several devices",
         DEVICES,
+        "## Textures and surfaces",
+        TEXTURES,
+        "[public_programs.md](public_programs.md) lists published programs that ran in the simulator, and what was "
+        "found in them.",
         "## Speed",
         *_speed(json.loads(SPEED.read_text())),
         "## PTX instructions",

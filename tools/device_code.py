@@ -1,0 +1,101 @@
+"""Cut the code for the device out of a CUDA C++ program: what NVRTC needs for its kernels, without the host part.
+
+At the top level of a file these stay: functions for the device, types, constants, templates of these, and the
+preprocessor's lines except `#include`, of which headers that NVRTC knows stay. Functions and variables of the host go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_ON_DEVICE = re.compile(r"\b(__global__|__device__|__constant__|__managed__)\b")
+_KEPT = re.compile(r"^(?:static\s+|inline\s+)*(?:typedef|using|struct|class|union|enum|namespace|constexpr|const)\b")
+_TEMPLATE = re.compile(r"^template\s*<")
+_ALIGNMENT = re.compile(r"\b(?:alignas|__align__|__builtin_align__)\s*\([^()]*\)")
+_HEADERS = ("cooperative_groups", "cuda_fp16", "cuda_bf16", "mma.h", "cuda/")
+_EXTERN_C = re.compile(r'^extern\s+"C"\s*\{')
+
+
+def device_code(text: str) -> str:
+    """Return the code of a `.cu` or `.cuh` file that is for the device. Each line keeps its number."""
+    return "".join(_device_parts(_without_comments(text)))
+
+
+def _device_parts(text: str) -> Iterator[str]:
+    for raw in _parts(text):
+        part = raw.strip()
+        if _EXTERN_C.match(part):
+            start = raw.index("{") + 1
+            yield raw[:start]
+            yield from _device_parts(raw[start : raw.rindex("}")])
+            yield raw[raw.rindex("}") :]
+        elif _is_kept(part):
+            yield raw
+        else:
+            yield "\n" * raw.count("\n")
+
+
+def _is_kept(part: str) -> bool:
+    if part.startswith("#"):
+        header = re.match(r'#\s*include\s*[<"]([^>"]+)', part)
+        return header is None or header[1].startswith(_HEADERS)
+    return _is_for_device(part)
+
+
+def _is_for_device(part: str) -> bool:
+    head = part.split("{", 1)[0]
+    if _ON_DEVICE.search(head):
+        return True
+    if _TEMPLATE.match(part):
+        head = part[_closing(part, part.index("<"), "<>") + 1 :].lstrip().split("{", 1)[0]
+        return bool(_KEPT.match(head)) and "(" not in _ALIGNMENT.sub("", head)
+    if re.match(r"^(?:static\s+)*const\b[^=]*\*", part):  # a pointer to the host's memory
+        return False
+    return bool(_KEPT.match(part)) and not re.match(r"^[\w\s:&*<>,]+\w\s*\([^()]*\)\s*(\{|;)", part)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the declarations, definitions and preprocessor lines of a file, with the space before each."""
+    at = 0
+    while match := re.compile(r"\s*(\S)").match(text, at):
+        start = match.start(1)
+        if text[start] == "#":
+            end = re.compile(r"(?:[^\n\\]|\\.)*", re.S).match(text, start).end()  # type: ignore[union-attr]
+        else:
+            end = _end_of_declaration(text, start)
+        yield text[at:end]
+        at = end
+    yield text[at:]
+
+
+def _end_of_declaration(text: str, start: int) -> int:
+    depth = 0
+    for match in re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[(){}\[\];]').finditer(text, start):
+        mark = match[0]
+        if mark in "({[":
+            depth += 1
+        elif mark in ")}]":
+            depth -= 1
+            if mark == "}" and depth == 0:
+                following = re.compile(r"[\s\w]*;|\s*=").match(text, match.end())  # `} name;` of a type
+                head = _ALIGNMENT.sub("", text[start : match.end()].split("{", 1)[0])
+                if following is None or "(" in head or "namespace" in head:
+                    return match.end()
+        elif mark == ";" and depth == 0:
+            return match.end()
+    return len(text)
+
+
+def _closing(text: str, opening: int, marks: str) -> int:
+    depth = 0
+    for at in range(opening, len(text)):
+        depth += (text[at] == marks[0]) - (text[at] == marks[1])
+        if depth == 0:
+            return at
+    return len(text) - 1
+
+
+def _without_comments(text: str) -> str:
+    keep = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+    return keep.sub(lambda match: " " + "\n" * match[0].count("\n") if match[0].startswith("/") else match[0], text)
