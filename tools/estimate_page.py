@@ -38,6 +38,9 @@ def page(open_half: Sequence[Result], held_out: Sequence[Result]) -> str:
     return TEXT.read_text(encoding="utf-8").format(
         errors=errors,
         kinds=kinds,
+        limits=markdown(
+            ["limit", "launches", "mean error", "within 15 %", "within 30 %"], _by_limit(both), numbers=True
+        ),
         origins=", ".join(origins),
         worst=_table(worst),
         open=_table(open_half),
@@ -62,6 +65,14 @@ def _by_lab(*halves: Sequence[Result]) -> list[list[str]]:
             mean, _, far = _figures(own)
             rows.append([lab, name, str(len(own)), mean, far])
     return sorted(rows)
+
+
+def _by_limit(results: Sequence[Result]) -> list[list[str]]:
+    found: dict[str, list[float]] = {}
+    for r in results:
+        found.setdefault(r.limit, []).append(r.error)
+    ordered = sorted(found.items(), key=lambda item: -len(item[1]))
+    return [[limit, str(len(errors)), *_figures(errors)] for limit, errors in ordered]
 
 
 def _table(results: Sequence[Result]) -> str:
