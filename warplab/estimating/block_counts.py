@@ -193,15 +193,18 @@ class BlockCounts:
     def _copies(self) -> dict[tuple[int, int], float]:
         """How many copies of a PTX block a block holds, by the numbers of both, where it is more than one.
 
-        Instructions that stand one for one tell; those with which a loop counts are not copied.
+        Only loops are unrolled. Most instructions tell that stand one for one; those with which a loop counts are not
+        copied, and some are written twice for another reason.
         """
-        result: dict[tuple[int, int], float] = {}
+        votes: dict[tuple[int, int], dict[float, float]] = {}
         for at in self.rows_of:
-            if self.kinds[at] not in ("branch", "integer") and not self._predicated(at):
+            kind, own = self.kinds[at], self._own(at)
+            if kind not in ("branch", "integer") and self.ptx.around(own) and not self._predicated(at):
                 for block, copies in self._standing(at).items():
-                    key = self._own(at), block
-                    result[key] = max(result.get(key, 1.0), copies)
-        return {key: copies for key, copies in result.items() if copies > 1}
+                    here = votes.setdefault((own, block), {})
+                    here[copies] = here.get(copies, 0.0) + WEIGHTS[kind]
+        most = {key: max(here, key=lambda copies: (here[copies], copies)) for key, here in votes.items()}
+        return {key: copies for key, copies in most.items() if copies > 1}
 
     def _predicated(self, at: int) -> bool:
         return any(self.rows[number].predicate for number in self.rows_of[at])
@@ -318,7 +321,7 @@ class BlockCounts:
             self._branch(at)
         elif self._predicated(at):
             return  # its block may run more often than the instruction
-        standing = {k: max(n, self.copies.get((self._own(at), k), 1.0)) for k, n in self._standing(at).items()}
+        standing = {k: self.copies.get((self._own(at), k), 1.0) for k in self._standing(at)}
         terms = [term for block, copies in standing.items() for term in self._runs(block, copies)]
         # Arithmetic of a rare case is often computed in advance, where others are busy.
         moves = kind not in ("stays", "mostly")
@@ -365,6 +368,8 @@ class BlockCounts:
         left through the next, and so on."""
         trips = {float(number): threads for number, threads in self.ptx.flow.trips[ptx_head].items()}
         held = {block: self.copies.get((own, block), 1.0) for block, inside in self.homes.items() if own in inside}
+        for bypass in self._bypasses(held):
+            self._near([(bypass, 1.0)], 0.0, _SIDE, self.ptx.flow.threads[ptx_head])
         for copies in sorted(set(held.values()), reverse=True):
             here = [block for block, number in held.items() if number == copies]
             run = come = 0.0
@@ -378,6 +383,32 @@ class BlockCounts:
             entries = self._entries(here[0], range(ptx_head, self.ptx.loops[ptx_head] + 1)) if len(here) == 1 else []
             if entries:
                 self._near(entries, come, _TRIPS)
+
+    def _bypasses(self, held: dict[int, float]) -> list[int]:
+        """The edges that lead past all blocks with several trips to those with the fewest.
+
+        The assembler writes them for loops without a trip, which PTX has ruled out before.
+        """
+        most, least = max(held.values()), min(held.values())
+        if most == least:
+            return []
+        onward: list[list[int]] = [[] for _ in self.blocks]  # without the ways back
+        for edge in self.edges:
+            if OUTSIDE not in edge and edge.source not in self.loops.get(edge.target, ()):
+                onward[edge.source].append(edge.target)
+        after = [reached([block.index], onward, OUTSIDE) for block in self.blocks]
+        large = {block for block, copies in held.items() if copies > least}
+        small = held.keys() - large
+        behind = {block for one in large for block in after[one]}
+        return [
+            number
+            for number, (source, target, _) in enumerate(self.edges)
+            if OUTSIDE not in (source, target)
+            and source not in behind
+            and not large.isdisjoint(after[source])
+            and large.isdisjoint(after[target])
+            and not small.isdisjoint(after[target])
+        ]
 
     def _entries(self, block: int, inside_ptx: range) -> list[tuple[int, float]]:
         """The edges into the innermost loop around a block, if it is a loop of these PTX blocks alone."""
