@@ -263,8 +263,8 @@ def test_registers_hold_bits():
 
 
 def test_unknown_instruction_names_itself():
-    with pytest.raises(UnsupportedInstruction, match=r"`wgmma\.fence\.sync\.aligned`"):
-        run("wgmma.fence.sync.aligned;", [("u32", np.arange(4))], "u32")
+    with pytest.raises(UnsupportedInstruction, match=r"`tcgen05\.wait::ld\.sync\.aligned`"):
+        run("tcgen05.wait::ld.sync.aligned;", [("u32", np.arange(4))], "u32")
     with pytest.raises(UnsupportedInstruction, match=r"`add\.rs\.f32 %d, %a, %a`: modifier \.rs"):
         run("add.rs.f32 %d, %a, %a;", [("f32", np.arange(4))], "f32")
     for text in ("red.global.exch.b32 [%x], %a;", "red.global.cas.b32 [%x], %a, %a;"):  # atom has them, red has not
