@@ -279,6 +279,39 @@ KERNEL counts(const char* x, int what) {
     arrive(b);
     wait(b, 0);
 }
+// One thread and one mbarrier, step by step: what each instruction says of its phase.
+#define ARRIVE(what, more) asm volatile("mbarrier." what ".shared::cta.b64 %0, [%1]" more ";" : "=l"(state) : "r"(b));
+#define PENDING asm volatile("mbarrier.pending_count.b64 %0, %1;" : "=r"(v) : "l"(state)); *out++ = v;
+#define TEST(what, from, kind)                                                                                     \
+    asm volatile("{\n.reg .pred p;\nmbarrier." what ".shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"       \
+                 : "=r"(v) : "r"(b), kind(from) : "memory"); *out++ = v;
+KERNEL phases(unsigned* out, int after) {
+    __shared__ mbarrier bar;
+    unsigned b = shared_address(&bar), v;
+    unsigned long long state, first;
+    init(b, 3);
+    ARRIVE("arrive", "") PENDING
+    first = state;
+    TEST("test_wait", first, "l")
+    ARRIVE("arrive.noComplete.release.cta", ", 1") PENDING
+    TEST("try_wait.parity", 0, "r") TEST("try_wait.parity", 1, "r")
+    ARRIVE("arrive", "") PENDING
+    TEST("test_wait", first, "l") TEST("test_wait.parity", 0, "r") TEST("test_wait.parity", 1, "r")
+    asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], 64;" :: "r"(b) : "memory");  // second phase
+    ARRIVE("arrive", ", 2") ARRIVE("arrive_drop", "") PENDING
+    TEST("test_wait.parity", 1, "r")
+    asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], 48;" :: "r"(b) : "memory");
+    TEST("test_wait.parity", 1, "r")
+    asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], 16;" :: "r"(b) : "memory");
+    TEST("test_wait.parity", 1, "r")
+    ARRIVE("arrive", "") PENDING  // the third, of two arrivals
+    ARRIVE("arrive", "") PENDING
+    TEST("test_wait.parity", 0, "r")
+    asm volatile("mbarrier.inval.shared::cta.b64 [%0];" :: "r"(b) : "memory");
+    if (after == 1) arrive(b);
+    if (after == 3) { init(b, 2); arrive(b); ARRIVE("arrive", ", 2") }
+    if (after == 2) { init(b, 1); arrive(b); TEST("test_wait.parity", 0, "r") }
+}
 KERNEL unfenced(const float* x, float* y, int where) {  // 1: a fence at the wrong place, 2: after the barrier
     __shared__ alignas(128) float t[TILE];
     t[threadIdx.x] = 3 * x[threadIdx.x];
@@ -494,6 +527,19 @@ def test_arrivals_that_never_come():
 def test_an_mbarrier_must_be_initialised():
     with pytest.raises(simulator.UninitializedRead, match="not initialised"):
         run("not_initialised", 1, 32, np.zeros(32, np.float32))
+
+
+def test_phases_of_an_mbarrier():
+    out = np.full(20, 9, np.uint32)
+    run("phases", 1, 1, out, np.int32(2))
+    first = [3, 0, 2, 0, 1, 1, 1, 1, 0]  # of a new mbarrier, the phase of parity 1 counts as over
+    second = [1, 0, 0, 1]
+    third = [2, 1, 1]
+    assert out.tolist() == [*first, *second, *third, 1, 9, 9, 9]
+    with pytest.raises(simulator.UninitializedRead, match="not initialised"):
+        run("phases", 1, 1, out, np.int32(1))
+    with pytest.raises(simulator.SimulatorError, match="more arrivals at an mbarrier than it expects"):
+        run("phases", 1, 1, out, np.int32(3))
 
 
 @pytest.mark.parametrize(

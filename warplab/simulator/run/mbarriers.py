@@ -259,12 +259,7 @@ class MBarriers:
         total = np.bincount(inverse, count[order], places.shape[0]).astype(np.int64)
         over = (words.bytes != 0) & (total > words.pending) | (words.expected == 0)
         if over.any():
-            lane = int(every[order[first[np.argmax(over)]]])
-            raise SimulatorError(
-                "more arrivals at an mbarrier than it expects in this phase",
-                reason="Is the count given to init too small, or does a thread arrive again before it has waited?",
-                **self.chunk.where(site, lane),
-            )
+            self._too_many(site, int(every[order[first[np.argmax(over)]]]))
         expected = np.maximum(words.expected, 1)
         ended = np.where(total < words.pending, 0, 1 + (total - words.pending) // expected)
         ended = np.where(words.bytes != 0, 0, ended)
@@ -274,6 +269,8 @@ class MBarriers:
         past = before >= pending
         phases = np.where(past & (words.bytes == 0)[inverse], 1 + (before - pending) // size, 0)
         seen = np.where(phases == 0, pending - before, size - (before - pending) % size)
+        if (count[order] > seen).any():  # arrivals of one thread all count for one phase
+            self._too_many(site, int(every[order[np.argmax(count[order] > seen)]]))
         states = np.empty(index.shape, np.uint64)
         states[order] = _pack(
             _Words(words.expected[inverse], seen, words.bytes[inverse], (words.phase[inverse] + phases) & 1)
@@ -282,6 +279,13 @@ class MBarriers:
         self._view[places] = _pack(_Words(expected, left, words.bytes, (words.phase + ended) & 1))
         self._phase_over(places[ended > 0])
         return states
+
+    def _too_many(self, site, lane: int) -> None:
+        raise SimulatorError(
+            "more arrivals at an mbarrier than it expects in this phase",
+            reason="Is the count given to init too small, or does a thread arrive again before it has waited?",
+            **self.chunk.where(site, lane),
+        )
 
     def _advance(self, places: np.ndarray) -> None:
         """End the phases for which nothing is pending."""
