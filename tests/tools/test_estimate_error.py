@@ -117,3 +117,11 @@ def test_nothing_to_show_is_an_error(monkeypatch, capsys) -> None:
     with pytest.raises(SystemExit):
         estimate_error.main()
     assert "no launch of this half has 'no such launch' in its name" in capsys.readouterr().err
+
+
+def test_the_published_page_and_the_labels_figures_agree() -> None:
+    """Both were written from one reading of the held-out half."""
+    known = json.loads(estimate_page.ERROR.read_text())
+    share = round(100 * known["within_30"] / known["launches"])
+    row_of_half = rf"\| held out \| {known['launches']} \| {known['mean_percent']} % \| \d+ % \| {share} % \|"
+    assert re.search(row_of_half, estimate_page.PAGE.read_text())

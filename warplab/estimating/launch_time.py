@@ -7,7 +7,8 @@ Blocks come to the multiprocessors (SMs) in waves of as many as fit. For the blo
     SM          the busiest of issue slots, pipes, data path of L1 and shared memory (wavefronts), path to the L2
     memory      the busier of L2 and DRAM, which all SMs share
     launches    blocks reach the SMs one per clock (an assumption: no measurement of it is known to us)
-    atomics     those on one line, which one slice of the L2 has, take turns, one per clock
+    atomics     those on one line, which one slice of the L2 has, take turns, one per clock (an assumption: NVIDIA's
+                white paper of the GK110, 2012, gives that rate for one address)
 
 and the wave takes (latency^p + busiest^p)^(1/p): p is the bend between latency and bandwidth, measured where warps load
 and wait (`Rates.knee`), and 4 against resources of the SM, whose queues are short. The launch itself comes on top.

@@ -16,11 +16,10 @@ RECORDED = "recorded on an NVIDIA H100 80GB HBM3, 2026-11-21"
 LUO = "Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture (2024), tables of latencies"
 JIA_VOLTA = "Jia et al., Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking (2018), table 3.1"
 JIA_TURING = "Jia et al., Dissecting the NVidia Turing T4 GPU via Microbenchmarking (2019), table 3.1"
-GUIDE = "NVIDIA, CUDA C++ Programming Guide 12.9 (2025), throughput of native arithmetic instructions"
-KEPLER = "NVIDIA, Kepler GK110 (white paper, 2012): atomic operations to one address, one per clock"
 SHARE = "no measurement known; the H100's share of the data sheet's bandwidth"
 
-# Results per clock and SM by pipe, in warps' instructions: lanes / 32.
+# Results per clock and SM by pipe, in warps' instructions: lanes / 32 (NVIDIA, CUDA C++ Programming Guide 12.9, 2025,
+# throughput of native arithmetic instructions). IMAD is an integer multiplication, which the FMA pipe does.
 PER_CLOCK = {
     (9, 0): {"FMA": 4.0, "IMAD": 2.0, "ALU": 2.0, "FP64": 2.0, "XU": 0.5, "LSU": 1.0},
     (8, 0): {"FMA": 2.0, "IMAD": 2.0, "ALU": 2.0, "FP64": 1.0, "XU": 0.5, "LSU": 1.0},
@@ -28,7 +27,7 @@ PER_CLOCK = {
     (7, 0): {"FMA": 2.0, "IMAD": 2.0, "ALU": 2.0, "FP64": 1.0, "XU": 0.5, "LSU": 1.0},
     (6, 0): {"FMA": 2.0, "IMAD": 2.0, "ALU": 2.0, "FP64": 1.0, "XU": 0.5, "LSU": 1.0},
 }
-# Cycles until results can be used, of what a scoreboard guards beside loads.
+# Cycles until results can be used, of what a scoreboard guards beside loads. Assumed: nobody has measured them here.
 SLOW = {"SHFL": 24, "MUFU": 20, "S2R": 30, "S2UR": 30, "LDC": 30, "R2UR": 12, "LDSM": 33, "HMMA": 33, "ATOMS": 60}
 SLOW_OTHERS = 20
 
@@ -82,7 +81,7 @@ def _h100(name: str, **other) -> Rates:
         "l1_latency": 22e-9 * 1.98e9,
         "shared_latency": 29,
         "l2_latency": 144e-9 * 1.98e9,
-        "memory_latency": 350e-9 * 1.98e9,
+        "memory_latency": _MEMORY_SECONDS * 1.98e9,
         "read_bandwidth": 3.10e12,
         "copy_bandwidth": 2.83e12,
         "memory_bytes": 64,
@@ -117,13 +116,14 @@ def _h100(name: str, **other) -> Rates:
     return Rates(card=device, **{**values, **other})
 
 
-# Of other cards, in cycles and bytes per second: latencies of L1, shared memory, L2 and memory, bandwidth of the L2.
+# Of other cards: latencies of L1, shared memory and L2 (cycles), bandwidth of the L2 (bytes per second), source.
 _PUBLISHED = {
-    "P100": (82, 24, 234, 600, 1.62e12, JIA_TURING),
-    "V100": (28, 19, 193, 440, 2.16e12, JIA_VOLTA),
-    "T4": (32, 19, 188, 434, 1.27e12, JIA_TURING),
-    "A100": (38, 29, 262, 466, 4.9e12, f"{LUO}; L2 bandwidth: the H100's bytes per clock of its SMs"),
+    "P100": (82, 24, 234, 1.62e12, JIA_TURING),
+    "V100": (28, 19, 193, 2.16e12, JIA_VOLTA),
+    "T4": (32, 19, 188, 1.27e12, JIA_TURING),
+    "A100": (38, 29, 262, 4.9e12, f"{LUO}; L2 bandwidth: the H100's bytes per clock and SM"),
 }
+_MEMORY_SECONDS = 350e-9  # latency of the H100's memory, taken for other cards too
 _H100_READ, _H100_COPY = 3.10e12 / 3.35e12, 2.83e12 / 3.35e12  # shares of the data sheet's bandwidth
 
 
@@ -138,7 +138,7 @@ def rates(name: str | Card) -> Rates:
         return _h100("H200", **of_memory)
     if device.name not in _PUBLISHED:
         raise ValueError(f"no rates are known of {device.full_name}; estimates are for {', '.join(CARDS)}")
-    l1, shared, l2, memory, l2_bandwidth, source = _PUBLISHED[device.name]
+    l1, shared, l2, l2_bandwidth, source = _PUBLISHED[device.name]
     clock = device.clock_mhz * 1e6
     per_slice = _h100("H100")
     slower = l2_bandwidth / per_slice.l2_bandwidth
@@ -147,7 +147,7 @@ def rates(name: str | Card) -> Rates:
         "l1_latency": l1,
         "shared_latency": shared,
         "l2_latency": l2,
-        "memory_latency": memory,
+        "memory_latency": _MEMORY_SECONDS * clock,
         **of_memory,
         "memory_bytes": 32,
         "l2_bandwidth": l2_bandwidth,
@@ -156,7 +156,8 @@ def rates(name: str | Card) -> Rates:
         "l1_bytes": max(device.shared_bytes, _L1_BYTES[device.name]),
         "validated": False,
         "sources": {
-            **dict.fromkeys(("l1_latency", "shared_latency", "l2_latency", "memory_latency", "l2_bandwidth"), source),
+            **dict.fromkeys(("l1_latency", "shared_latency", "l2_latency", "l2_bandwidth"), source),
+            "memory_latency": "no measurement at hand; the H100's 350 ns",
             **dict.fromkeys(("read_bandwidth", "copy_bandwidth"), SHARE),
             "clock_hz": device.source("clock_mhz"),
         },

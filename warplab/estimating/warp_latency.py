@@ -17,6 +17,7 @@ from typing import NamedTuple
 from warplab.compile.control_codes import NONE, SCOREBOARDS
 from warplab.estimating.work import CodeBlock, Row, Work
 
+# Assumed: nobody has measured these two here.
 READ_OPERANDS = 12  # cycles until a store or load has read its registers
 PASSES = 12  # of a loop that are followed; those after the first stand for the others
 BARRIER = 20  # cycles from the last warp's arrival to the first instruction after a barrier
