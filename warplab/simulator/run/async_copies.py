@@ -203,7 +203,7 @@ class AsynchronousCopies:
             chosen = np.isin(owner, receiving)
             moved = np.zeros(every.shape, np.uint64)
             moved[receiving] = shift
-            again = (source, place[chosen]) if source.space == "shared" else (None, None)
+            again = source.space == "shared"
             self.send(
                 destination,
                 copier[chosen],
@@ -212,7 +212,8 @@ class AsynchronousCopies:
                 (barrier, Addresses(words[receiving] + shift)),
                 size[receiving],
                 every[receiving],
-                *again,
+                source if again else None,
+                place[chosen] if again else None,
                 operation,
             )
 
