@@ -20,11 +20,12 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             instructions that access one location, `plain_tests` the loads that only test a word before an atomic
             operation, `waiting_loops` the loops that spin, `guarded_data` what their flags guard, `unwritten_fragments`
             the registers that may be read before they are written, `warpgroup_registers` those that a wgmma still uses.
-            `texel_site` is what a texture instruction asks for.
+            `texel_site` is what a texture instruction asks for. `serial_loops` writes a loop in which one lane goes
+            round alone as a function on plain numbers, with the tables of `serial_operations`.
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
-            `sampling` scales the counters of some blocks to a large grid.
+            `sampling` scales the counters of some blocks to a large grid, `serial_counting` adds a serial loop's.
 check       `access_checks` tests bounds, alignment and initialisation before each access; `operand_layouts` whether
             a wgmma reads its operands in the way that they were copied; `unwritten_reads` notes reads of local arrays
             that nobody wrote. `races` looks for accesses by different threads that nothing orders:
@@ -35,7 +36,8 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             For kernels of several devices, `device_races` does the same between these, with `device_clocks`, which
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
-            `device_group` runs kernels of several devices at the same time; the other modules serve the instructions
+            `device_group` runs kernels of several devices at the same time; `serial_runs` calls the functions of loops
+            that a single lane runs, for whose accesses `check.serial_races` does what `races` does; the other modules serve the instructions
             that need more than arithmetic on registers.
 
 How a launch runs:
@@ -45,7 +47,8 @@ How a launch runs:
     array with one entry per lane, or a single entry where all lanes hold the same value.
 2.  The `scheduler` keeps, for each basic block, the group of lanes whose program counter stands there, and runs the
     lowest one. Lanes that branch apart become two groups and merge again where they meet. A function that gets only
-    some of the lanes gathers their registers, runs the same code and scatters the results.
+    some of the lanes gathers their registers, runs the same code and scatters the results. A single lane that goes
+    round in a loop runs it as one function (`serial_runs`); observers are told of its sums afterwards.
 3.  `barriers` and `warp_convergence` hold lanes back at block-wide barriers and warp-wide instructions until the others
     arrive. In a `cooperative` launch, blocks wait for one another too. `standstill` finds deadlocks, and
     `instruction_limits` explains what is wrong with a launch that does not end.

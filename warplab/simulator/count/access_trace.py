@@ -37,17 +37,17 @@ class AccessTrace(Observer):
         """How many lanes of the chunk are traced."""
         return min(traced_lanes(self.chunk.threads, self.warps), self.chunk.lanes)
 
-    def add(self, accesses: Sequence[tuple[Site, str, int]], lane: int) -> None:
-        """Trace accesses of a single lane, in order: instruction, space, base address."""
-        accesses = accesses[: self.room]
+    def add(self, sites: Sequence[Site], spaces: Sequence[str], bases: Sequence[int], lane: int) -> None:
+        """Trace accesses of a single lane, in order: their instructions, spaces and base addresses."""
+        addresses = np.array([base + site.offset for site, base in zip(sites, bases, strict=True)], np.uint64)
         block, thread = (np.array([number]) for number in divmod(lane, self.chunk.threads))
         shared = self.chunk.own_memory("shared", np.array([lane]))[0][0]
-        addresses = np.array([base + site.offset for site, _, base in accesses], np.uint64)
         allocation = None
-        for k, (site, space, base) in enumerate(accesses):
+        for k in range(min(self.room, len(sites))):
+            site, space = sites[k], spaces[k]
             start, name, where = 0, None, site.where
             if space == "global":
-                at = base + site.offset
+                at = bases[k] + site.offset
                 if allocation is None or not allocation.address <= at < allocation.end:
                     allocation = self.memory.find(at)
                 if allocation is not None:

@@ -25,12 +25,13 @@ from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.numerics.serial import array_d, array_f, scalar_d, scalar_f
-from warplab.simulator.translate.serial_loops import SerialLoop
+from warplab.simulator.translate.serial_loops import SITE_BITS, SerialLoop
 
 # Times that a lane comes to a label alone before the loop becomes a function, which takes as long to write as 50 trips.
 _WARM = 64
 _PROBES, _WORTH = 16, 8  # a loop whose first runs have fewer blocks each than this is left to the arrays
 _EVENTS = ("block", "jump", "load", "loaded", "store", "stored")
+_SITE = (1 << SITE_BITS) - 1
 _NOWHERE = (0, -1, None, None, None, None, None)
 _MOST_TOUCHED = 1 << 18  # accesses recorded for race detection at a time
 _KNOWN = (Checks, Races, UnwrittenReads, AccessTrace, Counting, ReuseWatch, StepTrace)
@@ -73,9 +74,9 @@ class SerialRuns:
         self.spaces: dict[int, str] = {}  # by site: where the others go
         self.entered: dict[int, list[int]] = {}
         self.blocks: list[int] = []
-        self.noted: list[tuple[int, int]] = []
+        self.noted: list[int] = []  # site and base address of each access; tuples would keep the garbage collector busy
         self.reads: list[int] = []
-        self.touched: list[tuple[int, int]] = []
+        self.touched: list[int] = []
         self.records: dict[int, tuple[Any, str, int]] = {}  # by site: record of race detection, space, first address
         self.mine = (0, 0)  # in a record: nobody, and the lane's thread
         self.touch = self.touched.append
@@ -250,8 +251,10 @@ class SerialRuns:
         _, traces, reuse = self.watching
         if self.noted:
             sites = self.chunk.translation.sites
+            numbers = [access & _SITE for access in self.noted]
+            bases = [access >> SITE_BITS for access in self.noted]
             for trace in traces:
-                trace.add([(sites[k], self.spaces[k], base) for k, base in self.noted], self.lane)
+                trace.add([sites[k] for k in numbers], [self.spaces[k] for k in numbers], bases, self.lane)
             self.noted.clear()
         if self.reads:
             for watch in reuse:
@@ -264,7 +267,8 @@ class SerialRuns:
     def _tell_races(self) -> None:
         assert self.races is not None
         sites = self.chunk.translation.sites
-        number, base = np.array(self.touched, np.int64).T
+        listed = np.array(self.touched, np.int64)
+        number, base = listed & _SITE, listed >> SITE_BITS
         used = np.unique(number).tolist()
         per_site = np.zeros((4, max(used) + 1), np.int64)
         of_record: dict[int, list[int]] = {}

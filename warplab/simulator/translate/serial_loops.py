@@ -43,6 +43,7 @@ from warplab.simulator.translate.serial_operations import TABLE, NotSerial
 from warplab.simulator.translate.special_registers import REGISTERS
 
 MOST_BLOCKS = 200  # of a loop
+SITE_BITS = 12  # an access is listed as its base address with the site's number in so many low bits
 _DEEPEST = 40  # nested branches: Python allows 100 levels of indentation
 _MOST_BY_ARRAYS = 0.25  # of a loop's instructions: with more, plain numbers gain nothing
 # What writing an instruction raises for a form that it does not know.
@@ -451,7 +452,7 @@ class SerialWriter:
         """Returns site, base, the variable with the distance from the array's start, the condition under which the
         access is known to be good, and the shift from bytes to elements."""
         site = self.translator.site_of.get(id(i))
-        if site is None:
+        if site is None or site.index >> SITE_BITS:
             raise NotSerial
         base = address.base
         if isinstance(base, Register):
@@ -535,9 +536,9 @@ class SerialWriter:
             marked = f"t{k}[{at} >> 5] = True"
             self.line(f"    {marked}" if site.space == "global" else f"    if t{k} is not None: {marked}")
         if site.space in self.words:
-            self.line(f"    if r{k} is not None: touch(({k}, {start}))")
+            self.line(f"    if r{k} is not None: touch({start} << {SITE_BITS} | {k})")
         if self.traced:
-            self.line(f"    note(({k}, {start}))")
+            self.line(f"    note({start} << {SITE_BITS} | {k})")
         if self.listing and site.op == "load" and site.space in ("global", "generic"):
             self.line(f"    reading({at} + s{k})")
 
