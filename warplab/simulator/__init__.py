@@ -37,8 +37,8 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
             `device_group` runs kernels of several devices at the same time; `serial_runs` calls the functions of loops
-            that a single lane runs, for whose accesses `check.serial_races` does what `races` does; the other modules serve the instructions
-            that need more than arithmetic on registers.
+            that a single lane runs, for whose accesses `check.serial_races` does what `races` does; the other modules
+            serve the instructions that need more than arithmetic on registers.
 
 How a launch runs:
 
