@@ -60,6 +60,9 @@ record: setup ## the same, written to the recordings that notebooks show where n
 compare-ncu: setup ## the simulator's counters against Nsight Compute's (needs an NVIDIA GPU and ncu)
 	$(BIN)/python -m tools.ncu $(LABS)
 
+compare-machine-code: setup ## instructions counted from machine code against Nsight Compute's (needs no GPU)
+	$(BIN)/python -m tools.machine_code $(LABS)
+
 differential: setup ## 2,400 random kernels in the simulator against results recorded on an H100
 	$(BIN)/python -m tests.differential.compare
 

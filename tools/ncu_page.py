@@ -59,7 +59,7 @@ that is counted. Those of a lab are compared on a page beside its kernels ([labs
   instruction, whether its predicate holds for them or not. The simulator weighs each PTX instruction by the number of
   machine instructions that `ptxas` makes of it, and treats short conditions as predicated
   (`warplab/simulator/translate/ptxas_model.py`). Both rules were read from the machine code of these kernels; on others
-  expect a somewhat larger difference.
+  expect a somewhat larger difference. [machine_counts.md](machine_counts.md) counts the machine code itself.
 
 Allowed: no difference; 2 points for the warp efficiency. A launch may allow more and then says why. Branches may
 differ, since `ptxas` unrolls some loops further."""

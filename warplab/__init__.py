@@ -49,6 +49,7 @@ _NAMES = {
     "explore_banks": "draw.explore",
     "explore_timeline": "draw.explore",
     "heat_map": "draw.heat_map",
+    "machine_counts": "estimating.machine_counts",
     "occupancy": "hardware.occupancy",
     "predict": "learner.predictions",
     "profile": "report.profile",

@@ -145,6 +145,17 @@ def test_totals_are_sums_of_the_rows():
     assert [row.address for row in counts.rows] == [16 * k for k in range(len(counts.rows))]
 
 
+def test_the_text_says_how_often_each_instruction_ran():
+    text = str(counted("straight", 4, 64, X, X.copy()))
+    head, *rows = text.splitlines()
+    assert head.startswith(
+        "straight for sm_90: 120 machine instructions issued (inst_executed), 100.0 % of their lanes"
+    )
+    assert "LSU " in head
+    assert len(rows) == 15
+    assert all(" 8  " in row for row in rows)
+
+
 def test_a_sampled_grid_is_scaled():
     whole = counted("straight", 64, 64, X, X.copy())
     sample = counted("straight", 64, 64, X, X.copy(), sample_blocks=16)

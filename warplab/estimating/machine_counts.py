@@ -75,7 +75,7 @@ class MachineBlock:
     depth: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MachineCounts:
     """The machine instructions of one launch, with how often they ran.
 
@@ -109,6 +109,19 @@ class MachineCounts:
         """Share of a warp's 32 lanes that were active, averaged over instructions (0 to 1)."""
         issued = self.warp_instructions
         return self.thread_instructions / issued / WARP_SIZE if issued else None
+
+    def __str__(self) -> str:
+        """Totals, and a line for each instruction with its warp executions."""
+        lanes = self.warp_efficiency
+        pipes = ", ".join(f"{name} {amount:,.0f}" for name, amount in self.by_pipe.items() if round(amount))
+        head = (
+            f"{self.kernel} for sm_{self.arch}: {self.warp_instructions:,.0f} machine instructions issued "
+            f"(inst_executed)" + ("" if lanes is None else f", {100 * lanes:.1f} % of their lanes active")
+        )
+        rows = [f"{row.address:04x} {row.warps:>14,.0f}  {row.text}" for row in self.rows]
+        return "\n".join([f"{head}. By pipe: {pipes}.", *self.notes, *rows])
+
+    __repr__ = __str__
 
     @property
     def by_line(self) -> dict[tuple[str, int], float]:
