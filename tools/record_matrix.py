@@ -1,4 +1,5 @@
-"""Run the kernels of `matrix_cases` on this machine's GPU and write the results to `recorded/matrix_h100.npz`.
+"""Run the kernels of `matrix_cases` and `warpgroup_cases` on this machine's GPU and write the results to
+`recorded/matrix_h100.npz` and `recorded/wgmma_h100.npz`.
 
     python -m tools.record_matrix [--folder FOLDER]
 
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from tests.support.matrix_cases import Case, cases
+from tests.support.warpgroup_cases import Launch, recordings
 from warplab.paths import COURSE
 
 RECORDED = COURSE / "tests" / "simulator" / "run" / "recorded"
@@ -31,6 +33,18 @@ def execute(case: Case, scratch: Path) -> np.ndarray:
     return cupy.asnumpy(out)
 
 
+def execute_warpgroups(name: str, launch: Launch, scratch: Path) -> np.ndarray:
+    import cupy
+
+    path = scratch / f"{name}.ptx"
+    path.write_text(launch.ptx)
+    kernel = cupy.RawModule(path=str(path)).get_function("wgmma")
+    out = cupy.zeros(launch.size, np.uint8)
+    arguments = *(cupy.asarray(data) for data in launch.inputs), out, *launch.numbers
+    kernel((launch.blocks,), (launch.threads,), arguments)
+    return cupy.asnumpy(out)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=RECORDED)
@@ -40,9 +54,11 @@ def main() -> None:
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
     with tempfile.TemporaryDirectory() as scratch:
         results = {case.name: execute(case, Path(scratch)) for case in cases()}
-    results["device"] = np.array(f"{device}, {datetime.date.today()}")
-    np.savez_compressed(folder / "matrix_h100.npz", **results)
-    print(f"{len(results) - 1} kernels on {results['device']}")
+        products = {name: execute_warpgroups(name, it, Path(scratch)) for name, it in recordings().items()}
+    for file, recorded in (("matrix_h100.npz", results), ("wgmma_h100.npz", products)):
+        recorded["device"] = np.array(f"{device}, {datetime.date.today()}")
+        np.savez_compressed(folder / file, **recorded)
+        print(f"{file}: {len(recorded) - 1} kernels on {recorded['device']}")
 
 
 if __name__ == "__main__":

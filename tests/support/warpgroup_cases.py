@@ -1,7 +1,7 @@
 """PTX kernels of one wgmma each, the bytes of its operands in shared memory, and what it must compute.
 
 The layouts are built atom by atom as the PTX ISA draws them ("Shared Memory Matrix Layout"), not by the formulas of the
-simulator. No GPU has run these cases yet.
+simulator. No GPU has run these cases yet; `tools.record_matrix` records those of `recordings`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+
+from tests.support.matrix_cases import numbers
 
 THREADS, ROWS = 128, 64
 BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1, "f32": 4, "s32": 4}
@@ -163,7 +165,7 @@ def kernel(case: Case, nbytes: int) -> str:
     product = f"wgmma.mma_async.sync.aligned.m64n{case.n}k{case.k}{saturate}.{d}.{a}.{b}"
     register = "f32" if d == "f32" else "b32"
     return f"""
-.version 8.0
+.version 9.0
 .target sm_90a
 .address_size 64
 .visible .entry wgmma(.param .u64 image, .param .u64 factor, .param .u64 c, .param .u64 d, .param .u64 a_desc,
@@ -228,6 +230,71 @@ COPY:
     ret;
 }}
 """
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and what it is given: bytes of its first pointers, then that of `size` bytes of results, and numbers."""
+
+    ptx: str
+    blocks: int
+    threads: int
+    inputs: tuple[np.ndarray, ...]
+    size: int
+    numbers: tuple[np.generic, ...]
+
+
+def launch_of(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray, add: bool) -> Launch:
+    """The launch that multiplies `a` (blocks, groups, 64, k) by `b` (blocks, n, k), adds `c` (blocks, groups, 64, n)
+    and returns the threads' registers. All are bits."""
+    blocks, groups = a.shape[:2]
+    dense = case.n > 64
+    images, step, a_desc, b_desc = [], 0, 0, 0
+    for of_a, of_b in zip(a, b, strict=True):
+        parts = [placed(matrix, case.swizzles[0], case.transposed[0], dense) for matrix in of_a]
+        a_desc, step = parts[0][1], parts[0][0].nbytes
+        image_b, b_desc = placed(of_b, case.swizzles[1], case.transposed[1], dense)
+        images.append(np.concatenate([*(image for image, _ in parts), image_b]))
+    factor = np.concatenate([factor_to_registers(matrix) for of_a in a for matrix in of_a])
+    held = np.concatenate([sums_to_registers(matrix) for of_c in c for matrix in of_c])
+    inputs = tuple(x.reshape(-1).view(np.uint8) for x in (np.concatenate(images), factor, held))
+    words = np.uint64(a_desc), np.uint64(b_desc + groups * step // 16), np.uint32(step), np.uint32(add)
+    return Launch(kernel(case, images[0].nbytes), blocks, THREADS * groups, inputs, held.nbytes, words)
+
+
+def results_of(case: Case, registers: np.ndarray, blocks: int) -> np.ndarray:
+    """D (blocks, groups, 64, n), bits, from the bytes that a launch returns."""
+    held = np.ascontiguousarray(registers).view(np.uint32).reshape(-1, THREADS, case.registers)
+    d = [registers_to_sums(group, f"u{BYTES[case.kinds[0]]}") for group in held]
+    return np.array(d).reshape(blocks, -1, ROWS, case.n)
+
+
+def recordings() -> dict[str, Launch]:
+    """Launches on numbers near 1, of all sizes, and of any bits, for `tools.record_matrix`, by name."""
+    launches = {}
+    for case in (Case(n, kinds) for n in (8, 64) for kinds in RECORDED_KINDS):
+        d, a, b = case.kinds
+        for style in ("near", "wide", "any"):
+            name = f"wgmma_n{case.n}_{'_'.join(case.kinds)}_{style}"
+            shapes = (1, 1, ROWS, case.k), (1, case.n, case.k), (1, 1, ROWS, case.n)
+            drawn = [
+                numbers(kind, int(np.prod(shape)), style, f"{name} {operand}").reshape(shape)
+                for operand, kind, shape in zip("abc", (a, b, d), shapes, strict=True)
+            ]
+            launches[name] = launch_of(case, *drawn, True)
+    return launches
+
+
+RECORDED_KINDS = (
+    ("f32", "f16", "f16"),
+    ("f16", "f16", "f16"),
+    ("f32", "bf16", "bf16"),
+    ("f32", "tf32", "tf32"),
+    ("f32", "e4m3", "e4m3"),
+    ("f32", "e5m2", "e4m3"),
+    ("f16", "e4m3", "e5m2"),
+    ("s32", "s8", "u8"),
+)
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------------

@@ -5,23 +5,23 @@ No GPU has run these cases: the layouts are those of the PTX ISA, the arithmetic
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from tests.support.ptx_harness import get, put
 from tests.support.random_inputs import generator
 from tests.support.warpgroup_cases import (
-    BYTES,
     Case,
+    Launch,
     bits_of,
     cases,
-    factor_to_registers,
-    kernel,
+    launch_of,
     one_sum,
-    placed,
-    registers_to_sums,
+    recordings,
+    results_of,
     small_numbers,
-    sums_to_registers,
     value_of,
 )
 from warplab import simulator
@@ -30,31 +30,39 @@ KIND = {"f16": np.float16, "f32": np.float32, "s32": np.int32}
 
 
 def run(case: Case, a: np.ndarray, b: np.ndarray, c: np.ndarray, add: bool, **options) -> tuple[np.ndarray, object]:
-    """D of each block and warpgroup, (blocks, groups, 64, n), and the profile.
+    """D of each block and warpgroup, (blocks, groups, 64, n), bits, and the profile; the rest as in `launch_of`."""
+    launch = launch_of(case, a, b, c, add)
+    found, profile = registers_of(launch, **options)
+    return results_of(case, found, launch.blocks), profile
 
-    `a` (blocks, groups, 64, k), `b` (blocks, n, k), `c` as D: bits."""
-    blocks, groups = a.shape[:2]
-    dense = case.n > 64
-    images, step = [], 0
-    for of_a, of_b in zip(a, b, strict=True):
-        parts = [placed(matrix, case.swizzles[0], case.transposed[0], dense) for matrix in of_a]
-        a_desc, step = parts[0][1], parts[0][0].nbytes
-        image_b, b_desc = placed(of_b, case.swizzles[1], case.transposed[1], dense)
-        images.append(np.concatenate([*(image for image, _ in parts), image_b]))
-    nbytes = images[0].nbytes
+
+def registers_of(launch: Launch, **options) -> tuple[np.ndarray, object]:
+    """What the threads of a launch return, uint8, and the profile."""
     device = simulator.Device(64 << 20)
-    factor = np.concatenate([factor_to_registers(matrix) for of_a in a for matrix in of_a])
-    held = np.concatenate([sums_to_registers(matrix) for of_c in c for matrix in of_c])
-    pointers = [put(device, x.reshape(-1).view(np.uint8)) for x in (np.concatenate(images), factor, held)]
-    out = put(device, np.zeros(held.nbytes, np.uint8))
-    words = [*pointers, out, a_desc, b_desc + (groups * step // 16)]
-    params = [int(word).to_bytes(8, "little") for word in words]
-    params += [int(word).to_bytes(4, "little") for word in (step, add)]
-    entry = simulator.load(kernel(case, nbytes)).entries["wgmma"]
-    profile = device.launch(entry, (blocks,), (128 * groups,), params, options=simulator.Options(**options))
-    found = get(device, out, held.size, "u4").reshape(blocks * groups, 128, -1)
-    d = [registers_to_sums(registers, f"u{BYTES[case.kinds[0]]}") for registers in found]
-    return np.array(d).reshape(blocks, groups, 64, case.n), profile
+    pointers = [put(device, data) for data in (*launch.inputs, np.zeros(launch.size, np.uint8))]
+    params = [address.to_bytes(8, "little") for address in pointers] + [number.tobytes() for number in launch.numbers]
+    entry = simulator.load(launch.ptx).entries["wgmma"]
+    options = simulator.Options(**options)
+    profile = device.launch(entry, (launch.blocks,), (launch.threads,), params, options=options)
+    return get(device, pointers[-1], launch.size, "u1"), profile
+
+
+RECORDED = Path(__file__).parent / "recorded" / "wgmma_h100.npz"
+
+
+@pytest.mark.skipif(not RECORDED.exists(), reason="no GPU has recorded wgmma: python -m tools.record_matrix")
+def test_the_bits_of_an_h100():
+    with np.load(RECORDED) as recorded:
+        for name, launch in recordings().items():
+            ours, _ = registers_of(launch)
+            np.testing.assert_array_equal(ours.view("u4"), recorded[name].view("u4"), err_msg=name)
+
+
+def test_what_would_be_recorded_runs():
+    """Any bits, too: NaN and infinities come out as such, and nothing stops."""
+    for name, launch in recordings().items():
+        if "n8_" in name:
+            assert registers_of(launch)[0].any()
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
