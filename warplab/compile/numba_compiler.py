@@ -64,7 +64,8 @@ def compile_numba_program(
 
     capability = divmod(arch, 10)
     with numba_without_gpu(capability), warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumbaDebugInfoWarning)  # a function made by exec() has no lines to record
+        if not debug:
+            warnings.simplefilter("ignore", NumbaDebugInfoWarning)  # a function made by exec() has no lines to record
 
         def compile_with(lineinfo: bool) -> Any:
             return compile_cuda(

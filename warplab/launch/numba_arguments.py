@@ -48,7 +48,8 @@ def types_of(function_name: str, names: list[str], arguments: tuple) -> tuple:
 def match_signature(function_name: str, names: list[str], actual: tuple, signatures: list[tuple]) -> tuple:
     """Return the one of the explicit `signatures` that fits the types `actual` best, as Numba chooses it. ArgumentError
     if none does, or if two fit equally well."""
-    problems = [_mismatch(names, actual, signature) for signature in signatures]
+    only = len(signatures) == 1
+    problems = [_mismatch(names, actual, signature, only) for signature in signatures]
     fitting = [signature for signature, problem in zip(signatures, problems, strict=True) if problem is None]
     if fitting:
         return fitting[0] if len(fitting) == 1 else _best(function_name, actual, fitting)
@@ -67,7 +68,7 @@ def no_match(function_name: str, names: list[str], actual: tuple, signatures: li
 
 def check_fits_one(function_name: str, names: list[str], actual: tuple, signature: tuple) -> None:
     """Raise ArgumentError if arguments of the types `actual` do not fit the one signature that a kernel has."""
-    if actual != signature and _mismatch(names, actual, signature) is not None:
+    if actual != signature and _mismatch(names, actual, signature, only=True) is not None:
         raise no_match(function_name, names, actual, [signature])
 
 
@@ -156,15 +157,29 @@ def _supported(kind, types) -> bool:
     return isinstance(kind, numbers | types.Array | types.Record | types.NPDatetime | types.NPTimedelta)
 
 
-def _mismatch(names: list[str], actual: tuple, signature: tuple) -> str | None:
+def _mismatch(names: list[str], actual: tuple, signature: tuple, only: bool = False) -> str | None:
+    """Say which argument of the types `actual` does not fit a signature, None if all do.
+
+    `only`: it is the only signature, whose types Numba takes arrays for: integers of one width are alike then.
+    """
     from numba.cuda import types
+
+    def alike(have, want) -> bool:
+        if only and isinstance(have, types.Integer) and isinstance(want, types.Integer):
+            return have.bitwidth == want.bitwidth
+        return have == want
 
     if len(actual) != len(signature):
         return f"it takes {len(signature)} arguments, {len(actual)} were given"
     for name, have, want in zip(names, actual, signature, strict=True):
         if isinstance(want, types.Array) and isinstance(have, types.Array):
             layout = want.layout in ("A", have.layout) or have.ndim == 0
-            if have.dtype == want.dtype and have.ndim == want.ndim and layout and (have.mutable or not want.mutable):
+            if (
+                alike(have.dtype, want.dtype)
+                and have.ndim == want.ndim
+                and layout
+                and (have.mutable or not want.mutable)
+            ):
                 continue
         elif isinstance(want, types.Number | types.Boolean) and isinstance(have, types.Number | types.Boolean):
             if not (isinstance(have, types.Complex) and not isinstance(want, types.Complex)) and not (

@@ -102,3 +102,15 @@ def test_arrays_that_repeat_themselves_are_copied(axis):
         array = cuda.to_device(old)
         array.copy_to_device(new)
         assert np.array_equal(array.copy_to_host(), new)
+
+
+def test_one_signature_takes_integers_of_its_width():
+    @cuda.jit("void(int32[:])")
+    def negate(x):
+        x[0] = -1
+
+    x = np.zeros(1, np.uint32)
+    negate[1, 1](x)
+    assert x[0] == 0xFFFFFFFF
+    with pytest.raises(TypeError, match=r"`x` is int64\[::1\] where it takes int32\[:\]"):
+        negate[1, 1](np.zeros(1, np.int64))

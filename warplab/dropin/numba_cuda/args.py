@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, from_interface
+from warplab.dropin.numba_cuda.api import from_cuda_array_interface
+from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray
 from warplab.launch.device_arrays import OnDevice, Order
 
 
@@ -24,7 +25,7 @@ def resolve(args: tuple) -> tuple[tuple, Callable[[], None]]:
     def value_of(arg):
         if isinstance(arg, ArgHint):
             return _placed(arg, outputs)
-        return from_interface(arg.__cuda_array_interface__, arg) if _is_foreign(arg) else arg
+        return from_cuda_array_interface(arg.__cuda_array_interface__, arg) if _is_foreign(arg) else arg
 
     def copy_back() -> None:
         for host, array in outputs:

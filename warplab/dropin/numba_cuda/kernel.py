@@ -107,6 +107,8 @@ class Kernel:
     def type_annotation(self):
         return self.program.annotation
 
+    _type_annotation = type_annotation  # as programs that look into Numba's kernels know it
+
     @property
     def metadata(self) -> dict | None:
         """What Numba noted while it compiled."""
