@@ -1,6 +1,6 @@
 """Run programs that others published in the simulator, and write docs/public_programs.md.
 
-    python -m tools.public_programs cuda-samples=DIR llm.c=DIR SGEMM_CUDA=DIR [--only NAME]
+    python -m tools.public_programs cuda-samples=DIR llm.c=DIR SGEMM_CUDA=DIR [--only NAME]...
     python -m tools.public_programs --page
 
 DIR is a clone of the repository of that name. Its kernels are cut out of it (`device_code`) and run through the
@@ -42,7 +42,9 @@ READ = {
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("repositories", nargs="*", metavar="NAME=DIR", help="a clone of each repository")
-    parser.add_argument("--only", help="run the programs with this in their name, and keep what is recorded of others")
+    parser.add_argument(
+        "--only", action="append", help="run the programs with this in their name, and keep what is recorded of others"
+    )
     parser.add_argument("--page", action="store_true", help="write the page from the record")
     options = parser.parse_args(arguments)
     if not options.page:
@@ -61,7 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _run_all(folders: dict[str, str], only: str | None) -> dict[str, Any]:
+def _run_all(folders: dict[str, str], only: list[str] | None) -> dict[str, Any]:
     record: dict[str, Any] = {"date": datetime.date.today().isoformat(), "sources": {}}
     before = json.loads(RECORD.read_text(encoding="utf-8"))["sources"] if only else {}
     for source, programs in by_source().items():
@@ -72,7 +74,7 @@ def _run_all(folders: dict[str, str], only: str | None) -> dict[str, Any]:
         known = {result["name"]: result for result in before.get(source, {}).get("programs", ())}
         results = []
         for program in programs:
-            if only and only not in program.name:
+            if only and program.name in known and not any(part in program.name for part in only):
                 results.append(known[program.name])
                 continue
             found = _run(program, folder)

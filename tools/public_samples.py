@@ -289,6 +289,38 @@ def _warping(code: Code) -> None:
     close(out, interpolated(mirrored, x + u + 4.5, y + v + 4.5, wrap=False), atol=1e-2)
 
 
+@program(
+    SAMPLES,
+    "volumeFiltering",
+    (
+        "Common/helper_math.h",
+        *(f"{DOMAIN}/volumeFiltering/{file}" for file in ("volume.h", "volumeFilter.h", "volumeFilter_kernel.cu")),
+    ),
+    "d_filter_surface3d",
+    "struct cudaArray;",
+)
+def _volume_filter(code: Code) -> None:
+    data, weights = uints((6, 8, 10), 256, 11).astype("u1"), np.zeros((125, 4), "f4")
+    steps = np.array([(x, y, z) for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1)])
+    weights[:27, :3], weights[:27, 3] = steps, floats(27, 12, 0, 0.05)
+    target = texture.CUDAarray(texture.ChannelFormatDescriptor(8, 0, 0, 0, 1), 10, 8, 6, SURFACE)
+    kernel = code.kernel("d_filter_surface3d")
+    code.constant(kernel, "c_filterData", weights)
+    size = np.array([(10, 8, 6)], np.dtype([("width", "u8"), ("height", "u8"), ("depth", "u8")]))[0]
+    made = textured(data, CLAMP, linear=False, normalized=False, as_float=True)
+    surface = texture.SurfaceObject(texture.ResourceDescriptor(ARRAY, cuArr=target))
+    kernel((2, 1, 6), (8, 8, 1), (i4(27), np.float32(0.1), size, made, surface))
+    got = np.zeros_like(data)
+    target.copy_to(got)
+    padded = np.pad(data / 255.0, 1, mode="edge")
+    parts = (w * padded[1 + z : 7 + z, 1 + y : 9 + y, 1 + x : 11 + x] for (x, y, z, w) in _steps(weights))
+    close(got.astype(int), np.floor(np.clip(sum(parts) + 0.1, 0, 1) * 255), atol=1)
+
+
+def _steps(weights: np.ndarray) -> list[tuple[int, int, int, float]]:
+    return [(int(x), int(y), int(z), float(w)) for x, y, z, w in weights[:27]]
+
+
 @program(SAMPLES, "stereoDisparity", f"{DOMAIN}/stereoDisparity/stereoDisparity_kernel.cuh", "stereoDisparityKernel")
 def _stereo(code: Code) -> None:
     left = np.random.default_rng(3).integers(0, 256, (32, 64, 4)).astype("u1")
@@ -772,6 +804,96 @@ def _encoder(code: Code) -> None:
         arguments = (out, cp.asarray(tokens), cp.asarray(words), cp.asarray(places), i4(b), i4(t), i4(c))
         code.kernel(f"encoder_forward_kernel{number}")((-(-threads // 128),), (128,), arguments)
         equal(out, expected)
+
+
+@program(LLM, "adamw", ("dev/cuda/common.h", "dev/cuda/adamw.cu"), "adamw_kernel1, adamw_kernel2", LLM_SETTINGS)
+def _adamw(code: Code) -> None:
+    n, rate, beta1, beta2, decay = 3000, 1e-3, 0.9, 0.999, 0.01
+    start = [floats(n, 1), floats(n, 2), floats(n, 3), floats(n, 4, 0, 1)]
+    parameters, gradients, m, v = (a.astype("f8") for a in start)
+    m, v = beta1 * m + (1 - beta1) * gradients, beta2 * v + (1 - beta2) * gradients**2
+    m_hat, v_hat = m / (1 - beta1**3), v / (1 - beta2**3)
+    expected = parameters - rate * (m_hat / (np.sqrt(v_hat) + 1e-8) + decay * parameters)
+    numbers = np.float32([rate, beta1, beta2, 1 - beta1**3, 1 - beta2**3, 1e-8, decay])
+    for number in (1, 2):
+        arrays = [cp.asarray(a) for a in start]
+        code.kernel(f"adamw_kernel{number}")((12,), (256,), (*arrays, np.int64(n), *numbers))
+        for got, right in zip((arrays[0], arrays[2], arrays[3]), (expected, m, v), strict=True):
+            close(got, right, rtol=1e-4, atol=1e-5)
+
+
+@program(
+    LLM,
+    "crossentropy_forward",
+    ("dev/cuda/common.h", "dev/cuda/crossentropy_forward.cu"),
+    "crossentropy_forward_kernel1",
+    LLM_SETTINGS,
+)
+def _crossentropy(code: Code) -> None:
+    b, t, v = 4, 16, 100
+    probabilities, targets = floats((b, t, v), 5, 0.01, 1), uints((b, t), v, 6).astype("i4")
+    out = cp.zeros((b, t), "f4")
+    arguments = (out, cp.asarray(probabilities), cp.asarray(targets), i4(b), i4(t), i4(v))
+    code.kernel("crossentropy_forward_kernel1")((1,), (64,), arguments)
+    chosen = np.take_along_axis(probabilities, targets[..., None].astype(np.int64), -1)[..., 0]
+    close(out, -np.log(chosen.astype("f8")))
+
+
+@program(
+    LLM,
+    "gelu_backward",
+    ("dev/cuda/common.h", "dev/cuda/gelu_backward.cu"),
+    "gelu_backward1, gelu_backward2",
+    LLM_SETTINGS,
+)
+def _gelu_backward(code: Code) -> None:
+    x, gradient = floats(4096, 7, -4, 4), floats(4096, 8)
+    wide, scale = x.astype("f8"), np.sqrt(2 / np.pi)
+    inner = scale * (wide + 0.044715 * wide**3)
+    slope = scale * (1 + 3 * 0.044715 * wide**2) / np.cosh(inner) ** 2
+    expected = (0.5 * (1 + np.tanh(inner)) + 0.5 * wide * slope) * gradient
+    for number, blocks in ((1, 16), (2, 4)):
+        out = cp.zeros(4096, "f4")
+        arguments = (out, cp.asarray(x), cp.asarray(gradient), i4(4096))
+        code.kernel(f"gelu_backward{number}")((blocks,), (256,), arguments)
+        close(out, expected, rtol=1e-4, atol=1e-5)
+
+
+@program(
+    LLM,
+    "global_norm",
+    ("dev/cuda/common.h", "dev/cuda/global_norm.cu"),
+    "norm_kernel1<float> to norm_kernel4<float>",
+    LLM_SETTINGS,
+)
+def _global_norm(code: Code) -> None:
+    x = floats(5000, 9)
+    for number in range(1, 5):
+        out = cp.zeros(4, "f4")
+        code.kernel(f"norm_kernel{number}<float>")((4,), (128,), (out, cp.asarray(x), np.uint64(5000)))
+        close(out.get().sum(), (x.astype("f8") ** 2).sum(), rtol=1e-4)
+
+
+@program(
+    LLM,
+    "matmul_forward",
+    ("dev/cuda/common.h", "dev/cuda/matmul_forward.cu"),
+    "matmul_forward_kernel1, matmul_forward_kernel4, add_bias",
+    LLM_SETTINGS,
+)
+def _matmul_forward(code: Code) -> None:
+    rows, c, oc = 128, 64, 128
+    x, weight, bias = floats((rows, c)), floats((oc, c), 1), floats(oc, 2)
+    expected = x.astype("f8") @ weight.T + bias
+    inputs = cp.asarray(x), cp.asarray(weight), cp.asarray(bias)
+    out = cp.zeros((rows, oc), "f4")
+    code.kernel("matmul_forward_kernel1")((8, 8), (16, 16), (out, *inputs, i4(rows), i4(c), i4(oc)))
+    close(out, expected, rtol=1e-4, atol=1e-4)
+    out = cp.zeros((rows, oc), "f4")
+    code.kernel("matmul_forward_kernel4")((1, 1), (16, 16), (out, *inputs, i4(c), i4(oc)))
+    close(out, expected, rtol=1e-4, atol=1e-4)
+    code.kernel("add_bias")((4,), (256,), (out, inputs[2], i4(2), i4(rows // 2), i4(oc)))
+    close(out, expected + bias, rtol=1e-4, atol=1e-4)
 
 
 # -- SGEMM ---------------------------------------------------------------------------------------------------------
