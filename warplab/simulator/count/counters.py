@@ -16,6 +16,7 @@ from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 
 if TYPE_CHECKING:
     from warplab.simulator.count.block_flow import BlockFlow
+    from warplab.simulator.count.reuse import Reuse, Watched
     from warplab.simulator.count.warp_steps import StepTrace
 
 Place = tuple[str, int]  # file and line
@@ -310,7 +311,7 @@ class LaunchProfile:
     `accesses`: their memory accesses, in order. `steps`: their instructions (`warp_steps.StepTrace`), None if not
     traced. `footprint`: distinct bytes touched, in whole 32-byte sectors, which must cross the DRAM at least once
     unless a cache holds them: "global_load_bytes", "global_store_bytes" and, if there are any, "global_atomic_bytes".
-    `reuse`: what a few blocks read again, None if that was not watched.
+    `watched`: what a few blocks read, None if that was not watched; `reuse` says what of it they read again.
     `mix`: warp instructions by kind (`operations.KINDS`). `tensor_operations`: matrix products of PTX, once per warp,
     by shape, type of the sums and type of the factors, as in "m16n8k16.f32.f16" (`fragments.flops` of one).
     `flow`: how often each basic block of the PTX ran (`block_flow.BlockFlow`), None without counters.
@@ -331,7 +332,7 @@ class LaunchProfile:
     steps: StepTrace | None = field(default=None, repr=False, compare=False)
     flow: BlockFlow | None = field(default=None, repr=False, compare=False)
     footprint: dict[str, int] = field(default_factory=dict)
-    reuse: Reuse | None = field(default=None, repr=False, compare=False)
+    watched: Watched | None = field(default=None, repr=False, compare=False)
     mix: dict[str, int] = field(default_factory=dict)
     tensor_operations: dict[str, int] = field(default_factory=dict)
     line_footprint: dict[Place, dict[str, int]] = field(default_factory=dict)
@@ -340,3 +341,8 @@ class LaunchProfile:
     sampled: tuple[int, int] | None = None
     static: dict[str, int | None] = field(default_factory=dict)
     output: str = ""
+
+    @property
+    def reuse(self) -> Reuse | None:
+        """What a few blocks read again; None if that was not watched."""
+        return None if self.watched is None else self.watched.reuse

@@ -9,6 +9,7 @@ cache.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,7 @@ from warplab.simulator.translate.block_writer import Site
 
 MOST_READS = 1 << 18  # of a watched block; longer loops repeat themselves
 MOST_BLOCKS = 16
+MOST_KEPT = 1 << 18  # reads of a launch, 2 MB; of more the reuse is computed at once
 CAPACITIES = tuple(1 << k for k in range(11, 19))  # bytes of cache for one block
 _WARP_BIT = 44
 _LINE_BITS = 7  # of the address within a line
@@ -47,7 +49,7 @@ class Reuse:
 
 
 class ReuseWatch(Observer):
-    """Collects a `Reuse` while a launch runs."""
+    """Collects what a `Reuse` needs while a launch runs."""
 
     def __init__(self) -> None:
         self.streams: list[list[np.ndarray]] = []
@@ -114,13 +116,28 @@ class ReuseWatch(Observer):
 
     def end_launch(self, profile, finished: bool) -> None:
         self.chunk = None  # and with it the launch's memory
-        profile.reuse = self.result()
+        profile.watched = Watched(self.streams, self.atomics)
+        if profile.watched.reads > MOST_KEPT:
+            _ = profile.watched.reuse  # now, so that what was seen need not be kept
 
-    def result(self) -> Reuse:
+
+class Watched:
+    """What the watched blocks read, in order, and their atomics' addresses, until somebody asks for the `reuse`."""
+
+    def __init__(self, streams: list[list[np.ndarray]], atomics: list[np.ndarray]) -> None:
+        self._streams, self._atomics = streams, atomics
+
+    @property
+    def reads(self) -> int:
+        """How many sectors and addresses are kept."""
+        return sum(part.size for parts in (*self._streams, self._atomics) for part in parts)
+
+    @functools.cached_property
+    def reuse(self) -> Reuse:
         """What was seen, averaged over the watched blocks, each with the weight of its reads."""
-        found = Reuse(blocks=len(self.streams), hits=dict.fromkeys(CAPACITIES, 0.0))
+        found = Reuse(blocks=len(self._streams), hits=dict.fromkeys(CAPACITIES, 0.0))
         reads = sectors = pairs = 0
-        for parts in self.streams:
+        for parts in self._streams:
             if not parts:
                 continue
             stream = np.concatenate(parts)
@@ -134,12 +151,12 @@ class ReuseWatch(Observer):
             found.hits = {capacity: share / reads for capacity, share in found.hits.items()}
             found.again = 1 - sectors / reads
             found.pair_bytes = 2 * pairs / sectors
-        if self.atomics:
-            addresses = np.concatenate(self.atomics)
+        if self._atomics:
+            addresses = np.concatenate(self._atomics)
             _, times = np.unique(addresses >> np.uint64(_LINE_BITS), return_counts=True)
             found.atomics, found.atomic_addresses = addresses.size, int(np.unique(addresses).size)
             found.hottest = float(times.max() / addresses.size)
-        self.streams, self.atomics = [], []
+        self._streams, self._atomics = [], []
         return found
 
 
