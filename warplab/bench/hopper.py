@@ -375,7 +375,9 @@ def available() -> bool:
 
 
 def multiprocessors() -> int:
-    """Number of multiprocessors of the current device."""
+    """Number of multiprocessors of the current device; in the simulator, of the one that it is like."""
+    if backend.name() != "gpu":
+        return simulated_hopper.NUMBER_OF_SMS
     return choice.load("cp").cuda.Device().attributes["MultiProcessorCount"]
 
 

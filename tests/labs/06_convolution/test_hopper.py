@@ -8,7 +8,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from kernels.convolution import autotune, hopper_kernel, hopper_tiles, ladder, recordings, reference, resnet50
+from kernels.convolution import autotune, convolve, hopper_kernel, hopper_tiles, ladder, recordings, reference, resnet50
 from kernels.convolution.geometry import Convolution
 from kernels.convolution.hopper_backward_data import BACKWARD_DATA
 from kernels.convolution.hopper_forward import FORWARD
@@ -70,6 +70,14 @@ def test_forward_in_the_simulator(in_simulator, conv, tiles):
     y = cp.asarray(np.full(conv.y_shape("NHWC"), np.nan, np.float16))
     STEP.launch(cp.asarray(x), cp.asarray(w), y, conv, cp.asarray(bias), True, tiles=tiles)
     check(cp.asnumpy(y), np.maximum(reference.forward(x, w, conv, "NHWC") + bias, 0), conv.depth)
+
+
+def test_the_lessons_call_runs_without_a_gpu():
+    """With the simulator's own tensor maps and no stand-in, as `convolve.forward` launches it."""
+    random, conv = np.random.default_rng(5), Convolution(1, 64, 8, 8, 64, 3, 3, padding=(1, 1))
+    x, w = half(random, conv.x_shape("NHWC")), half(random, conv.w_shape("NHWC"))
+    y = convolve.forward(cp.asarray(x), cp.asarray(w), padding=1, layout="NHWC", step="wgmma_im2col")
+    check(cp.asnumpy(y), reference.forward(x, w, conv, "NHWC"), conv.depth)
 
 
 def check_relu_of_what_is_not_a_number():
