@@ -199,7 +199,9 @@ def _runs(view: np.ndarray, base: np.ndarray) -> Iterator[tuple[int, int]]:
 
 
 class MappedArray(np.ndarray, OnDevice):
-    """A NumPy array whose bytes host and kernels share, as `cuda.mapped_array` makes them."""
+    """A NumPy array whose bytes host and kernels share, as `cuda.mapped_array` makes them. `_stream`: its stream."""
+
+    _stream: int | None = None
 
     @classmethod
     def _allocate(cls, shape, dtype, order: Order = "C", strides=None) -> MappedArray:
@@ -219,7 +221,7 @@ class MappedArray(np.ndarray, OnDevice):
             "strides": None if self.flags.c_contiguous else self.strides,
             "data": (address or 0, False),
             "typestr": self.dtype.str,
-            "stream": getattr(self, "_stream", None),
+            "stream": self._stream,
             "version": 3,
         }
 

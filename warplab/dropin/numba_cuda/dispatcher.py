@@ -6,9 +6,11 @@ other kernels call it. What it has compiled is a `Kernel`, which launches on the
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 from numba.cuda import dispatcher as _numba
 from numba.cuda import launchconfig
@@ -76,6 +78,8 @@ class CUDADispatcher(_numba.CUDADispatcher):
     `py_func` is the Python function. A kernel that is called by another one runs as a device function.
     """
 
+    _cache: Any  # the files of KernelCache, or Numba's NullCache
+
     def __init__(self, py_func: Callable, targetoptions: dict, **kwargs) -> None:
         super().__init__(py_func, targetoptions, **kwargs)
         if not targetoptions.get("device"):
@@ -105,7 +109,8 @@ class CUDADispatcher(_numba.CUDADispatcher):
         if self.specialized and not self.extensions:
             types = types_of(self.__name__, parameters, args)
             check_fits_one(self.__name__, parameters, types, next(iter(self.overloads)))
-        super().call(args, launch_config)
+        # On a GPU the launches of Numba's own kernels are profiled (warplab.launch.on_gpu); these are not Numba's.
+        inspect.unwrap(_numba.CUDADispatcher.call)(self, args, launch_config)
 
     def forall(self, ntasks: int, tpb: int = 0, stream=0, sharedmem: int = 0) -> Callable[..., None]:
         """Return the kernel with a 1-D grid of at least `ntasks` threads, `tpb` per block (256 if that is 0)."""

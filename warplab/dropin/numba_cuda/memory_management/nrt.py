@@ -6,7 +6,7 @@ in the first of five 64-bit words, then one word each for allocations, frees, an
 
 from __future__ import annotations
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +14,18 @@ from warplab import simulator
 from warplab.launch.device_arrays import DeviceArray
 
 _POINTER = "TheMSys"  # Numba's name of the variable
-_COUNTERS = ("alloc", "free", "mi_alloc", "mi_free")
 
-Statistics = namedtuple("Statistics", _COUNTERS)
+
+class Statistics(NamedTuple):
+    """How often kernels allocated and freed: memory, and Numba's descriptors of it."""
+
+    alloc: int
+    free: int
+    mi_alloc: int
+    mi_free: int
+
+
+_COUNTERS = Statistics._fields
 
 
 class Runtime:
