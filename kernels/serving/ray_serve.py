@@ -39,6 +39,7 @@ from kernels.serving.engines import EngineError
 
 APPLICATION = "warplab"
 ATTEMPTS = 5  # replicas that may die with the same batch
+STARTS = 3  # tries to start a cluster
 STORE_BYTES = 100 * 2**20  # of shared memory for what goes between processes
 
 
@@ -181,21 +182,27 @@ def _start(ray: Any, address: str | None) -> str | None:
     if address is not None:
         ray.init(address, **quiet)
         return None
-    # Short, since Ray puts sockets into it, whose names may have 107 characters.
-    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-    try:
-        ray.init(
-            "local",
-            num_cpus=1,  # Ray starts so many processes before anybody needs them; replicas are not counted by default
-            include_dashboard=False,
-            object_store_memory=STORE_BYTES,
-            _temp_dir=folder,
-            **quiet,
-        )
-    except (RuntimeError, OSError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise EngineError(f"Ray cannot start on this machine: {error}") from error
-    return folder
+    for _ in range(STARTS):
+        # Short, since Ray puts sockets into it, whose names may have 107 characters.
+        folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+        try:
+            ray.init(
+                "local",
+                num_cpus=1,  # so many processes start before anybody needs them; replicas are not counted by default
+                include_dashboard=False,
+                object_store_memory=STORE_BYTES,
+                _temp_dir=folder,
+                **quiet,
+            )
+            return folder
+        except Exception as error:  # a plain one where Ray's processes are not there within 30 s, as on a busy machine
+            last = error
+            with contextlib.suppress(Exception):
+                ray.shutdown()
+            shutil.rmtree(folder, ignore_errors=True)
+            if isinstance(error, RuntimeError | OSError):
+                break
+    raise EngineError(f"Ray cannot start on this machine: {last}") from last
 
 
 def _reachable(address: str) -> None:

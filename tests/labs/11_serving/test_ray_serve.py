@@ -111,6 +111,40 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
         engines.make(REPLICAS, of="kernels.serving.engines:digits")
 
 
+class _SlowRay:
+    """Ray, whose processes are not there in time for the first `late` starts."""
+
+    def __init__(self, late: int) -> None:
+        self.late, self.folders, self.ended = late, [], 0
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def init(self, *_, _temp_dir: str, **options) -> None:
+        self.folders.append(Path(_temp_dir))
+        if len(self.folders) <= self.late:
+            raise Exception("The current node timed out during startup.")
+
+    def shutdown(self) -> None:
+        self.ended += 1
+
+
+def test_ray_is_started_again_where_its_processes_take_long():
+    ray = _SlowRay(2)
+    folder = Path(ray_serve._start(ray, None))
+    try:
+        assert ray.ended == 2
+        assert ray.folders[2] == folder
+        assert [path.exists() for path in ray.folders] == [False, False, True]
+    finally:
+        folder.rmdir()
+    ray = _SlowRay(99)
+    with pytest.raises(EngineError, match="Ray cannot start on this machine: The current node timed out"):
+        ray_serve._start(ray, None)
+    assert len(ray.folders) == ray_serve.STARTS
+    assert not any(path.exists() for path in ray.folders)
+
+
 def test_numbers_of_replicas_that_cannot_be_are_refused():
     for number in (0, "2", True):
         with pytest.raises(EngineError, match=f"replicas is {number!r}; it must be a whole number, 1 or more"):
