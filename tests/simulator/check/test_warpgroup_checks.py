@@ -171,7 +171,7 @@ def test_operands_must_lie_in_the_blocks_shared_memory():
         run(changed("i < 64 * 8; i", "i < 63 * 8; i"))
 
 
-# -- factor A in registers, in PTX --------------------------------------------------------------------------------------
+# -- factor A in registers, in PTX -------------------------------------------------------------------------------------
 
 IN_REGISTERS = Case(8, ("f32", "f16", "f16"), in_registers=True)
 OPERANDS = "{%c0, %c1, %c2, %c3}, {%a0, %a1, %a2, %a3}, %db, %add, 1, 1"
