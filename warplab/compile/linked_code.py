@@ -37,8 +37,8 @@ class LinkedCode:
 
         if self.is_ptx:
             return self.text
-        folder = f"-I{_runtime_folder()}"
-        options = ("-rdc=true", *((folder,) if self.numbas_own else ()))
+        folders = [_runtime_folder()] if self.numbas_own else _extra_folders()
+        options = ("-rdc=true", *(f"-I{folder}" for folder in folders))
         with _as_of_numba(Path(self.name).name):
             program = compile_cuda_program(self.text, self.name, arch, options)
         if self.numbas_own:
@@ -83,6 +83,13 @@ def _runtime():
     from numba.cuda.memory_management.nrt import NRT_LIBRARY
 
     return NRT_LIBRARY
+
+
+def _extra_folders() -> list[str]:
+    """Folders of headers that the user has named to Numba."""
+    from numba.cuda.core import config
+
+    return [folder for folder in config.CUDA_NVRTC_EXTRA_SEARCH_PATHS.split(":") if folder]
 
 
 def _runtime_folder() -> str:

@@ -14,6 +14,7 @@ from warplab import simulator
 from warplab.compile.errors import CompileError
 from warplab.dropin import numba_cuda as cuda
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, DeviceRecord, auto_device, from_record_like
+from warplab.dropin.numba_cuda.kernels.transpose import transpose
 from warplab.dropin.numba_cuda.memory_management import rtsys
 
 
@@ -230,6 +231,23 @@ def test_warnings_of_linked_code_are_passed_on():
         cuda.jit("void(float64[::1], float64)", link=[source])(store)
 
 
+def test_linked_code_finds_headers_in_the_folders_named_to_numba(tmp_path, monkeypatch):
+    (tmp_path / "answer.cuh").write_text("#define ANSWER 42\n")
+    monkeypatch.setattr(cuda.config, "CUDA_NVRTC_EXTRA_SEARCH_PATHS", str(tmp_path))
+    source = cuda.CUSource(
+        '#include <answer.cuh>\nextern "C" __device__ int answer(int* x) { *x = ANSWER; return 0; }', name="answer.cu"
+    )
+    answer = cuda.declare_device("answer", "int32()", link=source)
+
+    @cuda.jit
+    def kernel(out):
+        out[0] = answer()
+
+    out = np.zeros(1)
+    kernel[1, 1](out)
+    assert out[0] == 42
+
+
 @pytest.mark.parametrize("file", ["header.cuh", "data"])
 def test_files_of_unknown_kinds_are_not_linked(file):
     with pytest.raises(RuntimeError, match="Don't know how to link file with"):
@@ -290,6 +308,13 @@ def test_an_array_keeps_its_stream():
     assert imported.stream.external
     assert int(imported.stream) == int(stream)
     assert cuda.device_array(3).__cuda_array_interface__["stream"] is None
+
+
+def test_a_matrix_is_transposed_into_another():
+    matrix, other = np.arange(6.0).reshape(2, 3), cuda.device_array((3, 2))
+    assert transpose(cuda.to_device(matrix), other) is other
+    np.testing.assert_array_equal(other.copy_to_host(), matrix.T)
+    np.testing.assert_array_equal(transpose(matrix).copy_to_host(), matrix.T)
 
 
 def test_a_shape_may_be_an_array():

@@ -130,7 +130,7 @@ reduce = Reduce
 # Importing a submodule makes it an attribute of this module. Here, as in `cuda.dispatcher`, it would pass for Numba's.
 for _name in (
     *("api", "args", "compiler", "cudadrv", "decorators", "dispatcher", "reduction", "vectorizers"),
-    *("kernel", "kernel_cache", "kernel_exceptions", "memory_management", "module_attributes"),
+    *("kernel", "kernels", "kernel_cache", "kernel_exceptions", "memory_management", "module_attributes"),
 ):
     globals().pop(_name, None)
 
