@@ -21,11 +21,13 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             operation, `waiting_loops` the loops that spin, `guarded_data` what their flags guard, `unwritten_fragments`
             the registers that may be read before they are written, `warpgroup_registers` those that a wgmma still uses.
             `texel_site` is what a texture instruction asks for. `serial_loops` writes a loop in which one lane goes
-            round alone as a function on plain numbers, with the tables of `serial_operations`.
+            round alone as a function on plain numbers (`serial_writer`, with the tables of `serial_operations`, or
+            `serial_array_code` for what these lack).
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
             `sampling` scales the counters of some blocks to a large grid, `serial_counting` adds a serial loop's.
+            `block_flow` and `trip_counts` tell what machine code is counted by, `reuse` what caches may serve.
 check       `access_checks` tests bounds, alignment and initialisation before each access; `operand_layouts` whether
             a wgmma reads its operands in the way that they were copied; `unwritten_reads` notes reads of local arrays
             that nobody wrote. `races` looks for accesses by different threads that nothing orders:

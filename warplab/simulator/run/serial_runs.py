@@ -25,7 +25,8 @@ from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.numerics.serial import array_d, array_f, scalar_d, scalar_f
-from warplab.simulator.translate.serial_loops import SITE_BITS, SerialLoop
+from warplab.simulator.translate.serial_loops import SerialLoop
+from warplab.simulator.translate.serial_writer import SITE_BITS
 
 # Times that a lane comes to a label alone before the loop becomes a function, which takes as long to write as 50 trips.
 _WARM = 64
