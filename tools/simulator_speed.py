@@ -1,6 +1,8 @@
-"""Measure the simulator's speed: against Numba's own CUDA simulator, on a larger launch, and by launch size.
+"""Measure the simulator's speed: against Numba's own CUDA simulator, on a larger launch, by launch size, and for loops
+of a single thread.
 
-`python -m tools.simulator_speed` (make bench-simulator) prints tables and one line of JSON. Numba's simulator runs
+`python -m tools.simulator_speed` (make bench-simulator) prints tables and one line of JSON, and with `--one-lane` only
+those of single threads. Numba's simulator runs
 each CUDA thread as a Python thread. It runs in a process of its own, since NUMBA_ENABLE_CUDASIM must be set before
 Numba is imported; so does the large launch, whose memory is measured.
 """
@@ -34,6 +36,15 @@ GOALS = {"checks off": 1000, "checks on": 300}  # times faster than Numba's
 LARGE_GOALS = {"checks off": 3.0, "checks on": 10.0}  # seconds
 FLAT = 1.25  # a launch may cost this much more per instruction than any smaller one, as timings scatter
 MEMORY_GOAL = 2 << 30  # bytes
+STEPS = 50_000  # of a loop by one thread
+PAIRS = 3  # of its runs, by the arrays and as a serial loop in turn
+ONE_LANE_GOAL = 10  # times faster than by the arrays
+ONE_LANE = {
+    "steps": "a chain of integer operations",
+    "sums": "running sums from array to array",
+    "shared": "sums into a shared array",
+    "first": "a sum by one thread of 64, the others at a barrier",
+}
 NAMES = {
     "vector": f"vector multiply, {VECTOR:,} elements",
     "matmul": f"tiled matrix product, {MATRIX} × {MATRIX}",
@@ -159,6 +170,73 @@ def by_size(mode: str) -> dict[int, float]:
     return result
 
 
+def one_lane_launches() -> dict[str, tuple]:
+    """Launches in which one thread goes round a loop: kernel, threads of its only block, arguments."""
+    from warplab.dropin import numba_cuda as cuda
+
+    @cuda.jit
+    def steps(out, n):
+        x = np.uint32(1)
+        for _ in range(n):
+            x = np.uint32(x * np.uint32(1664525) + np.uint32(1013904223)) ^ (x >> np.uint32(7))
+        out[0] = x
+
+    @cuda.jit
+    def sums(a, out):
+        total = np.float32(0)
+        for i in range(a.size):
+            total += a[i]
+            out[i] = total
+
+    @cuda.jit
+    def shared(a, out):
+        bins = cuda.shared.array(64, np.float32)
+        for i in range(64):
+            bins[i] = 0
+        for i in range(a.size):
+            bins[i & 63] += a[i]
+        for i in range(64):
+            out[i] = bins[i]
+
+    @cuda.jit
+    def first(a, out):
+        if cuda.threadIdx.x == 0:
+            total = np.float32(0)
+            for i in range(a.size):
+                total += a[i]
+            out[0] = total
+        cuda.syncthreads()
+        out[1 + cuda.threadIdx.x] = out[0]
+
+    values = cuda.to_device(np.random.default_rng(1).random(STEPS, dtype=np.float32))
+    out = cuda.to_device(np.zeros(STEPS, np.float32))
+    state = cuda.to_device(np.zeros(1, np.uint32))
+    return {
+        "steps": (steps, 1, (state, STEPS)),
+        "sums": (sums, 1, (values, out)),
+        "shared": (shared, 1, (values, out)),
+        "first": (first, 64, (values, out)),
+    }
+
+
+def one_lane(mode: str) -> dict[str, tuple[float, float]]:
+    """Processor seconds of each loop of a single thread, by the arrays and as a serial loop: medians of `PAIRS` runs,
+    taken in turn."""
+    from warplab.launch.simulate import simulate
+
+    result = {}
+    for name, (kernel, threads, arguments) in one_lane_launches().items():
+        times: tuple[list[float], list[float]] = ([], [])
+        for turn in range(1 + PAIRS):
+            for serial in (False, True):
+                start = time.process_time()
+                simulate(kernel, 1, threads, arguments, serial_loops=serial, **MODES[mode])
+                if turn:  # the first compiles and translates
+                    times[serial].append(time.process_time() - start)
+        result[name] = statistics.median(times[False]), statistics.median(times[True])
+    return result
+
+
 def _launcher(mode: str):
     from warplab.launch.simulate import simulate
 
@@ -224,6 +302,20 @@ def _run_sizes() -> tuple[dict, bool]:
     return figures, good
 
 
+def _run_one_lane() -> tuple[dict, bool]:
+    print(f"processor time of {STEPS:,} steps by one thread: by the arrays, as a serial loop")
+    figures, good = {}, True
+    for mode in MODES:
+        print(f"  {LABELS[mode]}")
+        figures[mode] = {}
+        for name, (arrays, serial) in one_lane(mode).items():
+            good &= arrays >= ONE_LANE_GOAL * serial
+            print(f"    {ONE_LANE[name]:52} {arrays:7.3f} s {serial:7.3f} s {arrays / serial:6.1f}×")
+            figures[mode][name] = {"arrays_s": _three_digits(arrays), "serial_s": _three_digits(serial)}
+    print(f"goal: {ONE_LANE_GOAL}×; met: {good}\n")
+    return figures, good
+
+
 def _three_digits(value: float) -> float:
     return float(f"{value:.3g}")
 
@@ -237,13 +329,19 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--large"]:
         print(json.dumps(large(arguments[1])))
         return 0
+    device = f"{platform.machine()}, {os.cpu_count()} cores"
+    about = {"device": device, "date": f"{datetime.date.today()}"}
+    if arguments == ["--one-lane"]:
+        figures, good = _run_one_lane()
+        print(json.dumps({"benchmark": "serial loops", "one_lane": figures, **about}))
+        return 0 if good else 1
     compared, fast = _compare()
     large_launch, large_good = _run_large()
     sizes, flat = _run_sizes()
-    figures = {**compared, "large": large_launch, "nanoseconds_a_thread_instruction": sizes}
-    device = f"{platform.machine()}, {os.cpu_count()} cores"
-    print(json.dumps({"benchmark": "simulator speed", **figures, "device": device, "date": f"{datetime.date.today()}"}))
-    return 0 if fast and large_good and flat else 1
+    alone, alone_good = _run_one_lane()
+    figures = {**compared, "large": large_launch, "nanoseconds_a_thread_instruction": sizes, "one_lane": alone}
+    print(json.dumps({"benchmark": "simulator speed", **figures, **about}))
+    return 0 if fast and large_good and flat and alone_good else 1
 
 
 if __name__ == "__main__":
