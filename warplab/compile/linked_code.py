@@ -141,4 +141,5 @@ def _check_path(path: str) -> None:
 def _in_numba(path: str | None) -> bool:
     import numba.cuda
 
-    return path is not None and Path(numba.cuda.__file__).parent in Path(path).parents
+    folder = Path(numba.cuda.__file__).parent
+    return path is not None and folder in Path(path).parents and folder / "tests" not in Path(path).parents

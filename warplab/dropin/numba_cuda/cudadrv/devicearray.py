@@ -11,6 +11,7 @@ import numpy as np
 from numba.cuda.cudadrv.devicearray import errmsg_contiguous_buffer
 
 from warplab import simulator
+from warplab.dropin.numba_cuda.cudadrv.driver import Stream
 from warplab.launch.device_arrays import Buffer, DeviceArray, OnDevice, Order, extent
 
 
@@ -128,13 +129,16 @@ class DeviceNDArray(_DeviceData):
         return DeviceRecord._wrap(self._buffer, self._view[(*(item if isinstance(item, tuple) else (item,)), ...)])
 
     def __setitem__(self, key, value) -> None:
-        self._write(_basic(key), _assignable(value, self._view[_basic(key)]))
+        self.setitem(key, value, self.stream)
 
     def getitem(self, item, stream=0):
         return self[item]
 
     def setitem(self, key, value, stream=0) -> None:
-        self[key] = value
+        """Assign as `array[key] = value` does. Without a stream this waits, as in numba.cuda."""
+        self._write(_basic(key), _assignable(value, self._view[_basic(key)]))
+        if not stream:
+            Stream(0).synchronize()
 
     def reshape(self, *shape, order: Literal["C", "F", "A"] = "C") -> DeviceNDArray:
         """Return the same memory in another shape. Raises NotImplementedError where that needs a copy."""
