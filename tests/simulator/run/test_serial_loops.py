@@ -174,7 +174,7 @@ MODES = {
 
 def seen_of(profile) -> dict:
     """All that a profile holds, as values that can be compared."""
-    found = {f.name: getattr(profile, f.name) for f in dataclasses.fields(simulator.LaunchProfile)}
+    found = {f.name: getattr(profile, f.name) for f in dataclasses.fields(simulator.LaunchProfile) if f.compare}
     found["accesses"] = [
         tuple(v.tolist() if isinstance(v, np.ndarray) else v for v in vars(a).values()) for a in profile.accesses
     ]
