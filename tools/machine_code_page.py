@@ -32,6 +32,8 @@ counters that it has, which estimate instructions from PTX and by which exercise
    that holds most of them, and so on down to one. The trips of each thread are known, so this is no guess.
 5. Warps: threads by what a warp had of them in the PTX block that a block is from. Lanes that meet (`BSYNC`) execute
    that instruction part by part, as they come.
+6. Branches: ncu counts every jump, also unconditional ones and those for warps that have come apart (`BRA.DIV`, behind
+   shuffles), once per warp; exits under a predicate are none.
 
 Is it the code that ran under ncu? NVRTC's own assembler and this `ptxas`, both 13.0.88, make the same of the kernels in
 `tests/compile/test_machine_lines.py`. Numba's kernels come out exactly only with `ptxas`: nvJitLink, which assembles
@@ -47,8 +49,7 @@ other code.
   follows from the mean of the threads.
 - **The order of warps** decides how often a compare-and-swap repeats and how a queue is shared out; two runs on one GPU
   differ, too.
-- **Code under a condition** that lies in one block with other code, where nothing but arithmetic tells how often it
-  ran, and branches that `ptxas` adds within such code.
+- **Code in which nothing but arithmetic** tells how often it ran, since that moves.
 - **Unknown**: some launches of lab 06's layers are off by up to a tenth, and some of lab 08 by 2 to 3 % although
   branches and active lanes agree there. The cause was not found.
 - **Other cards** than the H100: nothing was compared. The PTX is that for compute capability 9.0, and is assembled for

@@ -11,7 +11,7 @@ from warplab.compile.disassembler import MachineInstruction
 
 OUTSIDE = -1  # where threads come from, and where they go when they end
 
-_JUMPS = frozenset(("BRA", "JMP", "BRX", "JMX", "BRXU", "JMXU"))
+JUMPS = frozenset(("BRA", "JMP", "BRX", "JMX", "BRXU", "JMXU"))
 _ENDS = frozenset(("EXIT", "RET", "KILL", "BPT"))
 # Taken only by warps that have come apart before an instruction for whole warps, which compilers rule out.
 _APART = re.compile(r"\.DIV(\.|$)|\.CONV(\.|$)")
@@ -48,12 +48,12 @@ def is_conditional(row: MachineInstruction) -> bool:
     if row.predicate and row.predicate not in ("@PT", "@UPT"):
         return True
     words = row.text.split(None, 2 if row.predicate else 1)
-    return len(words) > 1 and opcode(row) in _JUMPS and bool(_OWN_CONDITION.match(words[-1]))
+    return len(words) > 1 and opcode(row) in JUMPS and bool(_OWN_CONDITION.match(words[-1]))
 
 
 def parts_lanes(row: MachineInstruction) -> bool:
     """Whether a row is a conditional jump that a warp may take with some of its lanes."""
-    return opcode(row) in _JUMPS and is_conditional(row) and not _APART.search(row.opcode)
+    return opcode(row) in JUMPS and is_conditional(row) and not _APART.search(row.opcode)
 
 
 def cut(rows: Sequence[MachineInstruction]) -> tuple[list[CodeBlock], list[Edge]]:
@@ -86,7 +86,7 @@ def cut(rows: Sequence[MachineInstruction]) -> tuple[list[CodeBlock], list[Edge]
             if name != "RET":
                 edges.append(Edge(block.index, OUTSIDE, True))
             falls = falls and conditional
-        elif name in _JUMPS and not _APART.search(row.opcode):
+        elif name in JUMPS and not _APART.search(row.opcode):
             block.ends = "branch" if conditional else "jump"
             if row.target in at:
                 edges.append(Edge(block.index, of[at[row.target]], True))
@@ -97,7 +97,7 @@ def cut(rows: Sequence[MachineInstruction]) -> tuple[list[CodeBlock], list[Edge]
 
 
 def _leaves(row: MachineInstruction) -> bool:
-    return opcode(row) in _JUMPS or opcode(row) in _ENDS
+    return opcode(row) in JUMPS or opcode(row) in _ENDS
 
 
 def loops(blocks: Sequence[CodeBlock], edges: Sequence[Edge]) -> dict[int, frozenset[int]]:

@@ -22,7 +22,7 @@ from warplab.compile import machine_lines
 from warplab.compile.disassembler import MachineInstruction
 from warplab.estimating import machine_blocks
 from warplab.estimating.block_counts import WEIGHTS, BlockCounts, PtxCounts, kind_of, reached, tells
-from warplab.estimating.machine_blocks import OUTSIDE, CodeBlock, Edge, opcode, parts_lanes
+from warplab.estimating.machine_blocks import JUMPS, OUTSIDE, CodeBlock, Edge, opcode, parts_lanes
 from warplab.estimating.pipes import PIPES, pipe_of
 from warplab.hardware.cards import Card
 from warplab.launch import resources
@@ -79,7 +79,7 @@ class MachineBlock:
 class MachineCounts:
     """The machine instructions of one launch, with how often they ran.
 
-    `branches`, `divergent_branches`: conditional branches, once per warp, and those at which lanes of a warp parted.
+    `branches`, `divergent_branches`: jumps, once per warp, and those at which lanes of a warp parted.
     `notes`: what to know about them. `by_pipe`: warp instructions of each of `PIPES`. `cubin`: the code itself.
     """
 
@@ -297,12 +297,17 @@ class _Warps:
         return self.of[block.index]
 
     def branches(self) -> tuple[float, float]:
-        """Conditional branches, once per warp, and those at which a warp parted."""
+        """Count jumps, once per warp, and those at which a warp parted.
+
+        ncu counts unconditional jumps, too, and those for warps that have come apart (BRA.DIV), which are not taken.
+        """
         total = parted = 0.0
         for block in self.blocks:
-            if not parts_lanes(self.rows[block.end - 1]):
+            last = self.rows[block.end - 1]
+            if opcode(last) not in JUMPS:
                 continue
             total += self.of[block.index]
-            ways = [self.edge(k) for k, edge in enumerate(self.edges) if edge.source == block.index]
-            parted += max(0.0, sum(ways) - self.of[block.index]) if np.all(ways) else 0
+            if parts_lanes(last):
+                ways = [self.edge(k) for k, edge in enumerate(self.edges) if edge.source == block.index]
+                parted += max(0.0, sum(ways) - self.of[block.index]) if np.all(ways) else 0
         return total, parted
