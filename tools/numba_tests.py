@@ -1,0 +1,274 @@
+"""Run numba-cuda's own tests against the stand-in for numba.cuda, and write docs/numba_tests.md from what came out.
+
+    python -m tools.numba_tests                       run all (make numba-tests), write the page
+    python -m tools.numba_tests --only cudapy/test_array.py [...]    run some files, and keep the results of the others
+    python -m tools.numba_tests --page                write the page from the last results, docs/numba_tests.json
+
+The tests come with numba-cuda. Each file runs in processes of its own under a time limit; what a process leaves undone
+by crashing or hanging runs in the next one. tools/numba_tests_shim.py makes the tests' numba.cuda the stand-in's;
+tools/numba_tests_rules.py says which tests do not apply.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import re
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from tools import numba_tests_page, numba_tests_shim
+from tools.numba_tests_rules import DIFFERENCES, RULES, used_names
+from warplab.paths import COURSE
+
+RESULTS = COURSE / "docs" / "numba_tests.json"
+PAGE = COURSE / "docs" / "numba_tests.md"
+FILE_SECONDS = 900  # for a file, however many processes it takes
+TEST_SECONDS = 180  # for one test
+# numba-cuda's testing/pytest.ini, but for what names a plugin of benchmarks. A warning that Numba does not give fails.
+WARNINGS = """
+    error
+    ignore:.*Grid size .* will likely result in GPU under-utilization.+:numba.cuda.core.errors.NumbaPerformanceWarning
+    ignore:.*Grid size .* will likely result in GPU under-utilization.+:numba.core.errors.NumbaPerformanceWarning
+    ignore:.*dynamic initialization is not supported for a function-scope static __shared__.*:UserWarning
+    ignore:.*The keyword argument .nopython=False. was supplied.+:numba.core.errors.NumbaDeprecationWarning
+    ignore:.*nvJitLink is not installed or too old.*:RuntimeWarning
+    ignore:.*libnvJitLink.*is too old.*:RuntimeWarning
+    ignore:.*float16 relies on LTO for performance.*:numba.cuda.core.errors.NumbaPerformanceWarning
+    ignore:.*The CUDA driver version is older than the backend version.*:RuntimeWarning
+    ignore:.*class "double4" was declared deprecated.*:UserWarning
+    ignore:All-NaN slice encountered:RuntimeWarning
+    ignore:Mean of empty slice:RuntimeWarning
+    ignore:(invalid value|divide by zero) encountered in.+:RuntimeWarning
+    ignore:.*Compilation is falling back to object mode WITHOUT looplifting.*:numba.cuda.core.errors.NumbaWarning
+    ignore:\\nCompilation is falling back to object mode WITHOUT looplifting.*:numba.core.errors.NumbaWarning
+    ignore:overflow encountered in scalar .+:RuntimeWarning
+    ignore:.*Host array used in CUDA kernel will incur.*:numba.cuda.core.errors.NumbaPerformanceWarning
+    ignore:NVRTC log messages.*Architectures prior to.*are deprecated.*:UserWarning
+"""
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--only", nargs="+", metavar="FILE", help="files of numba/cuda/tests, such as cudapy/test_sm.py"
+    )
+    parser.add_argument("--page", action="store_true", help="write the page from the last results")
+    chosen = parser.parse_args(arguments)
+    if not chosen.page:
+        _run(chosen.only)
+    results = json.loads(RESULTS.read_text())
+    results["left"] = [file for file in _every() if file not in results["files"]]
+    for file, found in results["files"].items():
+        found["uses"] = _uses(tests_folder() / file, found["tests"])
+    RESULTS.write_text(_portable(json.dumps(results, indent=1, sort_keys=True)) + "\n")
+    results = json.loads(RESULTS.read_text())
+    PAGE.write_text(numba_tests_page.page(results), encoding="utf-8")
+    print(json.dumps(numba_tests_page.totals(results)))
+    return 0
+
+
+def tests_folder() -> Path:
+    return Path(importlib.util.find_spec("numba.cuda.tests").origin).parent
+
+
+def _portable(text: str) -> str:
+    """Leave of the paths in a text what does not depend on the machine."""
+
+    def shorter(match: re.Match) -> str:
+        parts = match[0].split("/")
+        kept = parts[parts.index("warplab") :] if "warplab" in parts else parts[-2:]
+        return "/" + "/".join(kept)
+
+    return re.sub(r"(?<![\w.])(?:/[\w.@+-]+){3,}", shorter, text)
+
+
+def _every() -> list[str]:
+    folder = tests_folder()
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("test_*.py"))
+
+
+def _run(only: list[str] | None) -> None:
+    folder, every = tests_folder(), _every()
+    unknown = set(only or ()) - set(every)
+    if unknown:
+        raise SystemExit(f"error: {folder} has no {', '.join(sorted(unknown))}; give paths such as cudapy/test_sm.py")
+    results = {"version": importlib.metadata.version("numba-cuda"), "files": {}}
+    if only and RESULTS.exists():
+        results = json.loads(RESULTS.read_text())
+    _warm_up()
+    for number, file in enumerate(only or every, 1):
+        start = time.monotonic()
+        found = run_file(folder / file)
+        results["files"][file] = found
+        results |= {
+            "date": f"{datetime.date.today()}",
+            "device": f"{platform.machine()}, {os.cpu_count()} cores, no GPU",
+        }
+        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        counts = {outcome: 0 for outcome in ("passed", "failed", "skipped", "xfailed", "crashed", "hung", "not run")}
+        for test in found["tests"].values():
+            counts[test["outcome"]] += 1
+        shown = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+        print(
+            f"{number}/{len(only or every)} {file}: {shown or 'no tests'} ({time.monotonic() - start:.0f} s)",
+            flush=True,
+        )
+
+
+def run_file(path: Path) -> dict:
+    """Run a file of tests; return {"error": why it was not read, "tests": {test: its outcome and details}}.
+
+    A file that names nothing that the stand-in replaces is not run.
+    """
+    if _numba_alone(path.read_text()):
+        return {"error": None, "tests": {test: {"outcome": "not run"} for test in sorted(used_names(path.read_text()))}}
+    tests: dict[str, dict] = {}
+    found: list[str] = []
+    error = None
+    started = time.monotonic()
+    while True:
+        left = FILE_SECONDS - (time.monotonic() - started)
+        events, ended = _process(path, sorted(tests), left)
+        running, aborted = None, True
+        for event in events:
+            test = event["test"]
+            match event["event"]:
+                case "found":
+                    found.append(test)
+                case "start":
+                    running = test
+                case "end":
+                    running = None
+                case "outcome":
+                    _add(tests, test, {k: v for k, v in event.items() if k not in ("event", "test")})
+                case "collect" | "collect_skip":
+                    error = event["message"]
+        aborted = running is not None
+        if not aborted:
+            break
+        tests[running] = {"outcome": "hung" if ended == "limit" else "crashed", "message": ended}
+        if time.monotonic() - started > FILE_SECONDS:
+            for test in found:
+                tests.setdefault(test, {"outcome": "hung", "message": "the file's time was over"})
+            break
+    if error and not tests:
+        skipped = any(event["event"] == "collect_skip" for event in events)
+        outcome = {"outcome": "skipped", "reason": error} if skipped else {"outcome": "failed", "error": "not imported"}
+        tests = {test: {**outcome, "message": error[-500:]} for test in used_names(path.read_text())}
+    return {"error": error, "tests": dict(sorted(tests.items()))}
+
+
+def _add(tests: dict[str, dict], test: str, result: dict) -> None:
+    """Keep the worst of what is reported on a test: its set-up, itself, its subtests, its end."""
+    order = ("passed", "xfailed", "skipped", "failed")
+    before = tests.get(test)
+    if before is None or order.index(result["outcome"]) > order.index(before["outcome"]):
+        tests[test] = result
+
+
+def _numba_alone(source: str) -> bool:
+    """Whether a file names nothing that the stand-in replaces, not even in a program that it starts."""
+    if "from numba import cuda" in source:
+        return False
+    return not any(numba_tests_shim.replaces(*name) for name in numba_tests_shim.rewritten(source)[1])
+
+
+def _uses(path: Path, tests: dict[str, dict]) -> dict[str, list[str]]:
+    """Return by rule the tests that it says do not apply."""
+    source = path.read_text()
+    if _numba_alone(source):
+        return {numba_tests_page.NUMBA_ALONE: sorted(tests)}
+    used = used_names(source)
+    found: dict[str, list[str]] = {}
+    for test in tests:
+        names = used.get(test.split("[")[0], set())
+        for rule in (*RULES, *DIFFERENCES):
+            if rule.applies_to(names):
+                found.setdefault(rule.name, []).append(test)
+                break
+    return found
+
+
+def _process(path: Path, done: list[str], seconds: float) -> tuple[list[dict], str]:
+    """Run the tests of a file that are not done; return what the process wrote, and how it ended."""
+    with tempfile.TemporaryDirectory(prefix="numba-tests-") as temporary:
+        work = Path(temporary)
+        events, output = work / "events", work / "output"
+        events.touch()
+        (work / "pytest.ini").write_text(f"[pytest]\nfilterwarnings ={WARNINGS}")
+        command = ["-q", "-c", str(work / "pytest.ini"), f"--rootdir={path.parent}", "--tb=no", "-s"]
+        # What a destructor says of the missing driver is told of the test that runs at that moment.
+        command += [
+            part for plugin in ("cacheprovider", "xdist", "unraisableexception") for part in ("-p", f"no:{plugin}")
+        ]
+        command += [str(path)]
+        command += [f"--deselect={path.name}::{test}" for test in done]
+        # Forked from this one, which has imported Numba and compiled a kernel; that takes longer than most files.
+        process = os.fork()
+        if not process:
+            _child(command, work, events, output)
+        ended = _wait(process, events, seconds)
+        text = output.read_text(errors="replace") if output.exists() else ""
+        lines = [json.loads(line) for line in events.read_text().splitlines()]
+    if not lines and ended not in ("", "0", "5"):
+        lines = [{"event": "collect", "test": "", "message": text[-2000:]}]
+    return lines, ended if ended == "limit" else f"the process ended with {ended}: {text[-500:]}"
+
+
+def _child(command: list[str], work: Path, events: Path, output: Path) -> None:
+    code = 1
+    try:
+        os.setsid()
+        with open(output, "wb") as file:
+            for stream in (1, 2):
+                os.dup2(file.fileno(), stream)
+        os.chdir(work)
+        os.environ[numba_tests_shim.EVENTS] = str(events)
+        code = int(pytest.main(command, plugins=[numba_tests_shim]))
+    finally:
+        os._exit(code)
+
+
+def _wait(process: int, events: Path, seconds: float) -> str:
+    """Wait for a process; end it and return "limit" when it, or one of its tests, takes too long, else its status."""
+    end, size, changed = time.monotonic() + seconds, 0, time.monotonic()
+    while True:
+        ended, status = os.waitpid(process, os.WNOHANG)
+        if ended:
+            return str(os.waitstatus_to_exitcode(status))
+        time.sleep(0.05)
+        now = time.monotonic()
+        if events.stat().st_size != size:
+            size, changed = events.stat().st_size, now
+        if now > end or now - changed > TEST_SECONDS:
+            os.killpg(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+            return "limit"
+
+
+def _warm_up() -> None:
+    """Import what all tests need, and compile and launch a kernel."""
+    os.environ |= {"PYTHONPATH": str(COURSE), "WARPLAB_BACKEND": "simulator"}
+    numba_tests_shim.install()
+    cuda = numba_tests_shim.cuda()
+
+    @cuda.jit
+    def nothing(x):
+        x[cuda.grid(1)] = 0
+
+    nothing[1, 32](cuda.device_array(32))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
