@@ -12,7 +12,8 @@ def append_jumps(entry: Entry, jump: Instruction, targets: tuple[str, ...]) -> N
     entry.registers[chosen.name] = "pred"
 
     def add(opcode: str, modifiers=(), operands=(), guard=None, negated: bool = False) -> None:
-        entry.instructions.append(Instruction(opcode, modifiers, operands, guard, negated, jump.where, jump.text))
+        made = Instruction(opcode, modifiers, operands, guard, negated, jump.where, jump.text, jump.at)
+        entry.instructions.append(made)
 
     if jump.guard is not None:
         add("bra", (), (Symbol(after),), jump.guard, not jump.guard_negated)

@@ -160,7 +160,7 @@ class _Inliner:
 
     def _emit(self, opcode: str, modifiers=(), operands=(), *, like: Instruction, guard=None, negated=False) -> None:
         self.result.instructions.append(
-            Instruction(opcode, tuple(modifiers), tuple(operands), guard, negated, like.where, like.text)
+            Instruction(opcode, tuple(modifiers), tuple(operands), guard, negated, like.where, like.text, like.at)
         )
 
     def _here(self, label: str) -> None:

@@ -91,7 +91,7 @@ class _Parser:
         self.at = 0
         self.files = {int(i): name for i, name in _FILE.findall(ptx)}
         self.places: dict[tuple[str, str, str], Where] = {}  # file, line and column of a .loc → the line it means
-        self.program = Program(inline, sources=sources)
+        self.program = Program(inline, sources=sources, text=self.text)
         self.registers = 0  # declared so far
         self._ends = _scopes(self.text)
         if RESERVED in self.text:
@@ -265,11 +265,11 @@ class _Parser:
                 self.at = match.end()
                 entry.labels[names.get(match[1], match[1])] = len(entry.instructions)
             else:
-                statement = self._until(";")
+                at, statement = self.at, self._until(";")
                 if statement.startswith("."):
                     self._directive(entry, statement, names, suffix)
                 elif statement:
-                    self._instruction(entry, parse_instruction(statement, where, names), targets)
+                    self._instruction(entry, parse_instruction(statement, where, names, at), targets)
 
     def _where(self, loc: re.Match) -> Where:
         """The line that a .loc refers to: the calling line for code inlined from another file, such as a header."""
@@ -344,8 +344,10 @@ def _alignment(words: list[str], otherwise: int) -> int:
     return align
 
 
-def parse_instruction(statement: str, where: Where = NOWHERE, names: dict[str, str] | None = None) -> Instruction:
-    """Parse one PTX instruction without its semicolon. `names`: new names for operands."""
+def parse_instruction(
+    statement: str, where: Where = NOWHERE, names: dict[str, str] | None = None, at: int = -1
+) -> Instruction:
+    """Parse one PTX instruction without its semicolon. `names`: new names for operands. `at`: where it stands."""
     if len(statement) > MAX_STATEMENT or _INSTRUCTION.fullmatch(statement) is None:
         raise UnsupportedInstruction(f"cannot read this PTX instruction: {statement[:120]!r}")
     text = " ".join(statement.split())
@@ -360,7 +362,7 @@ def parse_instruction(statement: str, where: Where = NOWHERE, names: dict[str, s
         tail = _WORD.sub(lambda match: names.get(match[0], match[0]), tail)
     opcode, *modifiers = head.split(".")
     operands = tuple(_operand(part) for part in _split(tail))
-    return Instruction(opcode, tuple(modifiers), operands, guard, negated, where, text)
+    return Instruction(opcode, tuple(modifiers), operands, guard, negated, where, text, at)
 
 
 def _split(text: str) -> list[str]:

@@ -111,6 +111,7 @@ class Instruction:
     guard_negated: bool = False
     where: Where = NOWHERE
     text: str = ""
+    at: int = field(default=-1, compare=False)  # where its statement begins in `Program.text`
 
 
 class Param(NamedTuple):
@@ -181,7 +182,7 @@ class Entry:
 @dataclass(eq=False)
 class Program:
     """A PTX module. `inline` puts the bodies of its functions in place of an entry's calls. `sources`: text of the
-    source files that its lines refer to, by name.
+    source files that its lines refer to, by name. `text`: the PTX without its comments.
     """
 
     inline: Callable[[Entry], Entry]
@@ -191,6 +192,7 @@ class Program:
     functions: dict[str, Entry] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
+    text: str = field(default="", repr=False)
 
     def function_address(self, name: str) -> int:
         """The value of a pointer to a device function, below any address of data."""
