@@ -1,7 +1,7 @@
 """What NVIDIA's assembler makes of PTX: machine code and a report on it.
 
 nvJitLink assembles code that is to be linked, which finds its shared variables by some more instructions. `ptxas`
-assembles a whole program, as NVRTC does for CUDA C++, and as the driver does for Numba's PTX. Both come as pip packages.
+assembles a whole program, as NVRTC does for CUDA C++ and the driver for Numba's PTX. Both come as pip packages.
 """
 
 from __future__ import annotations
