@@ -88,6 +88,32 @@ KERNEL triangle(int* out, int n) {
     for (int i = 0; i < n; i++) for (int j = 0; j < i; j++) { if ((i ^ j) & 1) continue; count += j; }
     out[0] = count;
 }
+KERNEL both_forms(const float* a, float* out, int n) {  // bits of a register as a number and as an integer, often
+    float s = 1;
+    int count = 0;
+#pragma unroll 1
+    for (int i = 0; i < n; i++) {
+        float x = a[i];
+        unsigned bits = __float_as_uint(x);
+        count += bits < 0x3f800000u ? 1 : 0;
+        count += bits < 0x3f000000u ? 3 : 0;
+        count += bits < 0x40000000u ? 5 : 0;
+        count ^= bits < 0xbf800000u ? i : 0;
+        s = s * x; s += x * 3.f; s = s * x; s += x * 5.f; s = s * x;
+        s += x * 7.f; s = s * x; s += x * 9.f; s = s * x; s += x * 11.f;
+        s = fmaxf(fminf(s, 1.f), -1.f);
+        out[i] = s + count;
+    }
+}
+KERNEL logarithms(const float* a, float* out, int n) {
+    for (int i = 0; i < n; i++) out[i] = logf(1 + fabsf(a[i])) + atan2f(a[i], 2.f);
+}
+KERNEL backwards(float* out, int n) {  // the compiler adds a constant to a base below the array
+    __shared__ float s[320];
+    if (threadIdx.x == 0) for (int i = 0; i < n; i++) s[319 - i] = i + 0.5f;
+    __syncthreads();
+    out[threadIdx.x] = s[319 - threadIdx.x];
+}
 KERNEL too_far(const int* a, int* out, int n) { for (int i = 0; i < 2 * n; i++) out[i] = a[i]; }
 KERNEL unwritten(int* out, int* other, int n) { int s = 0; for (int i = 0; i < n; i++) s += out[i]; other[0] = s; }
 KERNEL misaligned(char* a, int n) { for (int i = 0; i < n; i++) *(int*)(a + 4 * i + (i == n / 2)) = i; }
@@ -137,6 +163,9 @@ def zeros(n: int, dtype=np.int32) -> np.ndarray:
 
 LAUNCHES = {
     "hash_": (1, 1, lambda: (zeros(1, np.uint32), 2000)),
+    "both_forms": (1, 1, lambda: (FLOATS, zeros(N, np.float32), N)),
+    "logarithms": (1, 1, lambda: (FLOATS, zeros(N, np.float32), N)),
+    "backwards": (1, 64, lambda: (zeros(64, np.float32), 200)),
     "prefix": (1, 1, lambda: (INTEGERS, zeros(N), N)),
     "horner": (1, 1, lambda: (FLOATS, zeros(2, np.float32), N)),
     "horner_double": (1, 1, lambda: (FLOATS.astype(np.float64), zeros(1, np.float64), N)),

@@ -268,7 +268,8 @@ class Races(WordRaces):
         by, item = self._snapshot(lanes), site.item
         count = self.chunk.lanes if lanes is None else lanes.shape[0]
         now = 0 if self.clocks is None else self.clocks.now
-        if item < size or addresses.bits & (item - 1) or site.offset & (item - 1):
+        below = addresses.high >> 63  # a base below the memory, to which the offset adds
+        if item < size or addresses.bits & (item - 1) or site.offset & (item - 1) or below:
             places = (addresses.at(site.offset).view(np.int64) - start) // size
             return record, RecordedAccess(site, by, count, now, places, 0, 1)
         places, shift = addresses.items(item), (site.offset - (start & (ORIGIN - 1))) // item

@@ -165,7 +165,8 @@ class Addresses:
         if found is None and self.pattern is not None:
             found = self.pattern.wavefronts(offset & 3, width, op)
         if found is None:
-            words = self.at(offset & 3).view(np.int64) >> 2
+            below = self.high >> 63  # bases below the memory, to which `offset` adds: negative, so not shifted
+            words = self.at(offset if below else offset & 3).view(np.int64) >> 2
             found = group.bank_passes(words, -(-width // 4), op)
         self._wavefronts[key] = found
         return found

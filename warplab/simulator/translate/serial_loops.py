@@ -197,7 +197,7 @@ class _Loop:
 
     def _writer(self) -> SerialWriter:
         writer = SerialWriter(self.translator)
-        writer.votes, writer.joined = self.votes, self.joined
+        writer.votes, writer.joined, writer.settled = self.votes, self.joined, True
         return writer
 
     def _write_all(self, writer: SerialWriter) -> SerialWriter:

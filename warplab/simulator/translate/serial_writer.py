@@ -53,6 +53,7 @@ class SerialWriter:
         # How registers are used decides on their forms.
         self.votes: Counter[str] = Counter()  # for a float, less those for an integer
         self.joined: dict[str, str] = {}
+        self.settled = False  # no votes any more: what code is written for must not change meanwhile
 
     # -- forms -----------------------------------------------------------------------------------------------------
 
@@ -70,7 +71,7 @@ class SerialWriter:
         return name
 
     def _vote(self, operand: Operand, form: str) -> None:
-        if isinstance(operand, Register):
+        if isinstance(operand, Register) and not self.settled:
             self.votes[operand.name] += 1 if form in "fd" else -1
 
     def form_of(self, name: str) -> str:
@@ -86,7 +87,7 @@ class SerialWriter:
         votes: Counter[str] = Counter()
         for name, n in self.votes.items():
             votes[self._root(name)] += n
-        self.votes = votes
+        self.votes, self.settled = votes, True
 
     def form(self, kind: str, *operands: Operand) -> str:
         """The form in which an instruction moves bits of type `kind`, that of the first register."""
@@ -97,7 +98,7 @@ class SerialWriter:
         elif kind[0] != "b":
             self._vote(operands[0], "u")
         for other in registers[1:]:
-            if self.dtype(other) != "b1":
+            if self.dtype(other) != "b1" and not self.settled:
                 self.joined[self._root(other.name)] = self._root(registers[0].name)
         if registers and 8 * item_bytes(self.dtype(registers[0])) == bits:
             return self.form_of(registers[0].name)
