@@ -106,14 +106,19 @@ def choose(
     )
 
 
-def epilogue(value: str = "fmaxf(sum[i] + bias[i % k], 0)", guard: str = "if (i < n)") -> str:
+def epilogue(
+    value: str = "sum[i] + bias[i % k]", guard: str = "if (i < n)", relu: str = "value < 0 ? 0 : value"
+) -> str:
     return dedent(
         f"""\
         %%cuda
         #include <cuda_fp16.h>
         __global__ void epilogue(const float *sum, const float *bias, half *y, int k, int n) {{
             int i = blockIdx.x * blockDim.x + threadIdx.x;
-            {guard} y[i] = {value};
+            {guard} {{
+                float value = {value};
+                y[i] = {relu};
+            }}
         }}"""
     )
 
@@ -194,10 +199,10 @@ ANSWERS = {
             A_BLOCK_FOR_ALL: "one thread does too much of the work",
             epilogue(guard="for (int t = 0; t < 64; t++) if (threadIdx.x == t && i < n)"): "too many warp instructions",
             epilogue(guard=""): "past the end of y",
-            epilogue("fmaxf(sum[i] + bias[i / k], 0)"): "past the end of bias",
-            epilogue("fmaxf(sum[i], 0) + bias[i % k]"): "y is wrong",
-            epilogue("sum[i] + bias[i % k]"): "y is wrong",
-            epilogue("fmaxf(__half2float(__float2half(sum[i])) + bias[i % k], 0)"): "y is wrong",
+            epilogue("sum[i] + bias[i / k]"): "past the end of bias",
+            epilogue("fmaxf(sum[i], 0) + bias[i % k]", relu="value"): "y is wrong",
+            epilogue(relu="value"): "y is wrong",
+            epilogue("__half2float(__float2half(sum[i])) + bias[i % k]"): "y is wrong",
         },
     ),
     "your-turn-readers": Answers(

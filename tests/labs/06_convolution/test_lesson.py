@@ -2,7 +2,9 @@
 the recordings.
 """
 
+import ast
 import math
+import symtable
 
 import nbformat
 import pytest
@@ -254,3 +256,28 @@ def test_tables_and_texts_say_what_has_changed_since_it_was_timed():
     for file in ("depthwise.cu", "4_mma_nhwc.cu", "5_wgmma_im2col.cu"):
         header = " ".join(SOURCES.text(file).partition("#include")[0].replace("//", "").split())
         assert "has not been timed" in header
+
+
+def test_any_cell_can_run_again_after_the_last():
+    """What a cell takes from another one, no third cell binds anew."""
+    cells = nbformat.read(COURSE / "notebooks" / "06_convolution.ipynb", as_version=4).cells
+    sources = {c.id: c.source for c in cells if c.cell_type == "code" and not c.source.startswith("%%")}
+    bound = {
+        name: {
+            symbol.get_name()
+            for symbol in symtable.symtable(source, name, "exec").get_symbols()
+            if symbol.is_assigned() or symbol.is_imported()
+        }
+        for name, source in sources.items()
+    }
+    conflicts = {}
+    for name, source in sources.items():
+        nodes = list(ast.walk(ast.parse(source)))
+        loaded = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        own = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        own |= {node.arg for node in nodes if isinstance(node, ast.arg)} | bound[name]
+        for taken in loaded - own:
+            binders = [other for other in bound if taken in bound[other]]
+            if len(binders) > 1:
+                conflicts[name, taken] = binders
+    assert not conflicts
