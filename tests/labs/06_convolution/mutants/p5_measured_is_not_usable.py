@@ -1,6 +1,6 @@
 # problem: plans
 # loses: plans-choice
-# reason: choose does not raise(.|\n)*got       1\n
+# reason: choose returns the wrong value(.|\n)*expected  8\n *got       1\n
 
 
 def choose(plans, limit):
