@@ -67,11 +67,15 @@ def _by_lab(*halves: Sequence[Result]) -> list[list[str]]:
     return sorted(rows)
 
 
-def _by_limit(results: Sequence[Result]) -> list[list[str]]:
+def _errors_by_limit(results: Sequence[Result]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for r in results:
         found.setdefault(r.limit, []).append(r.error)
-    ordered = sorted(found.items(), key=lambda item: -len(item[1]))
+    return found
+
+
+def _by_limit(results: Sequence[Result]) -> list[list[str]]:
+    ordered = sorted(_errors_by_limit(results).items(), key=lambda item: -len(item[1]))
     return [[limit, str(len(errors)), *_figures(errors)] for limit, errors in ordered]
 
 
@@ -92,8 +96,8 @@ def _rates() -> str:
     return markdown(["rate", *CARDS, "source (H100)"], rows)
 
 
-def error(held_out: Sequence[Result]) -> dict[str, object]:
-    """What the label of an estimate says: the error of the half that was held out."""
+def error(open_half: Sequence[Result], held_out: Sequence[Result]) -> dict[str, object]:
+    """What the label of an estimate says: the error of the half that was held out, and of both halves by limit."""
     sizes = [abs(r.error) for r in held_out]
     device, _, date = max(r.origin for r in held_out).rpartition(", ")
     return {
@@ -103,6 +107,10 @@ def error(held_out: Sequence[Result]) -> dict[str, object]:
         "mean_percent": round(100 * statistics.fmean(sizes), 1),
         "within_15": sum(size <= NEAR for size in sizes),
         "within_30": sum(size <= FAR for size in sizes),
+        "limits": {
+            limit: {"launches": len(errors), "mean_percent": round(100 * statistics.fmean(map(abs, errors)), 1)}
+            for limit, errors in sorted(_errors_by_limit([*open_half, *held_out]).items())
+        },
     }
 
 
@@ -111,7 +119,7 @@ def main() -> int:
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     open_half, held_out = ([result(one) for one in half(which)] for which in (False, True))
     PAGE.write_text(page(open_half, held_out), encoding="utf-8")
-    ERROR.write_text(json.dumps(error(held_out), indent=1) + "\n", encoding="utf-8")
+    ERROR.write_text(json.dumps(error(open_half, held_out), indent=1) + "\n", encoding="utf-8")
     print(f"open: {summary([r.error for r in open_half])}")
     print(f"held out: {summary([r.error for r in held_out])}")
     return 0

@@ -40,7 +40,8 @@ NOTES = {
     "bar": "sync, arrive, red, with numbers and counts; bar.warp.sync",
     "barrier": "as `bar`; barrier.cluster",
     "brx": "idx",
-    "call": "device functions, inlined, by name or pointer; vprintf, __assertfail, malloc, free",
+    "call": "device functions, inlined or, if they call themselves, on a stack, by name or pointer; vprintf, "
+    "__assertfail, malloc, free",
     "cp": "async (4, 8, 16 bytes), its groups and mbarriers; async.bulk, also from block to block, multicast, and "
     "with reductions; async.bulk.tensor: 1d to 5d, tile and im2col, swizzles of 32, 64 and 128 bytes, "
     "multicast, stores, reductions; the bulk forms not recorded on a GPU",
@@ -146,17 +147,21 @@ whoever writes there earlier, a copy into the next stage or a thread, races with
 all 128 threads, and name the swizzle of the tensor copy that brought the tile (`WrongDescriptor`). Its arithmetic is
 that of a [published model](https://arxiv.org/abs/2511.10909) of an H100; no bit of it has been held to a GPU here.
 
+Functions that call themselves have a stack of 64 KiB per thread. A GPU gives a thread 1,024 bytes, unless the host asks
+for more (`cudaLimitStackSize`): recursion that fits here may fail there.
+
 Copies by TMA (`cp.async.bulk`, with and without a tensor map) write as late as they may, and read shared memory from
 their start until `cp.async.bulk.wait_group.read`. Whatever is read before the wait at the mbarrier, or written over a
 stage that others still read, is a race or an uninitialised read. Told as well: bytes that do not add up, a block that
 ends while copies into or out of its shared memory are under way, misaligned boxes, a missing `fence.proxy.async`
 between stores and what TMA or a `wgmma` reads (`MissingProxyFence`), and shared memory of another block of the cluster
-that is accessed before that block has begun or after it may have ended. Not told: a missing fence after
-`mbarrier.init`, a missing `fence.proxy.async` in global memory, and an order that `barrier.cluster.arrive.relaxed`
-does not give. Tensor maps are those of `warplab.bench.hopper`, in an encoding of the simulator's own, with the driver's
-rules; lines shorter than the swizzle, interleaved layouts, TF32 and FTZ types are refused. `Options.cluster` is the
-size of a cluster that a launch asks for. Counters: accesses to other blocks count as those to shared memory, copies by
-TMA as their number; neither was compared with `ncu`.
+that is accessed before that block has begun or after it may have ended. Not told: a missing fence or `__syncthreads()`
+after `mbarrier.init`, a missing `fence.proxy.async` in global memory or between ordinary stores and a copy that
+overwrites them, and an order that `barrier.cluster.arrive.relaxed` does not give. Tensor maps are those of
+`warplab.bench.hopper`, in an encoding of the simulator's own, with the driver's rules; lines shorter than the swizzle,
+interleaved layouts, TF32 and FTZ types are refused. `Options.cluster` is the size of a cluster that a launch asks for.
+Counters: accesses to other blocks count as those to shared memory, copies by TMA as their number; neither was compared
+with `ncu`.
 
 `cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, but do not use it: run
 them with `used_reads_only=True`."""

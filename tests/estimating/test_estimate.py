@@ -39,23 +39,80 @@ def test_every_card_gets_an_estimate_that_says_it_is_one(launch, name: str) -> N
     text = str(found)
     assert text.startswith(f"copy (264 × 256) on {card(name).full_name}: about ")
     assert "An estimate by arithmetic, no measurement." in text
-    assert ("Not validated" in text) == (name not in ("H100", "H200") and module._published() is not None)
+    assert ("Not validated" in text) == (name != "H100" and module._published() is not None)
 
 
 def test_the_label_gives_the_published_error(launch, monkeypatch) -> None:
     known = {"launches": 80, "mean_percent": 14.6, "within_30": 71, "device": "an H100", "date": "2026-11-21"}
+    known["limits"] = {estimate(launch, "H100").limit: {"launches": 7, "mean_percent": 3.2}}
     monkeypatch.setattr(module, "_published", lambda: known)
     text = estimate(launch, "H100").label
     assert "On 80 launches held out while it was built it was off by 15 % on average (71 within 30 %)" in text
-    assert estimate(launch, "V100").label.endswith("Not validated for the V100: its rates are published ones.")
+    assert estimate(launch, "V100").label.endswith(
+        "Not validated for the V100: its rates are published ones, or the H100's."
+    )
+    assert "The 7 launches of both halves with this limit (" in text
+    assert ") were off by 3 % on average." in text
 
 
 def test_longer_strides_take_longer_and_the_load_costs_most(launch) -> None:
-    strided = estimate(run(16))
-    assert strided.seconds > estimate(launch).seconds
-    assert strided.lines[0].line == 3
-    assert strided.lines[0].code == "out[i] = in[i * stride];"
-    assert sum(line.share for line in strided.lines) == pytest.approx(1)
+    strided = run(16)
+    assert estimate(strided).seconds > estimate(launch).seconds
+    lines = module._lines(strided, "DRAM")
+    assert lines[0].line == 3
+    assert lines[0].code == "out[i] = in[i * stride];"
+    assert sum(line.share for line in lines) == pytest.approx(1)
+
+
+UNKNOWN = r"""
+__device__ __noinline__ float twice(float x) { return sqrtf(x) + 2 * x; }
+extern "C" __global__ void shared_sum(const float *in, float *out) {
+    __shared__ float sum;
+    if (threadIdx.x == 0) sum = 0;
+    __syncthreads();
+    atomicAdd(&sum, in[threadIdx.x]);
+    __syncthreads();
+    out[threadIdx.x] = sum;
+}
+extern "C" __global__ void sleeping(const float *in, float *out) {
+    __nanosleep(100);
+    out[threadIdx.x] = in[threadIdx.x];
+}
+extern "C" __global__ void local(const float *in, float *out) {
+    float held[64];
+    for (int i = 0; i < 64; i++) held[i] = i;
+    held[(int)in[threadIdx.x] & 63] = in[0];
+    out[threadIdx.x] = held[(int)(2 * in[threadIdx.x]) & 63];
+}
+extern "C" __global__ void calling(const float *in, float *out) {
+    out[threadIdx.x] = twice(in[threadIdx.x]) + twice(in[0]);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "warning"),
+    [
+        ("shared_sum", "atomics in shared memory that try again"),
+        ("sleeping", "the time asleep is not counted"),
+        ("local", "local memory is taken to cost no bandwidth"),
+        ("calling", "calls functions that are not inlined"),
+    ],
+)
+def test_it_says_what_the_model_does_not_know_of_a_kernel(launch, kernel: str, warning: str) -> None:
+    assert not estimate(launch).warnings
+    arrays = np.ones(64, np.float32), np.zeros(64, np.float32)
+    found = estimate(simulate(CudaSource(UNKNOWN, kernel), 1, 64, arrays))
+    assert [text for text in found.warnings if warning in text], found.warnings
+    assert warning in str(found)
+    assert warning in found._repr_html_()
+
+
+def test_where_the_launch_itself_limits_no_line_is_to_blame() -> None:
+    found = estimate(simulate(CudaSource('extern "C" __global__ void nothing() {}', "nothing"), 1, 32, ()))
+    assert found.limit == "launch"
+    assert not found.lines
+    assert "L1 serves" not in str(found)
 
 
 def test_data_in_the_l2_come_sooner(launch) -> None:

@@ -102,13 +102,17 @@ def test_the_table_shows_each_launch() -> None:
 def test_the_page_and_the_label_give_the_error_of_the_half_held_out() -> None:
     page = estimate_page.page(RESULTS[:1], RESULTS)
     assert "| held out | 2 | 55.0 % | 50 % | 50 % |" in page
-    assert estimate_page.error(RESULTS) == {
+    assert estimate_page.error(RESULTS[:1], RESULTS) == {
         "device": "NVIDIA H100",
         "date": "2026-11-21",
         "launches": 2,
         "mean_percent": 55.0,
         "within_15": 1,
         "within_30": 1,
+        "limits": {
+            "DRAM": {"launches": 2, "mean_percent": 10.0},
+            "latency": {"launches": 1, "mean_percent": 100.0},
+        },
     }
 
 

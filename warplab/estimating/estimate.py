@@ -7,12 +7,14 @@ that played no part in building them, in docs/estimate.md.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
 
 from warplab.estimating.launch_time import LATENCY, LAUNCH, LaunchTime, Resource, launch_time
+from warplab.estimating.machine_counts import MachineRow, machine_counts
 from warplab.estimating.rates import rates
 from warplab.estimating.work import work_of
 from warplab.hardware.cards import Card
@@ -27,6 +29,30 @@ MOST_LINES = 5
 _ERROR = Path(__file__).parent / "error.json"
 _BAR = '<div style="background:#0072B2;opacity:{opacity};height:.9em;width:{width:.0f}px;min-width:1px"></div>'
 _WIDTH = 260  # pixels of the longest bar
+NO_LINES = (LAUNCH, "block launches")  # limits that no line of the kernel causes
+
+
+def _named(*opcodes: str) -> Callable[[MachineRow], bool]:
+    return lambda row: row.opcode.split(".")[0] in opcodes
+
+
+# What the model does not know, by the machine instructions that show it.
+_UNKNOWN: tuple[tuple[Callable[[MachineRow], bool], str], ...] = (
+    (
+        lambda row: row.pipe == "TMA",
+        "Too low: the bytes that TMA moves are counted nowhere (DRAM, L2, shared memory), nor the waits for them.",
+    ),
+    (
+        _named("HGMMA", "IGMMA", "QGMMA", "BGMMA"),
+        "Too high where tensor cores limit: wgmma is taken to be as fast as mma.sync. An H100 is faster (lab 05).",
+    ),
+    (
+        lambda row: row.opcode.startswith("ATOMS.CAST"),
+        "Too low where threads share an address: atomics in shared memory that try again are counted once per warp.",
+    ),
+    (_named("LDL", "STL"), "Too low: local memory is taken to cost no bandwidth."),
+    (_named("NANOSLEEP"), "Too low: the time asleep is not counted."),
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +70,7 @@ class Estimate:
     """The estimate for `launch` on `card`. `str()` and a notebook's output show it whole.
 
     `time`: seconds in all and of each resource alone. `lifted`: by resource, the seconds of the launch if that one cost
-    nothing. `lines`: the source lines that cost most.
+    nothing. `lines`: the source lines that cost most. `warnings`: what this kernel does that the model does not know.
     """
 
     launch: LaunchRecord
@@ -52,6 +78,7 @@ class Estimate:
     time: LaunchTime
     lifted: dict[str, float]
     lines: tuple[SourceLine, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -72,7 +99,7 @@ class Estimate:
     @property
     def label(self) -> str:
         """What the estimate is worth."""
-        return label(self.card)
+        return label(self.card, self.limit)
 
     def text(self) -> str:
         """The estimate as tables for a terminal."""
@@ -123,11 +150,16 @@ class Estimate:
 
     def _notes(self) -> list[str]:
         time = self.time
-        return [
+        how = (
             f"{time.blocks_per_sm} blocks fit on an SM at once: {time.waves:.2f} waves. A warp alone takes "
-            f"{time.warp_cycles:,.0f} cycles. The L1 serves {100 * time.l1_hits:.0f} % of the sectors read, the L2 "
-            f"{100 * time.l2_hits:.0f} % of the others."
-        ]
+            f"{time.warp_cycles:,.0f} cycles."
+        )
+        if self.launch.counts.global_load_sectors:
+            how += (
+                f" The L1 serves {100 * time.l1_hits:.0f} % of the sectors read, the L2 {100 * time.l2_hits:.0f} % of "
+                "the others."
+            )
+        return [how, *self.warnings]
 
     def _line_table(self) -> Table:
         columns = [Column("line"), Column("source", "left", code=True), Column(f"share of {self.limit}")]
@@ -153,11 +185,21 @@ def estimate(profile: object, card: str | Card = "H100", *, warm: bool = False) 
     time = launch_time(work, known, warm=warm)
     large = [r.name for r in time.resources if r.seconds >= SHOWN * time.seconds]
     lifted = {name: launch_time(work, known, warm=warm, without=frozenset([name])).seconds for name in large}
-    return Estimate(launch, device, time, lifted, _lines(launch, time.limit))
+    return Estimate(launch, device, time, lifted, _lines(launch, time.limit), tuple(_warnings(launch, device)))
 
 
-def label(card: Card) -> str:
-    """What an estimate for a card must say of itself: that it is one, and how far such estimates were off."""
+def _warnings(launch: LaunchRecord, card: Card) -> list[str]:
+    """What the launch does that makes the estimate too low or too high, by its machine code."""
+    machine = machine_counts(launch, card)
+    found = [text for test, text in _UNKNOWN if any(test(row) for row in machine.rows if row.warps)]
+    return [*found, *machine.notes]
+
+
+def label(card: Card, limit: str = "") -> str:
+    """What an estimate for a card must say of itself: that it is one, and how far such estimates were off.
+
+    `limit`: the resource that limits the launch, whose own error is given where it is known.
+    """
     text = "An estimate by arithmetic, no measurement."
     known = _published()
     if known is None:
@@ -166,8 +208,14 @@ def label(card: Card) -> str:
         f" On {known['launches']} launches held out while it was built it was off by {known['mean_percent']:.0f} % on "
         f"average ({known['within_30']} within 30 %), on {known['device']}, {known['date']}; see docs/estimate.md."
     )
+    own = known.get("limits", {}).get(limit)
+    if own is not None:
+        text += (
+            f" The {own['launches']} launches of both halves with this limit ({limit}) were off by "
+            f"{own['mean_percent']:.0f} % on average."
+        )
     if not rates(card).validated:
-        text += f" Not validated for the {card.name}: its rates are published ones."
+        text += f" Not validated for the {card.name}: its rates are published ones, or the H100's."
     return text
 
 
@@ -182,6 +230,8 @@ def _amount(resource: Resource) -> str:
 
 def _lines(launch: LaunchRecord, limit: str) -> tuple[SourceLine, ...]:
     """The lines with the largest shares of what limits the launch, at most MOST_LINES."""
+    if limit in NO_LINES:
+        return ()
     weights = {place: _weight(counts, limit) for place, counts in launch.lines.items()}
     total = sum(weights.values())
     if not total:

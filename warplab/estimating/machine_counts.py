@@ -12,6 +12,7 @@ Nsight Compute and says where they fail.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -32,6 +33,13 @@ from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.count.block_flow import BlockFlow
 
 __all__ = ["PIPES", "MachineBlock", "MachineCounts", "MachineRow", "machine_counts"]
+
+
+_CALLS = re.compile(r"(@!?\S+ )?call\b(?!.*\b(vprintf|malloc|free|__assertfail)\b)")
+_NOT_INLINED = (
+    "It calls functions that are not inlined (or that call themselves): how often their instructions ran is not known "
+    "by caller, and can be far off."
+)
 
 
 @dataclass(frozen=True)
@@ -202,6 +210,8 @@ def _counted(launch: LaunchRecord, arch: int, note: str) -> MachineCounts:
         by_pipe[one.pipe] += one.warps
     branches, parted = warps.branches()
     notes = (note,) if note else ()
+    if any(one.opcode.startswith("CALL") and _CALLS.match(one.ptx) for one in result):
+        notes += (_NOT_INLINED,)
     return MachineCounts(
         launch.kernel, arch, tuple(result), made, found, branches, parted, notes, by_pipe, assembled.cubin
     )
