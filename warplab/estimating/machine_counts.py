@@ -209,7 +209,7 @@ def _counted(launch: LaunchRecord, arch: int, note: str) -> MachineCounts:
     for one in result:
         by_pipe[one.pipe] += one.warps
     branches, parted = warps.branches()
-    notes = (note,) if note else ()
+    notes: tuple[str, ...] = (note,) if note else ()
     if any(one.opcode.startswith("CALL") and _CALLS.match(one.ptx) for one in result):
         notes += (_NOT_INLINED,)
     return MachineCounts(
