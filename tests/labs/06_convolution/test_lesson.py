@@ -164,6 +164,16 @@ def test_the_first_layers_workspace_is_x_with_a_fourth_channel():
     assert 0 <= plan_table.choose(rows)["workspace_bytes"] - copies < 1024
 
 
+def test_workspace_buys_more_for_gradients_where_the_text_says():
+    gains = {}
+    for table in recordings.recorded("plan_tables").value["tables"]:
+        if table["dtype"] == "float32":
+            found = (plan_table.full_precision(table["rows"]), table["rows"])
+            gains.setdefault(table["pass"], []).append([gain(rows) > 1.05 for rows in found])
+    full, tf32 = ([sum(row[i] for row in gains[kind]) for kind in ("backward_filter", "backward_data")] for i in (0, 1))
+    assert (full, tf32) == ([2, 3], [6, 3])
+
+
 def gain(rows):
     return plan_table.choose(rows, 1000)["seconds"] / plan_table.choose(rows)["seconds"]
 
@@ -231,6 +241,26 @@ def test_the_ratios_are_those_of_the_text():
     seconds = {row["algorithm"]: row["seconds"] for row in algorithms if row["by"] == "lab"}
     assert seconds["direct"] / seconds["implicit_gemm"] == pytest.approx(15, abs=0.5)
     assert seconds["implicit_gemm"] / seconds["wgmma_im2col"] == pytest.approx(10, abs=0.5)
+    assert [round(1e6 * seconds[name]) for name in ("fft", "implicit_gemm", "winograd")] == [741, 245, 214]
+    asked = {row["algorithm"]: row["workspace_bytes"] for row in algorithms if row["by"] == "lab"}
+    assert [round(asked[name] / 1e6) for name in ("fft", "winograd")] == [122, 206]
+    theirs = [
+        row["seconds"] for row in algorithms if row["algorithm"] in ("FFT", "Winograd") and row["dtype"] == "float32"
+    ]
+    assert [round(1e6 * found) for found in theirs] == [152, 152]
+
+
+def test_persistent_algorithms_take_what_the_text_says():
+    case = recordings.recorded("lstm").value["cases"][0]
+    steps = {
+        (row["algorithm"], row["dtype"], row["tensor_cores"]): round(1e6 * row["seconds"] / case["steps"])
+        for row in case["rows"]
+        if row["by"] == "cuDNN"
+    }
+    names = ("STANDARD", "PERSIST_STATIC", "PERSIST_DYNAMIC")
+    assert [steps[name, "float32", False] for name in names] == [28, 31, 24]
+    assert [steps[name, "float32", True] for name in names] == [12, 29, 23]
+    assert [steps[name, "float16", True] for name in names] == [10, 3, 31]
 
 
 def test_notes_are_of_values_that_are_recorded():
