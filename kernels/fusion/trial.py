@@ -11,7 +11,7 @@ from kernels.fusion import interpret
 from kernels.fusion.build import Builder
 from kernels.fusion.graph import Graph, GraphError, Node
 from warplab.checks import CheckFailed
-from warplab.launch.kernel_source import is_empty
+from warplab.checks.called import called
 
 TOLERANCE = 1e-9
 SHAPE = (3, 5, 5)
@@ -140,22 +140,15 @@ def _fusible(graph: Graph, tensor: str) -> bool:
 
 
 def _call(function: Callable[..., Any], where: str, *arguments: Any) -> Any:
-    name = getattr(function, "__name__", "the function")
     try:
-        got = function(*arguments)
-    except GraphError as error:
-        raise CheckFailed(f"{name} makes a graph that cannot run: {error}", where=where, kind="exception") from error
-    except Exception as error:
-        raise CheckFailed(f"{name} raises {type(error).__name__}: {error}", where=where, kind="exception") from error
-    if got is None:
-        blank = is_empty(function)
-        raise CheckFailed(
-            f"{name} is not written yet: it returns nothing." if blank else f"{name} returns nothing.",
-            where="" if blank else where,
-            look_at="the return statement",
-            kind="not written" if blank else "wrong type",
-        )
-    return got
+        return called(function, where, *arguments)
+    except CheckFailed as failure:
+        error = failure.__cause__
+        if isinstance(error, GraphError):
+            name = getattr(function, "__name__", "the function")
+            text = f"{name} makes a graph that cannot run: {error}"
+            raise CheckFailed(text, where=where, kind="exception") from error
+        raise
 
 
 def _start(name: str) -> tuple[Builder, str]:

@@ -24,6 +24,7 @@ from warplab.simulator.ptx.program import (
 )
 from warplab.simulator.translate.block_writer import DTYPES, item_bytes
 from warplab.simulator.translate.operations.bits import lop3
+from warplab.simulator.translate.operations.comparisons import COMPARISONS
 from warplab.simulator.translate.operations.memory import space_of
 
 Writer = Any  # a SerialWriter, whose module imports this one
@@ -253,18 +254,8 @@ def _fma32(w: Writer, i: Instruction, values: list[str]) -> None:
 
 # -- comparisons, selections ---------------------------------------------------------------------------------------
 
-_COMPARISONS = {
-    "eq": "{0} == {1}",
-    "ne": "{0} != {1}",
-    "lt": "{0} < {1}",
-    "le": "{0} <= {1}",
-    "gt": "{0} > {1}",
-    "ge": "{0} >= {1}",
-    "lo": "{0} < {1}",
-    "ls": "{0} <= {1}",
-    "hi": "{0} > {1}",
-    "hs": "{0} >= {1}",
-}
+# Of integers; those of floats differ where NaN is concerned, as Python's `not` stands for NumPy's `~` there.
+_COMPARISONS = {name: COMPARISONS[name] for name in ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs")}
 _FLOAT_COMPARISONS = {
     **{name: _COMPARISONS[name] for name in ("eq", "lt", "le", "gt", "ge")},
     "ne": "({0} < {1} or {0} > {1})",
