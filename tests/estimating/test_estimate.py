@@ -106,6 +106,7 @@ def test_it_says_what_the_model_does_not_know_of_a_kernel(launch, kernel: str, w
     assert [text for text in found.warnings if warning in text], found.warnings
     assert warning in str(found)
     assert warning in found._repr_html_()
+    assert warning in draw_estimate(found).texts[0].get_text().replace("\n", " ")
 
 
 def test_where_the_launch_itself_limits_no_line_is_to_blame() -> None:

@@ -24,7 +24,7 @@ def draw_estimate(profile: object, card: str | Card = "H100", *, warm: bool = Fa
     found = profile if isinstance(profile, Estimate) else estimate(profile, card, warm=warm)
     resources = found.resources[::-1]
     with plt.rc_context(LAUNCH_FONT):
-        figure, ax = plt.subplots(figsize=(6.4, 1.5 + 0.3 * len(resources)), dpi=LAUNCH_DPI)
+        figure, ax = plt.subplots(figsize=(6.4, 1.8 + 0.3 * len(resources)), dpi=LAUNCH_DPI)
         for row, resource in enumerate(resources):
             ax.barh(row, resource.seconds, 0.62, color=BLUE if resource.name == found.limit else PALE)
             if resource.name in found.lifted:
@@ -39,12 +39,12 @@ def draw_estimate(profile: object, card: str | Card = "H100", *, warm: bool = Fa
         )
         ax.plot([], [], "d", color=ORANGE, ms=6, label="the launch without this resource")
         ax.set_yticks(range(len(resources)), [resource.name for resource in resources])
-        ax.set_ylim(-0.6, len(resources) - 0.1)
+        ax.set_ylim(-1.7, len(resources) - 0.1)  # a row below the bars for the legend
         ax.set_xlim(0, 1.08 * max(found.seconds, *(resource.seconds for resource in resources)))
         duration_axis(ax.xaxis)
         ax.legend(loc="lower right")
         finish(figure, ax, f"{found.launch.kernel} on {found.card.full_name}: time by resource")
-        note = textwrap.fill(found.label, _WIDTH)
+        note = textwrap.fill(" ".join([*found.warnings, found.label]), _WIDTH)
         figure.text(0.01, 0.005, note, fontsize=7, color=GREY, va="bottom")
         figure.subplots_adjust(bottom=(0.42 + 0.13 * note.count("\n") + 0.2) / figure.get_figheight())
     return closed(figure)
