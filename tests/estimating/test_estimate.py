@@ -120,6 +120,16 @@ def test_data_in_the_l2_come_sooner(launch) -> None:
     assert estimate(launch, warm=True).seconds < estimate(launch).seconds
 
 
+def test_a_small_launch_stands_for_a_large_one_of_its_kind(launch) -> None:
+    found = estimate(launch, blocks=1000)
+    assert found.seconds > 10 * estimate(launch).seconds
+    assert str(found).startswith("copy (264 × 256, 1000 times the blocks) on H100")
+    whole = simulate(COPY, 4 * BLOCKS, 256, (*(np.zeros(4 * BLOCKS * 256, np.float32) for _ in range(2)), np.int32(1)))
+    assert estimate(launch, blocks=4).seconds == pytest.approx(estimate(whole).seconds, rel=0.02)
+    with pytest.raises(ValueError, match=r"blocks=0 and each=1\.0 multiply the launch; give positive numbers"):
+        estimate(launch, blocks=0)
+
+
 def test_the_notebook_shows_bars_and_the_label(launch) -> None:
     html = estimate(launch)._repr_html_()
     assert len(re.findall(r"min-width:1px", html)) == len(estimate(launch).resources)

@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import pytest
 
-from warplab.hardware.cards import CARDS, card
+from warplab.hardware.cards import CARDS, card, card_of
 
 NAMES = ("P100", "V100", "T4", "A100", "H100", "H200")
 
@@ -67,3 +67,19 @@ def test_card_is_found_in_any_case_and_an_unknown_one_lists_the_names():
     assert card(CARDS["T4"]) is CARDS["T4"]
     with pytest.raises(ValueError, match=r"no card is named 'RTX 4090'.*P100, V100, T4, A100, H100, H200"):
         card("RTX 4090")
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("Tesla V100-SXM2-16GB", "V100"),
+        ("Tesla T4", "T4"),
+        ("NVIDIA A100-SXM4-40GB", "A100"),
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA GeForce RTX 4090", None),
+        ("Quadro T400", None),
+    ],
+)
+def test_a_gpu_is_found_among_the_cards_by_its_drivers_name(device, name):
+    assert card_of(device) is CARDS.get(name)

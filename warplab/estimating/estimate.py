@@ -71,6 +71,8 @@ class Estimate:
 
     `time`: seconds in all and of each resource alone. `lifted`: by resource, the seconds of the launch if that one cost
     nothing. `lines`: the source lines that cost most. `warnings`: what this kernel does that the model does not know.
+    `blocks`, `each`: the estimate is for so many times the blocks of `launch`, and so many times the passes of their
+    loops.
     """
 
     launch: LaunchRecord
@@ -79,6 +81,8 @@ class Estimate:
     lifted: dict[str, float]
     lines: tuple[SourceLine, ...]
     warnings: tuple[str, ...] = ()
+    blocks: float = 1.0
+    each: float = 1.0
 
     @property
     def seconds(self) -> float:
@@ -134,7 +138,9 @@ class Estimate:
     _repr_html_ = html
 
     def _head(self) -> str:
-        what = f"{self.launch.kernel} ({size(self.launch)}) on {self.card.full_name}"
+        scaled = {"the blocks": self.blocks, "the passes of a loop": self.each}
+        more = "".join(f", {times:g} times {of}" for of, times in scaled.items() if times != 1)
+        what = f"{self.launch.kernel} ({size(self.launch)}{more}) on {self.card.full_name}"
         return f"{what}: about {duration(self.seconds)}, limited by {self.limit}"
 
     def _table(self, bars: list[str]) -> Table:
@@ -167,25 +173,39 @@ class Estimate:
         return Table(columns, rows)
 
 
-def estimate(profile: object, card: str | Card = "H100", *, warm: bool = False) -> Estimate:
+def estimate(
+    profile: object,
+    card: str | Card = "H100",
+    *,
+    warm: bool = False,
+    blocks: float = 1.0,
+    each: float = 1.0,
+    footprint: tuple[float, float] | None = None,
+) -> Estimate:
     """Return how long one launch would take on `card` (see `warplab.hardware.cards`), from its counters and its code.
 
     `profile`: a launch, or a profile of exactly one launch. The GPU is taken to be idle when it begins, and its data to
     be in DRAM; with `warm` in the L2, if they fit there, as after a launch on the same data.
-    Raises ValueError for an unknown card, for several launches, and for a launch without counters or machine code;
-    CompilerNotFound where the assembler is missing.
+    A small launch can stand for a large one of the same kind, which has `blocks` times the blocks, all alike, and
+    whose loops run `each` times as long. `footprint`: the distinct bytes that the large one loads and stores, where
+    they do not grow with both.
+    Raises ValueError for an unknown card, for several launches, for a launch without counters or machine code, and for
+    `blocks` or `each` that is not positive; CompilerNotFound where the assembler is missing.
     """
     found = launches(profile)
     if len(found) != 1:
         raise ValueError(
             f"estimate() takes one launch and the profile has {len(found)}; pass one, as in estimate(p.launches[0])"
         )
+    if not (blocks > 0 and each > 0):
+        raise ValueError(f"blocks={blocks} and each={each} multiply the launch; give positive numbers")
     launch, device = found[0], find_card(card)
-    known, work = rates(device), work_of(launch, device)
+    known, work = rates(device), work_of(launch, device).times(blocks, each, footprint)
     time = launch_time(work, known, warm=warm)
     large = [r.name for r in time.resources if r.seconds >= SHOWN * time.seconds]
     lifted = {name: launch_time(work, known, warm=warm, without=frozenset([name])).seconds for name in large}
-    return Estimate(launch, device, time, lifted, _lines(launch, time.limit), tuple(_warnings(launch, device)))
+    lines, warnings = _lines(launch, time.limit), tuple(_warnings(launch, device))
+    return Estimate(launch, device, time, lifted, lines, warnings, blocks, each)
 
 
 def _warnings(launch: LaunchRecord, card: Card) -> list[str]:
@@ -195,10 +215,10 @@ def _warnings(launch: LaunchRecord, card: Card) -> list[str]:
     return [*found, *machine.notes]
 
 
-def label(card: Card, limit: str = "") -> str:
+def label(card: Card, *limits: str) -> str:
     """What an estimate for a card must say of itself: that it is one, and how far such estimates were off.
 
-    `limit`: the resource that limits the launch, whose own error is given where it is known.
+    `limits`: the resources that limit the launches, whose own errors are given where they are known.
     """
     text = "An estimate by arithmetic, no measurement."
     known = _published()
@@ -208,12 +228,13 @@ def label(card: Card, limit: str = "") -> str:
         f" On {known['launches']} launches held out while it was built it was off by {known['mean_percent']:.0f} % on "
         f"average ({known['within_30']} within 30 %), on {known['device']}, {known['date']}; see docs/estimate.md."
     )
-    own = known.get("limits", {}).get(limit)
-    if own is not None:
-        text += (
-            f" The {own['launches']} launches of both halves with this limit ({limit}) were off by "
-            f"{own['mean_percent']:.0f} % on average."
-        )
+    for limit in dict.fromkeys(limits):
+        own = known.get("limits", {}).get(limit)
+        if own is not None:
+            text += (
+                f" The {own['launches']} launches of both halves with this limit ({limit}) were off by "
+                f"{own['mean_percent']:.0f} % on average."
+            )
     if not rates(card).validated:
         text += f" Not validated for the {card.name}: its rates are published ones, or the H100's."
     return text

@@ -6,6 +6,7 @@ SMs x FP32 cores per SM x 2 (an FMA is two operations) x boost clock; the others
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 
@@ -257,3 +258,12 @@ def card(name: str | Card) -> Card:
     if known is None:
         raise ValueError(f"no card is named {name!r}; choose one of {', '.join(CARDS)}")
     return known
+
+
+def card_of(device: str) -> Card | None:
+    """Return the card that a GPU is, by the name that its driver gives it ("NVIDIA H100 80GB HBM3"); None if unknown.
+
+    A card's other forms count, too: an H100 PCIe is taken for the H100 of the table.
+    """
+    words = re.split(r"[^A-Z0-9]+", device.upper())
+    return next((found for name, found in CARDS.items() if name in words), None)
