@@ -16,11 +16,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import numpy as np
+
 from tests.support import defects_numba
 from tests.support.defects import DEFECTS
 from tests.support.instruction_cases import cases
 from tests.support.matrix_cases import cases as matrix_cases
 from tools import simulator_speed
+from tools.record_matrix import RECORDED
 from tools.simulator_first_steps import first_steps
 from warplab import simulator
 from warplab.paths import COURSE
@@ -84,12 +87,6 @@ TRIED = {
     "red.async": "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%t], %t, [%t];",
     "multimem": "multimem.red.relaxed.sys.global.add.u32 [%rd1], %t;",
     "clusterlaunchcontrol": "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p, %rd1;",
-    "mma.sp": "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%t,%t,%t,%t}, {%t,%t}, {%t,%t}, "
-    "{%t,%t,%t,%t}, %t, 0x0;",
-    "wmma.s4": "wmma.load.a.sync.aligned.row.m8n8k32.global.s4 {%t}, [%rd1];",
-    "wmma.b1": "wmma.load.a.sync.aligned.row.m8n8k128.global.b1 {%t}, [%rd1];",
-    "mma.s4": "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32 {%t,%t}, {%t}, {%t}, {%t,%t};",
-    "mma.b1": "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc {%t,%t}, {%t}, {%t}, {%t,%t};",
     "tex.2dms": "tex.2dms.v4.f32.s32 {%t, %t, %t, %t}, [%rd1, {%t, %t, %t, %t}];",
     "sured": "sured.b.add.1d.u32.trap [%rd1, {%t}], %t;",
     "vadd": "vadd.u32.u32.u32 %t, %t, %t;",
@@ -343,11 +340,16 @@ def _described(opcode: str, forms: set[tuple[str, ...]]) -> list[str]:
         operations_of = [f"{name} ({', '.join(types)})" for name, types in known.items()]
         return ["", "; ".join((*operations_of, *(["async to shared memory"] if opcode == "red" else []))), ""]
     if opcode in ("mma", "wmma"):
-        names = [case.name.split("_", 1)[1] for case in matrix_cases() if case.name.startswith(f"{opcode}_m")]
+        with np.load(RECORDED / "matrix_h100.npz") as arrays:
+            recorded = set(arrays.files)
+        known = [case.name for case in matrix_cases() if case.name in recorded]
+        names = [name.split("_", 1)[1] for name in known if name.startswith((f"{opcode}_m", f"{opcode}_sp"))]
         shapes: dict[str, list[str]] = {}
         for name in names:
-            shape, _, kinds = name.partition("_")
-            shapes.setdefault(shape, []).append(kinds.replace("_", "."))
+            sparse = name.startswith("sp_")  # the selector follows the types
+            shape, *kinds = name.removeprefix("sp_").split("_")[: -1 if sparse else None]
+            of_shape = shapes.setdefault("sp." * sparse + shape, [])
+            of_shape += [".".join(kinds)] if ".".join(kinds) not in of_shape else []
         return ["", "; ".join(f"{shape}: {', '.join(kinds)}" for shape, kinds in shapes.items()), str(len(names))]
     if not forms:
         return ["", NOTES.get(opcode, ""), ""]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warplab.simulator.ptx.fragments import BITS, mma_fragment, wmma_fragment
+from warplab.simulator.ptx.fragments import BITS, mma_fragment, parse_shape, wmma_fragment
 
 WARPS = 4  # of each product: two with numbers near 1, one with all sizes and zeros, one with any bits
 MMA = [
@@ -29,7 +29,25 @@ MMA = [
         for a, b in (("e4m3", "e4m3"), ("e5m2", "e5m2"), ("e4m3", "e5m2"))
     ),
     ("m16n8k16", ("f32", "e4m3", "e4m3", "f32")),
+    *(
+        (shape, ("s32", a, b, "s32"))
+        for shape in ("m8n8k32", "m16n8k32", "m16n8k64")
+        for a, b in (("s4", "s4"), ("u4", "s4"), ("u4", "u4"))
+    ),
 ]
+SINGLE_BIT = ("m8n8k128", "m16n8k128", "m16n8k256")
+SPARSE = [  # shape, types, how many selectors there are
+    *(("m16n8k16", kinds, 4) for kinds in (("f16",) * 4, ("f32", "f16", "f16", "f32"), ("f32", "bf16", "bf16", "f32"))),
+    *(("m16n8k32", kinds, 2) for kinds in (("f16",) * 4, ("f32", "f16", "f16", "f32"), ("f32", "bf16", "bf16", "f32"))),
+    ("m16n8k8", ("f32", "tf32", "tf32", "f32"), 4),
+    ("m16n8k16", ("f32", "tf32", "tf32", "f32"), 2),
+    *(("m16n8k32", ("s32", a, b, "s32"), 2) for a, b in (("s8", "s8"), ("u8", "s8"))),
+    *(("m16n8k64", ("s32", a, b, "s32"), 1) for a, b in (("s8", "s8"), ("u8", "s8"))),
+    ("m16n8k64", ("s32", "s4", "u4", "s32"), 2),
+    ("m16n8k128", ("s32", "s4", "s4", "s32"), 1),
+    *(("m16n8k64", ("f32", a, b, "f32"), 1) for a, b in (("e4m3", "e4m3"), ("e5m2", "e5m2"), ("e4m3", "e5m2"))),
+]
+_ASCENDING = np.array([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110], np.uint64)  # which two of four are there
 WMMA = [
     *(
         (shape, kinds)
@@ -46,7 +64,10 @@ WMMA = [
     ),
     ("m16n16k8", ("f32", "tf32", "tf32", "f32")),
     ("m8n8k4", ("f64",) * 4),
+    ("m8n8k32", ("s32", "s4", "s4", "s32")),
+    ("m8n8k32", ("s32", "u4", "u4", "s32")),
 ]
+SMALL = {"s4": "m8n8k32", "u4": "m8n8k32", "b1": "m8n8k128"}  # types that share a byte
 REGISTER = {"f32": "f32", "f64": "f64"}  # others are b32
 
 
@@ -72,6 +93,8 @@ FORMATS |= {"e4m3": (4, 3), "e5m2": (5, 2)}
 
 def numbers(kind: str, n: int, style: str, seed: str) -> np.ndarray:
     """Bits of `n` numbers: style "near" (1/16 to 4), "wide" (all exponents but the last few, half zeros) or "any"."""
+    if BITS[kind] < 8:
+        return bits(f"{seed} {kind} {style}", n * BITS[kind] // 8).astype(np.uint8)
     raw, dtype = bits(f"{seed} {kind} {style}", 2 * n), f"u{BITS[kind] // 8}"
     if kind not in FORMATS:
         small = kind == "s32" and style != "any"
@@ -131,23 +154,37 @@ def _group(register: str, count: int) -> str:
     return "{" + ", ".join(f"%{register}{k}" for k in range(count)) + "}"
 
 
-def _product(name: str, instruction: str, kinds, counts) -> Case:
-    """D = A·B + C; `kinds` and `counts` (registers) of A, B, C, D."""
+def metadata(kind: str, name: str) -> np.ndarray:
+    """A register for each lane, uint32, that says which elements of a sparse A are there."""
+    choice = bits(f"{name} metadata", 32 * WARPS * 8).reshape(-1, 8)
+    nibbles = np.where(choice % 2, 0b1110, 0b0100) if kind == "tf32" else _ASCENDING[choice % 6]
+    return (nibbles.astype(np.uint64) << np.arange(0, 32, 4, dtype=np.uint64)).sum(axis=1).astype(np.uint32)
+
+
+def _product(name: str, instruction: str, kinds, counts, selector: int | None = None) -> Case:
+    """D = A·B + C; `kinds` and `counts` (registers) of A, B, C, D. `selector`: of a sparse A."""
     declare = " ".join(
         f".reg .{REGISTER.get(kind, 'b32')} %{o}<{count}>;"
         for o, kind, count in zip("abcd", kinds, counts, strict=True)
     )
     body = [_transfer("ld", o, kind, count, o) for o, kind, count in zip("abc", kinds, counts, strict=False)]
     a, b, c, d = (_group(o, count) for o, count in zip("abcd", counts, strict=True))
-    body += [f"    {instruction} {d}, {a}, {b}, {c};", _transfer("st", "d", kinds[3], counts[3], "d")]
+    parameters, more = tuple("abcd"), ""
+    if selector is not None:
+        parameters, more = ("a", "b", "c", "e", "d"), f", %e0, {selector}"
+        declare += " .reg .b32 %e<1>;"
+        body.append(_transfer("ld", "e", "b32", 1, "e"))
+    body += [f"    {instruction} {d}, {a}, {b}, {c}{more};", _transfer("st", "d", kinds[3], counts[3], "d")]
     styles = ("near", "near", "wide", "any")[:WARPS]
     inputs = []
     for operand, kind, count in zip("abc", kinds, counts, strict=False):
         n = 32 * count * (64 if kind == "f64" else 32) // BITS[kind]
         parts = [numbers(kind, n, style, f"{name} {operand} {k}") for k, style in enumerate(styles)]
         inputs.append(np.concatenate(parts).view(np.uint8))
+    if selector is not None:
+        inputs.append(metadata(kinds[0], name).view(np.uint8))
     size = WARPS * 32 * counts[3] * (8 if kinds[3] == "f64" else 4)
-    return Case(name, _kernel(name, tuple("abcd"), declare, "\n".join(body)), WARPS, tuple(inputs), size)
+    return Case(name, _kernel(name, parameters, declare, "\n".join(body)), WARPS, tuple(inputs), size)
 
 
 def mma_cases() -> list[Case]:
@@ -157,6 +194,7 @@ def mma_cases() -> list[Case]:
         counts = [_registers(k, mma_fragment(shape, o, k).row.shape[1]) for o, k in zip("abcd", kinds, strict=True)]
         name = f"mma_{shape}_{d}_{a}_{b}_{c}"
         cases.append(_product(name, f"mma.sync.aligned.{shape}.row.col.{d}.{a}.{b}.{c}", kinds, counts))
+    cases += [*single_bit_cases(), *sparse_cases()]
     name = "mma_m16n8k32_satfinite"
     kinds = ("s8", "s8", "s32", "s32")
     cases.append(_product(name, "mma.sync.aligned.m16n8k32.row.col.satfinite.s32.s8.s8.s32", kinds, (4, 2, 4, 4)))
@@ -165,6 +203,32 @@ def mma_cases() -> list[Case]:
             name, count = f"mma_m8n8k4_{layouts.replace('.', '_')}_{d}", {"f16": 4, "f32": 8}[d]
             instruction = f"mma.sync.aligned.m8n8k4.{layouts}.{d}.f16.f16.{d}"
             cases.append(_product(name, instruction, ("f16", "f16", d, d), (2, 2, count, count)))
+    return cases
+
+
+def single_bit_cases() -> list[Case]:
+    kinds, cases = ("b1", "b1", "s32", "s32"), []
+    for shape in SINGLE_BIT:
+        counts = [_registers(k, mma_fragment(shape, o, k).row.shape[1]) for o, k in zip("abcd", kinds, strict=True)]
+        for operation in ("xor", "and"):
+            instruction = f"mma.sync.aligned.{shape}.row.col.s32.b1.b1.s32.{operation}.popc"
+            cases.append(_product(f"mma_{shape}_b1_{operation}", instruction, kinds, counts))
+    return cases
+
+
+def sparse_cases() -> list[Case]:
+    cases = []
+    for shape, (d, a, b, c), selectors in SPARSE:
+        kinds, (m, n, k) = (a, b, c, d), parse_shape(shape)
+        shapes = f"m{m}n{n}k{k // 2}", shape, shape, shape
+        counts = [
+            _registers(kind, mma_fragment(of, o, kind).row.shape[1])
+            for of, o, kind in zip(shapes, "abcd", kinds, strict=True)
+        ]
+        instruction = f"mma.sp.sync.aligned.{shape}.row.col.{d}.{a}.{b}.{c}"
+        for selector in range(selectors):
+            name = f"mma_sp_{shape}_{d}_{a}_{b}_{c}_{selector}"
+            cases.append(_product(name, instruction, kinds, counts, selector))
     return cases
 
 
@@ -177,6 +241,10 @@ def wmma_cases() -> list[Case]:
         end = ".rn" if a == "f64" else ""
         name = f"wmma_{shape}_{d}_{a}_{b}_{c}"
         cases.append(_product(name, f"wmma.mma.sync.aligned.row.col.{shape}.{types}{end}", kinds, counts))
+    kinds = ("b1", "b1", "s32", "s32")
+    for operation in ("xor", "and"):
+        instruction = f"wmma.mma.{operation}.popc.sync.aligned.row.col.m8n8k128.s32.b1.b1.s32"
+        cases.append(_product(f"wmma_m8n8k128_b1_{operation}", instruction, kinds, (1, 1, 2, 2)))
     return cases
 
 
@@ -187,7 +255,19 @@ def transfer_cases() -> list[Case]:
         for shape, (d, a, b, c) in WMMA
         for operand, kind in (("a", a), ("b", b), ("c", c), ("d", d))
     )
-    return [_transfer_case(*form, layout) for form in forms for layout in ("row", "col")]
+    loads = [_words_case(shape, operand, kind) for kind, shape in SMALL.items() for operand in "ab"]
+    whole = [form for form in forms if form[2] not in SMALL]
+    return [*(_transfer_case(*form, layout) for form in whole for layout in ("row", "col")), *loads]
+
+
+def _words_case(shape: str, operand: str, kind: str) -> Case:
+    """wmma.load of types that share a byte: lanes hold whole words of 8 rows (columns of B)."""
+    layout, name = "row" if operand == "a" else "col", f"wmma_load_{shape}_{operand}_{kind}"
+    stride = parse_shape(shape).k + 128  # elements
+    memory = np.arange(8 * stride * BITS[kind] // 32, dtype=np.uint32).view(np.uint8)
+    body = f"    wmma.load.{operand}.sync.aligned.{layout}.{shape}.global.{kind} {{%d0}}, [%rm], {stride};\n"
+    body += _transfer("st", "d", kind, 1, "d")
+    return Case(name, _kernel(name, ("m", "d"), ".reg .b32 %d<1>;", body), 1, (memory,), 128)
 
 
 def _transfer_case(shape: str, operand: str, kind: str, layout: str) -> Case:

@@ -15,6 +15,9 @@ all of k. Where the H100 has no mma.sync, its compiler uses other instructions, 
     f64         a chain of FMAs from C, k ascending
     f16 m8n8k4  FMAs in f32
     s8, u8      exact; the sum wraps, or is clamped with .satfinite
+    s4, u4, b1  exact
+
+Sparse factors A (mma.sp) hold half of each row: only the elements of B that the metadata names take part.
 
 wgmma is not recorded here. Its rules are those that MMA-Sim found on an H100 (mmasim/simulator/nv.py of its code): for
 f16, bf16 and tf32 as above, all of k in one step; e4m3 and e5m2 keep 13 bits below the largest exponent, and a sum in
@@ -67,6 +70,10 @@ def decode(bits: np.ndarray, kind: str) -> np.ndarray:
         return (bits.astype(np.uint16) << np.uint16(8)).view(np.float16).astype(np.float64)
     if kind == "e4m3":
         return _E4M3[bits]
+    if kind == "s4":
+        return ((bits ^ 8).astype(np.float64)) - 8
+    if kind in ("u4", "b1"):
+        return bits.astype(np.float64)
     return bits.view({"s8": np.int8, "u8": np.uint8, "s32": np.int32}[kind]).astype(np.float64)
 
 
@@ -98,11 +105,11 @@ def _powers(values: np.ndarray, least: float) -> np.ndarray:
 def aligned_sum(a: np.ndarray, b: np.ndarray, c: np.ndarray, kinds: tuple[str, str, str]) -> np.ndarray:
     """One step of the H100: A·B + C with every addend cut off FRACTION_BITS below the largest exponent.
 
-    `a` (k, m, warps), `b` (k, n, warps), `c` (m, n, warps): float64, exact values of the types `kinds`. The sum is
-    exact, not yet rounded to the type of D; zeros are +0.
+    `a` (k, m, 1, warps), `b` (k, 1, n, warps) or (k, m, n, warps), `c` (m, n, warps): float64, exact values of the
+    types `kinds`. The sum is exact, not yet rounded to the type of D; zeros are +0.
     """
     least = _LEAST[kinds[0]], _LEAST[kinds[1]], _LEAST[kinds[2]]
-    return _aligned(a[:, :, None], b[:, None], c, least, FRACTION_BITS)
+    return _aligned(a, b, c, least, FRACTION_BITS)
 
 
 def _aligned(a: np.ndarray, b: np.ndarray, c: np.ndarray, least: tuple[float, float, float], bits: int) -> np.ndarray:
@@ -158,26 +165,33 @@ def double_precision(a, b, c, kinds):
     """f64."""
     total = c
     for x, y in zip(a, b, strict=True):
-        total = fma_f64(x[:, None], y[None], total)
+        total = fma_f64(x, y, total)
     return total
 
 
 def integers(saturate: bool) -> Callable:
-    """s8 and u8: sums of at most 2**21 and a 32-bit C are exact in float64."""
+    """s8, u8, s4 and u4: sums of at most 2**21 and a 32-bit C are exact in float64."""
 
     def multiply(a, b, c, kinds):
         total = c.copy()
         for x, y in zip(a, b, strict=True):
-            total += x[:, None] * y[None]
+            total += x * y
         return np.clip(total, -(2.0**31), 2.0**31 - 1) if saturate else total
 
     return multiply
 
 
+def different_bits(a, b, c, kinds):
+    """b1 with .xor.popc. With .and.popc, ones and zeros are multiplied as `integers` are."""
+    total = c.copy()
+    for x, y in zip(a, b, strict=True):
+        total += x != y
+    return total
+
+
 def quad_pair(a, b, c, kinds):
     """f16 m8n8k4."""
-    a, b, c = (x.astype(np.float32) for x in (a, b, c))
-    x, y = a[:, :, None], b[:, None]
+    x, y, c = (x.astype(np.float32) for x in (a, b, c))
     if kinds[3] == "f32":
         total = x[0] * y[0] + np.float32(0)
         for k in range(1, 4):
@@ -242,15 +256,22 @@ def warpgroup_product(a, b, c, kinds: tuple[str, str, str], negated, arithmetic:
 # -- mma and wmma ------------------------------------------------------------------------------------------------------
 
 
-def multiply_add(a, b, c, kinds: tuple[str, str, str, str], arithmetic: Callable) -> np.ndarray:
+def multiply_add(
+    a, b, c, kinds: tuple[str, str, str, str], arithmetic: Callable, places: np.ndarray | None = None
+) -> np.ndarray:
     """Bits of D, shape (m, n, warps), from the bits of A (m, k, warps), B (k, n, warps) and C (m, n, warps).
 
-    `kinds`: PTX types of A, B, C and D. `arithmetic`: one of the functions above.
+    `kinds`: PTX types of A, B, C and D; elements of less than a byte take one each. `arithmetic`: one of the functions
+    above. `places`, of the shape of A: the rows of B with which a sparse A's elements are multiplied.
     """
     d = np.empty(c.shape, {"f16": "u2", "f64": "u8"}.get(kinds[3], "u4"))
     for start in range(0, c.shape[2], _WARPS_AT_A_TIME):
         part = np.s_[:, :, start : start + _WARPS_AT_A_TIME]
         values = [decode(np.ascontiguousarray(x[part]), kind) for x, kind in zip((a, b, c), kinds, strict=False)]
-        total = arithmetic(np.ascontiguousarray(values[0].swapaxes(0, 1)), values[1], values[2], kinds)
+        left, right = np.ascontiguousarray(values[0].swapaxes(0, 1))[:, :, None], values[1][:, None]
+        if places is not None:
+            rows = places[part].swapaxes(0, 1)[:, :, None]
+            right = values[1][rows, np.arange(b.shape[1])[:, None], np.arange(rows.shape[3])]
+        total = arithmetic(left, right, values[2], kinds)
         d[part] = total.astype(np.int64).astype(np.uint32) if kinds[3] == "s32" else encode(total, kinds[3])
     return d

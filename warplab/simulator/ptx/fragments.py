@@ -2,7 +2,8 @@
 
 Every layout except that of Volta's m8n8k4 follows one rule. Lane l has g = l / 4 ("groupID" in the PTX ISA) and
 t = l % 4 ("threadID_in_group"). A register holds e consecutive elements: e = 1 for tf32, s32, f32 and f64, 2 for f16
-and bf16, 4 for 8-bit types. So the four lanes with the same g hold 4·e consecutive elements of a row.
+and bf16, 4 for 8-bit types, 8 for s4 and u4, 32 for b1. So the four lanes with the same g hold 4·e consecutive elements
+of a row.
 
     A (16 × K)   row = g + 8·(r % 2), column = 4e·(r / 2) + e·t + i     register r, element i in it
     B (K × 8)    row = 4e·r + e·t + i, column = g
@@ -27,9 +28,11 @@ import numpy as np
 from warplab.simulator.constants import WARP_SIZE
 
 BITS = {
+    "b1": 1,
+    **dict.fromkeys(("s4", "u4"), 4),
     **dict.fromkeys(("s8", "u8", "e4m3", "e5m2", "b8"), 8),
     **dict.fromkeys(("f16", "bf16", "b16"), 16),
-    **dict.fromkeys(("tf32", "f32", "s32"), 32),
+    **dict.fromkeys(("tf32", "f32", "s32", "b32"), 32),
     "f64": 64,
 }
 WMMA_HALF_ELEMENTS = 16  # of an f16 fragment of A or B, whatever the shape
@@ -67,6 +70,8 @@ def flops(name: str) -> int:
     """Operations of one product, 2·m·n·k, as an FMA counts two. `name`: as in `LaunchProfile.tensor_operations`."""
     shape, _, factor = name.split(".")[:3]
     m, n, k = parse_shape(shape)
+    if name.endswith(".sp"):
+        k //= 2  # as many elements of a row of A are there
     return 2 * m * n * k * (4 if (shape, factor) == ("m8n8k4", "f16") else 1)
 
 
@@ -98,6 +103,48 @@ def mma_fragment(shape: str, operand: str, kind: str, layout: str = "row") -> Fr
     j = np.arange(k // 4)
     r, i = j // e, j % e
     return _fragment(4 * e * r + e * t + i, g + 0 * j, k, n)
+
+
+class Metadata(NamedTuple):
+    """Where a warp's registers say which elements of a row of a sparse A are there, one entry per element held.
+
+    `lane`, `shift`: (16, k / 2), whose register, and the lowest bit in it; `bits`: of an index; `unit`: elements that
+    share one; `chunk`: units of a row of which half are there.
+    """
+
+    lane: np.ndarray
+    shift: np.ndarray
+    bits: int
+    unit: int
+    chunk: int
+
+
+@functools.cache
+def metadata_fragment(shape: str, kind: str, selector: int) -> Metadata:
+    """Metadata of `mma.sp`. `kind`: PTX type of A; `selector`: which threads of each four hold it.
+
+    PTX ISA, "Sparse matrix storage". In words of 16 bits for 16- and 32-bit types, of which a register holds row g
+    below row g + 8; in words of 32 bits for the others, row g in a lane and row g + 8 in the next. Raises KeyError for
+    a selector that the shape does not have.
+    """
+    m, _, k = parse_shape(shape)
+    unit, bits, chunk = 1, 2, 4
+    if BITS[kind] == 32:
+        bits, chunk = 4, 2
+    elif BITS[kind] == 4:
+        unit = 2
+    narrow = BITS[kind] >= 16
+    row, place = np.arange(m)[:, None], np.arange(k // 2) // unit
+    held = (16 if narrow else 32) // bits  # units in a word
+    words = k // 2 // unit // held
+    threads = words * (1 if narrow else 2)
+    if m != 16 or words not in (1, 2) or not 0 <= selector < 4 // threads:
+        raise KeyError(shape, selector)
+    thread = place // held if narrow else 2 * (place // held) + row // 8
+    lane = 4 * (row % 8) + selector * threads + thread
+    shift = bits * (place % held) + (16 * (row // 8) if narrow else 0)
+    lane, shift = np.broadcast_arrays(lane, shift)
+    return Metadata(lane, shift.astype(np.uint32), bits, unit, chunk)
 
 
 @functools.cache

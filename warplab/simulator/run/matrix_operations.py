@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
-from warplab.simulator.errors import DivergentWarp, MisalignedAddress
+from warplab.simulator.errors import DivergentWarp, MisalignedAddress, SimulatorError
 from warplab.simulator.memory.array_locations import describe_element
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import subgroup
@@ -62,13 +62,15 @@ class MatrixOperations:
 
     # -- products ------------------------------------------------------------------------------------------------
 
-    def product(self, instruction: Product, a, b, c, lanes) -> list[np.ndarray]:
-        """Return the registers of D from those of A, B and C: unsigned integers, one per lane or one for all."""
+    def product(self, instruction: Product, a, b, c, lanes, metadata=None) -> list[np.ndarray]:
+        """Return the registers of D from those of A, B and C: unsigned integers, one per lane or one for all.
+
+        `metadata`: those that say which elements a sparse A holds."""
         warps = self._warps(instruction, lanes)
         for notify in self.chunk.observers.matrix_product:
             notify(instruction)
         matrices = [
-            self._matrix(registers, BITS[kind] // 8, fragment, gather, warps)
+            self._matrix(registers, BITS[kind], fragment, gather, warps)
             for registers, kind, fragment, gather in zip(
                 (a, b, c), instruction.kinds, instruction.fragments, instruction.gathers, strict=False
             )
@@ -82,18 +84,48 @@ class MatrixOperations:
             result = result.reshape(8, 8, n, warps).transpose(2, 0, 1, 3).reshape(d.rows, d.columns, warps)
         else:
             a, b, c = matrices
-            result = tensor_cores.multiply_add(a, b, c, instruction.kinds, instruction.arithmetic)
+            places = None if instruction.metadata is None else self._places(instruction, metadata, lanes, warps)
+            result = tensor_cores.multiply_add(a, b, c, instruction.kinds, instruction.arithmetic, places)
         elements = result.reshape(-1, warps)[instruction.scatter].T
         return self._registers(elements, WARP_SIZE * warps)
 
     @staticmethod
-    def _matrix(registers, item: int, fragment: Fragment, gather: np.ndarray, warps: int) -> np.ndarray:
+    def _matrix(registers, bits: int, fragment: Fragment, gather: np.ndarray, warps: int) -> np.ndarray:
         """Return the bits that the lanes' registers hold as an array of shape (rows, columns, warps)."""
         together = np.empty((WARP_SIZE * warps, len(registers)), registers[0].dtype)
         for k, register in enumerate(registers):
             together[:, k] = register
-        elements = together.view(f"u{item}").reshape(warps, -1)
-        return elements.T[gather].reshape(fragment.rows, fragment.columns, warps)
+        elements = together.view(f"u{max(bits, 8) // 8}")
+        if bits < 8:  # each becomes a byte
+            elements = elements[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8((1 << bits) - 1)
+        return elements.reshape(warps, -1).T[gather].reshape(fragment.rows, fragment.columns, warps)
+
+    def _places(self, instruction: Product, metadata, lanes, warps: int) -> np.ndarray:
+        """For each element of a sparse A, (rows, k / 2, warps): the column in which it stands."""
+        of = instruction.metadata
+        registers = np.broadcast_to(metadata, WARP_SIZE * warps).reshape(warps, WARP_SIZE)
+        index = registers[:, of.lane] >> of.shift & np.uint32((1 << of.bits) - 1)
+        index = index.astype(np.int64).transpose(1, 2, 0)
+        column = np.arange(index.shape[1])[:, None]
+        if of.chunk == 2:  # one of two tf32: the halves of each count as elements of 16 bits
+            wrong = (index != 0b0100) & (index != 0b1110)
+            places = 2 * column + index // 8
+        else:
+            both = index.reshape(index.shape[0], -1, 2, of.unit, warps)
+            wrong = np.repeat(both[:, :, 0] >= both[:, :, 1], 2, axis=1).reshape(index.shape)
+            unit = column // of.unit
+            places = (unit // 2 * 4 + index) * of.unit + column % of.unit
+        if self.chunk.checked and wrong.any():
+            row, column, warp = (int(x[0]) for x in np.nonzero(wrong))
+            lane = WARP_SIZE * warp + int(of.lane[row, column])
+            raise SimulatorError(
+                f"`{instruction.text.split()[0]}`: metadata 0x{int(registers[warp, of.lane[row, column]]):08x}, which "
+                f"does not say which elements of row {row} of A are there",
+                reason="For 1 of 2 tf32 the four bits are 0b0100 or 0b1110; otherwise the two indices of each four "
+                "elements must ascend. Does the selector name the threads that hold the metadata?",
+                **self.chunk.where(instruction, lane if lanes is None else int(lanes[lane])),
+            )
+        return places
 
     @staticmethod
     def _registers(elements: np.ndarray, lanes: int) -> list[np.ndarray]:
@@ -122,7 +154,7 @@ class MatrixOperations:
         warps = self._warps(transfer.site, lanes)
         base, stride = self._origin(transfer, base, stride, lanes, warps)
         fragment = transfer.fragment
-        matrix = self._matrix(registers, transfer.item, fragment, transfer.gather, warps)
+        matrix = self._matrix(registers, 8 * transfer.item, fragment, transfer.gather, warps)
         matrix = np.ascontiguousarray(matrix.reshape(-1, warps).T)
         for (who, row, column), elements in zip(transfer.accesses, transfer.elements, strict=True):
             addresses = (base + transfer.offsets(row, column, stride)).reshape(-1)
@@ -133,13 +165,16 @@ class MatrixOperations:
         """Return each warp's address and stride, of shape (warps, 1)."""
         base, stride = (np.broadcast_to(x, WARP_SIZE * warps).reshape(warps, WARP_SIZE)[:, :1] for x in (base, stride))
         stride = stride.astype(np.uint64)
+        if transfer.packed > 1:  # a stride that is not a multiple of 16 bytes stays one that is not
+            words = np.uint64(transfer.packed)
+            stride = np.where(stride % words == 0, stride // words, np.uint64(1))
         if self.chunk.checked:
             start, fragment = base + np.uint64(transfer.site.offset), transfer.fragment
             dense = transfer.item * (fragment.rows if transfer.by_column else fragment.columns)
             step = min(WMMA_STRIDE_BYTES, dense)  # 8 for 8-bit matrices that are 8 wide
             # A lane's part of a matrix of bytes has less than 32 of them, and PTX asks for its alignment alone.
-            own = fragment.rows * fragment.columns // WARP_SIZE
-            least_of_pointer = own if transfer.item == 1 else WMMA_POINTER_BYTES
+            own = fragment.rows * fragment.columns // WARP_SIZE * transfer.item
+            least_of_pointer = own if transfer.item == 1 or transfer.packed > 1 else WMMA_POINTER_BYTES
             for what, bad, least in (
                 ("pointer", start % np.uint64(least_of_pointer) != 0, least_of_pointer),
                 ("stride", stride * np.uint64(transfer.item) % np.uint64(step) != 0, step),

@@ -13,7 +13,15 @@ import numpy as np
 
 from warplab.simulator.constants import WARP_SIZE
 from warplab.simulator.numerics import tensor_cores
-from warplab.simulator.ptx.fragments import BITS, Fragment, mma_fragment, wmma_fragment
+from warplab.simulator.ptx.fragments import (
+    BITS,
+    Fragment,
+    Metadata,
+    metadata_fragment,
+    mma_fragment,
+    parse_shape,
+    wmma_fragment,
+)
 from warplab.simulator.ptx.program import Where
 from warplab.simulator.translate.block_writer import Site
 
@@ -31,6 +39,7 @@ class Product:
     machine: int = 1  # instructions of the tensor cores that an H100 executes for it
     separate: int = 1  # products side by side: four for m8n8k4 with f16
     warps: int = 1  # that execute it together
+    metadata: Metadata | None = None  # of a sparse A
 
     def __post_init__(self) -> None:
         self.gathers = [_gather(fragment) for fragment in self.fragments[:3]]
@@ -48,8 +57,33 @@ def mma(shape: str, layouts: tuple[str, str], kinds, saturate: bool, where: Wher
         return Product(_name(shape, kinds), kinds, fragments, tensor_cores.quad_pair, where, text, 0, 4)
     if layouts != ("row", "col"):
         raise KeyError(layouts)
-    machine = 2 if kinds[0] in ("e4m3", "e5m2") else 1
+    machine = 2 if kinds[0] in ("e4m3", "e5m2", "s4", "u4") else 1
     return Product(_name(shape, kinds), kinds, fragments, _ARITHMETIC[kinds[0]](saturate), where, text, machine)
+
+
+def single_bit_mma(shape: str, operation: str, where: Where, text: str) -> Product:
+    """mma of b1. `operation`: "xor" or "and"."""
+    kinds = ("b1", "b1", "s32", "s32")
+    fragments = tuple(mma_fragment(shape, operand, kind) for operand, kind in zip("abcd", kinds, strict=True))
+    arithmetic = {"xor": tensor_cores.different_bits, "and": tensor_cores.integers(False)}[operation]
+    machine = 2 if operation == "xor" else 1
+    return Product(_name(shape, kinds), kinds, fragments, arithmetic, where, text, machine)
+
+
+def sparse_mma(shape: str, kinds, saturate: bool, selector: int, where: Where, text: str) -> Product:
+    """mma.sp. `selector`: which threads hold the metadata."""
+    m, n, k = parse_shape(shape)
+    if shape not in _SPARSE[kinds[0]]:
+        raise KeyError(shape)
+    half = f"m{m}n{n}k{k // 2}"
+    fragments = tuple(
+        mma_fragment(half if operand == "a" else shape, operand, kind)
+        for operand, kind in zip("abcd", kinds, strict=True)
+    )
+    machine = 2 if BITS[kinds[0]] == 4 or kinds[0] in ("e4m3", "e5m2") else 1
+    metadata = metadata_fragment(shape, kinds[0], selector)
+    name, arithmetic = _name(shape, kinds) + ".sp", _ARITHMETIC[kinds[0]](saturate)
+    return Product(name, kinds, fragments, arithmetic, where, text, machine, metadata=metadata)
 
 
 def wmma(shape: str, kinds, saturate: bool, where: Where, text: str) -> Product:
@@ -66,8 +100,15 @@ _WHOLE = tensor_cores.half_precision((np.s_[:],))
 _ARITHMETIC = {
     **dict.fromkeys(("f16", "bf16", "tf32"), lambda saturate: _WHOLE),
     **dict.fromkeys(("e4m3", "e5m2"), lambda saturate: tensor_cores.eight_bit),
-    **dict.fromkeys(("s8", "u8"), tensor_cores.integers),
+    **dict.fromkeys(("s8", "u8", "s4", "u4"), tensor_cores.integers),
     "f64": lambda saturate: tensor_cores.double_precision,
+}
+_SPARSE = {
+    **dict.fromkeys(("f16", "bf16"), ("m16n8k16", "m16n8k32")),
+    "tf32": ("m16n8k8", "m16n8k16"),
+    **dict.fromkeys(("s8", "u8"), ("m16n8k32", "m16n8k64")),
+    **dict.fromkeys(("s4", "u4"), ("m16n8k64", "m16n8k128")),
+    **dict.fromkeys(("e4m3", "e5m2"), ("m16n8k64",)),
 }
 
 
@@ -92,6 +133,7 @@ class Transfer:
 
     `accesses`: for each, the lanes that take part, and the row and column of each lane's first element; the other
     elements follow along the layout's direction. `site`: width and kind of one access; `by_tiles`: like ldmatrix.
+    `packed`: numbers that share an element of the fragment, as those of 4 bits and 1 bit do.
     """
 
     site: Site
@@ -100,6 +142,7 @@ class Transfer:
     item: int
     by_tiles: bool
     accesses: list[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    packed: int = 1
 
     def __post_init__(self) -> None:
         fragment, n = self.fragment, self.site.width // self.item

@@ -9,6 +9,7 @@ from warplab.simulator.translate.block_writer import BlockWriter
 from warplab.simulator.translate.operations.arithmetic import allow
 
 _LAYOUTS = ("row", "col")
+_SPARSE = ("sp", "sp::ordered_metadata")
 _SPACES = {"global": "global", "shared": "shared", "shared::cta": "shared"}
 
 
@@ -41,20 +42,31 @@ def _product(w: BlockWriter, i: Instruction, product: matrix_instructions.Produc
         if held != max(1, fragment.row.shape[1] * BITS[kind] // (8 * int(_dtype(kind)[1]))):
             raise w.unsupported(f"{held} registers for a fragment of {fragment.row.shape[1]} elements of .{kind}")
     groups = [_registers(w, o, _dtype(kind)) for o, kind in zip(i.operands[1:4], (a, b, c), strict=True)]
-    call = f"m.matrix.product({w.object(product)}, {', '.join(groups)}, L)"
+    metadata = "" if product.metadata is None else f", {w.array(i.operands[4], 'u4')}"
+    call = f"m.matrix.product({w.object(product)}, {', '.join(groups)}, L{metadata})"
     _define(w, i.operands[0], call, _dtype(d))
 
 
 def _mma(w: BlockWriter, i: Instruction) -> None:
-    sync, aligned, shape, layout_a, layout_b, *rest = i.modifiers
+    sparse = i.modifiers[0] in _SPARSE
+    sync, aligned, shape, layout_a, layout_b, *rest = i.modifiers[sparse:]
     if (sync, aligned) != ("sync", "aligned"):
         raise w.unsupported()
+    if rest[-1] == "popc":
+        *rest, operation, _ = rest
+        if sparse or (layout_a, layout_b) != ("row", "col") or rest != ["s32", "b1", "b1", "s32"]:
+            raise w.unsupported()
+        return _product(w, i, matrix_instructions.single_bit_mma(shape, operation, w.now.where, w.now.text))
     *options, d, a, b, c = rest
     allow(w, options, {"satfinite"})
-    kinds = (a, b, c, d)
-    product = matrix_instructions.mma(
-        shape, (layout_a, layout_b), kinds, "satfinite" in options, w.now.where, w.now.text
-    )
+    kinds, saturate = (a, b, c, d), "satfinite" in options
+    if sparse:
+        selector = i.operands[5]
+        if not isinstance(selector, Immediate) or (layout_a, layout_b) != ("row", "col"):
+            raise w.unsupported()
+        product = matrix_instructions.sparse_mma(shape, kinds, saturate, int(selector.value), w.now.where, w.now.text)
+    else:
+        product = matrix_instructions.mma(shape, (layout_a, layout_b), kinds, saturate, w.now.where, w.now.text)
     _product(w, i, product)
 
 
@@ -63,7 +75,8 @@ def _wmma(w: BlockWriter, i: Instruction) -> None:
 
 
 def _wmma_mma(w: BlockWriter, i: Instruction) -> None:
-    _, _, _, layout_a, layout_b, shape, *kinds = i.modifiers
+    operation = i.modifiers[1] if i.modifiers[2] == "popc" else ""
+    _, _, _, layout_a, layout_b, shape, *kinds = i.modifiers[2 * bool(operation) :]
     options = [kind for kind in kinds if kind not in BITS]
     kinds = [kind for kind in kinds if kind in BITS]
     allow(w, options, {"satfinite", "rn"})
@@ -71,6 +84,10 @@ def _wmma_mma(w: BlockWriter, i: Instruction) -> None:
         raise w.unsupported()
     # With f16 factors only the types of D and C are written.
     d, a, b, c = kinds if len(kinds) == 4 else (kinds[0], "f16", "f16", kinds[1])
+    if BITS[a] < 8 and (layout_a, layout_b) != ("row", "col"):
+        raise w.unsupported()
+    if operation:
+        return _product(w, i, matrix_instructions.single_bit_mma(shape, operation, w.now.where, w.now.text))
     _product(w, i, matrix_instructions.wmma(shape, (a, b, c, d), "satfinite" in options, w.now.where, w.now.text))
 
 
@@ -80,16 +97,22 @@ def _transfer(w: BlockWriter, i: Instruction, address: Operand, stride) -> tuple
     if layout not in _LAYOUTS:
         raise w.unsupported()
     space, by_column = _space(i), layout == "col"
+    packed = 1
+    if BITS[kind] < 8:  # lanes hold whole words of A's rows and B's columns
+        if by_column != (operand == "b"):
+            raise w.unsupported()
+        packed, kind = 32 // BITS[kind], "b32"
+        shape = "m8n8k4"
     fragment = wmma_fragment(shape, operand, kind)
     nbytes, by_tiles, accesses = matrix_instructions.wmma_accesses(fragment, operand, kind, by_column, space)
     base, offset = w.addresses(address)
     dtype, count = f"u{min(nbytes, 8)}", max(1, nbytes // 8)
     w.site("load" if operation == "load" else "store", space, dtype, count, offset)
     transfer = matrix_instructions.Transfer(
-        w.translator.sites[-1], fragment, by_column, BITS[kind] // 8, by_tiles, accesses
+        w.translator.sites[-1], fragment, by_column, BITS[kind] // 8, by_tiles, accesses, packed
     )
     if stride is None:
-        stride = Immediate(fragment.rows if by_column else fragment.columns)
+        stride = Immediate(packed * (fragment.rows if by_column else fragment.columns))
     return w.object(transfer), f"{base}.base, {w.array(stride, 'u4')}"
 
 
