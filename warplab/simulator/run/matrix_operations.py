@@ -13,7 +13,7 @@ from warplab.simulator.memory.array_locations import describe_element
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.lane_groups import subgroup
 from warplab.simulator.numerics import tensor_cores
-from warplab.simulator.ptx.fragments import BITS, Fragment, ldmatrix_fragment
+from warplab.simulator.ptx.fragments import BITS, Fragment, Metadata, ldmatrix_fragment
 from warplab.simulator.translate.matrix_instructions import Product, Transfer
 
 WMMA_POINTER_BYTES, WMMA_STRIDE_BYTES = 32, 16  # CUDA C++ Programming Guide, "Warp Matrix Functions"
@@ -84,7 +84,8 @@ class MatrixOperations:
             result = result.reshape(8, 8, n, warps).transpose(2, 0, 1, 3).reshape(d.rows, d.columns, warps)
         else:
             a, b, c = matrices
-            places = None if instruction.metadata is None else self._places(instruction, metadata, lanes, warps)
+            of = instruction.metadata
+            places = None if of is None else self._places(instruction, of, metadata, lanes, warps)
             result = tensor_cores.multiply_add(a, b, c, instruction.kinds, instruction.arithmetic, places)
         elements = result.reshape(-1, warps)[instruction.scatter].T
         return self._registers(elements, WARP_SIZE * warps)
@@ -100,9 +101,8 @@ class MatrixOperations:
             elements = elements[..., None] >> np.arange(0, 8, bits, dtype=np.uint8) & np.uint8((1 << bits) - 1)
         return elements.reshape(warps, -1).T[gather].reshape(fragment.rows, fragment.columns, warps)
 
-    def _places(self, instruction: Product, metadata, lanes, warps: int) -> np.ndarray:
+    def _places(self, instruction: Product, of: Metadata, metadata, lanes, warps: int) -> np.ndarray:
         """For each element of a sparse A, (rows, k / 2, warps): the column in which it stands."""
-        of = instruction.metadata
         registers = np.broadcast_to(metadata, WARP_SIZE * warps).reshape(warps, WARP_SIZE)
         index = registers[:, of.lane] >> of.shift & np.uint32((1 << of.bits) - 1)
         index = index.astype(np.int64).transpose(1, 2, 0)
@@ -116,11 +116,11 @@ class MatrixOperations:
             unit = column // of.unit
             places = (unit // 2 * 4 + index) * of.unit + column % of.unit
         if self.chunk.checked and wrong.any():
-            row, column, warp = (int(x[0]) for x in np.nonzero(wrong))
-            lane = WARP_SIZE * warp + int(of.lane[row, column])
+            row, place, warp = (int(x[0]) for x in np.nonzero(wrong))
+            holder = int(of.lane[row, place])
+            lane = WARP_SIZE * warp + holder
             raise SimulatorError(
-                f"`{instruction.text.split()[0]}`: metadata 0x{int(registers[warp, of.lane[row, column]]):08x}, which "
-                f"does not say which elements of row {row} of A are there",
+                f"`{instruction.text.split()[0]}`: metadata 0x{int(registers[warp, holder]):08x}, which does not say which elements of row {row} of A are there",
                 reason="For 1 of 2 tf32 the four bits are 0b0100 or 0b1110; otherwise the two indices of each four "
                 "elements must ascend. Does the selector name the threads that hold the metadata?",
                 **self.chunk.where(instruction, lane if lanes is None else int(lanes[lane])),
