@@ -120,7 +120,8 @@ class MatrixOperations:
             holder = int(of.lane[row, place])
             lane = WARP_SIZE * warp + holder
             raise SimulatorError(
-                f"`{instruction.text.split()[0]}`: metadata 0x{int(registers[warp, holder]):08x}, which does not say which elements of row {row} of A are there",
+                f"`{instruction.text.split()[0]}`: metadata 0x{int(registers[warp, holder]):08x}, which does not "
+                f"say which elements of row {row} of A are there",
                 reason="For 1 of 2 tf32 the four bits are 0b0100 or 0b1110; otherwise the two indices of each four "
                 "elements must ascend. Does the selector name the threads that hold the metadata?",
                 **self.chunk.where(instruction, lane if lanes is None else int(lanes[lane])),
