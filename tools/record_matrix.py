@@ -22,12 +22,12 @@ from warplab.paths import COURSE
 RECORDED = COURSE / "tests" / "simulator" / "run" / "recorded"
 
 
-def execute(case: Case, scratch: Path) -> np.ndarray:
+def execute(name: str, case: Case, scratch: Path) -> np.ndarray:
     import cupy
 
-    path = scratch / f"{case.name}.ptx"
+    path = scratch / f"{name}.ptx"
     path.write_text(case.ptx)
-    kernel = cupy.RawModule(path=str(path)).get_function(case.name)
+    kernel = cupy.RawModule(path=str(path)).get_function(name)
     out = cupy.zeros(case.size, np.uint8)
     kernel((case.grid,), (32,), (*(cupy.asarray(data) for data in case.inputs), out))
     return cupy.asnumpy(out)
@@ -52,13 +52,21 @@ def main() -> None:
     import cupy
 
     device = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
-    with tempfile.TemporaryDirectory() as scratch:
-        results = {case.name: execute(case, Path(scratch)) for case in cases()}
-        products = {name: execute_warpgroups(name, it, Path(scratch)) for name, it in recordings().items()}
-    for file, recorded in (("matrix_h100.npz", results), ("wgmma_h100.npz", products)):
+    # Each file as soon as it is there: a kernel that the GPU refuses ends the context, and with it all that follow.
+    for file, kernels, run in (
+        ("wgmma_h100.npz", recordings(), execute_warpgroups),
+        ("matrix_h100.npz", {case.name: case for case in cases()}, execute),
+    ):
+        recorded = {}
+        with tempfile.TemporaryDirectory() as scratch:
+            for name, kernel in kernels.items():
+                try:
+                    recorded[name] = run(name, kernel, Path(scratch))
+                except Exception as error:
+                    raise RuntimeError(f"{name} did not run on this GPU; {file} is not written") from error
         recorded["device"] = np.array(f"{device}, {datetime.date.today()}")
         np.savez_compressed(folder / file, **recorded)
-        print(f"{file}: {len(recorded) - 1} kernels on {recorded['device']}")
+        print(f"{file}: {len(recorded) - 1} kernels on {recorded['device']}", flush=True)
 
 
 if __name__ == "__main__":
