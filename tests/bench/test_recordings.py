@@ -8,6 +8,7 @@ import pytest
 from warplab.bench import random_inputs, timing
 from warplab.bench.lab import labs
 from warplab.bench.recordings import Measurement, MissingRecording, Recordings
+from warplab.estimating.beside import KnownTime
 from warplab.hardware import backend
 
 MACHINE = {"device": "Some GPU", "gpus": 1, "date": "2001-02-03"}
@@ -61,6 +62,36 @@ def test_on_a_gpu_the_function_is_measured_and_labelled(on_gpu, recordings):
     assert recordings.recorded("known").value == [1.5, 2], "what was recorded can be asked for there too"
     assert recordings.recorded_if_any("known") == recordings.recorded("known")
     assert recordings.recorded_if_any("unknown") is None
+
+
+def test_a_learners_launch_has_the_time_that_was_recorded_of_its_like_or_none(on_simulator, recordings):
+    known = recordings.time_of(None, 1, 32, must_not_run, key="known", find=lambda value: value[0], of="the course's")
+    assert known == KnownTime(1.5, "Some GPU", "2001-02-03", live=False, of="the course's")
+    assert recordings.time_of(None, 1, 32, must_not_run) is None
+    assert recordings.time_of(None, 1, 32, must_not_run, key="unknown", find=max) is None
+
+
+def test_on_a_gpu_a_learners_launch_is_timed_itself(on_gpu, recordings, monkeypatch):
+    launched = []
+
+    def time_gpu(call, runs):
+        assert runs > 1
+        call()
+        return timing.Timing.of([2.5, 3.5, 9.5])
+
+    monkeypatch.setattr(timing, "time_gpu", time_gpu)
+
+    def kernel(*launch, shared_mem):
+        launched.append(launch)
+
+    known = recordings.time_of(kernel, 7, (32, 8), lambda: (1, 2), key="known", find=max, of="the course's")
+    assert launched == [((7,), (32, 8), (1, 2))]
+    assert known == KnownTime(3.5, "Some GPU", "2001-02-03", live=True)
+
+    def too_large():
+        raise MemoryError
+
+    assert recordings.time_of(kernel, 7, 32, too_large) is None
 
 
 def test_an_unknown_key_names_itself_and_the_known_ones(on_simulator, recordings):

@@ -20,8 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from warplab.bench import random_inputs, timing
+from warplab.bench.lab_kernels import Size, is_numba, launch
+from warplab.estimating.beside import KnownTime
 from warplab.hardware import backend
 from warplab.paths import COURSE
+
+OWN_RUNS = 5  # of a learner's own launch, which may take a second
 
 
 class MissingRecording(LookupError):
@@ -100,6 +104,38 @@ class Recordings:
             return self.recorded(key)
         except MissingRecording:
             return None
+
+    def time_of(
+        self,
+        function: Any,
+        grid: Size,
+        block: Size,
+        arguments: Callable[[], tuple],
+        *,
+        key: str = "",
+        find: Callable[[Any], float] | None = None,
+        of: str = "",
+    ) -> KnownTime | None:
+        """How long a learner's own launch takes: measured on a GPU (the median of several runs), else as recorded.
+
+        `function`: a Numba or CuPy kernel. `arguments()`: its arguments, device arrays and numbers, made only where
+        there is a GPU. `find`: takes the seconds from the recorded value of `key`, `of`: names the launch that was
+        recorded in place of the learner's. None where nothing is recorded, and where a GPU lacks the memory.
+        """
+        if backend.name() == "gpu":
+            return self._time_here(function, grid, block, arguments)
+        m = self.recorded_if_any(key) if find else None
+        return KnownTime(find(m.value), m.device, m.date, live=False, of=of) if m and find else None
+
+    def _time_here(self, function: Any, grid: Size, block: Size, arguments: Callable[[], tuple]) -> KnownTime | None:
+        language = "Numba" if is_numba(function) else "CUDA C++"
+        try:
+            given = [timing.native(language, x) if hasattr(x, "dtype") and x.shape else x for x in arguments()]
+        except MemoryError:  # of the GPU: CuPy's error is one
+            return None
+        run = timing.time_gpu(lambda: launch(function, grid, block, tuple(given)), runs=OWN_RUNS)
+        machine = timing.machine(self.gpus)
+        return KnownTime(run.seconds, machine["device"], machine["date"], live=True)
 
     def here_and_recorded(self, key: str, here: Measurement | None) -> dict[str, Any]:
         """Values by label: of `here`, which `measure` gave, and those recorded, if there are any."""
