@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
 from warplab import cp, cuda
 from warplab.dropin import missing_names
 from warplab.dropin.missing_names import explanation
+from warplab.paths import COURSE
 
 
 def test_a_kernel_of_a_cell_that_did_not_compile(monkeypatch):
@@ -15,6 +18,33 @@ def test_a_kernel_of_a_cell_that_did_not_compile(monkeypatch):
     assert "its cell" not in explanation("scale", "scale((1,), (32,), (x,))", [])
     assert "did" not in explanation("other", "y = other + 1", [])
     assert "scale was not compiled" in explanation("scale", "scale((1,), (32,), (x,))", [])
+
+
+def test_the_error_says_in_a_few_lines_what_to_do():
+    """And no more: of Python's traceback only the learner's own line, and the advice at its end."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    cells = (
+        "from warplab import attempt, cp, cuda",
+        "%%cuda\n__global__ void scale(float* x) { x[0] = y; }",
+        "def run(kernel):\n    kernel((1,), (32,), ())\n\nwith attempt():\n    run(\n        scale)",
+        "print(other + 1)",
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    client = NotebookClient(notebook, allow_errors=True, timeout=600, resources={"metadata": {"path": str(COURSE)}})
+    client.execute(env={**os.environ, "WARPLAB_BACKEND": "simulator"})
+    missing, ordinary = (
+        "\n".join(line for o in cell.outputs if o.output_type == "error" for line in o.traceback)
+        for cell in notebook.cells[2:]
+    )
+    lines = missing.splitlines()
+    assert len(lines) == 4
+    assert lines[0].startswith("cell [3], line ")
+    assert lines[2] == "NameError: name 'scale' is not defined"
+    assert lines[3].startswith("scale was not compiled: the %%cuda cell that defines it ended with an error. Mend")
+    assert "Traceback (most recent call last)" in ordinary
+    assert not [o for cell in notebook.cells[2:] for o in cell.outputs if o.output_type == "stream"]
 
 
 def test_a_renamed_kernel():

@@ -1,30 +1,39 @@
-"""What a notebook says after a NameError: the kernel was not compiled, has another name, or its cell was not run."""
+"""What a notebook says of a NameError: the kernel was not compiled, has another name, or its cell was not run."""
 
 from __future__ import annotations
 
 import difflib
 import functools
+import linecache
 import re
+import traceback
+from types import TracebackType
+
+from warplab.compile.short_traceback import short_traceback
+from warplab.compile.source_files import is_cell
 
 not_compiled: set[str] = set()  # kernels of %%cuda cells that ended with an error
 
-_REGISTERED = "_warplab_missing_names"
-
 
 def register(shell) -> None:
-    """Let an IPython shell print `explanation` below a NameError."""
-    if not getattr(shell, _REGISTERED, False):
-        shell.events.register("post_run_cell", functools.partial(_after, shell))
-        setattr(shell, _REGISTERED, True)
+    """Let an IPython shell end a NameError with its `explanation`: the learner's line, the error, what to do."""
+    if not shell.custom_exceptions:
+        shell.set_custom_exc((NameError,), _show)
 
 
-def _after(shell, result) -> None:
-    error = result.error_in_exec
-    if isinstance(error, NameError) and error.name and error.name not in shell.user_ns:
+def _show(shell, kind: type, error: NameError, trace: TracebackType, tb_offset: int | None = None) -> None:
+    cells = [frame.filename for frame in traceback.extract_tb(trace) if is_cell(frame.filename)]
+    if cells and error.name and error.name not in shell.user_ns and not hasattr(error, "_render_traceback_"):
         kernels = [name for name, value in shell.user_ns.items() if hasattr(value, "_warplab_source")]
-        text = explanation(error.name, result.info.raw_cell, kernels)
+        text = explanation(error.name, "".join(linecache.getlines(cells[0])), kernels)
         if text:
-            print(text)
+            shown = functools.partial(_lines, error, text)
+            setattr(error, "_render_traceback_", shown)  # noqa: B010 - what IPython asks for
+    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+
+
+def _lines(error: NameError, text: str) -> list[str]:
+    return [*short_traceback(error), text]
 
 
 def explanation(name: str, cell: str, kernels: list[str]) -> str:
