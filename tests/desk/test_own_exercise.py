@@ -28,8 +28,12 @@ def test_a_number_is_the_learners_copy(copied, argument, tmp_path, monkeypatch):
     assert own_exercise.meant(argument) == copied
 
 
-def test_without_a_copy_a_number_is_the_courses(mine):
+def test_without_a_copy_a_number_is_the_courses(mine, capsys):
+    """And where the copy would be, and what lays it there, is said."""
     assert own_exercise.meant(NUMBER) == COURSE / FIRST.path
+    said = capsys.readouterr().err
+    assert f"There is no {mine / FIRST.own} yet (make lab lays it there)" in said
+    assert f"exercise_{NAME}.ipynb" in said
 
 
 def test_the_courses_folder_is_the_copy_unless_somebody_wrote_into_it(copied, capsys, tmp_path, monkeypatch):

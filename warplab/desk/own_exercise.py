@@ -31,6 +31,8 @@ def meant(argument: str) -> Path:
     for one in exercises():
         own, given = own_folder() / one.own, COURSE / one.path
         if not path.exists() and argument in (one.number, one.number.lstrip("0"), one.path.stem):
+            if not own.exists() and not _has_answers(given):
+                print(f"There is no {own} yet (make lab lays it there): checking the course's own.", file=sys.stderr)
             return own if own.exists() else given
         names_it = path.exists() and path.resolve() in (given.resolve(), given.parent.resolve())
         if names_it and own.exists() and not _has_answers(given):
