@@ -75,13 +75,13 @@ def compile_numba_program(
                 debug=debug,
                 lineinfo=lineinfo,
                 fastmath=fastmath,
-                nvvm_options={"fastmath": fastmath, "opt": 3 if opt else 0},
+                nvvm_options={"fastmath": fastmath, "opt": 3 if opt else 0} | ({"g": None} if debug else {}),
                 cc=capability,
             )
 
         try:
             try:
-                compiled = compile_with(lineinfo=True)
+                compiled = compile_with(lineinfo=not debug)
             except ZeroDivisionError:  # Numba 0.68 cannot describe a tuple of empty tuples
                 compiled = compile_with(lineinfo=False)
         except Exception as error:  # whatever Numba makes of a mistake in the kernel: only the message helps a learner

@@ -21,6 +21,7 @@ _FUNCTION = re.compile(
     r"(?P<name>[\w$]+)(?P<rest>[^{;]*)(?P<end>[{;])",
     re.M,
 )
+_FUNCTION_ENDS = re.compile(r"^(\$L__func_(?:begin|end)\d+):", re.M)  # labels for what a debugger reads
 _EXTERN_WITH_RESULT = re.compile(r"^\.extern\s+\.func\s+(\([^)]*\))\s*([\w$]+)", re.M)
 _VARIABLE = re.compile(
     r"^(?P<linkage>\.extern\s+|\.visible\s+|\.weak\s+|\.common\s+)?\.(?:global|const|shared)\b[^;=]*?"
@@ -39,10 +40,13 @@ def link(modules: list[str]) -> str:
     if not others:
         return first
     parts, files = [first], max((int(number) for _, number, _ in _FILE.findall(first)), default=0)
+    wanted = _declared_elsewhere(modules) - {
+        match["name"] for match in _FUNCTION.finditer(first) if match["end"] == "{"
+    }
     for number, module in enumerate(others, 2):
         module = _SECTION.sub("", _HEADER.sub("", module.rstrip("\0")))
         module, files = _renumbered(_called_lines(module), files)
-        parts.append(_with_own_names(module, f"$m{number}"))
+        parts.append(_with_own_names(module, f"$m{number}", wanted))
     return _declared(_with_results("\n".join(part.rstrip("\0") for part in parts)))
 
 
@@ -80,9 +84,22 @@ def _renumbered(module: str, files: int) -> tuple[str, int]:
     return _LOC.sub(line, module), files + len(numbers)
 
 
-def _with_own_names(module: str, suffix: str) -> str:
-    """Rename what no other module may see, as two modules may use one name."""
-    own = {match["name"] for match in _FUNCTION.finditer(module) if not match["linkage"] or "weak" in match["linkage"]}
+def _declared_elsewhere(modules: list[str]) -> set[str]:
+    """List the functions that a module declares and leaves to another one."""
+    found = (match for module in modules for match in _FUNCTION.finditer(module))
+    return {match["name"] for match in found if (match["linkage"] or "").startswith(".extern") and match["end"] == ";"}
+
+
+def _with_own_names(module: str, suffix: str, wanted: set[str]) -> str:
+    """Rename what no other module may see, as two modules may use one name.
+
+    A weak function is a module's own copy, but for the first of a name in `wanted`, which is then taken from there.
+    """
+    functions = list(_FUNCTION.finditer(module))
+    weak = {match["name"] for match in functions if "weak" in (match["linkage"] or "") and match["end"] == "{"}
+    own = {match["name"] for match in functions if not match["linkage"] or "weak" in match["linkage"]} - (weak & wanted)
+    wanted -= weak
+    own |= set(_FUNCTION_ENDS.findall(module))
     own |= {
         match["name"]
         for match in _VARIABLE.finditer(module)
@@ -115,10 +132,15 @@ def _declared(ptx: str) -> str:
                 )
             linkages[match["name"]] = (match["linkage"] or "").strip()
 
+    known: set[str] = set()
+
     def declaration(match: re.Match) -> str:
-        linkage = match["linkage"] or ""
-        if not linkage.startswith(".extern") or match["name"] not in linkages:
+        name, linkage = match["name"], match["linkage"] or ""
+        again, extern = name in known, linkage.startswith(".extern")
+        known.add(name)
+        if not extern or name not in linkages:
             return match[0]
-        return f"{linkages[match['name']]} {match[0].removeprefix(linkage)}".lstrip()
+        # The assembler takes a declaration behind the definition for a second one.
+        return "" if again else f"{linkages[name]} {match[0].removeprefix(linkage)}".lstrip()
 
     return _FUNCTION.sub(declaration, ptx)

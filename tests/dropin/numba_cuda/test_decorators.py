@@ -61,3 +61,25 @@ def checked(x, out):
 def test_debug_wants_unoptimised_code():
     with pytest.warns(NumbaInvalidConfigWarning, match="opt=False"):
         cuda.jit(debug=True)(checked.py_func)
+
+
+def test_a_debug_kernel_has_what_a_debugger_reads():
+    @cuda.jit(device=True, debug=True, opt=False)
+    def plus_one(v):
+        return v + 1
+
+    @cuda.jit(device=True, debug=True, opt=False)
+    def twice(v):
+        return 2 * plus_one(v)
+
+    @cuda.jit(debug=True, opt=False, _dbg_optnone=True)
+    def run(x):
+        x[0] = twice(x[0]) + plus_one(x[0])
+
+    x = np.array([5])
+    run[1, 1](x)
+    assert x[0] == 18
+    (signature,) = run.signatures
+    assert "emissionKind: FullDebug" in run.inspect_llvm(signature)
+    assert ".debug_info" in run.inspect_asm(signature)
+    assert run.get_regs_per_thread(signature) > 0  # the assembler takes the three modules as one
