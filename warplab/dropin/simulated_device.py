@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 from typing import NamedTuple, NoReturn
 
 from warplab import simulator
@@ -12,12 +14,34 @@ COMPUTE_CAPABILITY = divmod(DEFAULT_ARCH, 10)
 SHARED_BYTES = 48 * 1024  # per block that did not ask for more
 MULTIPROCESSORS = 1  # the simulator runs thread blocks in order, as one multiprocessor would
 
+_process: int | None = None  # the process that uses the device
+
 
 class MemoryInfo(NamedTuple):
     """Bytes of the simulated device's memory."""
 
     free: int
     total: int
+
+
+def in_use() -> None:
+    """Note that this process uses the device, as the driver is initialised by the first use.
+
+    Raises CudaDriverError in a process that `multiprocessing` forked from one that used it, as on a GPU. After a plain
+    `os.fork()`, which a GPU refuses, too, the simulator goes on.
+    """
+    global _process
+    here = os.getpid()
+    if _process == here:
+        return
+    if _process is not None and multiprocessing.parent_process() is not None:
+        from numba.cuda.cudadrv.error import CudaDriverError
+
+        raise CudaDriverError(
+            f"CUDA initialized before forking: process {_process} used the device before it forked this one. Start "
+            "processes with multiprocessing.get_context('spawn'), or use the device in the new processes only"
+        )
+    _process = here
 
 
 def memory_info() -> MemoryInfo:

@@ -12,7 +12,7 @@ from warplab import simulator
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, from_host, from_interface
 from warplab.dropin.numba_cuda.cudadrv.devices import DeviceList, gpus
 from warplab.dropin.numba_cuda.cudadrv.driver import Context, Device, Event, Stream, context, device
-from warplab.dropin.simulated_device import elapsed_time
+from warplab.dropin.simulated_device import elapsed_time, in_use
 from warplab.launch.device_arrays import DeviceArray, MappedArray, OnDevice, Order, extent
 
 event_elapsed_time = elapsed_time
@@ -186,6 +186,7 @@ def event(timing: bool = True) -> Event:
 
 
 def current_context(devnum: int | None = None) -> Context:
+    in_use()
     return context
 
 
@@ -196,6 +197,7 @@ def require_context(fn: Callable) -> Callable:
 
 def get_current_device() -> Device:
     """Return the simulated device, named "PTX simulator"."""
+    in_use()
     return gpus.current
 
 

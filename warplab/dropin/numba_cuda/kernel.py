@@ -18,7 +18,7 @@ from warplab.compile.numba_compiler import NumbaProgram
 from warplab.dropin.numba_cuda import args as argument_hints
 from warplab.dropin.numba_cuda import kernel_exceptions
 from warplab.dropin.numba_cuda.memory_management.nrt import rtsys
-from warplab.dropin.simulated_device import MULTIPROCESSORS, SHARED_BYTES
+from warplab.dropin.simulated_device import MULTIPROCESSORS, SHARED_BYTES, in_use
 from warplab.hardware.occupancy import theoretical
 from warplab.launch import profiling
 from warplab.launch.array_placement import ArrayPlacement
@@ -54,6 +54,7 @@ class Kernel:
 
     def launch(self, args: tuple, griddim, blockdim, stream=0, sharedmem: int = 0) -> None:
         """Launch, wait and copy host arrays back. `griddim`, `blockdim`: (x, y, z). `sharedmem`: bytes per block."""
+        in_use()
         after: list[Callable[[], Any]] = []
         source, args = self._chosen, tuple(args)
         if self.extensions:

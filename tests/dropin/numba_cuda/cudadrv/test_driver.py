@@ -1,11 +1,16 @@
 """Streams, events, the device and its context."""
 
 import asyncio
+import concurrent.futures
+import multiprocessing
+import os
 
 import numpy as np
 import pytest
+from numba.cuda.cudadrv.error import CudaDriverError
 
 from warplab.dropin import numba_cuda as cuda
+from warplab.dropin import simulated_device
 
 
 @cuda.jit
@@ -105,3 +110,20 @@ def test_memory_is_not_shared_between_processes():
         cuda.to_device(np.ones(3)).get_ipc_handle()
     with pytest.raises(NotImplementedError, match="one process"):
         cuda.open_ipc_array(b"", 3, np.float32)
+
+
+def total() -> float:
+    return float(cuda.to_device(np.ones(3)).copy_to_host().sum())
+
+
+def test_a_forked_process_cannot_use_a_device_that_was_in_use(monkeypatch):
+    def in_a_forked_process() -> float:
+        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+            return pool.submit(total).result()
+
+    monkeypatch.setattr(simulated_device, "_process", None)
+    assert in_a_forked_process() == 3  # nothing was used here before
+    cuda.current_context()
+    assert simulated_device._process == os.getpid()
+    with pytest.raises(CudaDriverError, match=r"CUDA initialized before forking.*get_context\('spawn'\)"):
+        in_a_forked_process()

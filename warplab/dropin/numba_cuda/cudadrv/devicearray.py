@@ -12,6 +12,7 @@ from numba.cuda.cudadrv.devicearray import errmsg_contiguous_buffer
 
 from warplab import simulator
 from warplab.dropin.numba_cuda.cudadrv.driver import Stream
+from warplab.dropin.simulated_device import in_use
 from warplab.launch.device_arrays import Buffer, DeviceArray, OnDevice, Order, extent
 
 
@@ -37,6 +38,11 @@ class _DeviceData(DeviceArray):
 
     __cuda_ndarray__ = True  # by which Numba knows an array of its own
     stream = 0
+
+    @classmethod
+    def _allocate(cls, shape, dtype, order: Order = "C", strides=None):
+        in_use()
+        return super()._allocate(shape, dtype, order, strides)
 
     def copy_to_host(self, ary: np.ndarray | None = None, stream=0) -> np.ndarray:
         """Copy the values to a new NumPy array or to `ary`. Raises TypeError or ValueError if `ary` does not fit."""
