@@ -75,6 +75,11 @@ def ascontiguousarray(a, dtype=None) -> ndarray:
     return a if a.flags.c_contiguous else a.copy()
 
 
+def asfortranarray(a, dtype=None) -> ndarray:
+    a = asarray(a, dtype)
+    return a if a.flags.f_contiguous else a.copy("F")
+
+
 def asnumpy(
     a, stream=None, order: _Literal["C", "F", "A"] = "C", out: np.ndarray | None = None, *, blocking: bool = True
 ) -> np.ndarray:
@@ -102,20 +107,24 @@ def full(shape, fill_value, dtype=None, order: _Order = "C") -> ndarray:
     return filled
 
 
-def empty_like(prototype, dtype=None) -> ndarray:
-    return empty(prototype.shape, dtype or prototype.dtype)
+def empty_like(prototype, dtype=None, order: _Literal["K", "A", "C", "F"] = "K", subok=None, shape=None) -> ndarray:
+    """Make an `empty` array of the shape, dtype and order of axes of `prototype`."""
+    like = np.empty_like(_to_host(prototype), dtype, order, subok=False, shape=shape)
+    return ndarray._allocate(like.shape, like.dtype, strides=like.strides)
 
 
-def zeros_like(a, dtype=None) -> ndarray:
-    return zeros(a.shape, dtype or a.dtype)
+def zeros_like(a, dtype=None, order: _Literal["K", "A", "C", "F"] = "K", subok=None, shape=None) -> ndarray:
+    return full_like(a, 0, dtype, order, subok, shape)
 
 
-def ones_like(a, dtype=None) -> ndarray:
-    return ones(a.shape, dtype or a.dtype)
+def ones_like(a, dtype=None, order: _Literal["K", "A", "C", "F"] = "K", subok=None, shape=None) -> ndarray:
+    return full_like(a, 1, dtype, order, subok, shape)
 
 
-def full_like(a, fill_value, dtype=None) -> ndarray:
-    return full(a.shape, fill_value, dtype or a.dtype)
+def full_like(a, fill_value, dtype=None, order: _Literal["K", "A", "C", "F"] = "K", subok=None, shape=None) -> ndarray:
+    filled = empty_like(a, dtype, order, subok, shape)
+    filled._write(..., _to_host(fill_value))
+    return filled
 
 
 def copyto(dst: ndarray, src, casting: str = "same_kind") -> None:

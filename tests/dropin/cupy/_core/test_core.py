@@ -91,6 +91,17 @@ def test_arrays_of_numba_are_taken_without_a_copy():
     np.testing.assert_array_equal(host(ours), [9, 2, 3])
 
 
+def test_arrays_in_fortran_order_and_like_others():
+    rows = cp.arange(6, dtype=cp.float32).reshape(2, 3)
+    columns = cp.asfortranarray(rows)
+    assert (columns.strides, cp.asfortranarray(columns)) == ((4, 8), columns)
+    np.testing.assert_array_equal(host(columns), host(rows))
+    for make in (cp.empty_like, cp.zeros_like, cp.ones_like, lambda a, **order: cp.full_like(a, 7, **order)):
+        assert [make(a).strides for a in (rows, columns)] == [(12, 4), (4, 8)]
+        assert make(columns, order="C").strides == (12, 4)
+    assert host(cp.full_like(columns, 7, dtype=cp.int8, shape=(2,))).tolist() == [7, 7]
+
+
 def test_memory_is_freed_with_the_last_array():
     memory = simulator.default_device().memory
     before = memory.used_bytes
