@@ -31,6 +31,7 @@ from warplab.simulator.run.undefined_values import UndefinedValues
 from warplab.simulator.translate.translation import Translation, translate
 
 CHUNK_BYTES = 1 << 29  # memory of the blocks that run at one time, roughly
+CHUNK_SHARE = 2**30  # thread instructions of a chunk none of whose lanes gets on
 
 
 class Together(Protocol):
@@ -146,7 +147,7 @@ class Device:
                 scheduler = Scheduler(
                     chunk,
                     # In a launch that ends, one chunk takes only a small part of the whole.
-                    min(options.instruction_limit - executed, options.instruction_limit // 8),
+                    min(options.instruction_limit - executed, options.instruction_limit // 8, CHUNK_SHARE),
                     options.path_limit,
                     options.scheduling,
                     options.instruction_limit - executed,

@@ -17,7 +17,8 @@ class Options:
     excuses races between lanes of a warp, and all in kernels that wait for flags; otherwise none (see `check.races`).
     `used_reads_only`: report a read of shared memory that nobody wrote only if the result depends on it.
     `counters`: count, and trace the first `trace_warps` warps, up to `trace_events` accesses and steps.
-    `instruction_limit`: thread instructions that the launch may execute, and each chunk an eighth of them.
+    `instruction_limit`: thread instructions that the launch may execute. A chunk may execute an eighth of them, at most
+    2**30, and as many again when lanes of it have got on.
     `path_limit`: instructions along the path of one chunk. A launch that exceeds either limit counts as endless.
     `chunk_lanes`: roughly how many threads run at one time.
     `scheduling`: "volta" (one program counter per thread) or "pascal" (one per warp); see `scheduler`.
@@ -38,7 +39,7 @@ class Options:
     counters: bool = True
     trace_warps: int = 4
     trace_events: int = 4096
-    instruction_limit: int = 2**33
+    instruction_limit: int = 2**35
     path_limit: int = 1_000_000
     chunk_lanes: int = 1 << 15
     scheduling: str = "volta"
