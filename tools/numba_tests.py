@@ -1,6 +1,7 @@
 """Run numba-cuda's own tests against the stand-in for numba.cuda, and write docs/numba_tests.md from what came out.
 
     python -m tools.numba_tests                       run all (make numba-tests), write the page
+    python -m tools.numba_tests --resume              run what is left of a run that was broken off
     python -m tools.numba_tests --only cudapy/test_array.py [...]    run some files, and keep the results of the others
     python -m tools.numba_tests --page                write the page from the last results, docs/numba_tests.json
 
@@ -33,8 +34,8 @@ from warplab.paths import COURSE
 
 RESULTS = COURSE / "docs" / "numba_tests.json"
 PAGE = COURSE / "docs" / "numba_tests.md"
-FILE_SECONDS = 900  # for a file, however many processes it takes
-TEST_SECONDS = 180  # for one test
+FILE_SECONDS = 1800  # for a file, however many processes it takes
+TEST_SECONDS = 900  # for one test
 # numba-cuda's testing/pytest.ini, but for what names a plugin of benchmarks. A warning that Numba does not give fails.
 WARNINGS = """
     error
@@ -63,19 +64,44 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--only", nargs="+", metavar="FILE", help="files of numba/cuda/tests, such as cudapy/test_sm.py"
     )
+    parser.add_argument("--resume", action="store_true", help="run what is left of a run that was broken off")
     parser.add_argument("--page", action="store_true", help="write the page from the last results")
     chosen = parser.parse_args(arguments)
     if not chosen.page:
-        _run(chosen.only)
-    results = json.loads(RESULTS.read_text())
+        _run(chosen.only, chosen.resume)
+    results = load()
     results["left"] = [file for file in _every() if file not in results["files"]]
     for file, found in results["files"].items():
         found["uses"] = _uses(tests_folder() / file, found["tests"])
-    RESULTS.write_text(_portable(json.dumps(results, indent=1, sort_keys=True)) + "\n")
-    results = json.loads(RESULTS.read_text())
+    _write(results)
+    results = load()
     PAGE.write_text(numba_tests_page.page(results), encoding="utf-8")
     print(json.dumps(numba_tests_page.totals(results)))
     return 0
+
+
+def load() -> dict:
+    """Read the results: {"version", "device", "left", "files": {file: {"date", "error", "uses", "tests"}}}."""
+    results = json.loads(RESULTS.read_text())
+    for file in results["files"].values():
+        plain = {test: {"outcome": outcome} for outcome, tests in file.pop("plain").items() for test in tests}
+        file["tests"] = dict(sorted((plain | file["tests"]).items()))
+    return results
+
+
+def _write(results: dict) -> None:
+    """Write the results, one line per file of tests. Tests with nothing to tell but their outcome are listed by it."""
+    files = {}
+    for name, file in sorted(results["files"].items()):
+        told = {test: result for test, result in file["tests"].items() if len(result) > 1}
+        plain: dict[str, list[str]] = {}
+        for test in sorted(set(file["tests"]) - set(told)):
+            plain.setdefault(file["tests"][test]["outcome"], []).append(test)
+        files[name] = file | {"tests": told, "plain": plain}
+    head = {name: value for name, value in sorted(results.items()) if name != "files"}
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}," for name, value in head.items()]
+    rows = [f"{json.dumps(name)}: {json.dumps(file, sort_keys=True)}" for name, file in files.items()]
+    RESULTS.write_text(_portable("\n".join(["{", *lines, '"files": {', ",\n".join(rows), "}}"])) + "\n")
 
 
 def tests_folder() -> Path:
@@ -98,30 +124,28 @@ def _every() -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("test_*.py"))
 
 
-def _run(only: list[str] | None) -> None:
+def _run(only: list[str] | None, resume: bool) -> None:
     folder, every = tests_folder(), _every()
     unknown = set(only or ()) - set(every)
     if unknown:
         raise SystemExit(f"error: {folder} has no {', '.join(sorted(unknown))}; give paths such as cudapy/test_sm.py")
     results = {"version": importlib.metadata.version("numba-cuda"), "files": {}}
-    if only and RESULTS.exists():
-        results = json.loads(RESULTS.read_text())
+    if (only or resume) and RESULTS.exists():
+        results = load()
+    wanted = only or [file for file in every if file not in results["files"]]
     _warm_up()
-    for number, file in enumerate(only or every, 1):
+    for number, file in enumerate(wanted, 1):
         start = time.monotonic()
         found = run_file(folder / file)
-        results["files"][file] = found
-        results |= {
-            "date": f"{datetime.date.today()}",
-            "device": f"{platform.machine()}, {os.cpu_count()} cores, no GPU",
-        }
-        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        results["files"][file] = {"date": f"{datetime.date.today()}", **found}
+        results["device"] = f"{platform.machine()}, {os.cpu_count()} cores, no GPU"
+        _write(results)
         counts = {outcome: 0 for outcome in ("passed", "failed", "skipped", "xfailed", "crashed", "hung", "not run")}
         for test in found["tests"].values():
             counts[test["outcome"]] += 1
         shown = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
         print(
-            f"{number}/{len(only or every)} {file}: {shown or 'no tests'} ({time.monotonic() - start:.0f} s)",
+            f"{number}/{len(wanted)} {file}: {shown or 'no tests'} ({time.monotonic() - start:.0f} s)",
             flush=True,
         )
 
@@ -166,7 +190,17 @@ def run_file(path: Path) -> dict:
         skipped = any(event["event"] == "collect_skip" for event in events)
         outcome = {"outcome": "skipped", "reason": error} if skipped else {"outcome": "failed", "error": "not imported"}
         tests = {test: {**outcome, "message": error[-500:]} for test in used_names(path.read_text())}
-    return {"error": error, "tests": dict(sorted(tests.items()))}
+    return {"error": error, "tests": {test: _compact(tests[test]) for test in sorted(tests)}}
+
+
+def _compact(result: dict) -> dict:
+    """Keep of a test's outcome what the page is made from."""
+    kept = {name: value for name, value in result.items() if name != "classes"}
+    if "classes" in result:
+        kept["reported"] = numba_tests_page.REPORTED in result["classes"]
+    if "message" in kept:
+        kept["message"] = " ".join(kept["message"].split())[:300]
+    return {name: value for name, value in kept.items() if value not in (False, "") and name != "seconds"}
 
 
 def _add(tests: dict[str, dict], test: str, result: dict) -> None:

@@ -11,7 +11,7 @@ _REASONS = {NUMBA_ALONE: "the file names nothing that the stand-in replaces: it 
 _REASONS |= {rule.name: rule.reason for rule in (*RULES, *DIFFERENCES)}
 _ON_PURPOSE = {rule.name for rule in DIFFERENCES}
 _SKIPPED = "skipped by itself"
-_REPORTED = "SimulatorError"  # the class of what the simulator's checks find in a kernel
+REPORTED = "SimulatorError"  # the class of what the simulator's checks find in a kernel
 # What the stand-in raises for what it does not have.
 _MISSING = {"AttributeError", "NotImplementedError", "ImportError", "UnsupportedInstruction"}
 
@@ -20,7 +20,7 @@ HEAD = """# numba-cuda's own tests
 <!-- Written by tools/numba_tests.py; do not edit. -->
 
 Without a GPU, `cuda` of this course is a stand-in for `numba.cuda`. These are the tests of numba-cuda {version}, run
-against it on {date} ({device}; no time is measured).
+against it on {dates} ({device}; no time is measured).
 `make numba-tests` runs them again. In the tests, and only there, `from numba import cuda` is the stand-in, and so are
 the names that it has of the modules of `numba.cuda`.
 
@@ -68,7 +68,7 @@ def kind(file: dict, test: str) -> tuple[str, str]:
         return "passed", ""
     if result.get("error") in _MISSING and "/warplab/" in result.get("raised_in", ""):
         return "missing", _line(result)
-    if _REPORTED in result.get("classes", ()):
+    if result.get("reported"):
         return "difference", _line(result)
     return "fault", _line(result)
 
@@ -90,7 +90,7 @@ def totals(results: dict) -> dict:
         "missing": counts["missing"],
         "differences": counts["difference"],
         "device": results["device"],
-        "date": results["date"],
+        "dates": " and ".join(sorted({file["date"] for file in results["files"].values()})),
     }
 
 

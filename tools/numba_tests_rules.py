@@ -94,20 +94,6 @@ RULES: tuple[Rule, ...] = (
             "numba.cuda.LTOIR",
         ),
     ),
-    Rule(
-        "debug information",
-        "looks in the code of a kernel with debug=True for what a debugger reads; the simulator takes lines from it",
-        ("numba.cuda.jit(debug=True)", "numba.cuda.jit(debug=)", "numba.cuda.compile_ptx(debug=)", ".CUDA_DEBUGINFO"),
-        (
-            *(f".{name}" for name in ["inspect_llvm", "inspect_asm", "assertFileCheckLLVM", "assertFileCheckAsm"]),
-            *(f".{name}" for name in ["assertFileCheckMatches", "compile_ptx", "inspect_lto_ptx"]),
-        ),
-    ),
-    Rule(
-        "a Python of its own",
-        "runs a test in a Python that it starts by itself, which knows nothing of the stand-in",
-        ("numba.cuda.tests.support.TestCase.run_test_in_subprocess",),
-    ),
     Rule("benchmarks", "measures the time that a launch takes", ("pytest.mark.benchmark", "benchmark")),
 )
 # What Numba does and the stand-in does not, on purpose. These tests apply and do not pass.

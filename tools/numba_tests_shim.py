@@ -3,7 +3,7 @@
 Only the tests are changed, as they are read: `from numba import cuda` becomes the stand-in, and a name imported from a
 module of numba.cuda is the stand-in's if that has it and Numba's own if not. Numba itself stays as it is. As a plugin
 of pytest this module also writes one line of JSON per event to the file named by
-NUMBA_TESTS_EVENTS, so that a process that crashes or hangs leaves what it did.
+WARPLAB_TESTS_EVENTS, so that a process that crashes or hangs leaves what it did.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ import importlib.machinery
 import importlib.util
 import json
 import os
+import runpy
 import subprocess
 import sys
 import types
+from multiprocessing import spawn
 from pathlib import Path
 
 import pytest
 
 TESTS = "numba.cuda.tests"
 DROPIN = "warplab.dropin.numba_cuda"
-EVENTS = "NUMBA_TESTS_EVENTS"
+EVENTS = "WARPLAB_TESTS_EVENTS"  # not NUMBA_...: a change of such a variable makes Numba read all its settings again
 _COPIES = "/numba-cuda-tests."  # numba.cuda.tests.support.temp_directory
 _NAME = "__numba_tests__"  # by which changed modules know this one
 
@@ -196,14 +198,24 @@ def install() -> None:
         start(self, _with_standin(args), *rest, **kwargs)
 
     subprocess.Popen.__init__ = start_with_standin
+    command = spawn.get_command_line
+
+    @functools.wraps(command)
+    def command_with_standin(**arguments) -> list[str]:
+        return _with_standin(command(**arguments))
+
+    spawn.get_command_line = command_with_standin
 
 
 def _with_standin(command):
-    """Let a Python that a test starts with `-c` run the text with the stand-in, too."""
-    if isinstance(command, list) and command[:1] == [sys.executable] and "-c" in command[:-1]:
-        at = command.index("-c") + 1
-        code = f"import {__name__} as shim; shim.execute({command[at]!r})"
-        return [*command[:at], code, *command[at + 1 :]]
+    """Let a Python that a test starts with `-c` or `-m` run the text or the module with the stand-in, too."""
+    if not isinstance(command, list) or command[:1] not in ([sys.executable], [os.fsencode(sys.executable)]):
+        return command
+    for option, function in (("-c", execute), ("-m", run_module)):
+        if option in command[:-1]:
+            at = command.index(option)
+            code = f"import {__name__} as shim; shim.{function.__name__}({command[at + 1]!r})"
+            return [*command[:at], "-c", code, *command[at + 2 :]]
     return command
 
 
@@ -213,6 +225,12 @@ def execute(code: str) -> None:
     import __main__
 
     exec(compile(rewritten(code)[0], "<string>", "exec", dont_inherit=True), __main__.__dict__)
+
+
+def run_module(name: str) -> None:
+    """Run a module as `python -m` does, with the stand-in."""
+    install()
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 # -- pytest ------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -95,7 +96,7 @@ def test_rules_look_at_names_alone():
         ({"outcome": "failed", "error": "AssertionError", "raised_in": "/warplab/x.py"}, None, "fault"),
         ({"outcome": "failed", "error": "AttributeError", "raised_in": "/warplab/x.py"}, None, "missing"),
         ({"outcome": "failed", "error": "AttributeError", "raised_in": "/numba/x.py"}, None, "fault"),
-        ({"outcome": "failed", "error": "DataRace", "classes": ["DataRace", "SimulatorError"]}, None, "difference"),
+        ({"outcome": "failed", "error": "DataRace", "reported": True}, None, "difference"),
         ({"outcome": "failed", "error": "AssertionError"}, numba_tests_page.NUMBA_ALONE, "alone"),
     ],
 )
@@ -105,11 +106,56 @@ def test_what_a_test_counts_as(result, rule, expected):
 
 
 def test_the_page_is_made_from_the_results():
-    results = json.loads(numba_tests.RESULTS.read_text())
+    results = numba_tests.load()
     assert numba_tests.PAGE.read_text(encoding="utf-8") == numba_tests_page.page(results)
     figures = numba_tests_page.totals(results)
     parts = ("alone", "not_applying", "passed", "faults", "missing", "differences")
     assert figures["total"] == sum(figures[part] for part in parts) > 1000
+
+
+def test_results_are_written_in_short_and_read_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(numba_tests, "RESULTS", tmp_path / "results.json")
+    long = {
+        "outcome": "failed",
+        "error": "DataRace",
+        "classes": ["DataRace", "SimulatorError"],
+        "message": "a\n b" * 999,
+    }
+    short = numba_tests._compact(long | {"seconds": 1.0})
+    assert short == {"outcome": "failed", "error": "DataRace", "reported": True, "message": ("a b" * 999)[:300]}
+    file = {"date": "2026-11-23", "error": None, "uses": {}, "tests": {"A::b": {"outcome": "passed"}, "A::c": short}}
+    results = {"version": "0", "device": "none", "left": [], "files": {"test_a.py": file}}
+    numba_tests._write(results)
+    assert numba_tests.load() == results
+    assert len(numba_tests.RESULTS.read_text().splitlines()) < 10
+
+
+def test_a_run_that_was_broken_off_goes_on(monkeypatch, tmp_path):
+    ran = []
+
+    def run_file(path) -> dict:
+        ran.append(path.name)
+        if len(ran) == 2:
+            raise KeyboardInterrupt
+        return {"error": None, "tests": {}}
+
+    monkeypatch.setattr(numba_tests, "RESULTS", tmp_path / "results.json")
+    monkeypatch.setattr(numba_tests, "_every", lambda: ["test_a.py", "test_b.py", "test_c.py"])
+    monkeypatch.setattr(numba_tests, "_warm_up", lambda: None)
+    monkeypatch.setattr(numba_tests, "run_file", run_file)
+    with pytest.raises(KeyboardInterrupt):
+        numba_tests._run(None, resume=False)
+    numba_tests._run(None, resume=True)
+    assert ran == ["test_a.py", "test_b.py", "test_b.py", "test_c.py"]
+
+
+@pytest.mark.parametrize("python", [sys.executable, os.fsencode(sys.executable)])
+def test_a_python_that_a_test_starts_has_the_stand_in(python):
+    assert "shim.execute('import x')" in numba_tests_shim._with_standin([python, "-B", "-c", "import x"])[3]
+    module = numba_tests_shim._with_standin([python, "-m", "numba.runtests", "a.b"])
+    assert (module[1], module[3]) == ("-c", "a.b")
+    assert module[2].endswith("shim.run_module('numba.runtests')")
+    assert numba_tests_shim._with_standin([python, "x.py"]) == [python, "x.py"]
 
 
 def test_a_file_of_tests_runs():
