@@ -1,0 +1,24 @@
+"""All unseen kernels, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tools.unseen_launches import algebra, arrays, images, occupancy, rows, science, stencils, training
+from tools.unseen_launches.unseen import UnseenKernel, UnseenLaunch
+from warplab.bench.lab_kernels import by_name
+
+KERNELS: dict[str, UnseenKernel] = by_name(
+    *(
+        kernel
+        for module in (stencils, images, rows, training, algebra, science, arrays, occupancy)
+        for kernel in module.KERNELS
+    )
+)
+
+
+def launches() -> Iterator[tuple[str, UnseenKernel, UnseenLaunch]]:
+    """Every launch that is timed, with its name and kernel."""
+    for kernel in KERNELS.values():
+        for one in kernel.launches:
+            yield kernel.launch_name(one), kernel, one

@@ -1,0 +1,53 @@
+"""Recorded times of the unseen launches, in two files: those of open kernels and those of kernels put aside."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from warplab.bench.timing import rounded
+
+FOLDER = Path(__file__).parent
+OPEN, HELD_OUT = FOLDER / "recordings_open.json", FOLDER / "recordings_held_out.json"
+
+
+def is_open(name: str) -> bool:
+    """Whether what bears this name is in the open half: by the first bit of its SHA-256."""
+    return hashlib.sha256(name.encode()).digest()[0] < 128
+
+
+def file_of(kernel: str) -> Path:
+    """The file that holds the launches of a kernel."""
+    return OPEN if is_open(kernel) else HELD_OUT
+
+
+def read(kernel: str, name: str) -> dict[str, Any]:
+    """The recording of a launch. LookupError where there is none."""
+    found = _load(file_of(kernel)).get(name)
+    if found is None:
+        raise LookupError(
+            f"{name!r} was never recorded; run `python -m tools.unseen_launches.record` on a machine with a GPU"
+        )
+    return found
+
+
+def is_recorded(kernel: str, name: str) -> bool:
+    """Whether there is a recording of a launch."""
+    return name in _load(file_of(kernel))
+
+
+def add(kernel: str, name: str, values: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
+    """Write the recording of a launch to the file of its half."""
+    path = file_of(kernel)
+    found = dict(_load(path)) | {name: {**rounded(dict(values)), "device": machine["device"], "date": machine["date"]}}
+    path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    _load.cache_clear()
+
+
+@functools.cache
+def _load(path: Path) -> dict[str, dict[str, Any]]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
