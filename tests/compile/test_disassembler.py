@@ -94,3 +94,36 @@ def test_padding_is_left_out_and_a_last_jump_that_leads_elsewhere_is_not():
         ("", "EXIT"),
         (".L_x_1", "BRA (.L_x_0)"),
     ]
+
+
+INLINED = """
+.text.k:
+\t//## File "k.cu", line 9
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+\t//## File "k.cu", line 2 inlined at "k.cu", line 5
+\t//## File "k.cu", line 5 inlined at "k.cu", line 10
+\t//## File "k.cu", line 10
+        /*0010*/                   CALL.REL.NOINC `($__internal_0_$__cuda_sm20_rcp_rn_f32_slowpath) ;
+\t//## File "k.cu", line 11
+        /*0020*/                   EXIT ;
+$__internal_0_$__cuda_sm20_rcp_rn_f32_slowpath:
+        /*0030*/                   MUFU.RCP R5, R0 ;
+        /*0040*/                   RET.REL.NODEC R6 `(k) ;
+"""
+
+
+def test_callers_of_inlined_code_and_the_lines_of_called_code():
+    rows = disassembler.parse("//-------- .text.k --------" + INLINED, "k")
+    assert [row.line for row in rows] == [9, 2, 11, 0, 0]
+    assert rows[1].callers == (("k.cu", 5), ("k.cu", 10))
+    assert rows[2].callers == ()
+    assert [bool(row.inside) for row in rows] == [False, False, False, True, True]
+    placed = disassembler.at_their_calls(rows)
+    assert [row.line for row in placed] == [9, 2, 11, 2, 2]
+    assert placed[3].callers == rows[1].callers
+    assert [row.text for row in placed] == [row.text for row in rows]
+
+
+def test_called_code_that_nobody_calls_has_no_line():
+    rows = disassembler.parse("//-------- .text.k --------" + INLINED.replace("CALL", "JUMP"), "k")
+    assert [row.line for row in disassembler.at_their_calls(rows)] == [9, 2, 11, 0, 0]

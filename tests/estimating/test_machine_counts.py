@@ -126,6 +126,14 @@ def test_the_slow_way_of_a_root_is_not_taken():
     assert [row.opcode for row in ran if row.pipe == "XU"] == ["MUFU.RSQ", "MUFU.RCP"]
 
 
+def test_a_slow_way_has_the_line_that_calls_it():
+    counts = counted("root", 1, 32, X, X.copy())
+    calls, ends = rows_of(counts, "CALL"), rows_of(counts, "RET")
+    assert {(row.line, row.ptx) for row in ends} == {(row.line, row.ptx) for row in calls}
+    assert all(row.line for row in calls)
+    assert len({row.ptx for row in calls}) == 2  # of the root and of its reciprocal
+
+
 def test_a_function_that_is_called_twice_runs_twice():
     counts = counted("call", 1, 32, X, X.copy())
     assert [row.warps for row in rows_of(counts, "CALL")] == [1, 1]

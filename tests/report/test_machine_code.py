@@ -110,3 +110,74 @@ def test_what_is_no_kernel_is_refused():
         sass(lambda x: x)
     with pytest.raises(ValueError, match="card"):
         sass(kernel("one"), card="H1000")
+
+
+CALLS = """
+__device__ float inverse(float x) {
+    return 1.0f / x;
+}
+__device__ __noinline__ float polynomial(float x) {
+    return (x * x + 0.5f) * x;
+}
+extern "C" __global__ void roots(const float *x, float *y) {
+    float a = x[threadIdx.x];
+    y[threadIdx.x] = sqrtf(a);
+    y[threadIdx.x + 32] = inverse(a + 1);
+    y[threadIdx.x + 64] = polynomial(a);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def roots():
+    return sass(CudaSource(CALLS, "roots", file="roots.cu"))
+
+
+def by_line(code):
+    return {row[0]: row for row in code.by_line.rows}
+
+
+def test_a_slow_path_stands_at_the_line_that_needs_it(roots):
+    inside = {row.inside: row.line for row in roots.instructions if "slowpath" in row.inside}
+    assert {("sqrt" in name, line) for name, line in inside.items()} == {(True, 10), (False, 3)}
+    assert "slow path of a square root, called from line 10:" in str(roots)
+    assert "slow path of a square root, called from line 10:" in roots._repr_html_()
+    lines = by_line(roots)
+    slow = sum("sqrt" in row.inside for row in roots.instructions)
+    assert f"{slow} more in the slow path of a square root" in lines["10"][3]
+    assert int(lines["10"][1]) < slow  # the line's own instructions alone
+
+
+def test_an_inlined_function_says_where_it_was_called(roots):
+    (row,) = [row for row in roots.instructions if row.opcode == "MUFU.RCP" and not row.inside]
+    assert (row.line, [line for _, line in row.callers]) == (3, [11])
+    assert "inlined in line 11" in by_line(roots)["3"][3]
+    assert "3 in 11  return 1.0f / x;" in str(roots)
+
+
+def test_a_function_that_is_called_has_its_name_and_its_own_lines(roots):
+    assert {row.line for row in roots.instructions if row.inside.endswith("polynomialf")} >= {6}
+    assert "polynomial(), called from line 12:" in str(roots)
+    assert "calls polynomial()" in by_line(roots)["12"][3]
+
+
+def test_the_overview_says_what_each_line_became():
+    assert "8 × global load of 32 bits, 8 × FADD" in by_line(sass(kernel("unrolled")))["7"][3]
+    assert "jump back: a loop" in by_line(sass(kernel("rolled")))["13"][3]
+    assert by_line(sass(kernel("four")))["3"][3] == "global load of 128 bits, global store of 128 bits"
+    spilled = sass(kernel("spilled")).by_line.rows
+    assert any("spill store of" in what for *_, what in spilled)
+    assert any("spill load of" in what for *_, what in spilled)
+    assert sum(int(number) for _, number, *_ in spilled) == len(sass(kernel("spilled")))
+
+
+def test_predicated_instructions_are_counted_without_exits_and_branches():
+    code = """extern "C" __global__ void k(const float *x, float *y, int n) {
+    if (threadIdx.x >= n) return;
+    float a = x[threadIdx.x];
+    if (a > 0) a = a * 3 + 1;
+    y[threadIdx.x] = a;
+}"""
+    found = by_line(sass(CudaSource(code, "k", file="k.cu")))
+    assert "predicated" in found["4"][3]
+    assert "predicated" not in found["2"][3]

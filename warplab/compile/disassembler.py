@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sysconfig
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from warplab.compile.errors import CompilerNotFound
 
 SECONDS = 60.0  # it takes some 0.1 s; a file of megabytes takes longer
 _SECTION = re.compile(r"^//-+ \.text\.(\S+)", re.MULTILINE)
-_PLACE = re.compile(r'\s*//## File "(.*)", line (\d+)')
+_PLACE = re.compile(r'\s*//## File "(.*?)", line (\d+)(?: inlined at "(.*)", line (\d+))?')
 _INSTRUCTION = re.compile(r"\s+/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _LABEL = re.compile(r"(\.L_x_\d+):")
 _FUNCTION = re.compile(r"(\$\S+):")
@@ -28,7 +29,8 @@ class MachineInstruction(NamedTuple):
 
     `text`: predicate, opcode and operands, as in "@P0 LDG.E.128 R8, desc[UR4][R2.64]". `file`, `line`: where the source
     has it; "" and 0 where the compiler does not say. `function`: the function that begins here, called by the kernel,
-    such as the slow path of a division.
+    such as the slow path of a division. `inside`: the called function that it belongs to, "" for the kernel's own code.
+    `callers`: file and line of each call that was inlined around it, the nearest first.
     """
 
     address: int
@@ -37,6 +39,8 @@ class MachineInstruction(NamedTuple):
     file: str
     line: int
     function: str = ""
+    inside: str = ""
+    callers: tuple[tuple[str, int], ...] = ()
 
     @property
     def predicate(self) -> str:
@@ -76,7 +80,7 @@ def listing(cubin: bytes) -> str:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        command = [nvdisasm(), "-g", "-c", file.name]
+        command = [nvdisasm(), "-gi", "-c", file.name]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     if done.returncode:
         raise ValueError(f"nvdisasm does not read this machine code: {done.stderr.strip()}")
@@ -99,25 +103,52 @@ def program(name: str) -> str | None:
 
 
 def parse(text: str, entry: str) -> list[MachineInstruction]:
-    """Read what `nvdisasm -g -c` printed. ValueError if it has no kernel `entry`."""
+    """Read what `nvdisasm -gi -c` printed. ValueError if it has no kernel `entry`."""
     parts = _SECTION.split(text)  # text before, then name and code of each kernel
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     if entry not in sections:
         raise ValueError(f"the machine code has no kernel {entry}; it has {', '.join(sections) or 'none'}")
     found: list[MachineInstruction] = []
-    file, line, label, function = "", 0, "", ""
+    file, line, label, function, inside = "", 0, "", "", ""
+    callers: tuple[tuple[str, int], ...] = ()
+    inlined = False  # whether the place read last goes on with the call that was inlined
     for row in sections[entry].splitlines():
         if place := _PLACE.match(row):
-            file, line = place[1], int(place[2])
+            if inlined:
+                callers = (*callers, (place[1], int(place[2])))
+            else:
+                file, line, callers = place[1], int(place[2]), ()
+            inlined = place[3] is not None
         elif name := _LABEL.match(row):
             label = name[1]
         elif name := _FUNCTION.match(row):
-            function = name[1]
+            function = inside = name[1]
+            file, line, callers = "", 0, ()  # a slow path has no line, and not that of the code before it
         elif instruction := _INSTRUCTION.match(row):
             text = _readable(instruction[2])
-            found.append(MachineInstruction(int(instruction[1], 16), label, text, file, line, function))
+            found.append(
+                MachineInstruction(int(instruction[1], 16), label, text, file, line, function, inside, callers)
+            )
             label = function = ""
     return _without_names_unused(_without_padding(found))
+
+
+def at_their_calls(rows: Sequence[MachineInstruction]) -> list[MachineInstruction]:
+    """Give called code that has no line of its own, such as the slow path of a division, the line of its first call."""
+    calls: dict[str, MachineInstruction] = {}
+    for row in rows:
+        if row.called:
+            calls.setdefault(row.called, row)
+
+    def call(row: MachineInstruction) -> MachineInstruction:
+        seen = set()
+        while not row.line and row.inside in calls and row.inside not in seen:
+            seen.add(row.inside)
+            row = calls[row.inside]
+        return row
+
+    placed = [(row, call(row)) for row in rows]
+    return [row._replace(file=at.file, line=at.line, callers=at.callers) for row, at in placed]
 
 
 def _readable(text: str) -> str:

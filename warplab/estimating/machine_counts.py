@@ -186,6 +186,7 @@ def _counted(launch: LaunchRecord, arch: int, note: str) -> MachineCounts:
     around = solved.loops
     made = tuple(_block(block, edges, warps.of[block.index], threads[block.index], around) for block in blocks)
     instructions = {at: inside[0][1] for at, inside in ptx.blocks.items()}
+    origins = _with_calls(rows, origins)
     result = []
     for block in blocks:
         for number in range(block.first, block.end):
@@ -215,6 +216,15 @@ def _counted(launch: LaunchRecord, arch: int, note: str) -> MachineCounts:
     return MachineCounts(
         launch.kernel, arch, tuple(result), made, found, branches, parted, notes, by_pipe, assembled.cubin
     )
+
+
+def _with_calls(rows: Sequence[MachineInstruction], origins: Sequence[int]) -> list[int]:
+    """`origins` in which called code that has none, such as a slow path of a division, has that of its first call."""
+    first: dict[str, int] = {}
+    for row, at in zip(rows, origins, strict=True):
+        if row.called:
+            first.setdefault(row.called, at)
+    return [first.get(row.inside, -1) if at < 0 else at for row, at in zip(rows, origins, strict=True)]
 
 
 def _block(block: CodeBlock, edges: Sequence[Edge], warps: float, threads: float, around) -> MachineBlock:
