@@ -15,7 +15,9 @@ new requests get 503. A client that gets either may ask again; one that gets ano
 both for a full queue. Here they differ so that a client can tell "soon" from "elsewhere"; Retry-After comes with both.
 What is counted as answered the engine has answered; for a client that has gone meanwhile it was computed in vain.
 
-Open to a network it belongs behind a proxy, which ends TLS, knows its clients, and closes connections that do nothing.
+It asks no client who it is. Unless told otherwise it listens on 127.0.0.1: any program of this machine may ask, another
+user's too, and gets answers and counters. Open to a network it belongs behind a proxy, which ends TLS, knows its
+clients, and closes connections that do nothing.
 """
 
 from __future__ import annotations
