@@ -26,6 +26,7 @@ SWEEPS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
     "scattered": caches.scattered,
     "chains": instructions.chains,
     "latencies": instructions.latencies,
+    "loops": instructions.loops,
     "tiles": instructions.tiles,
     "barriers": blocks.barriers,
     "uneven": blocks.uneven,

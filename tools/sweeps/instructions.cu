@@ -121,6 +121,35 @@ extern "C" __global__ void chain_constant(int rounds, long long *cycles, unsigne
     if (threadIdx.x == 0) cycles[blockIdx.x] = end - start;
 }
 
+// -- branches ---------------------------------------------------------------------------------------------------------
+
+// A loop of K dependent multiply-adds. WAYS: into how many parts a warp splits in each pass, each with K of its own.
+template <int K, int WAYS> __global__ void loops(int rounds, float first, long long *cycles, unsigned *out) {
+    float x = first + threadIdx.x;
+    const unsigned way = threadIdx.x % 32 * WAYS / 32;
+    __syncthreads();
+    const long long start = clock64();
+#pragma unroll 1
+    for (int round = 0; round < rounds; round++) {
+        if (WAYS == 1) {
+#pragma unroll
+            for (int k = 0; k < K; k++) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x) : "f"(first));
+        } else {
+#pragma unroll
+            for (int w = 0; w < WAYS; w++) {
+                if (way == w) {
+#pragma unroll
+                    for (int k = 0; k < K; k++) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x) : "f"(first));
+                }
+            }
+        }
+    }
+    __syncthreads();
+    const long long end = clock64();
+    out[blockIdx.x * blockDim.x + threadIdx.x] = __float_as_uint(x);
+    if (threadIdx.x == 0) cycles[blockIdx.x] = end - start;
+}
+
 // -- the inner loop of a matrix product: words from shared memory into a square of products ---------------------------
 
 // 256 threads; a warp's lanes read 4 and 8 different places of a row, as 4 × 8 tiles of SIDE × SIDE products do.

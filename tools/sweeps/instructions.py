@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tools.sweeps.sweep import CHAINS, SMS, STEPS, TILES, cycles, registers
+from tools.sweeps.sweep import CHAINS, LOOPS, SMS, STEPS, TILES, cycles, registers
 
 LENGTH, ROUNDS = 32, 32  # as in instructions.cu
 FLOATS = {"ffma", "fadd", "fmnmx", "ex2", "rsqrt", "sin", "tanh", "f2f_half"}
@@ -37,6 +37,14 @@ def _chain(name: str, first: tuple) -> dict[str, float]:
         each = cycles(FILE, entry, SMS, block, first) / (LENGTH * ROUNDS * chains)
         found[what] = each if what == "latency" else each / (block // 32)
     return found
+
+
+def loops(rounds: int = 256) -> Iterator[dict[str, Any]]:
+    """Cycles of a pass of a loop of `length` multiply-adds in each of `ways` parts of a warp, by warps of an SM."""
+    for length, ways in LOOPS:
+        for warps in (4, 8, 16, 32):
+            spent = cycles(FILE, f"loops<{length}, {ways}>", SMS, 32 * warps, (np.int32(rounds), np.float32(1)))
+            yield {"length": length, "ways": ways, "warps": warps, "cycles": spent / rounds}
 
 
 def latencies(rounds: int = 256) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ SMS = 132  # of an H100; a sweep fills each of them alike
 WIDTHS = {4: "Load4", 8: "Load8", 16: "Load16"}  # bytes of a load: type in caches.cu
 CHAINS = (1, 4)
 TILES = [(side, vector, barriers) for side in (4, 8) for vector in (1, 4) for barriers in (0, 1, 2)]
+LOOPS = [(length, ways) for length in (1, 2, 4, 8, 16, 32) for ways in (1, 2, 4)]  # as in instructions.cu
 LOCAL_WORDS = (16, 32, 64, 128, 256)
 STEPS = (
     *("ffma", "fadd", "fmnmx", "imad", "imad_hi", "iadd_lop", "shf", "prmt", "select", "popc", "flo", "brev"),
@@ -30,6 +31,7 @@ SOURCES = Sources(
         "instructions.cu": [
             *(f"chain_{step}<{chains}>" for step in STEPS for chains in CHAINS),
             *(f"chain_lds<{width}, {chains}>" for width in (1, 2, 4) for chains in CHAINS),
+            *(f"loops<{length}, {ways}>" for length, ways in LOOPS),
             *(f"tile<{side}, {vector}, {barriers}>" for side, vector, barriers in TILES),
         ],
     },
