@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from numba.core.errors import TypingError
 
 from tests.support.kernel_checks import failure
 from warplab import cuda
@@ -226,6 +227,42 @@ def test_a_check_says_what_was_meant(kernel, code, advice):
     assert f": {code}" in error.look_at
     assert advice in error.look_at
     assert len(str(error).splitlines()) < 7, "Numba's own message is still there"
+
+
+@cuda.jit
+def exchanges(x):
+    cuda.atomic.exch(x, 0, x[1])
+
+
+@cuda.jit
+def adds(x):
+    cuda.atomic.add(x, 0, x[1])
+
+
+@cuda.jit
+def increments(x):
+    cuda.atomic.inc(x, 0, x[1])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "dtype", "advice"),
+    [
+        (
+            exchanges,
+            np.float32,
+            "cuda.atomic.exch takes arrays of int32, uint32, int64, uint64, and x is one of float32",
+        ),
+        (adds, np.int16, "takes arrays of int32, uint32, int64, uint64, float32, float64, and x is one of int16."),
+        (increments, np.int64, "takes arrays of uint32, uint64, and x is one of int64."),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_atomics_of_types_that_there_are_not(kernel, dtype, advice):
+    with pytest.raises(TypingError) as caught:
+        kernel[1, 1](np.zeros(2, dtype))
+    notes = " ".join(caught.value.__notes__)
+    assert "a whole array" not in notes
+    assert advice in notes
 
 
 @cuda.jit

@@ -229,10 +229,26 @@ def _whole_right_sides(kernel: ast.FunctionDef, error: str) -> Found:
             isinstance(node, ast.Assign) and "setitem" in error and isinstance(node.targets[0], ast.Subscript)
         ):
             taken = {id(part.value) for part in ast.walk(node) if isinstance(part, ast.Subscript | ast.Attribute)}
+            # cuda.atomic.add(a, i, v) takes an array.
+            calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and _atomic(part) and part.args]
+            taken |= {id(call.args[0]) for call in calls}
             parts = node.value if isinstance(node, ast.Assign) else node
             for part in ast.walk(parts):
                 if isinstance(part, ast.Name) and part.id in arrays and id(part) not in taken:
                     yield node, f"{part.id} is a whole array, and here one number is meant: write {part.id}[i]."
+
+
+def _atomics(kernel: ast.FunctionDef, error: str) -> Found:
+    """An atomic on an array of a type that it does not have."""
+    refused = re.search(r"stubs\.atomic\.(\w+)'.*?>>> \w+\(array\((\w+),", error, re.S)
+    if not refused:
+        return
+    name, dtype = refused[1], refused[2]
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Call) and _atomic(node) == name and node.args and dtype not in _atomic_types(name):
+            takes = ", ".join(_atomic_types(name))
+            array = ast.unparse(node.args[0])
+            yield node, f"cuda.atomic.{name} takes arrays of {takes}, and {array} is one of {dtype}."
 
 
 def _undefined(kernel: ast.FunctionDef, error: str) -> Found:
@@ -388,6 +404,7 @@ _FINDERS: tuple[Finder, ...] = (
     _new_arrays,
     _functions_of_arrays,
     _whole_arrays,
+    _atomics,
     _whole_right_sides,
     _matrix_products,
     _numpy_habits,
@@ -404,6 +421,20 @@ def _of_cuda(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "cuda":
         return node.attr
     return ""
+
+
+def _atomic(call: ast.Call) -> str:
+    """The name x of a call cuda.atomic.x(...); "" for other calls."""
+    function = call.func
+    return function.attr if isinstance(function, ast.Attribute) and _of_cuda(function.value) == "atomic" else ""
+
+
+def _atomic_types(name: str) -> tuple[str, ...]:
+    """The dtypes that cuda.atomic.NAME takes."""
+    if name in ("inc", "dec"):
+        return "uint32", "uint64"
+    integers = ("int32", "uint32", "int64", "uint64")
+    return (*integers, "float32", "float64") if name in ("add", "sub", "min", "max", "nanmin", "nanmax") else integers
 
 
 def _numpy_calls(kernel: ast.FunctionDef) -> Iterator[tuple[ast.Call, str]]:
