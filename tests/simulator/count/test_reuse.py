@@ -75,3 +75,23 @@ def test_atomics_on_one_word_and_on_many() -> None:
 
 def test_few_blocks_are_watched() -> None:
     assert 1 <= launch("out[i % 4096] = a[i % 4096];", blocks=64).reuse.blocks <= MOST_BLOCKS
+
+
+def test_lines_and_passes_of_loads() -> None:
+    row = launch("out[i] = a[threadIdx.x];").reuse
+    assert (row.lines, row.passes) == (1.0, 1.0)
+    # Each lane a line of its own, at the same place in it: one bank serves them all, one after the other.
+    column = launch("out[i] = a[threadIdx.x * 32];").reuse
+    assert (column.lines, column.passes) == (32.0, 32.0)
+    skewed = launch("out[i] = a[threadIdx.x * 33];").reuse
+    assert (skewed.lines, skewed.passes) == (32.0, 1.0)
+    wide = launch("float4 v = ((float4 *)a)[threadIdx.x]; out[i] = v.x + v.w;").reuse
+    assert (wide.lines, wide.passes) == (4.0, 4.0)
+
+
+def test_what_a_request_of_atomics_shares() -> None:
+    # Floats: each lane takes its turn. Integers to one address: the assembler lets one lane add their sum.
+    assert launch("atomicAdd(out, 1.0f);").reuse.atomics == 4 * launch("atomicAdd((int *)out, 1);").reuse.atomics * 8
+    pairs = launch("atomicAdd(out + threadIdx.x / 2, 1.0f);").reuse
+    assert (pairs.words, pairs.sectors, pairs.hottest_word) == (16.0, 2.0, 1 / 128)
+    assert pairs.atomic_lines == 4

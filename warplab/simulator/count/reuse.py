@@ -24,7 +24,9 @@ MOST_BLOCKS = 16
 MOST_KEPT = 1 << 18  # reads of a launch, 2 MB; of more the reuse is computed at once
 CAPACITIES = tuple(1 << k for k in range(11, 19))  # bytes of cache for one block
 _WARP_BIT = 44
-_LINE_BITS = 7  # of the address within a line
+_PLACE = (1 << _WARP_BIT) - 1
+_LINE_BITS, _SECTOR_BITS = 7, 5  # of the address within a line, a sector
+_LINE = 1 << _LINE_BITS
 _SECTORS_BIT = 2  # a line has four sectors
 
 
@@ -34,18 +36,32 @@ class Reuse:
 
     `hits`: by bytes of cache for one block, the share of the sectors read that it serves (0 to 1). `again`: the same
     for a cache without limit. `pair_bytes`: bytes in aligned pairs of sectors of which a block read one or both, per
-    byte of the sectors: 1 where both, 2 where only one. `atomics`: operations on global memory, lanes counted;
-    `hottest`: the share of them that goes to the most common line of 128 bytes of all watched blocks;
-    `atomic_addresses`: how many addresses differ.
+    byte of the sectors: 1 where both, 2 where only one.
+
+    `requests`: of loads; each needs `lines` lines of 128 bytes and `passes` passes through the banks of the L1, which
+    are those of shared memory, on average.
+
+    `atomics`: operations on global memory, lanes counted, but as one where a warp adds integers to one address, as the
+    assembler lets one lane add their sum; `hottest`, `hottest_word`: the shares of them that go to the most common
+    line and the most common address of all watched blocks; `atomic_addresses`, `atomic_lines`: how many addresses and
+    lines differ. `atomic_requests`: of warps; `words`, `sectors`: how many differ in one of them, on average.
     """
 
     blocks: int = 0
     hits: dict[int, float] = field(default_factory=dict)
     again: float = 0.0
     pair_bytes: float = 1.0
+    requests: int = 0
+    lines: float = 1.0
+    passes: float = 1.0
     atomics: int = 0
     hottest: float = 0.0
+    hottest_word: float = 0.0
     atomic_addresses: int = 0
+    atomic_lines: int = 0
+    atomic_requests: int = 0
+    words: float = 1.0
+    sectors: float = 1.0
 
 
 class ReuseWatch(Observer):
@@ -53,8 +69,9 @@ class ReuseWatch(Observer):
 
     def __init__(self) -> None:
         self.streams: list[list[np.ndarray]] = []
-        self.atomics: list[np.ndarray] = []
-        self._room = 0
+        self.atomics: list[tuple[np.ndarray, np.ndarray]] = []  # numbers of requests, addresses
+        self.requests = self.lines = self.passes = 0  # of loads
+        self._room = self._atomic_requests = 0
 
     def watch(self, chunk) -> Observer:
         if len(self.streams) >= MOST_BLOCKS:
@@ -76,8 +93,12 @@ class ReuseWatch(Observer):
     def add(self, addresses: list[int]) -> None:
         """Watch reads of global memory by a single lane, in order."""
         if addresses:
-            self.streams[-1].append(np.array(addresses[: self.room], np.int64) >> 5)
+            found = np.array(addresses[: self.room], np.int64) >> _SECTOR_BITS
+            self.streams[-1].append(found)
             self._room -= len(addresses)
+            self.requests += found.size
+            self.lines += found.size
+            self.passes += found.size
 
     def load(self, site: Site, space: str, addresses: Addresses, lanes: np.ndarray | None) -> None:
         if space != "global" or self._room <= 0:
@@ -86,12 +107,27 @@ class ReuseWatch(Observer):
         if base is None:
             return
         numbers, mine = base
-        sectors = (mine + np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF)).view(np.int64) >> 5
+        places = (mine + np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF)).view(np.int64)
+        warps = (numbers >> 5) << _WARP_BIT
         # The sectors of each warp once, warp after warp.
-        keys = np.unique(((numbers >> 5) << _WARP_BIT) | (sectors & ((1 << _WARP_BIT) - 1)))
-        found = keys & ((1 << _WARP_BIT) - 1)
+        keys = np.unique(warps | (places >> _SECTOR_BITS & _PLACE))
+        found = keys & _PLACE
         self.streams[-1].append(found)
         self._room -= found.size
+        lines = keys >> _SECTORS_BIT
+        self.lines += 1 + int(np.count_nonzero(lines[1:] != lines[:-1]))
+        self._count_passes(site, warps, places)
+
+    def _count_passes(self, site: Site, warps: np.ndarray, places: np.ndarray) -> None:
+        """Count requests, and the passes in which the banks give what each of them asks for."""
+        wide = max(4, 1 << (site.width - 1).bit_length())
+        pieces = np.unique(warps | (places // wide & _PLACE))
+        # Pieces of one warp that lie in the same banks come one after the other.
+        banks = (pieces >> _WARP_BIT) * _LINE + pieces % max(1, _LINE // wide)
+        of_banks, times = np.unique(banks, return_counts=True)
+        starts = np.flatnonzero(np.concatenate([[True], of_banks[1:] // _LINE != of_banks[:-1] // _LINE]))
+        self.requests += starts.size
+        self.passes += int(np.maximum.reduceat(times, starts).sum())
 
     copy_request = load
 
@@ -99,9 +135,14 @@ class ReuseWatch(Observer):
         if space != "global" or self._room <= 0:
             return
         base = self._of_first_block(addresses, lanes)
-        if base is not None:
-            self.atomics.append(base[1] + np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF))
-            self._room -= base[1].size
+        if base is None:
+            return
+        warps, places = base[0] >> 5, base[1] + np.uint64(site.offset & 0xFFFFFFFFFFFFFFFF)
+        if site.summed:
+            warps, places = _summed(warps, places)
+        self.atomics.append((warps + self._atomic_requests, places))
+        self._atomic_requests += -(-self._threads // 32)
+        self._room -= places.size
 
     def _of_first_block(self, addresses: Addresses, lanes: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
         """Lane numbers of the watched block in the group, and their base addresses; None for none."""
@@ -116,7 +157,8 @@ class ReuseWatch(Observer):
 
     def end_launch(self, profile, finished: bool) -> None:
         self.chunk = None  # and with it the launch's memory
-        profile.watched = Watched(self.streams, self.atomics)
+        means = (self.lines / self.requests, self.passes / self.requests) if self.requests else (1.0, 1.0)
+        profile.watched = Watched(self.streams, self.atomics, self.requests, *means)
         if profile.watched.reads > MOST_KEPT:
             _ = profile.watched.reuse  # now, so that what was seen need not be kept
 
@@ -124,18 +166,28 @@ class ReuseWatch(Observer):
 class Watched:
     """What the watched blocks read, in order, and their atomics' addresses, until somebody asks for the `reuse`."""
 
-    def __init__(self, streams: list[list[np.ndarray]], atomics: list[np.ndarray]) -> None:
+    def __init__(
+        self,
+        streams: list[list[np.ndarray]],
+        atomics: list[tuple[np.ndarray, np.ndarray]],
+        requests: int = 0,
+        lines: float = 1.0,
+        passes: float = 1.0,
+    ) -> None:
         self._streams, self._atomics = streams, atomics
+        self._requests, self._lines, self._passes = requests, lines, passes
 
     @property
     def reads(self) -> int:
         """How many sectors and addresses are kept."""
-        return sum(part.size for parts in (*self._streams, self._atomics) for part in parts)
+        atomics = sum(places.size for _, places in self._atomics)
+        return sum(part.size for parts in self._streams for part in parts) + atomics
 
     @functools.cached_property
     def reuse(self) -> Reuse:
         """What was seen, averaged over the watched blocks, each with the weight of its reads."""
-        found = Reuse(blocks=len(self._streams), hits=dict.fromkeys(CAPACITIES, 0.0))
+        found = Reuse(len(self._streams), dict.fromkeys(CAPACITIES, 0.0))
+        found.requests, found.lines, found.passes = self._requests, self._lines, self._passes
         reads = sectors = pairs = 0
         for parts in self._streams:
             if not parts:
@@ -152,12 +204,37 @@ class Watched:
             found.again = 1 - sectors / reads
             found.pair_bytes = 2 * pairs / sectors
         if self._atomics:
-            addresses = np.concatenate(self._atomics)
-            _, times = np.unique(addresses >> np.uint64(_LINE_BITS), return_counts=True)
-            found.atomics, found.atomic_addresses = addresses.size, int(np.unique(addresses).size)
-            found.hottest = float(times.max() / addresses.size)
+            _fill_atomics(found, *map(np.concatenate, zip(*self._atomics, strict=True)))
         self._streams, self._atomics = [], []
         return found
+
+
+def _summed(warps: np.ndarray, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of warps whose lanes all have one place only the first lane."""
+    starts = np.flatnonzero(np.concatenate([[True], warps[1:] != warps[:-1]]))
+    same = np.minimum.reduceat(places, starts) == np.maximum.reduceat(places, starts)
+    kept = ~np.repeat(same, np.diff(np.append(starts, warps.size)))
+    kept[starts] = True
+    return warps[kept], places[kept]
+
+
+def _fill_atomics(found: Reuse, requests: np.ndarray, addresses: np.ndarray) -> None:
+    """Write into `found` what atomics at `addresses` share, the lanes of request after request."""
+    addresses = addresses.view(np.int64)
+    found.atomics, found.atomic_requests = addresses.size, int(np.unique(requests).size)
+    of_words = np.unique(addresses, return_counts=True)[1]
+    of_lines = np.unique(addresses >> _LINE_BITS, return_counts=True)[1]
+    found.atomic_addresses, found.atomic_lines = of_words.size, of_lines.size
+    found.hottest_word, found.hottest = (float(times.max() / addresses.size) for times in (of_words, of_lines))
+    found.words = _differing(requests, addresses) / found.atomic_requests
+    found.sectors = _differing(requests, addresses >> _SECTOR_BITS) / found.atomic_requests
+
+
+def _differing(requests: np.ndarray, places: np.ndarray) -> int:
+    """How many pairs of request and place there are."""
+    order = np.lexsort((requests, places))
+    requests, places = requests[order], places[order]
+    return 1 + int(np.count_nonzero((places[1:] != places[:-1]) | (requests[1:] != requests[:-1])))
 
 
 def hit_shares(stream: np.ndarray) -> dict[int, float]:
