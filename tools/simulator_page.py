@@ -151,10 +151,11 @@ Copies by TMA (`cp.async.bulk`, with and without a tensor map) write as late as 
 their start until `cp.async.bulk.wait_group.read`. Whatever is read before the wait at the mbarrier, or written over a
 stage that others still read, is a race or an uninitialised read. Told as well: bytes that do not add up, a block that
 ends while copies into or out of its shared memory are under way, misaligned boxes, a missing `fence.proxy.async`
-between stores and what TMA or a `wgmma` reads (`MissingProxyFence`), and shared memory of another block of the cluster
-that is accessed before that block has begun or after it may have ended. Not told: a missing fence or `__syncthreads()`
-after `mbarrier.init`, a missing `fence.proxy.async` in global memory or between ordinary stores and a copy that
-overwrites them, and an order that `barrier.cluster.arrive.relaxed` does not give. Tensor maps are those of
+between stores and what TMA or a `wgmma` reads or TMA writes over (`MissingProxyFence`), an mbarrier that others use
+with no barrier after its `mbarrier.init`, what a relaxed arrival leaves unordered, and shared memory of another block
+of the cluster that is accessed before that block has begun or after it may have ended. Not told: a missing
+`fence.proxy.async` in global memory or after `mbarrier.init` (libcu++ has none either), and a wait that is relaxed.
+Tensor maps are those of
 `warplab.bench.hopper`, in an encoding of the simulator's own, with the driver's rules; lines shorter than the swizzle,
 interleaved layouts, TF32 and FTZ types are refused. `Options.cluster` is the size of a cluster that a launch asks for.
 Counters: accesses to other blocks count as those to shared memory, copies by TMA as their number; neither was compared

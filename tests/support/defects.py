@@ -156,6 +156,7 @@ _COPY = """\
   if (threadIdx.x == 0) { barrier_init(barrier, 1); fence_barrier_init(); }
   __syncthreads();
 """
+_COPIED = "  if (threadIdx.x == 0) copy(a);\n  barrier_wait(barrier, 0);\n  c[threadIdx.x] = t[threadIdx.x];"
 _SEND = """\
   if (threadIdx.x == 0) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" :: "l"(c), "r"(shared_address(s)));
@@ -192,12 +193,30 @@ DEFECTS = (
         **_HOPPERS,
     ),
     Defect(
+        "mbarrier used before all know that it is initialised",
+        simulator.DataRace,
+        Report(
+            "barrier_wait(barrier, 0);",
+            "a __syncthreads() must follow",
+            thread=(1, 0, 0),
+            array="full",
+            index=0,
+            other_line="barrier_init(barrier, 1)",
+            other_thread=((0, 0, 0), (0, 0, 0)),
+        ),
+        "const float* a, float* c",
+        _COPY.replace("  __syncthreads();\n", "") + _COPIED,
+        _COPY + _COPIED,
+        lambda: (np.arange(64, dtype=np.float32), np.zeros(64, np.float32)),
+        **_HOPPERS,
+    ),
+    Defect(
         "copy that is read before its barrier",
         simulator.UninitializedRead,
         Report("c[threadIdx.x] = t[threadIdx.x];", "an mbarrier", array="t", index=0),
         "const float* a, float* c",
         _COPY + "  if (threadIdx.x == 0) copy(a);\n  __syncthreads();\n  c[threadIdx.x] = t[threadIdx.x];",
-        _COPY + "  if (threadIdx.x == 0) copy(a);\n  barrier_wait(barrier, 0);\n  c[threadIdx.x] = t[threadIdx.x];",
+        _COPY + _COPIED,
         lambda: (np.arange(64, dtype=np.float32), np.zeros(64, np.float32)),
         **_HOPPERS,
     ),

@@ -135,8 +135,9 @@ class Observer:
     def mbarrier(self, site: Site, addresses: Addresses, lanes: Lanes, initialises: bool) -> None:
         """The lanes are about to use mbarriers in shared memory."""
 
-    def arrive(self, places: np.ndarray, lanes: np.ndarray) -> None:
-        """The lanes arrive at places where others wait until all have come (`phase_over`)."""
+    def arrive(self, places: np.ndarray, lanes: np.ndarray, relaxed: bool = False) -> None:
+        """The lanes arrive at places where others wait until all have come (`phase_over`). `relaxed`: only what they
+        have fenced comes before what the others do then."""
 
     def phase_over(self, places: np.ndarray) -> None:
         """All have arrived at these places."""

@@ -66,6 +66,7 @@ def test_every_class_is_there_in_both_languages():
         "product with a fragment that was never filled",
         "store that TMA does not see",
         "block that ends while TMA may read its shared memory",
+        "mbarrier used before all know that it is initialised",
         "copy that is read before its barrier",
         "copy over what others still read",
         "barrier that expects too many bytes",

@@ -322,6 +322,46 @@ KERNEL unfenced(const float* x, float* y, int where) {  // 1: a fence at the wro
     send(y, t);
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
+KERNEL overwritten_by_tma(const float* x, float* y, int fenced) {
+    __shared__ alignas(128) float t[TILE];
+    __shared__ mbarrier full;
+    unsigned f = shared_address(&full);
+    t[threadIdx.x] = -1;
+    if (threadIdx.x == 0) init(f, 1);
+    if (fenced) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" :: "r"(f));
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"
+                     :: "r"(shared_address(t)), "l"(x), "r"(f) : "memory");
+    }
+    wait(f, 0);
+    y[threadIdx.x] = t[threadIdx.x];
+}
+// Thread 0, or 32, initialises, expects and copies; what comes before the others wait or arrive?
+template <int FIRST, bool MEET, bool ARRIVE>
+__device__ void started(const float* x, float* y) {
+    __shared__ alignas(128) float t[TILE];
+    __shared__ mbarrier full;
+    unsigned f = shared_address(&full);
+    if (threadIdx.x == FIRST) {
+        init(f, ARRIVE ? TILE : 1);
+        if (!ARRIVE) {
+            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 256;" :: "r"(f));
+            asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 256, [%2];"
+                         :: "r"(shared_address(t)), "l"(x), "r"(f) : "memory");
+        }
+    }
+    if (MEET) __syncthreads();
+    if (ARRIVE) arrive(f);
+    wait(f, 0);
+    y[threadIdx.x] = ARRIVE ? 1 : t[threadIdx.x];
+}
+KERNEL start_and_copy(const float* x, float* y) { started<0, true, false>(x, y); }
+KERNEL start_and_arrive(const float* x, float* y) { started<32, true, true>(x, y); }
+KERNEL copy_at_once(const float* x, float* y) { started<0, false, false>(x, y); }
+KERNEL copy_at_once_by_warp_1(const float* x, float* y) { started<32, false, false>(x, y); }
+KERNEL arrive_at_once(const float* x, float* y) { started<0, false, true>(x, y); }
 KERNEL not_initialised(float* y) {
     __shared__ mbarrier bar;
     arrive(shared_address(&bar));
@@ -527,6 +567,28 @@ def test_arrivals_that_never_come():
 def test_an_mbarrier_must_be_initialised():
     with pytest.raises(simulator.UninitializedRead, match="not initialised"):
         run("not_initialised", 1, 32, np.zeros(32, np.float32))
+
+
+@pytest.mark.parametrize("name", ["copy_at_once", "copy_at_once_by_warp_1", "arrive_at_once"])
+def test_an_mbarrier_is_initialised_before_others_use_it(name):
+    x, y = numbers(TILE), np.zeros(TILE, np.float32)
+    with pytest.raises(simulator.DataRace, match=r"uses .* `full`\), which thread .* initialised at line") as caught:
+        run(name, 1, TILE, x, y)
+    assert "mbarrier.init" in SOURCE.splitlines()[caught.value.other_line - 1]
+    assert "a __syncthreads() must follow" in caught.value.reason
+    run("start_and_copy", 1, TILE, x, y)
+    assert y.tolist() == x.tolist()
+    run("start_and_arrive", 1, TILE, x, y)
+    assert y.all()
+
+
+def test_a_copy_by_tma_over_an_ordinary_store():
+    x, y = numbers(TILE), np.zeros(TILE, np.float32)
+    run("overwritten_by_tma", 1, TILE, x, y, np.int32(1))
+    assert y.tolist() == x.tolist()
+    with pytest.raises(simulator.MissingProxyFence, match=r"writes over byte 0 .* \(element 0 of `t`\)") as caught:
+        run("overwritten_by_tma", 1, TILE, x, y, np.int32(0))
+    assert "t[threadIdx.x] = -1" in SOURCE.splitlines()[caught.value.other_line - 1]
 
 
 def test_phases_of_an_mbarrier():

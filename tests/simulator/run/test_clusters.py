@@ -286,6 +286,41 @@ extern "C" __global__ void unordered_global(const int *x, int *y, int *z) {
     __syncthreads();
     z[base + i] = y[(blockIdx.x ^ 1) * 64 + 63 - i];
 }
+// A barrier whose arrivals are relaxed orders what was fenced before, and says that the blocks have begun.
+template <bool FENCE>
+__device__ void relaxed(const int *x, int *y) {
+    __shared__ int s[64];
+    auto cluster = cg::this_cluster();
+    s[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+    if (FENCE) asm volatile("fence.acq_rel.cluster;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
+    y[blockIdx.x * 64 + threadIdx.x] = cluster.map_shared_rank(s, cluster.block_rank() ^ 1)[63 - threadIdx.x];
+    cluster.sync();
+}
+KERNEL(2, 1, 1) relaxed_and_fenced(const int *x, int *y) { relaxed<true>(x, y); }
+KERNEL(2, 1, 1) relaxed_only(const int *x, int *y) { relaxed<false>(x, y); }
+// Threads of block 1 arrive at an mbarrier of block 0.
+template <bool FENCE, bool RELAXED, bool MEET>
+__device__ void started(int *y) {
+    __shared__ mbarrier full;
+    auto cluster = cg::this_cluster();
+    unsigned f = shared_address(&full);
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 32;" :: "r"(f) : "memory");
+        if (FENCE) asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    if (RELAXED) asm volatile("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;" ::: "memory");
+    else if (MEET) cluster.sync();
+    else __syncthreads();
+    if (cluster.block_rank()) arrive(there(f, 0));
+    else wait(f, 0);
+    y[blockIdx.x * 32 + threadIdx.x] = 1;
+    cluster.sync();
+}
+KERNEL(2, 1, 1) started_in_order(int *y) { started<true, true, true>(y); }
+KERNEL(2, 1, 1) started_after_a_barrier(int *y) { started<false, false, true>(y); }
+KERNEL(2, 1, 1) started_without_a_fence(int *y) { started<false, true, true>(y); }
+KERNEL(2, 1, 1) started_without_the_cluster(int *y) { started<true, false, false>(y); }
 KERNEL(2, 1, 1) one_warp_stays_away() {
     if (blockIdx.x == 0 || threadIdx.x < 32) cg::this_cluster().sync();
     else while (true) __nanosleep(20);
@@ -487,6 +522,27 @@ def test_an_overwritten_slot_of_another_block():
     x, y = numbers(32 * 7), np.zeros(32 * 7, np.int32)
     with pytest.raises((simulator.DataRace, simulator.SimulatorError), match=r"nothing orders the two|more arrivals"):
         run("relayed_without_waiting", 2, 32, x, y, np.int32(7))
+
+
+def test_relaxed_arrivals_at_the_clusters_barrier():
+    x, y = numbers(128), np.zeros(128, np.int32)
+    run("relaxed_and_fenced", 2, 64, x, y)
+    assert y.tolist() == x.reshape(2, 64)[::-1, ::-1].reshape(-1).tolist()
+    with pytest.raises(simulator.DataRace, match=r"which thread .* of block .* wrote"):
+        run("relaxed_only", 2, 64, x, y)
+
+
+@pytest.mark.parametrize("blocks", [2, 6])
+def test_an_mbarrier_is_initialised_before_other_blocks_use_it(blocks):
+    y = np.zeros(32 * blocks, np.int32)
+    for name in ("started_in_order", "started_after_a_barrier"):
+        run(name, blocks, 32, y)
+        assert y.all()
+    with pytest.raises(simulator.DataRace, match=r"uses .* `full`\) .*which thread .* initialised") as caught:
+        run("started_without_a_fence", blocks, 32, y)
+    assert "cluster.sync()" in caught.value.reason
+    with pytest.raises(simulator.SimulatorError, match="may not have begun yet"):
+        run("started_without_the_cluster", blocks, 32, y)
 
 
 def test_what_one_thread_learns_a_barrier_passes_on():

@@ -25,6 +25,22 @@ class ClusterLifetimes:
         # When each lane of a cluster last accessed each block, plus 1, and by which site.
         self.time, self.site = np.zeros((2, chunk.blocks, self.lanes), np.int32)
         self.sites: dict[int, object] = {}
+        # Who has arrived where, and who knows so: even a relaxed arrival says that a block has begun.
+        self.arrived: dict[int, np.ndarray] = {}
+        self.begun = np.zeros((chunk.lanes, chunk.cluster_blocks), bool)
+
+    def arrive(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        rank = self.chunk.block_of[lanes] % self.chunk.cluster_blocks
+        places = np.broadcast_to(places, lanes.shape)
+        for place in np.unique(places).tolist():
+            room = self.arrived.setdefault(place, np.zeros(self.chunk.cluster_blocks, bool))
+            room[rank[places == place]] = True
+
+    def wait_over(self, places: np.ndarray, lanes: np.ndarray) -> None:
+        places = np.broadcast_to(places, lanes.shape)
+        for place in np.unique(places).tolist():
+            if place in self.arrived:
+                self.begun[lanes[places == place]] |= self.arrived[place]
 
     def access(self, site, addresses: Addresses, lanes) -> None:
         """An access to shared memory, perhaps that of another block."""
@@ -39,7 +55,7 @@ class ClusterLifetimes:
         warps = self.clocks.warps // chunk.cluster_blocks
         column = block % chunk.cluster_blocks * warps
         known = self.clocks.known.arrays
-        heard = np.zeros(every.shape, bool)
+        heard = self.begun[every, block % chunk.cluster_blocks]
         for warp in range(warps):
             heard |= (known["whole"][every, column + warp] > 0) | (known["part"][every, column + warp] > 0)
         if not heard.all():

@@ -204,7 +204,7 @@ class DeviceRaces(Observer):
         if self.looked and not self.looked.isdisjoint(np.unique(self._of(lanes) // WARP_SIZE).tolist()):
             self.shared.happens(WarpSync(self._of(lanes), orders=False))
 
-    def arrive(self, places: np.ndarray, lanes: np.ndarray) -> None:
+    def arrive(self, places: np.ndarray, lanes: np.ndarray, relaxed: bool = False) -> None:
         self._arrival(places, lanes, waits=False)
 
     def wait_over(self, places: np.ndarray, lanes: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Missing proxy fences: TMA and wgmma read shared memory that an ordinary store has written.
+"""Missing proxy fences: TMA and wgmma read shared memory that an ordinary store has written, or TMA writes over it.
 
 They go past the way of loads and stores, by the "async proxy" (PTX ISA, "Proxies"). A barrier alone does not let them
 see a store: a fence.proxy.async must lie between the two. For each 16 bytes the latest ordinary store is kept, with its
@@ -17,7 +17,7 @@ from warplab.simulator.observer import Observer
 
 _BYTES = 16
 _REASON = (
-    "TMA and wgmma read shared memory past ordinary stores: each thread that wrote must execute fence.proxy.async "
+    "TMA and wgmma reach shared memory past ordinary stores: each thread that wrote must execute fence.proxy.async "
     "after its stores and before the barrier (cuda::ptx::fence_proxy_async, cde::fence_proxy_async_shared_cta)."
 )
 
@@ -86,23 +86,29 @@ class ProxyFences(Observer):
     # -- reads -----------------------------------------------------------------------------------------------------
 
     def copy_read(self, site, space: str, addresses: Addresses, lanes) -> None:
-        if space != "shared":
-            return
+        if space == "shared":
+            self._require_fence("reads", site, addresses, lanes)
+
+    def copy_issued(self, site, addresses: Addresses, lanes, values) -> None:
+        if ".bulk" in site.text:
+            self._require_fence("writes over", site, addresses, lanes)
+
+    def _require_fence(self, does: str, site, addresses: Addresses, lanes) -> None:
         piece, every = self._pieces(site, addresses, lanes)
         writer, time = self.writer[piece], self.written_at[piece]
         block_of = self.chunk.block_of
         latest = np.maximum(self.fenced[writer], self.covered[block_of[every]])
         missing = (writer >= 0) & (np.maximum(latest, self.covered[block_of[writer]]) <= time)
         if missing.any():
-            self._report(site, addresses, every, int(np.argmax(missing)), piece)
+            self._report(does, site, addresses, every, int(np.argmax(missing)), piece)
 
-    def _report(self, site, addresses: Addresses, every: np.ndarray, place: int, piece: np.ndarray) -> None:
+    def _report(self, does: str, site, addresses: Addresses, every: np.ndarray, place: int, piece: np.ndarray) -> None:
         chunk, at = self.chunk, int(np.broadcast_to(addresses.at(site.offset), every.shape)[place])
         store = self.sites[int(self.site[piece[place]])]
         other = chunk.indices(int(self.writer[piece[place]]))
         what, name, index = describe_shared(chunk, at % chunk.shared_stride, store.item)
         raise MissingProxyFence(
-            f"`{site.text.split()[0]}` reads {what}, which thread {other[1]} of block {other[0]} wrote by an ordinary "
+            f"`{site.text.split()[0]}` {does} {what}, which thread {other[1]} of block {other[0]} wrote by an ordinary "
             f"store at line {store.where.line}, without a fence.proxy.async in between",
             reason=_REASON,
             address=at,

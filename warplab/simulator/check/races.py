@@ -30,6 +30,11 @@ from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.translate.waiting_loops import turns_on_memory
 
 _PENDING_LANES = 1 << 25  # the most loads recorded, counted in lanes
+_INITIALISED = (
+    "After one thread has initialised an mbarrier (init, mbarrier.init), a __syncthreads() must follow before any "
+    "other thread of the block uses it, or a cluster.sync() where blocks of a cluster share it. (Before a "
+    "barrier.cluster.arrive.relaxed, also a fence.mbarrier_init.)"
+)
 
 
 class Races(WordRaces):
@@ -62,6 +67,7 @@ class Races(WordRaces):
         self.lifetimes = ClusterLifetimes(chunk, self.clocks) if self.clocks is not None and self.cluster > 1 else None
         self.epoch_stored = False  # was there a store to shared memory since the last barrier of all blocks?
         self.shared = Record(chunk.access.shared.nbytes // self.word["shared"], self.sites)
+        self.initialised = Record(self.shared.words, self.sites)  # mbarriers, by whom
         self.lockstep = Lockstep(self.shared.words) if self.relies_on_lockstep else None
         self.pending_lanes = sum(record.lanes for record in self.allocations.values())
         return self
@@ -135,9 +141,11 @@ class Races(WordRaces):
         if self.clocks is not None:
             self.clocks.fence(self.chunk.all_lanes if lanes is None else lanes)
 
-    def arrive(self, places: np.ndarray, lanes: np.ndarray) -> None:
+    def arrive(self, places: np.ndarray, lanes: np.ndarray, relaxed: bool = False) -> None:
         if self.clocks is not None:
-            self.clocks.release(places, lanes, later=True)
+            self.clocks.release(places, lanes, later=True, fenced=relaxed)
+        if self.lifetimes is not None:
+            self.lifetimes.arrive(places, lanes)
 
     def phase_over(self, places: np.ndarray) -> None:
         if self.clocks is not None:
@@ -147,6 +155,8 @@ class Races(WordRaces):
         if self.clocks is not None:
             self._flush_all()
             self.clocks.acquire(places, lanes)
+        if self.lifetimes is not None:
+            self.lifetimes.wait_over(places, lanes)
 
     def exchange(self, lanes) -> None:
         if self.clocks is not None:
@@ -226,7 +236,26 @@ class Races(WordRaces):
         self.store(site, "shared", addresses, lanes, values)
 
     def mbarrier(self, site, addresses: Addresses, lanes, initialises: bool) -> None:
+        followed = self._followed(site, "shared", addresses, lanes)
+        if followed is None:
+            return
+        _, access = followed
+        made, word = self.initialised, access.word  # one word of it stands for the mbarrier
+        if not initialises:
+            race = self._behind_writer(made, access, word)
+            if race.any():
+                sites = made.write_site
+                self._report(
+                    "uses", "initialised", made, made.writer, sites, "shared", access, word, race, _INITIALISED
+                )
         self.store(site, "shared", addresses, lanes, None)
+        if not initialises:
+            return
+        made.writer[word], made.write_site[word] = access.by.thread, site.index
+        if self.ordered:
+            made.write_epoch[word], made.write_time[word] = access.by.epoch, access.by.time
+        if self.clocks is not None:
+            made.written_at[word] = access.now
 
     def _synchronises(self, site, space: str) -> bool:
         """Is an access meant to synchronise, and so no race by itself?"""

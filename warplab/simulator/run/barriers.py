@@ -249,7 +249,7 @@ class Barriers:
         if arrives:
             state.arrived[lanes] = state.phase[own]
             for notify in chunk.observers.arrive:
-                notify(self._places(_CLUSTER, own), lanes)
+                notify(self._places(_CLUSTER, own), lanes, "relaxed" in block.last.modifiers)
             self._release_clusters(state)
             return block.index + 1, group
         ready = state.arrived[lanes] < state.phase[own]

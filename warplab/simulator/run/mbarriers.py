@@ -143,7 +143,7 @@ class MBarriers:
         index = self._index(site, addresses, lanes)
         self.in_vain = 0
         self._settle(index)
-        self._arrived(index, self._every(lanes))
+        self._arrived(index, self._every(lanes), ".relaxed" in site.text)
         count = np.broadcast_to(np.asarray(count), index.shape).astype(np.int64)
         self._refuse(site, (count < 1) | (count > _COUNT), count, lanes, f"a thread arrives 1 to {_COUNT:,} times")
         if expect is not None:
@@ -296,10 +296,10 @@ class MBarriers:
             self._view[places] = _pack(words._replace(pending=pending, phase=words.phase ^ over))
             self._phase_over(places[over])
 
-    def _arrived(self, index: np.ndarray, lanes: np.ndarray) -> None:
+    def _arrived(self, index: np.ndarray, lanes: np.ndarray, relaxed: bool = False) -> None:
         """What these lanes have done comes before what the waiters for this phase will do."""
         for notify in self.chunk.observers.arrive:
-            notify(8 * index, lanes)
+            notify(8 * index, lanes, relaxed)
 
     def _phase_over(self, places: np.ndarray) -> None:
         if places.size:
