@@ -16,6 +16,7 @@ from warplab.estimating.machine_counts import MachineCounts, machine_counts
 from warplab.hardware.cards import Card
 from warplab.launch.launch_record import LaunchRecord
 from warplab.simulator.constants import WARP_SIZE
+from warplab.simulator.count.trip_counts import loops
 
 VERSION = 4  # of what is kept
 # Machine instructions by the beginning of the counters that they add to; all others add to them all.
@@ -30,6 +31,18 @@ _COUNTED = {
     "barriers": ("BAR",),
     "tensor": ("HMMA", "IMMA", "DMMA"),
 }
+_REUSE = (
+    "requests",
+    "lines",
+    "passes",
+    "atomics",
+    "hottest_word",
+    "atomic_lines",
+    "atomic_requests",
+    "words",
+    "sectors",
+)
+LEAST_SHARE = 0.2  # of the instructions, in a loop whose trips are looked at
 MOST_APART = 1.7  # factor between the instructions of machine code and of PTX that is believed
 
 
@@ -71,12 +84,27 @@ class CodeBlock:
 
 
 @dataclass(frozen=True)
+class Uneven:
+    """The loop in which most instructions run, where its trips differ from thread to thread.
+
+    `share`: of the launch's instructions in it (0 to 1). `trips`: how many threads went round it how often, in few
+    steps. `mean`: trips of a warp, the longest of its threads', on average. `entries`: how often a thread begins it.
+    """
+
+    share: float
+    trips: dict[float, float]
+    mean: float
+    entries: float
+
+
+@dataclass(frozen=True)
 class Work:
     """One launch. `blocks`: of the grid; `threads`: of a block; `shared_bytes`: of a block, dynamic ones included.
 
     `counts`: as `Counts`, by name. `loaded`, `stored`: distinct bytes. `hits`: by bytes of cache for one block, the
     share of sectors read that it serves. `pair_bytes`, `hottest`, `atomic_addresses`: as in `Reuse`. `products`: matrix
-    products by shape and types. `rows`, `code`: the machine code. `sources`: texts of source files.
+    products by shape and types. `rows`, `code`: the machine code. `sources`: texts of source files. `reuse`: further
+    numbers of `Reuse` by name. `uneven`: how different the ways of the threads are, None where they are not.
     """
 
     kernel: str
@@ -97,6 +125,8 @@ class Work:
     rows: tuple[Row, ...]
     code: tuple[CodeBlock, ...]
     sources: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    reuse: dict[str, float] = field(default_factory=dict)
+    uneven: Uneven | None = None
 
     @property
     def warps(self) -> float:
@@ -151,6 +181,9 @@ class Work:
         known["hits"] = {int(size): share for size, share in known["hits"].items()}
         known["rows"] = tuple(Row(**row) for row in known["rows"])
         known["code"] = tuple(CodeBlock(**block) for block in known["code"])
+        if known.get("uneven"):
+            trips = {float(number): threads for number, threads in known["uneven"]["trips"].items()}
+            known["uneven"] = Uneven(**{**known["uneven"], "trips": trips})
         return cls(**known)
 
 
@@ -182,7 +215,56 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
         rows=rows,
         code=code,
         sources=dict(launch.sources),
+        reuse={name: float(getattr(reuse, name)) for name in _REUSE},
+        uneven=uneven_of(launch),
     )
+
+
+def uneven_of(launch: LaunchRecord) -> Uneven | None:
+    """How uneven the threads' ways through the launch's busiest loop are; None if they all go round it as often."""
+    flow = launch.flow
+    if flow is None:
+        return None
+    ends = loops(flow.translation.blocks)
+    static = [sum(c.instructions for c in lines.values()) for lines in flow.translation.static_counts]
+    # Instructions of each loop without those of loops inside it.
+    own: dict[int, float] = dict.fromkeys(ends, 0.0)
+    for number, warps in enumerate(flow.warps):
+        around = [head for head, end in ends.items() if head <= number <= end]
+        if around:
+            own[max(around)] += warps * static[number]
+    every = sum(warps * n for warps, n in zip(flow.warps, static, strict=True))
+    if not own or not every:
+        return None
+    head = max(own, key=lambda one: own[one])
+    trips = flow.trips.get(head, {})
+    if len(trips) < 2 or own[head] < LEAST_SHARE * every:
+        return None
+    threads, begun = sum(trips.values()), prod(launch.grid) * prod(launch.block)
+    entries = threads / begun
+    warps = prod(launch.grid) * -(-prod(launch.block) // WARP_SIZE)
+    mean = flow.warps[head] / (warps * entries)
+    return Uneven(own[head] / every, _few_steps(trips), mean, entries)
+
+
+def _few_steps(trips: dict[int, float], steps: int = 64) -> dict[float, float]:
+    """A distribution with at most so many different numbers, each the mean of neighbours; the largest stays."""
+    numbers = sorted(trips)
+    if len(numbers) <= steps:
+        return {float(n): float(trips[n]) for n in numbers}
+    largest = numbers.pop()
+    each = sum(trips[n] for n in numbers) / (steps - 1)
+    result: dict[float, float] = {}
+    threads = total = 0.0
+    for n in numbers:
+        threads, total = threads + trips[n], total + n * trips[n]
+        if threads >= each:
+            result[total / threads] = threads
+            threads = total = 0.0
+    if threads:
+        result[total / threads] = threads
+    result[float(largest)] = float(trips[largest])
+    return result
 
 
 def _code(launch: LaunchRecord, machine: MachineCounts) -> tuple[tuple[Row, ...], tuple[CodeBlock, ...]]:
