@@ -32,6 +32,9 @@ _COUNTED = {
     "tensor": ("HMMA", "IMMA", "DMMA"),
 }
 _REUSE = (
+    *("requests", "lines", "passes", "atomics", "hottest_word"),
+    *("atomic_lines", "atomic_requests", "words", "sectors"),
+)
     "requests",
     "lines",
     "passes",
