@@ -560,3 +560,38 @@ def test_maps_that_the_driver_refuses(changed, rule):
 def test_windows_that_the_driver_refuses(changed, rule):
     with pytest.raises(ValueError, match=rule):
         encode_im2col(**PIXELS | changed)
+
+
+REPLACING = r"""
+#define REPLACE(field, value) asm volatile("tensormap.replace.tile." field ";" :: "l"(map), value : "memory")
+extern "C" __global__ void replaces(unsigned char *map, const float *x, int width, long long pitch) {
+    REPLACE("rank.global.b1024.b32 [%0], %1", "r"(1));
+    REPLACE("global_address.global.b1024.b64 [%0], %1", "l"(x));
+    REPLACE("global_dim.global.b1024.b32 [%0], 0, %1", "r"(width));
+    REPLACE("global_dim.global.b1024.b32 [%0], 1, %1", "r"(7));
+    REPLACE("global_stride.global.b1024.b64 [%0], 0, %1", "l"(pitch));
+    REPLACE("box_dim.global.b1024.b32 [%0], 0, %1", "r"(8));
+    REPLACE("box_dim.global.b1024.b32 [%0], 1, %1", "r"(4));
+    REPLACE("element_stride.global.b1024.b32 [%0], 0, %1", "r"(1));
+    REPLACE("element_stride.b1024.b32 [%0], 1, %1", "r"(2));
+    REPLACE("elemtype.global.b1024.b32 [%0], 0xA", "r"(0));
+    REPLACE("interleave_layout.global.b1024.b32 [%0], 0", "r"(0));
+    REPLACE("swizzle_mode.global.b1024.b32 [%0], 1", "r"(0));
+    REPLACE("fill_mode.global.b1024.b32 [%0], %1", "r"(1));
+}
+extern "C" __global__ void replaces_too_little(int *out) {
+    __shared__ int map[1];
+    unsigned at = __cvta_generic_to_shared(map);
+    asm volatile("tensormap.replace.tile.rank.shared::cta.b1024.b32 [%0], 2;" :: "r"(at));
+    out[0] = map[0];
+}
+"""
+
+
+def test_a_kernel_makes_a_map_of_zeros():
+    x, made = cp.zeros(1000, cp.float32), cp.zeros(128, cp.uint8)
+    simulate(CudaSource(REPLACING, "replaces"), 1, 1, (made, x, np.int32(24), np.int64(96)), counters=False)
+    assert made.get().tobytes() == encode_tiled(9, 2, x.data.ptr, (24, 7), (96,), (8, 4), (1, 2), swizzle=1, fill=1)
+    assert decode(made.get().tobytes()).dtype == "bf16"
+    with pytest.raises(simulator.SimulatorError, match=r"a store of 8 bytes .* of which the block has 4 bytes"):
+        simulate(CudaSource(REPLACING, "replaces_too_little"), 1, 1, (cp.zeros(1, cp.int32),), counters=False)

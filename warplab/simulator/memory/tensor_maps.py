@@ -46,8 +46,11 @@ _NAN = {"f2": 0x7FFF, "bf16": 0x7FFF, "f4": 0x7FFFFFFF, "f8": 0x7FFFFFFFFFFFFFFF
 # Of a window's corners, by the number of axes between channels and images.
 _CORNERS = {1: (-32768, 32767), 2: (-128, 127), 3: (-16, 15)}
 
-_MAGIC = b"tensor\0\1"
-_LAYOUT = struct.Struct("<8s5B3xQ5I4Q5H5Bx3h3hHH")
+MAGIC = b"tensor\0\2"
+_LAYOUT = struct.Struct("<8s5B3xQ4Q5I5H5Bx3h3hHH")
+# Of each field, by its name in tensormap.replace, the first byte.
+OFFSETS = {"elemtype": 8, "rank": 9, "interleave_layout": 13, "swizzle_mode": 11, "fill_mode": 12, "global_address": 16}
+OFFSETS |= {"global_stride": 24, "global_dim": 56, "box_dim": 76, "element_stride": 86}
 
 
 class Box(NamedTuple):
@@ -241,10 +244,10 @@ def encode_im2col(
 @functools.lru_cache(maxsize=256)
 def decode(data: bytes) -> TensorMap | None:
     """The map that these 128 bytes encode, None if they are none."""
-    if len(data) < _LAYOUT.size or not data.startswith(_MAGIC):
+    if len(data) < _LAYOUT.size or not data.startswith(MAGIC):
         return None
     _, kind, rank, im2col, swizzle, fill, address, *rest = _LAYOUT.unpack_from(data)
-    sizes, strides, box, steps = rest[:5], rest[5:9], rest[9:14], rest[14:19]
+    strides, sizes, box, steps = rest[:4], rest[4:9], rest[9:14], rest[14:19]
     lower, upper, (channels, pixels) = rest[19:22], rest[22:25], rest[25:]
     axes = rank - 2 if im2col else 0
     return TensorMap(
@@ -271,15 +274,15 @@ def _packed(
         return [*values[:count], *[0] * (count - len(values))]
 
     fields = (
-        *padded([n - 1 for n in sizes[:rank]], 5),
         *padded(strides[: rank - 1], 4),
+        *padded([n - 1 for n in sizes[:rank]], 5),
         *padded(box, 5),
         *padded((1, *steps[1:rank]), 5),
         *padded(lower, 3),
         *padded(upper, 3),
         *padded(column, 2),
     )
-    return _LAYOUT.pack(_MAGIC, kind, rank, im2col, swizzle, fill, address, *fields).ljust(MAP_BYTES, b"\0")
+    return _LAYOUT.pack(MAGIC, kind, rank, im2col, swizzle, fill, address, *fields).ljust(MAP_BYTES, b"\0")
 
 
 def _check(data_type, rank, address, sizes, strides, steps, interleave, promotion, fill) -> int:

@@ -21,6 +21,7 @@ from warplab.simulator.translate.operations import (
     matrix,
     memory,
     moves,
+    tensor_map_fields,
     textures,
     warp,
     warpgroup,
@@ -37,6 +38,7 @@ TABLE = {
     **memory.TABLE,
     **atomics.TABLE,
     **asynchronous.TABLE,  # leaves other st and red to these two
+    **tensor_map_fields.TABLE,
     **textures.TABLE,
     **warp.TABLE,
     **matrix.TABLE,
