@@ -35,16 +35,6 @@ _REUSE = (
     *("requests", "lines", "passes", "atomics", "hottest_word"),
     *("atomic_lines", "atomic_requests", "words", "sectors"),
 )
-    "requests",
-    "lines",
-    "passes",
-    "atomics",
-    "hottest_word",
-    "atomic_lines",
-    "atomic_requests",
-    "words",
-    "sectors",
-)
 LEAST_SHARE = 0.2  # of the instructions, in a loop whose trips are looked at
 MOST_APART = 1.7  # factor between the instructions of machine code and of PTX that is believed
 
