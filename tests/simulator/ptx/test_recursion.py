@@ -180,6 +180,21 @@ def test_recursion_through_pointers():
     assert out.tolist() == [2 * t if t & 1 else down(t) for t in range(20)]
 
 
+def test_recursion_that_this_kernel_does_not_use():
+    """What belongs to another kernel of the module changes nothing."""
+    code = """
+    __device__ __noinline__ int square(int n) { int s = 0; for (int i = 0; i < n; i++) s += n; return s; }
+    __device__ __noinline__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+    extern "C" __global__ void squares(int* out) { out[threadIdx.x] = square(square(threadIdx.x)); }
+    extern "C" __global__ void fibs(int* out) { out[threadIdx.x] = fib(square(threadIdx.x)); }
+    """
+    out = ints(4)
+    simulate(CudaSource(code, "squares"), 1, 4, (out,))
+    assert out.tolist() == [0, 1, 16, 81]
+    simulate(CudaSource(code, "fibs"), 1, 4, (out,))
+    assert out.tolist() == [fib(n * n) for n in range(4)]
+
+
 def test_a_shuffle_in_a_recursive_function():
     out = ints(32)
     run("k_warp", 32, out)

@@ -89,8 +89,8 @@ def call_of(caller: Entry, instruction: Instruction) -> tuple[Register | Symbol,
 
 
 def out_of_line(entry: Entry, taken: set[str]) -> set[str]:
-    """The functions that cannot be inlined into a kernel: recursive ones, and whatever a pointer may call in their
-    place. `taken`: functions whose address is taken."""
+    """The functions that cannot be inlined into a kernel which calls them: recursive ones, and whatever a pointer may
+    call in their place. `taken`: functions whose address is taken."""
     functions = entry.program.functions
     shapes: dict[str, list[str]] = {}  # functions that a pointer can call, by shape
     for name in functions:
@@ -119,7 +119,16 @@ def out_of_line(entry: Entry, taken: set[str]) -> set[str]:
             if result.intersection(candidates) and not result.issuperset(candidates):
                 result.update(candidates)
                 grown = True
-    return result
+    return result & _reachable(entry.name, graph)
+
+
+def _reachable(start: str, graph: dict[str, set[str]]) -> set[str]:
+    found, left = {start}, [start]
+    while left:
+        for name in graph[left.pop()] - found:
+            found.add(name)
+            left.append(name)
+    return found
 
 
 def _in_cycles(graph: dict[str, set[str]]) -> set[str]:
