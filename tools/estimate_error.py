@@ -1,9 +1,10 @@
 """How far `warplab.estimate` is off: its times beside recorded ones, launch by launch.
 
-`python -m tools.estimate_error` (make estimate-error) shows the open half of the launches, at which the model may be
-looked at while it is built; `--held-out` the other half, which is read when the model is final. `tools.estimate_page`
-writes docs/estimate.md from both. `--match TEXT` takes the launches with that in their names. The roofline is
-shown for comparison. Needs no GPU; the first run simulates every launch, some minutes.
+`python -m tools.estimate_error` (make estimate-error) shows the launches at which the model may be looked at while it
+is built: those of the labs and the open half of the unseen ones. `--held-out` shows the other half of these, which is
+read when the model is final. `tools.estimate_page` writes docs/estimate.md from all. `--match TEXT` takes the launches
+with that in their names. The roofline is shown for comparison. Needs no GPU; the first run simulates every launch, some
+minutes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.timed_work import CARD, Timed, half, work
+from tools.timed_work import CARD, HELD_OUT, LABS, OPEN, Timed, group, work
 from warplab.estimating.launch_time import LaunchTime, launch_time
 from warplab.estimating.rates import rates
 from warplab.estimating.roofline import roofline
@@ -26,7 +27,10 @@ NEAR, FAR = 0.15, 0.30
 
 @dataclass(frozen=True)
 class Result:
-    """One timed call: seconds recorded, estimated and by roofline; `limit`: of its longest launch."""
+    """One timed call: seconds recorded, estimated and by roofline; `limit`: of its longest launch.
+
+    `origin`: GPU and date. `kind`: its lab, or the kernel of an unseen launch.
+    """
 
     name: str
     recorded: float
@@ -34,6 +38,7 @@ class Result:
     bound: float
     limit: str
     origin: str
+    kind: str = ""
 
     @property
     def error(self) -> float:
@@ -49,13 +54,13 @@ class Result:
 def result(one: Timed) -> Result:
     """Simulate a call, or read what was simulated, and estimate it."""
     parts, known = work(one), rates(CARD)
-    times = [launch_time(part, known, warm=one.call.warm) for part in parts]
-    more = len(parts) - 1 + one.call.fills  # launches that follow another
+    times = [launch_time(part, known, warm=one.warm) for part in parts]
+    more = len(parts) - 1 + one.fills  # launches that follow another
     seconds = sum(t.seconds - known.launch_seconds for t in times) + known.launch_seconds
     seconds += more * known.next_launch_seconds
     longest: LaunchTime = max(times, key=lambda t: t.seconds)
     bound = sum(roofline(_profile(part), CARD).seconds for part in parts)
-    return Result(one.name, one.seconds(), seconds, bound, longest.limit, one.recorded_on())
+    return Result(one.name, one.seconds(), seconds, bound, longest.limit, one.recorded_on(), one.kind)
 
 
 def _profile(part: Work) -> LaunchProfile:
@@ -101,17 +106,21 @@ def summary(errors: Sequence[float]) -> str:
 
 
 def main() -> int:
-    """Print the errors of one half."""
+    """Print the errors of the launches that are open, or of those held out."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--held-out", action="store_true", help="the half that was put aside")
+    parser.add_argument("--held-out", action="store_true", help="the unseen launches that were put aside")
     parser.add_argument("--match", default="", help="only launches with this in their names")
     arguments = parser.parse_args()
-    results = [result(one) for one in half(arguments.held_out) if arguments.match in one.name]
-    if not results:
-        parser.error(f"no launch of this half has {arguments.match!r} in its name; leave --match out to see them")
-    print(table(results).text())
-    print(f"estimate: {summary([r.error for r in results])}")
-    print(f"roofline: {summary([r.bound_error for r in results])}")
+    groups = [HELD_OUT] if arguments.held_out else [LABS, OPEN]
+    found = {name: [one for one in group(name) if arguments.match in one.name] for name in groups}
+    if not any(found.values()):
+        parser.error(f"no launch has {arguments.match!r} in its name; leave --match out to see them")
+    for name, calls in found.items():
+        if calls:
+            results = [result(one) for one in calls]
+            print(table(results).text())
+            print(f"{name}, estimate: {summary([r.error for r in results])}")
+            print(f"{name}, roofline: {summary([r.bound_error for r in results])}")
     return 0
 
 

@@ -1,17 +1,28 @@
-"""The timed launches of all labs, in two halves, and what each asks of a card: simulated once, kept outside git.
+"""Launches with recorded times, in three groups, and what each asks of a card: simulated once, kept outside git.
 
-A launch is open or held out by a hash of its name, so nobody chooses. What was simulated is in `.estimate_error/` and
-made again when a lab's files change.
+`labs`: launches of the labs, whose errors have been published; the model was built with them in view. `open` and
+`held out`: the unseen launches (`tools.unseen_launches`), which no lab has. A kernel of these, with all its launches,
+is open or held out by a hash of its name, so nobody chooses, and the times of those held out lie in a file of their
+own, which is read when the model is final. What was simulated is in `.estimate_error/`, and made again when the files
+of a kernel change: `python -m tools.timed_work` simulates what is missing and reads no time.
 """
 
 from __future__ import annotations
 
+import argparse
+import functools
 import hashlib
 import json
+import sys
+import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from tools.unseen_launches import recordings
+from tools.unseen_launches.catalogue import launches
+from tools.unseen_launches.unseen import NUMBA, SOURCES, UnseenKernel, UnseenLaunch
 from warplab.bench.lab import Lab, labs
 from warplab.bench.timed_launches import Part, TimedCall
 from warplab.estimating.work import VERSION, Work, work_of
@@ -21,46 +32,40 @@ from warplab.paths import COURSE
 
 KEPT = COURSE / ".estimate_error"
 CARD = "H100"  # on which the launches were timed
+LABS, OPEN, HELD_OUT = GROUPS = ("labs", "open", "held out")
 _SIMULATE = {"checks": False, "races": False, "trace_warps": 0, "instruction_limit": 2**42, "path_limit": 2**40}
 
 
 @dataclass(frozen=True)
 class Timed:
-    """One call of a lab. Its time is read only by `seconds`."""
+    """One call with a recorded time, which only `seconds` reads.
 
-    lab: Lab
-    call: TimedCall
+    `name`: unique. `group`: of `GROUPS`. `kind`: the lab, or the kernel of an unseen launch. `parts()`: the call's
+    launches, at the size that is simulated. `fills`, `warm`: as in `TimedCall`. `recorded_on()`: GPU and date.
+    `state()`: a hash of the files that hold the kernel.
+    """
 
-    @property
-    def name(self) -> str:
-        return self.call.name
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the call belongs to the half that may be looked at while the model is built."""
-        return is_open(self.name)
-
-    def seconds(self) -> float:
-        """The recorded time."""
-        return self.call.seconds(self.lab.recordings.recorded(self.call.key).value)
-
-    def recorded_on(self) -> str:
-        """GPU and date of the recording."""
-        return self.lab.recordings.recorded(self.call.key).origin
-
-
-def is_open(name: str) -> bool:
-    """Whether a launch of this name is in the open half: by the first bit of its SHA-256."""
-    return hashlib.sha256(name.encode()).digest()[0] < 128
+    name: str
+    group: str
+    kind: str
+    parts: Callable[[], Sequence[Part]]
+    seconds: Callable[[], float]
+    recorded_on: Callable[[], str]
+    state: Callable[[], str]
+    fills: int = 0
+    warm: bool = False
 
 
 def timed() -> list[Timed]:
-    """The timed calls of all labs, in order. ValueError where two have the same name."""
+    """The timed calls of all groups, in order. ValueError where two have the same name."""
     found = [
-        Timed(lab, call)
-        for lab in labs()
-        if (lab.folder / "timed_launches.py").exists()
-        for call in lab.module("timed_launches").TIMED
+        *(
+            _of_lab(lab, call)
+            for lab in labs()
+            if (lab.folder / "timed_launches.py").exists()
+            for call in lab.module("timed_launches").TIMED
+        ),
+        *(_unseen(name, kernel, one) for name, kernel, one in launches()),
     ]
     names = [one.name for one in found]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -69,20 +74,53 @@ def timed() -> list[Timed]:
     return found
 
 
-def half(held_out: bool, calls: Iterable[Timed] | None = None) -> list[Timed]:
-    """The open half, or the one held out."""
-    return [one for one in (timed() if calls is None else calls) if one.is_open != held_out]
+def group(name: str, calls: Iterable[Timed] | None = None) -> list[Timed]:
+    """The calls of a group, as far as they have been recorded; of labs all are."""
+    found = [one for one in (timed() if calls is None else calls) if one.group == name]
+    return [one for one in found if name == LABS or recordings.is_recorded(one.kind, one.name)]
+
+
+def _of_lab(lab: Lab, call: TimedCall) -> Timed:
+    recorded = functools.partial(lab.recordings.recorded, call.key)
+    return Timed(
+        *(call.name, LABS, call.name.partition(",")[0], call.parts),
+        lambda: call.seconds(recorded().value),
+        lambda: recorded().origin,
+        lambda: _state_of_lab(lab.folder),
+        call.fills,
+        call.warm,
+    )
+
+
+def _unseen(name: str, kernel: UnseenKernel, one: UnseenLaunch) -> Timed:
+    def recorded_on() -> str:
+        found = recordings.read(kernel.name, name)
+        return f"{found['device']}, {found['date']}"
+
+    return Timed(
+        *(name, OPEN if recordings.is_open(kernel.name) else HELD_OUT, kernel.name),
+        lambda: [kernel.part(one)],
+        lambda: recordings.read(kernel.name, name)["seconds"],
+        recorded_on,
+        lambda: _state_of_kernel(kernel),
+        warm=kernel.warm,
+    )
 
 
 def work(one: Timed) -> list[Work]:
     """What each launch of a call asks of the card, multiplied to the size that was timed."""
-    path = KEPT / f"{hashlib.sha256(f'{VERSION} {_state(one.lab)} {one.name}'.encode()).hexdigest()[:24]}.json"
+    path = _kept(one)
     if path.exists():
         return [Work.from_json(values) for values in json.loads(path.read_text())]
-    found = [_simulated(part, card(CARD)) for part in one.call.parts()]
+    found = [_simulated(part, card(CARD)) for part in one.parts()]
     KEPT.mkdir(exist_ok=True)
     path.write_text(json.dumps([one.as_json() for one in found]))
     return found
+
+
+def _kept(one: Timed) -> Path:
+    """The file that keeps what a call asks of the card."""
+    return KEPT / f"{hashlib.sha256(f'{VERSION} {one.state()} {one.name}'.encode()).hexdigest()[:24]}.json"
 
 
 def _simulated(part: Part, device: Card) -> Work:
@@ -103,16 +141,45 @@ def _simulated(part: Part, device: Card) -> Work:
     return found.times(part.blocks, part.work, part.footprint)
 
 
-_states: dict[str, str] = {}
+@functools.cache
+def _state_of_lab(folder: Path) -> str:
+    """A hash of the kernels in a lab's folder."""
+    files: Sequence = sorted(p for p in folder.iterdir() if p.suffix in (".cu", ".cuh", ".py"))
+    return _hash(p for p in files if p.suffix != ".py" or p.stem in ("numba_kernels", "timed_launches"))
 
 
-def _state(lab: Lab) -> str:
-    """A hash of the lab's kernels."""
-    if lab.topic not in _states:
-        files: Sequence = sorted(p for p in lab.folder.iterdir() if p.suffix in (".cu", ".cuh", ".py"))
-        text = hashlib.sha256()
-        for path in files:
-            if path.suffix != ".py" or path.stem in ("numba_kernels", "timed_launches"):
-                text.update(path.read_bytes())
-        _states[lab.topic] = text.hexdigest()
-    return _states[lab.topic]
+@functools.cache
+def _state_of_kernel(kernel: UnseenKernel) -> str:
+    """A hash of the file with the kernel and of the module with its cases."""
+    cases = sys.modules[kernel.case.__module__].__file__
+    assert cases is not None
+    return _hash((SOURCES.folder / (NUMBA if kernel.language == "Numba" else kernel.file), Path(cases)))
+
+
+def _hash(files: Iterable[Path]) -> str:
+    text = hashlib.sha256()
+    for path in files:
+        text.update(path.read_bytes())
+    return text.hexdigest()
+
+
+def main() -> int:
+    """Simulate the calls that are not kept yet; say how long each took."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--group", choices=GROUPS, help="one group alone")
+    parser.add_argument("--match", default="", help="only calls with this in their names")
+    arguments = parser.parse_args()
+    missing = [
+        one
+        for one in timed()
+        if arguments.match in one.name and arguments.group in (None, one.group) and not _kept(one).exists()
+    ]
+    for number, one in enumerate(missing, 1):
+        begin = time.process_time()
+        work(one)
+        print(f"{number}/{len(missing)} {one.name}: simulated, {time.process_time() - begin:.1f} s of CPU", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.unseen_launches.unseen import NUMBA, Case, UnseenKernel, ceil, floats, int32, launch, random, zeros
+from tools.unseen_launches.unseen import NUMBA, Case, UnseenKernel, ceil, distinct, floats, int32, launch, random, zeros
 
 
 def gemv_rows(rows: int, n: int) -> Case:
@@ -145,7 +145,7 @@ def floyd_warshall_step(n: int, rows: int | None = None) -> Case:
 def _spmv(rows: int, columns: int, mean: int, simulated: int):
     def footprint() -> tuple[int, int]:
         _, column = _sparse(rows, columns, mean)
-        return 8 * column.size + 4 * rows + 32 * np.unique(column // 8).size, 4 * rows
+        return 8 * column.size + 4 * rows + 32 * distinct(column // 8), 4 * rows
 
     return launch({"rows": rows, "columns": columns, "mean": mean}, {"rows": simulated}, footprint=footprint)
 

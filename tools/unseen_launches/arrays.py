@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 
-from tools.unseen_launches.unseen import NUMBA, Case, UnseenKernel, ceil, floats, int32, launch, random, zeros
+from tools.unseen_launches.unseen import NUMBA, Case, UnseenKernel, ceil, distinct, floats, int32, launch, random, zeros
 
 
 def _words(n: int) -> np.ndarray:
@@ -267,7 +267,7 @@ def common_subsequence(pairs: int) -> Case:
 
 def _touched(index: np.ndarray, size: int = 4) -> int:
     """Distinct bytes in sectors of 32 bytes of the elements at `index`."""
-    return 32 * np.unique(index // (32 // size)).size
+    return 32 * distinct(index // (32 // size))
 
 
 def _gather(n: int, table: int, order: str, simulated: int):

@@ -236,7 +236,7 @@ KERNELS = [
         {"n": 300, "waves": 40},
         [
             launch({"n": 4096, "waves": 512}),
-            launch({"n": 65536, "waves": 2048}, {"n": 8192}),
+            launch({"n": 65536, "waves": 2048}, {"n": 2048}),
         ],
         warm=True,
         tolerance=1e-4,

@@ -59,7 +59,7 @@ class UnseenLaunch:
         return ", ".join(f"{name} = {value}" for name, value in self.timed.items())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class UnseenKernel:
     """A kernel. `name`: what decides about its half. `file`: a .cu file or the module of Numba kernels.
 
@@ -144,3 +144,10 @@ def zeros(*shape: int, dtype: Any = np.float32) -> np.ndarray:
 def int32(*values: int) -> tuple[np.int32, ...]:
     """Numbers as kernels in CUDA C++ take an int."""
     return tuple(map(np.int32, values))
+
+
+def distinct(numbers: np.ndarray) -> int:
+    """How many different ones there are of numbers from 0 on."""
+    seen = np.zeros(int(numbers.max()) + 1, bool)
+    seen[numbers] = True
+    return int(seen.sum())
