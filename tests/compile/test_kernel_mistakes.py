@@ -191,6 +191,45 @@ def rebinds(x, y, out):
         out = x[i] + y[i]
 
 
+@cuda.jit
+def tries(x, y, out):
+    try:
+        out[0] = x[0] + y[0]
+    except IndexError:
+        out[0] = 0
+
+
+@cuda.jit
+def opens(x, y, out):
+    with x:
+        out[0] = 1
+
+
+@cuda.jit
+def yields(x, y, out):
+    yield x[0]
+
+
+@cuda.jit
+def collects(x, y, out):
+    out[0] = len({x[0], y[0]})
+
+
+@cuda.jit
+def draws_a_number(x, y, out):
+    out[0] = np.random.rand()  # noqa: NPY002
+
+
+@cuda.jit(device=True)
+def factorial(n):
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+@cuda.jit
+def calls_itself(x, y, out):
+    out[0] = factorial(5)
+
+
 MISTAKES = [
     (slices, "out[:] = x + y\n", "i = cuda.grid(1)"),
     (whole_arrays, "z = x + y\n", "write x[i] + y[i]"),
@@ -217,6 +256,12 @@ MISTAKES = [
     (appends, "out.append(x[0])\n", "fixed size"),
     (loops_over_values, "for i in out:\n", "if i < out.size"),
     (formats, 'print(f"{x[0]}")\n', "print(x[0])"),
+    (tries, "try:\n", "A kernel has no try and no except"),
+    (opens, "with x:\n", "A kernel has no with"),
+    (yields, "yield x[0]\n", "store each value in an array"),
+    (collects, "out[0] = len({x[0], y[0]})\n", "A kernel has no Python sets"),
+    (draws_a_number, "out[0] = np.random.rand()  # noqa: NPY002\n", "xoroshiro128p_uniform_float32(states, i)"),
+    (calls_itself, "def calls_itself(x, y, out):\n", "a device function that calls itself"),
 ]
 
 

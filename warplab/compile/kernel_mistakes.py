@@ -83,7 +83,7 @@ def _slices(kernel: ast.FunctionDef, error: str) -> Found:
 def _lists(kernel: ast.FunctionDef, error: str) -> Found:
     for node in ast.walk(kernel):
         if isinstance(node, ast.List | ast.ListComp | ast.Dict | ast.DictComp | ast.Set | ast.SetComp):
-            what = "dicts" if isinstance(node, ast.Dict | ast.DictComp) else "lists"
+            what = {"D": "dicts", "S": "sets"}.get(type(node).__name__[0], "lists")
             yield (
                 node,
                 f"A kernel has no Python {what}: each thread has variables, and arrays of a fixed size, such as "
@@ -338,6 +338,34 @@ def _texts(kernel: ast.FunctionDef, error: str) -> Found:
             yield node, f"A kernel has no f-strings; print takes values: print({values})."
 
 
+def _statements(kernel: ast.FunctionDef, error: str) -> Found:
+    """What Python has and a kernel has not; Numba's own errors on these are of its inside."""
+    for node in ast.walk(kernel):
+        if isinstance(node, ast.Try):
+            yield (
+                node,
+                "A kernel has no try and no except: test for the mistake first. What a kernel of cuda.jit(debug=True, "
+                "opt=False) raises reaches the host.",
+            )
+        elif isinstance(node, ast.With):
+            yield node, "A kernel has no with."
+        elif isinstance(node, ast.Yield | ast.YieldFrom):
+            yield node, "A kernel yields nothing: store each value in an array, such as out[i] = ..."
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random", "random"):
+            yield (
+                node,
+                f"{ast.unparse(node)} is for the host. For a kernel, numba.cuda.random has "
+                "create_xoroshiro128p_states(threads, seed), called on the host, and "
+                "xoroshiro128p_uniform_float32(states, i), called in the kernel.",
+            )
+    if "insert_unresolved_ref" in error:
+        yield (
+            kernel,
+            f"{kernel.name} calls a device function that calls itself, which Numba does not compile for GPUs without "
+            "a signature: write a loop, or give it one, such as @cuda.jit('int64(int64)', device=True).",
+        )
+
+
 def _rebound(kernel: ast.FunctionDef, error: str) -> Found:
     parameters = _parameters(kernel)
     for node in ast.walk(kernel):
@@ -398,6 +426,7 @@ _FINDERS: tuple[Finder, ...] = (
     _slices,
     _lists,
     _texts,
+    _statements,
     _positions,
     _indices,
     _sizes,

@@ -98,6 +98,8 @@ def test_a_device_function_is_no_kernel():
         double[1, 1](1)
     with pytest.raises(RuntimeError, match="Cannot inspect SASS of a device function"):
         double.inspect_sass((types.int32,))
+    with pytest.raises(ValueError, match=r"double is a device function: kernels call it.*double\.py_func\(x\)"):
+        double(1)
 
 
 # -- the launch's configuration ----------------------------------------------------------------------------------------

@@ -123,6 +123,11 @@ class CUDADispatcher(_numba.CUDADispatcher):
 
     def __call__(self, *args, **kwargs):
         parameters = ", ".join(self._compiler.pysig.parameters)
+        if self.targetoptions.get("device"):
+            raise NoLaunchConfiguration(
+                f"Kernel launch configuration was not specified. {self.__name__} is a device function: kernels call "
+                f"it. On the host {self.__name__}.py_func({parameters}) runs it in Python"
+            )
         raise NoLaunchConfiguration(
             f"Kernel launch configuration was not specified. {launch_of_numba(self.__name__, parameters)}"
         )
