@@ -66,7 +66,7 @@ compare-machine-code: setup ## instructions counted from machine code against Ns
 differential: setup ## 2,400 random kernels in the simulator against results recorded on an H100
 	$(BIN)/python -m tests.differential.compare
 
-estimate-error: setup ## estimated times beside recorded ones, the open half (ERROR_ARGS=--held-out for the other)
+estimate-error: setup ## estimated times beside recorded ones (ERROR_ARGS=--held-out for those put aside)
 	WARPLAB_BACKEND=simulator $(BIN)/python -m tools.estimate_error $(ERROR_ARGS)
 
 numba-tests: setup-dev ## numba-cuda's own tests against the stand-in for numba.cuda; writes docs/numba_tests.md

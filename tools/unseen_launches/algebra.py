@@ -151,7 +151,7 @@ def _spmv(rows: int, columns: int, mean: int, simulated: int):
 
 
 def _dgemm(n: int):
-    return launch({"n": n, "depth": n}, {"n": 256, "depth": 256}, work=n / 256, footprint=(16 * n * n, 8 * n * n))
+    return launch({"n": n, "depth": n}, {"n": 64}, footprint=(16 * n * n, 8 * n * n))
 
 
 KERNELS = [

@@ -317,8 +317,8 @@ KERNELS = [
         {"n": 3000},
         [
             launch({"n": 2**17}),
-            launch({"n": 2**22}, {"n": 2**18}, footprint=(4 * 2**22, 4 * 2**22)),
-            launch({"n": 2**26}, {"n": 2**18}, footprint=(4 * 2**26, 4 * 2**26)),
+            launch({"n": 2**22}, sample=256, footprint=(4 * 2**22, 4 * 2**22)),
+            launch({"n": 2**26}, {"n": 2**24}, sample=256, footprint=(4 * 2**26, 4 * 2**26)),
         ],
         warm=True,
     ),
@@ -397,8 +397,8 @@ KERNELS = [
         {"n": 3000, "blocks": 4},
         [
             launch({"n": 2**18, "blocks": 132}),
-            launch({"n": 2**24, "blocks": 264}, {"n": 2**20}, work=16),
-            launch({"n": 2**28, "blocks": 1056}, {"n": 2**21}, work=128),
+            launch({"n": 2**24, "blocks": 264}, {"n": 2**22, "blocks": 66}),
+            launch({"n": 2**28, "blocks": 1056}, {"n": 2**24, "blocks": 66}),
         ],
         tolerance=1e-4,
     ),

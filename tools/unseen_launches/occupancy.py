@@ -77,10 +77,10 @@ def cholesky_8(n: int) -> Case:
 
 
 def _product(m: int, n: int, depth: int):
+    """Few blocks at the whole depth: a block's stores would be multiplied with its loop."""
     return launch(
         {"m": m, "n": n, "depth": depth},
-        {"m": min(m, 256), "n": min(n, 256), "depth": min(depth, 256)},
-        work=depth / min(depth, 256),
+        {"m": min(m, 128), "n": min(n, 128)},
         footprint=(2 * (m + n) * depth, 4 * m * n),
     )
 

@@ -69,14 +69,9 @@ def game_of_life(rows: int, columns: int) -> Case:
     return Case((ceil(rows, 8), ceil(columns, 32)), (8, 32), arguments, expected)
 
 
-def _march(nz: int, ny: int, nx: int, simulated_z: int = 16):
-    loaded = 4 * ((nz + 8) * (ny + 8) * (nx + 8))
-    return launch(
-        {"nz": nz, "ny": ny, "nx": nx},
-        {"nz": simulated_z, "ny": 64, "nx": 128},
-        work=nz / simulated_z,
-        footprint=(loaded, 4 * nz * ny * nx),
-    )
+def _march(nz: int, ny: int, nx: int):
+    loaded = 4 * (nz + 8) * (ny + 8) * (nx + 8)
+    return launch({"nz": nz, "ny": ny, "nx": nx}, {"ny": 64, "nx": 128}, footprint=(loaded, 4 * nz * ny * nx))
 
 
 KERNELS = [
