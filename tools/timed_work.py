@@ -107,10 +107,13 @@ def _unseen(name: str, kernel: UnseenKernel, one: UnseenLaunch) -> Timed:
     )
 
 
-def work(one: Timed) -> list[Work]:
-    """What each launch of a call asks of the card, multiplied to the size that was timed."""
+def work(one: Timed, again: bool = False) -> list[Work]:
+    """What each launch of a call asks of the card, multiplied to the size that was timed.
+
+    `again`: simulate also what is kept.
+    """
     path = _kept(one)
-    if path.exists():
+    if path.exists() and not again:
         return [Work.from_json(values) for values in json.loads(path.read_text())]
     found = [_simulated(part, card(CARD)) for part in one.parts()]
     KEPT.mkdir(exist_ok=True)
@@ -168,15 +171,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--group", choices=GROUPS, help="one group alone")
     parser.add_argument("--match", default="", help="only calls with this in their names")
+    parser.add_argument("--again", action="store_true", help="also those that are kept: the model has changed")
     arguments = parser.parse_args()
     missing = [
         one
         for one in timed()
-        if arguments.match in one.name and arguments.group in (None, one.group) and not _kept(one).exists()
+        if arguments.match in one.name
+        and arguments.group in (None, one.group)
+        and (arguments.again or not _kept(one).exists())
     ]
     for number, one in enumerate(missing, 1):
         begin = time.process_time()
-        work(one)
+        work(one, arguments.again)
         print(f"{number}/{len(missing)} {one.name}: simulated, {time.process_time() - begin:.1f} s of CPU", flush=True)
     return 0
 
