@@ -104,6 +104,17 @@ def test_more_of_it_takes_longer(change: dict, more: dict) -> None:
     assert launch_time(second, H100).seconds > 1.05 * launch_time(first, H100).seconds
 
 
+def test_a_load_has_the_l1_for_a_clock_for_each_line() -> None:
+    """8 sectors in 8 lines are 8 clocks, in 2 lines 2; copies to shared memory count where they write."""
+    scattered, neighbours = (copy(reuse={"lines": lines, "passes": 1.0}) for lines in (8.0, 2.0))
+    stores = 2.0**23
+    per_second = SMS * 1.98e9
+    assert alone(scattered, "L1 data path") == pytest.approx((8 * 2.0**23 + stores) / per_second)
+    assert alone(neighbours, "L1 data path") == pytest.approx((2 * 2.0**23 + stores) / per_second)
+    copies = dataclasses.replace(scattered, counts=scattered.counts | {"shared_copy_requests": 2.0**23})
+    assert alone(copies, "L1 data path") == pytest.approx(stores / per_second)
+
+
 def test_a_cache_that_serves_reads_saves_time() -> None:
     served = copy(hits={2**11: 0.9, 2**18: 0.9}, loaded=2.0**26, stored=2.0**26)
     assert launch_time(served, H100).seconds < 0.5 * launch_time(copy(), H100).seconds

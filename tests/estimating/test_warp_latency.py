@@ -57,6 +57,11 @@ def test_code_that_half_of_the_warps_run_counts_half() -> None:
     assert cycles(launch_work(rows, blocks=1, threads=32), latency) == 4
 
 
+def test_asking_for_what_other_blocks_write_counts_once() -> None:
+    rows = (instruction("LDG.E.STRONG.GPU", "LSU", 50.0, stall=8),)
+    assert cycles(launch_work(rows, blocks=1, threads=32, loop=0), latency) == 8
+
+
 def test_control_bits() -> None:
     """An instruction as the assembler writes it: stall 4, scoreboard 2 until written, waits for 0 and 3."""
     high = 4 << 41 | 2 << 46 | 7 << 49 | 0b1001 << 52

@@ -23,6 +23,7 @@ import math
 from dataclasses import dataclass, replace
 
 from warplab.estimating.rates import SLOW, SLOW_OTHERS, Rates
+from warplab.estimating.uneven_work import stretch
 from warplab.estimating.warp_latency import SHARED, Access, cycles
 from warplab.estimating.work import Row, Work
 from warplab.hardware import occupancy
@@ -91,7 +92,8 @@ class _Model:
         self.l1_hits, self.l2_hits = self._hits()
         self._misses = _Turns(1 - self.l1_hits), _Turns(1 - self.l2_hits)
         self.resources = [r for r in self._resources() if r.work]
-        self.warp_cycles = cycles(work, self._latency) + self._siblings()
+        self.waits = cycles(work, self._latency)
+        self.warp_cycles = self.waits + self._siblings()
 
     # -- caches ------------------------------------------------------------------------------------------------------
 
@@ -190,13 +192,23 @@ class _Model:
         kinds = ("load", "store", "copy", "atomic")
         shared = self._count(*(f"shared_{kind}_wavefronts" for kind in kinds))
         add("shared memory", shared, 1, "wavefronts")
-        passes = 0.0
-        for kind in ("load", "store"):
-            requests, sectors = (self._count(f"global_{kind}_{what}") for what in ("requests", "sectors"))
-            passes += max(requests, sectors / WAVEFRONT_SECTORS)
-        add("L1 data path", shared + passes, 1, "wavefronts")
+        add("L1 data path", shared + self._loads_passes() + self._stores_passes(), 1, "wavefronts")
         add("path to the L2", self._from_l2(), L2_PATH, "B")
         return found
+
+    def _loads_passes(self) -> float:
+        """Clocks for which loads have the L1: one for each line of a request. Copies to shared memory are counted
+        where they write it."""
+        requests, sectors = self._count("global_load_requests"), self._count("global_load_sectors")
+        if not requests:
+            return 0.0
+        reuse = self.work.reuse
+        each = max(reuse.get("lines", 1.0), reuse.get("passes", 1.0), sectors / WAVEFRONT_SECTORS / requests, 1.0)
+        return each * max(0.0, requests - self._count("shared_copy_requests"))
+
+    def _stores_passes(self) -> float:
+        requests, sectors = self._count("global_store_requests"), self._count("global_store_sectors")
+        return max(requests, sectors / WAVEFRONT_SECTORS)
 
     def _from_l2(self) -> float:
         return self._count("global_load_sectors") * (1 - self.l1_hits) * SECTOR_BYTES
@@ -234,6 +246,7 @@ class _Model:
         rest = work.blocks - whole * self.sms * self.resident
         if waves < MANY_WAVES and rest > 1e-9:
             seconds += self._wave(math.ceil(rest / self.sms - 1e-9), min(self.sms, rest), rest)
+        seconds *= self._stretch()
         launch = 0.0 if LAUNCH in self.without else self.rates.launch_seconds
         latency = work.blocks / (self.sms * self.at_once) if waves >= 1 else 1.0
         resources = (
@@ -243,6 +256,22 @@ class _Model:
         )
         return LaunchTime(
             launch + seconds, resources, self.resident, waves, self.l1_hits, self.l2_hits, self.warp_cycles
+        )
+
+    def _stretch(self) -> float:
+        """What it costs that warps differ in length."""
+        counted = (r.seconds for r in self.resources if r.name not in self.without)
+        cycles_of_all = max(counted, default=0.0) * self.rates.clock_hz * min(self.sms, self.work.blocks)
+        asks = any(row.name in ("LDG", "LD") and ".STRONG" in row.opcode for row in self.work.rows)
+        return stretch(
+            None if asks else self.work.uneven,  # what waits for other blocks is not uneven by itself
+            blocks=self.work.blocks,
+            warps=self.work.warps_per_block,
+            resident=self.resident,
+            sms=self.sms,
+            alone=self.warp_cycles,
+            each=cycles_of_all / self.work.warps,
+            knee=SM_KNEE,
         )
 
     def _wave(self, on_one: int, sms: float, blocks: float | None = None) -> float:
@@ -258,8 +287,10 @@ class _Model:
                 of_sm = max(of_sm, each * on_one)
             else:
                 of_memory = max(of_memory, resource.seconds * blocks / self.work.blocks)
-        latency = 0.0 if LATENCY in self.without else self.warp_cycles / self.rates.clock_hz
-        return _bend(_bend(latency, of_memory, self.rates.knee), of_sm, SM_KNEE)
+        latency, waits = (
+            0.0 if LATENCY in self.without else n / self.rates.clock_hz for n in (self.warp_cycles, self.waits)
+        )
+        return _bend(max(latency, _bend(waits, of_memory, self.rates.knee)), of_sm, SM_KNEE)
 
 
 class _Turns:

@@ -87,7 +87,7 @@ def cycles(work: Work, latency: Latency) -> float:
         while loop >= 0 and end < len(work.code) and work.code[end].loop == loop:
             end += 1
         run = [block for block in work.code[at:end] if block.warps > 0]
-        times = [block.warps / work.warps for block in run]
+        times = [_times(work, block) for block in run]
         passes = min(PASSES, math.ceil(max(times, default=1))) if loop >= 0 else 1
         took = [[warp.run(_rows(work, block), latency) for block in run] for _ in range(passes)]
         for number, often in enumerate(times):
@@ -96,6 +96,14 @@ def cycles(work: Work, latency: Latency) -> float:
             total += first * min(often, 1) + more * max(often - 1, 0)
         at = end
     return total
+
+
+def _times(work: Work, block: CodeBlock) -> float:
+    """How often a warp runs a block, on average. One that asks again and again what other threads have written counts
+    once: how long they are waited for is theirs, and the simulator's blocks do not run as a GPU's do."""
+    often = block.warps / work.warps
+    asks = any(row.name in ("LDG", "LD") and ".STRONG" in row.opcode for row in _rows(work, block))
+    return min(often, 1.0) if asks else often
 
 
 def _rows(work: Work, block: CodeBlock) -> Sequence[Row]:
