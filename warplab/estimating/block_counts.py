@@ -235,6 +235,7 @@ class BlockCounts:
                 continue
             places.setdefault(int(self.of_row[number]), set()).update(b.index for b, _ in self.ptx.blocks.get(at, ()))
         following = [block.successors() for block in self.ptx.every]
+        jumps = {at for at, row in zip(origins, self.rows, strict=True) if opcode(row) in ("BRA", "EXIT")}
         result: dict[int, tuple[float, float]] = {}
         for block in self.blocks:
             last = block.end - 1
@@ -242,7 +243,7 @@ class BlockCounts:
             ways = self.out[block.index]
             if len(known) != 1 or len(ways) != 2 or opcode(self.rows[last]) != "BRA":
                 continue
-            own, flow = known[0], self.ptx.flow
+            own = known[0]
             taken, onward = reached([own.target], following, own.index), reached([own.index + 1], following, own.index)
             score = 0.0
             for number, sign in zip(ways, (1, -1), strict=True):
@@ -251,13 +252,29 @@ class BlockCounts:
                     _likeness(here, own.target, taken - onward) - _likeness(here, own.index + 1, onward - taken)
                 )
             if score:
-                k = own.index
-                both = [
-                    (flow.taken_threads[k], flow.taken_warps[k]),
-                    (flow.threads[k] - flow.taken_threads[k], flow.warps[k] + flow.parted[k] - flow.taken_warps[k]),
-                ]
+                both = self._ways(own, jumps)
                 result.update(zip(ways, both if score > 0 else both[::-1], strict=True))
         return result
+
+    def _ways(self, own: Block, jumps: set[int]) -> list[tuple[float, float]]:
+        """Threads and warps that took a branch of the PTX, and those that did not.
+
+        With them go those of the branches before it that the assembler has made one condition of with it, as of
+        `a && b`: they lead to the same two blocks, and have none of the machine code's `jumps`.
+        """
+        flow, k = self.ptx.flow, own.index
+        taken = flow.taken_threads[k], flow.taken_warps[k]
+        onward = flow.threads[k] - flow.taken_threads[k], flow.warps[k] + flow.parted[k] - flow.taken_warps[k]
+        while k and (before := self.ptx.every[k - 1]).end == BRANCH and before.last.at not in jumps:
+            k -= 1
+            more = flow.taken_threads[k], flow.taken_warps[k]
+            if before.target == own.target:
+                taken = taken[0] + more[0], min(flow.warps[k], taken[1] + more[1])
+            elif before.target == own.index + 1:
+                onward = onward[0] + more[0], min(flow.warps[k], onward[1] + more[1])
+            else:
+                break
+        return [taken, onward]
 
     def _first(self, number: int, own: int, places: dict[int, set[int]]) -> set[int]:
         """The PTX blocks that the first code on the way along an edge comes from, other than the branch's `own`."""
@@ -326,7 +343,15 @@ class BlockCounts:
         # Arithmetic of a rare case is often computed in advance, where others are busy.
         moves = kind not in ("stays", "mostly")
         scale = max((self.busiest[block] for block in standing), default=0.0) if moves else 0.0
-        self._near(terms, self.ptx.threads(at), WEIGHTS[kind], scale)
+        self._near(terms, self._passing(at), WEIGHTS[kind], scale)
+
+    def _passing(self, at: int) -> float:
+        """Threads that ran an instruction; at a branch also those that the assembler has led there besides."""
+        jumps = [number for number in self.rows_of[at] if opcode(self.rows[number]) == "BRA"]
+        ways = self.out[int(self.of_row[jumps[0]])] if len(jumps) == 1 else []
+        if self.kinds[at] == "branch" and ways and all(number in self.sides for number in ways):
+            return sum(self.sides[number][0] for number in ways)
+        return self.ptx.threads(at)
 
     def _exits(self, at: int) -> None:
         """An exit under a predicate that stands for a branch to the end ends as many threads."""
@@ -349,7 +374,8 @@ class BlockCounts:
             ways = self.out[int(self.of_row[jumps[0]])]
             for number in ways:
                 if number in self.sides:
-                    self._near([(number, 1.0)], self.sides[number][0], _SIDE, self.ptx.threads(at))
+                    threads = sum(self.sides[way][0] for way in ways)
+                    self._near([(number, 1.0)], self.sides[number][0], _SIDE, threads)
 
     def _trips(self) -> None:
         trips = self.ptx.flow.trips

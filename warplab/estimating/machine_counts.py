@@ -41,6 +41,9 @@ _NOT_INLINED = (
     "by caller, and can be far off."
 )
 
+_SAME = 0.001  # share of a block's threads that an edge may lack which carries them all
+_MEETS = re.compile(r"BSYNC|WARPSYNC|BRA\.DIV|BAR")  # what lanes of a warp wait at for one another
+
 
 @dataclass(frozen=True)
 class MachineRow:
@@ -236,6 +239,20 @@ def _block(block: CodeBlock, edges: Sequence[Edge], warps: float, threads: float
     )
 
 
+def _in_order(into: Sequence[Sequence[int]], edges: Sequence[Edge]) -> list[int]:
+    """The blocks, each behind those that the edges `into` it come from."""
+    done: dict[int, None] = {}
+    for first in range(len(into)):
+        work = [first]
+        while work:
+            missing = [edges[n].source for n in into[work[-1]] if edges[n].source not in (OUTSIDE, *done, *work)]
+            if missing:
+                work.append(missing[0])
+            else:
+                done.setdefault(work.pop())
+    return list(done)
+
+
 class _Warps:
     """How often warps ran the blocks: threads by how many of them a warp had in the PTX block that a block is from."""
 
@@ -257,6 +274,40 @@ class _Warps:
             again = k in solved.calls or k in reached(following[k], following, OUTSIDE)
             warps = float(threads) * self.share[k]
             self.of.append(max(float(threads) / WARP_SIZE, warps if again else min(once, warps)))
+        self.together = list(self.of)  # if lanes met again as soon as they could
+        self._apart(solved)
+
+    def _apart(self, solved: BlockCounts) -> None:
+        """Lanes that have come apart meet where an instruction says so, a BSYNC mostly: elsewhere warps come to a block
+        as often as by all its edges. Behind a BSYNC are the warps of the BSSY before it."""
+        opened = self._opened()
+        forward: list[list[int]] = [
+            [n for n in into if self.edges[n].source not in solved.loops.get(k, ())] for k, into in enumerate(self.into)
+        ]
+        for k in _in_order(forward, self.edges):
+            if k in solved.calls or k in solved.loops:
+                continue
+            block, threads = self.blocks[k], float(self.threads[k])
+            come = min(threads, sum(self.edge(n) for n in forward[k]))
+            sure = all(self._is_known(n) for n in forward[k])
+            before = opened.get(k)
+            if before is not None and abs(self.threads[before] - threads) <= _SAME * threads:
+                self.of[k] = self.of[before]
+            elif any(_MEETS.match(row.opcode) for row in self.rows[block.first : block.end]):
+                self.of[k] = min(self.of[k], come) if sure else self.of[k]
+            else:
+                self.of[k] = come if sure else max(self.of[k], come)
+
+    def _opened(self) -> dict[int, int]:
+        """For each block that begins with a BSYNC the one that ends where its BSSY stands; that names what follows."""
+        blocks = {self.rows[block.first].label: block.index for block in self.blocks}
+        found: dict[int, int] = {}
+        for block in self.blocks:
+            for row in self.rows[block.first : block.end]:
+                after = blocks.get(row.target, 0) if opcode(row) == "BSSY" else 0
+                if after and opcode(self.rows[self.blocks[after - 1].first]) == "BSYNC":
+                    found[after - 1] = block.index
+        return found
 
     def _shares(self) -> list[float]:
         """Warps per thread of each block: voted, else that of where most threads come from or go to.
@@ -298,21 +349,31 @@ class _Warps:
         home = max(votes, key=votes.__getitem__)
         return self.flow.warps[home] / self.flow.threads[home]
 
+    def _is_known(self, number: int) -> bool:
+        """Whether all threads of a block take an edge, or it is known how many do."""
+        edge = self.edges[number]
+        if edge.source == OUTSIDE or self.blocks[edge.source].ends not in ("branch", "exit some"):
+            return True
+        return number in self.sides or self.flows[number] >= (1 - _SAME) * self.threads[edge.source]
+
     def edge(self, number: int) -> float:
         """Warps that took an edge, each that parted on both of its edges."""
-        edge, threads = self.edges[number], self.flows[number]
+        edge, threads = self.edges[number], float(self.flows[number])
         if edge.source == OUTSIDE:
             return threads * self.start
-        block = self.blocks[edge.source]
-        if block.ends not in ("branch", "exit some"):
-            return threads * self.share[edge.source]
+        block, come = self.blocks[edge.source], self.threads[edge.source]
+        if threads <= 0:
+            return 0.0
+        if block.ends not in ("branch", "exit some") or threads >= (1 - _SAME) * come:
+            return self.of[edge.source]
         taken, warps = self.sides.get(number, (0.0, 0.0))
         share = warps / taken if taken else self.share[edge.source]
-        return min(self.of[edge.source], threads * share)
+        parts = self.of[edge.source] / (self.together[edge.source] or 1)
+        return min(self.of[edge.source], threads * share * parts, threads)
 
     def of_row(self, block: CodeBlock, number: int) -> float:
         """Warps that executed a row. Those that meet at a BSYNC execute it part by part, as they come."""
-        if number == block.first and opcode(self.rows[number]) == "BSYNC":
+        if number == block.first and opcode(self.rows[number]) in ("BSYNC", "WARPSYNC"):
             return max(self.of[block.index], sum(self.edge(n) for n in self.into[block.index]))
         return self.of[block.index]
 
