@@ -265,7 +265,7 @@ class BlockCounts:
         flow, k = self.ptx.flow, own.index
         taken = flow.taken_threads[k], flow.taken_warps[k]
         onward = flow.threads[k] - flow.taken_threads[k], flow.warps[k] + flow.parted[k] - flow.taken_warps[k]
-        while k and (before := self.ptx.every[k - 1]).end == BRANCH and before.last.at not in jumps:
+        while k and (before := self.ptx.every[k - 1]).end == BRANCH and before.last and before.last.at not in jumps:
             k -= 1
             more = flow.taken_threads[k], flow.taken_warps[k]
             if before.target == own.target:
