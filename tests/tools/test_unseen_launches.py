@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from tools.unseen_launches import recordings
+from tools.unseen_launches import record, recordings
 from tools.unseen_launches.catalogue import KERNELS, launches
 from warplab.launch.simulate import simulate
 
@@ -29,6 +29,12 @@ def test_a_kernel_computes_what_numpy_does(name: str) -> None:
             np.testing.assert_allclose(found, values, rtol=kernel.tolerance, atol=kernel.tolerance)
         else:
             np.testing.assert_array_equal(found, values)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", KERNELS)
+def test_a_kernel_computes_the_same_on_a_gpu(name: str) -> None:
+    assert not record.difference(KERNELS[name])
 
 
 def test_names_of_launches_are_unique() -> None:
