@@ -5,11 +5,11 @@
 // planes apart.
 // Expected: an index for eight products of a pixel, where step 3 finds one for each. The limit is mma.sync's rate as in
 // lab 05, but for layers of few channels, which take longer to read x and write y.
-// Reached: 33 µs for conv2_x's 3 × 3, 32 µs for conv4_x's: 222 and 233 TFLOP/s, 0.83 and 0.64 of cuDNN's fastest plan.
+// Reached: 33 µs for conv2_x's 3 × 3, 32 µs for conv4_x's: 225 and 233 TFLOP/s, 0.83 and 0.64 of cuDNN's fastest plan
+// (NVIDIA H100 80GB HBM3, 2026-11-23).
 // Tiles as large as lab 05's would leave multiprocessors idle, or columns: conv2_x has 64 filters, and conv4_x as many
-// tiles of 128 × 128 as three quarters of an H100's multiprocessors. Smaller ones read more of shared memory for a
-// product. That was a version of 1,949 and 1,249 instructions for these two tiles (machine code for sm_90); this one,
-// since that day's evening, has 1,877 and 1,229 and has not been timed.
+// tiles of 128 × 128 as three quarters of an H100's multiprocessors. Smaller ones read more of shared memory for each
+// product.
 //
 // BM, BN: pixels and filters that a block computes. WM, WN: of a warp. STAGES: pairs of tiles in shared memory. BLOCKS:
 // of those that a multiprocessor holds at a time, at least. VECTORS: channels of a group are a multiple of 8, and x and

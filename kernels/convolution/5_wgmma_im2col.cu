@@ -15,12 +15,11 @@
 // adds that of shared memory: for 192 × 128 × 64 wgmma reads 72 KiB and TMA writes 40 KiB, 900 clocks where the
 // products take 768; 18 such steps of conv3_x are 9 µs, with the first stage and the results 12.
 // Reached: 25.6 and 18.1 µs. Over ResNet-50's layers at batch 32 1.05 of the speed of cuDNN's fastest plans, the
-// geometric mean, and 0.92 at least; with bias and ReLU 1.06 and 0.94, in 1.009 of the time without; the gradient of x
-// 1.06 and 0.89 (H100 80GB HBM3, 2026-11-22). In conv3_x each tap's pixels come from the L2 cache anew, 97 MB in all,
-// and the 12 µs or so that this takes are 8 TB/s. Sharing filters by multicast, too, gained nothing; marking x and y as
-// used once in the L2 cache gained 3 to 5 % for some layers and lost up to 7 % for others.
-// With bias and ReLU it was timed when ReLU made NaN 0; since then HMNMX2.NAN stands for HMNMX2 in machine code that is
-// the same but for that, which has not been timed.
+// geometric mean, and 0.92 at least; with bias and ReLU 1.07 and 0.94, in 1.01 of the time without; the gradient of x
+// 1.06 and 0.89 (H100 80GB HBM3, 2026-11-22; with bias and ReLU a day later). In conv3_x each tap's pixels come from
+// the L2 cache anew, 97 MB in all, and the 12 µs or so that this takes are 8 TB/s. Sharing filters by multicast, too,
+// gained nothing; marking x and y as used once in the L2 cache gained 3 to 5 % for some layers and lost up to 7 % for
+// others.
 // BM, BN: pixels and filters of a tile. CONSUMERS: warpgroups that multiply. STAGES: pairs of tiles in shared memory.
 // BLOCKS: on a multiprocessor at a time. SPLIT: blocks that share a tile's depth. BOXES: for results, of a warpgroup.
 // BESIDE: blocks side by side that share pixels. PARTS: of a launch. FLAT: x is a matrix, pixels × channels. C and K

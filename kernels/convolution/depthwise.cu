@@ -16,21 +16,23 @@
 // neighbouring columns, and a warp mostly has one channel.
 // Expected: the time of reading x and writing y once, as a copy of so many bytes takes it.
 // Reached, 3 × 3 layers of MobileNet at batch 32, FP16, of the speed of cuDNN 9.19's fastest plan, geometric mean and
-// least: forward 1.11 and 0.97, backward_data 1.76 and 1.32, backward_filter 1.10 and 1.00; FP32 forward 1.69 and 1.41
-// (forward in FP16 all layers, the others three of them). NVIDIA H100 80GB HBM3, 2026-11-23. In the run that chose the
-// tiles, of the speed of a copy of as many bytes: 1.02 and 0.92, 1.04 and 0.91, 0.71 and 0.65.
-// Forward has changed since, and has not been timed as it is now. The timed kernel tested for each element whether ReLU
-// was wanted; now a bound says so (`least`; vectors.cuh). A day before that run, with a ReLU by fmaxf, which makes NaN
-// 0, forward had reached 1.17 and 1.01: four of five layers of stride 1 took 5 to 26 % longer in the later run, and
-// those of stride 2 as long. Machine code for sm_90, NVRTC 13.0: instructions and registers with fmaxf, as timed, now:
+// least: forward 1.17 and 1.00, backward_data 1.77 and 1.32, backward_filter 1.11 and 1.01; FP32 forward 1.67 and 1.43
+// (forward in FP16 all layers, the others three of them; 128 × 56² alone is below 1, at 0.998). Of the speed of
+// cudaMemcpyAsync from x to y, forward with stride 1: from 0.81, 112 × 112, to 0.69, 7 × 7. NVIDIA H100 80GB HBM3,
+// 2026-11-23.
+// ReLU is a bound (`least`; vectors.cuh). A day before it was fmaxf, which makes NaN 0; then a test for each element
+// whether ReLU is wanted, with which four of the five layers of stride 1 took 4 to 25 % longer than now, and the others
+// within 2 % as long. Machine code for sm_90, NVRTC 13.0: instructions and registers with fmaxf, with the test, now:
 //     FP16, stride 1   1831, 128   1892, 133   1704, 128        FP32, stride 1    350, 40    349, 40    334, 40
 //     FP16, stride 2    954, 164   1001, 166    949, 163        FP32, stride 2    420, 48    434, 48    420, 48
-// A multiprocessor holds three blocks of 133 registers, and four of 128. That may have been the loss: 14 × 14 has 448
-// blocks, of which an H100 holds 396 by three; 7 × 7 has 256, and was not slower.
+// A multiprocessor holds three blocks of 133 registers, and four of 128: of the 448 blocks of 14 × 14, which gained
+// most, an H100 holds 396 by three; 7 × 7 has 256, and gained nothing.
 // forward_any has 302 instructions in FP16 (303, 304), 288 in FP32 (251, 290): for what lies outside of x ptxas took
 // predicates there with fmaxf, and takes branches since, with and without a ReLU.
 // With AHEAD at 0 forward took some 1.2 times as long: every block waited for its filters before it asked for x.
-// Tried and left out: other tiles, of 2 to 8 channels and 1 × 2 to 7 × 7 elements (depthwise.py has the fastest).
+// Tried and left out: other tiles, of 2 to 8 channels and 1 × 2 to 7 × 7 elements (depthwise.py has the fastest). At
+// most 96 or 80 registers, for five or six blocks on a multiprocessor: they spill, and take 1.3 to 2 times as long.
+// Read-only loads, also such that bring 256 bytes to the L2, and stores that mark y as used once: from no gain to 2 %.
 #include "places.cuh"
 #include "sizes.cuh"
 #include "vectors.cuh"

@@ -6,9 +6,7 @@ from kernels.serving import recordings
 from kernels.serving.measurements import MEASUREMENTS, TABLES
 from warplab.bench.benchmark import Benchmark
 
-# Written after the lab's last hours on a GPU; all others are recorded.
-NOT_RECORDED = frozenset({"preprocess"})
-BENCHMARK = Benchmark(recordings, MEASUREMENTS, TABLES, __doc__, NOT_RECORDED)
+BENCHMARK = Benchmark(recordings, MEASUREMENTS, TABLES, __doc__)
 
 if __name__ == "__main__":
     raise SystemExit(BENCHMARK.main())

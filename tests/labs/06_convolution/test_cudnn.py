@@ -238,7 +238,6 @@ def test_recorded_depthwise_is_at_cudnn_s_speed(recorded):
     value = recorded["depthwise"].value
     assert len(value["forward"]["rows"]) == len(mobilenet.layers())
     assert all(value[key]["geometric_mean"] >= 1 for key in ("forward", "forward_float32"))
-    # Two of nine FP16 layers fall short, by a kernel that has changed since and is to be timed: depthwise.cu's header.
-    assert value["forward"]["least"] >= 0.95
+    assert value["forward"]["least"] >= 0.99
     assert value["forward_float32"]["least"] >= 1
     assert all(value[key]["least"] >= 0.7 for key in ("backward_data", "backward_filter"))

@@ -236,7 +236,7 @@ def test_the_ratios_are_those_of_the_text():
     worst = min(forward["rows"], key=lambda row: row["ratio"])
     assert worst["layer"] == "conv4_x 1×1, 1024 → 256, 14²"
     depthwise = recordings.recorded("depthwise").value["forward"]
-    assert (round(depthwise["geometric_mean"], 2), round(depthwise["least"], 2)) == (1.11, 0.97)
+    assert (round(depthwise["geometric_mean"], 2), round(depthwise["least"], 3)) == (1.17, 0.998)
     algorithms = recordings.recorded("algorithms").value["layers"][0]["rows"]
     seconds = {row["algorithm"]: row["seconds"] for row in algorithms if row["by"] == "lab"}
     assert seconds["direct"] / seconds["implicit_gemm"] == pytest.approx(15, abs=0.5)
@@ -270,22 +270,20 @@ def test_notes_are_of_values_that_are_recorded():
     assert set(changed_since.NOT_TIMED_SINCE) <= today
 
 
-def test_tables_and_texts_say_what_has_changed_since_it_was_timed():
+def test_tables_say_what_has_changed_since_it_was_timed(monkeypatch):
+    """Of the value alone that the note is of; without one no table, header or cell says so."""
     values = recordings.values()
-    for key in ("fused", "algorithms", "depthwise"):
-        text = benchmark.BENCHMARK.tables[key].text(values[key])
-        assert text.count("has not been timed") == {"fused": 1, "algorithms": 1, "depthwise": 2}[key]
-    for unchanged in (values["forward"], values["backward_data"], {**values["fused"], "least": 0.5}):
-        assert changed_since.note(unchanged) == ""
-    cells = {
-        cell.id: cell.source
-        for cell in nbformat.read(COURSE / "notebooks" / "06_convolution.ipynb", as_version=4).cells
-    }
-    for name in ("conv-depthwise-after", "conv-algorithms-measured-text"):
-        assert "has not been timed" in cells[name]
-    for file in ("depthwise.cu", "4_mma_nhwc.cu", "5_wgmma_im2col.cu"):
-        header = " ".join(SOURCES.text(file).partition("#include")[0].replace("//", "").split())
-        assert "has not been timed" in header
+    monkeypatch.setattr(changed_since, "NOT_TIMED_SINCE", {changed_since.digest(values["fused"]): "Now it is another."})
+    for key, count in (("fused", 1), ("forward", 0), ("algorithms", 0), ("depthwise", 0)):
+        assert benchmark.BENCHMARK.tables[key].text(values[key]).count("Now it is another.") == count
+    assert changed_since.note({**values["fused"], "least": 0.5}) == ""
+
+
+def test_what_is_timed_is_not_called_untimed():
+    assert not changed_since.NOT_TIMED_SINCE, "headers and the lesson must say so, too: name them in this test"
+    cells = nbformat.read(COURSE / "notebooks" / "06_convolution.ipynb", as_version=4).cells
+    texts = [cell.source for cell in cells] + [SOURCES.text(path.name) for path in SOURCES.folder.glob("*.cu")]
+    assert not [text[:60] for text in texts if "not been timed" in " ".join(text.replace("//", "").split())]
 
 
 def test_any_cell_can_run_again_after_the_last():
