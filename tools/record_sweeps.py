@@ -21,6 +21,7 @@ from warplab.paths import COURSE
 RECORDED = COURSE / "warplab" / "estimating" / "sweeps.json"
 SWEEPS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
     "global_atomics": atomics.global_atomics,
+    "atomic_places": atomics.places,
     "shared_atomics": atomics.shared_atomics,
     "l1_hits": caches.l1_hits,
     "scattered": caches.scattered,

@@ -90,6 +90,23 @@ def _global(name: str, pattern: dict[str, int], blocks: int) -> dict[str, Any]:
     }
 
 
+def places(tries: int = 24, apart: int = 2**20) -> Iterator[dict[str, Any]]:
+    """Seconds of atomics on a few neighbouring lines, random words of them, that begin at different places.
+
+    `place`: the first word. Which parts of the L2 serve the lines depends on it.
+    """
+    import cupy
+
+    data, out = cupy.zeros(tries * apart, np.uint32), cupy.zeros(BLOCK, np.uint32)
+    starts = np.random.default_rng(3).integers(0, apart // 256, tries) * 256 + np.arange(tries) * apart
+    for words in (64, 128, 256, 512, 1024, 2048, 8192):
+        pattern = _pattern(random=True, words=words)
+        for start in starts.tolist():
+            arguments = (*_words(pattern), data[start:], np.int32(ROUNDS), np.uint32(1), out)
+            time = seconds("atomics.cu", "global_red_add_u32", 4 * SMS, BLOCK, arguments)
+            yield {"words": words, "place": start, "requests": 4 * SMS * BLOCK // 32 * ROUNDS, "seconds": time}
+
+
 def _words(pattern: dict[str, int]) -> tuple[np.uint32, ...]:
     values = {**pattern, "mask": pattern["words"] - 1}
     order = ("lanes", "sharing", "lane_step", "warp_step", "round_step", "mask", "spread", "random")
