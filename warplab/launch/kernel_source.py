@@ -57,12 +57,16 @@ class KernelSource(Protocol):
     def assembler(self, args: tuple) -> Assemble: ...
 
 
+_BY_CUPY = ("-ftz=true",)  # cupy.cuda.compiler._compile_with_cache_cuda gives it to every kernel
+
+
 @dataclass(frozen=True)
 class CudaSource:
     """A kernel of CUDA C++. `entry`: the name of a `__global__` function of `code`, or of a template as "f<float>".
 
     `options` go to NVRTC; `file` names the file in errors and reports; `name_expressions` are further names to compile
-    together with `entry`.
+    together with `entry`. `by_cupy`: as CuPy compiles every kernel, with -ftz=true: float32 instructions take and give
+    zeros in place of subnormal numbers.
     """
 
     code: str
@@ -70,6 +74,7 @@ class CudaSource:
     options: tuple[str, ...] = ()
     file: str = "kernel.cu"
     name_expressions: tuple[str, ...] = ()
+    by_cupy: bool = False
     language: ClassVar[str] = "CUDA C++"
     blank: ClassVar[bool] = False
 
@@ -83,12 +88,17 @@ class CudaSource:
         return _signatures(self.code).get(self.entry.split("<")[0].split("::")[-1].strip())
 
     @property
+    def compiler_options(self) -> tuple[str, ...]:
+        """All that NVRTC is given."""
+        return (*self.options, *(_BY_CUPY if self.by_cupy else ()))
+
+    @property
     def ptx(self) -> str:
-        return _load_cuda(self.code, self.file, self.options, self._expressions())[0]
+        return _load_cuda(self.code, self.file, self.compiler_options, self._expressions())[0]
 
     def load(self) -> simulator.Entry:
         """Return the kernel's entry in the simulator's program, which all kernels of one source share."""
-        _, program, names = _load_cuda(self.code, self.file, self.options, self._expressions())
+        _, program, names = _load_cuda(self.code, self.file, self.compiler_options, self._expressions())
         entry = program.entries.get(names.get(self.entry, self.entry))
         if entry is None:
             known = ", ".join(sorted(_signatures(self.code))) or "none"
@@ -111,7 +121,7 @@ class CudaSource:
 
     def assemble(self, arch: int) -> Assembled:
         """Return machine code for capability `arch` (75 for 7.5), with the assembler's report."""
-        log, cubin, names = nvrtc.assemble_cuda(self.code, self.file, arch, self.options, self._expressions())
+        log, cubin, names = nvrtc.assemble_cuda(self.code, self.file, arch, self.compiler_options, self._expressions())
         return Assembled(log, names.get(self.entry, self.entry), cubin)
 
     def _expressions(self) -> tuple[str, ...]:
@@ -246,7 +256,7 @@ def source_of(kernel) -> KernelSource:
             max_registers=options.get("max_registers"),
         )
     if isinstance(getattr(kernel, "code", None), str) and isinstance(getattr(kernel, "name", None), str):
-        return CudaSource(kernel.code, kernel.name, tuple(kernel.options))  # cupy.RawKernel
+        return CudaSource(kernel.code, kernel.name, tuple(kernel.options), by_cupy=True)  # cupy.RawKernel
     raise TypeError(
         f"{kernel!r} is not a kernel: give a function decorated with @cuda.jit, a CuPy RawKernel with its source, "
         "a kernel of a %%cuda cell or a CudaSource (without [grid, block])"

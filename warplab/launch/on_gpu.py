@@ -88,7 +88,8 @@ def _cupy_classes() -> tuple[type, type]:
 
         @property
         def _warplab_source(self) -> CudaSource:
-            return CudaSource(self.code, self._expression or self.name, self.options, self._file, self._expressions)
+            name = self._expression or self.name
+            return CudaSource(self.code, name, self.options, self._file, self._expressions, by_cupy=True)
 
         @property
         def ptx(self) -> str:

@@ -305,3 +305,13 @@ def test_flush_to_zero_counts_what_24_bits_round_up():
     smallest, below_one = np.array([2.0**-126], np.float32), np.array([1 - 2.0**-24], np.float32)
     assert numerics.flush_tiny(smallest, lambda: numerics.multiply_f32(smallest * 2**24, below_one, "rn"))[0] == 0
     assert numerics.flush_tiny(smallest, lambda: smallest * np.float32(2**24))[0] == smallest[0]
+
+
+@pytest.mark.parametrize("small", [0x00000001, 0x007FFFFF, 0x80000001, 0x807FFFFF, None])
+def test_subnormal_float32_are_flushed_and_nothing_else(small):
+    kept = [0x00000000, 0x80000000, 0x00800000, 0x80800000, 0x3F800000, 0x7F800000, 0xFF800000, 0x7FC00000]
+    bits = np.array(kept + ([] if small is None else [small]), np.uint32)
+    expected = kept + ([] if small is None else [small & 0x80000000])
+    assert numerics.flush_f32(bits.view(np.float32)).view(np.uint32).tolist() == expected
+    zeros = np.zeros(4, np.float32)
+    assert numerics.flush_f32(zeros) is zeros  # nothing is copied where zeros are all that is small

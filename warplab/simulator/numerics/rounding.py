@@ -58,7 +58,14 @@ def canonical(a):
 def flush_f32(a):
     """Turn subnormal float32 into zeros of the same sign (.ftz)."""
     small = np.abs(a) < _SMALLEST_F32
-    return np.where(small, np.copysign(np.float32(0), a), a) if small.any() else a
+    if not small.any() or _only_zeros(a):
+        return a
+    return np.where(small, np.copysign(np.float32(0), a), a)
+
+
+def _only_zeros(a) -> bool:
+    """Whether no float32 is subnormal: 0, the least pattern without its sign, becomes the largest."""
+    return bool((((a.view(np.uint32) << np.uint32(1)) - np.uint32(1)) >= np.uint32(0xFFFFFF)).all())
 
 
 def flush_tiny(a, scaled):
@@ -69,7 +76,7 @@ def flush_tiny(a, scaled):
     """
     size = np.abs(a)
     small = size <= _SMALLEST_F32
-    if not small.any():
+    if not small.any() or not a.any():
         return a
     small = np.abs(scaled()) < np.float32(2.0**-102) if (size == _SMALLEST_F32).any() else size < _SMALLEST_F32
     return np.where(small, np.copysign(np.float32(0), a), a)

@@ -8,6 +8,8 @@ from warplab.compile import errors
 from warplab.dropin import cupy as cp
 from warplab.dropin import numba_cuda as cuda
 from warplab.launch.errors import ArgumentError
+from warplab.launch.kernel_source import CudaSource
+from warplab.launch.simulate import simulate
 from warplab.report.profile import profile
 
 SOURCE = """extern "C" __global__ void multiply(const float* a, const float* b, float* c, int n) {
@@ -45,6 +47,37 @@ def test_a_kernel_of_a_module(a, b):
     assert ".entry multiply" in kernel.ptx
     assert kernel.shared_size_bytes == 0
     assert "multiply(const float* a" in repr(kernel)
+
+
+HALVED = """extern "C" __global__ void halve(float* x) { x[threadIdx.x] *= 0.5f; }
+template <typename T> __global__ void halved(T* x) { x[threadIdx.x] *= T(0.5); }"""
+
+
+def test_subnormal_numbers_are_zeros_as_cupy_compiles():
+    """CuPy gives NVRTC -ftz=true; on an H100 half of these came out so, too (2026-11-23, CuPy 14.2)."""
+    values = np.array([1e-39, 2e-38, 1, -1e-40, -4e-38], np.float32)
+    expected = np.array([0, 0, 0.5, -0.0, -2e-38], np.float32)
+    for kernel in (
+        cp.RawKernel(HALVED, "halve"),
+        cp.RawModule(code=HALVED).get_function("halve"),
+        cp.RawModule(code=HALVED, name_expressions=["halved<float>"]).get_function("halved<float>"),
+    ):
+        x = cp.asarray(values)
+        kernel((1,), (5,), (x,))
+        assert host(x).view(np.uint32).tolist() == expected.view(np.uint32).tolist()
+        assert kernel.options == ()  # those that were given
+        assert "mul.ftz.f32" in kernel.ptx or "mul.rn.ftz.f32" in kernel.ptx
+    doubles = cp.asarray(np.array([5e-310]))
+    cp.RawModule(code=HALVED, name_expressions=["halved<double>"]).get_function("halved<double>")(
+        (1,), (1,), (doubles,)
+    )
+    assert host(doubles)[0] == 2.5e-310
+
+
+def test_a_source_that_cupy_does_not_compile_keeps_subnormal_numbers():
+    x = np.array([1e-39], np.float32)
+    simulate(CudaSource(HALVED, "halve"), 1, 1, (x,))
+    assert x[0] == np.float32(1e-39) / 2 > 0
 
 
 def test_a_raw_kernel_with_options_and_shared_memory():

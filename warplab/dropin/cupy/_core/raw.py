@@ -34,7 +34,7 @@ class RawKernel:
         _check_type("code", code, str)
         _check_type("name", name, str)
         _check_options(options, backend)
-        self._warplab_source = CudaSource(code, name, options)
+        self._warplab_source = CudaSource(code, name, options, by_cupy=True)
         self.backend = backend
         self.enable_cooperative_groups = enable_cooperative_groups
         self.max_dynamic_shared_size_bytes = MAX_SHARED_BYTES
@@ -148,7 +148,7 @@ class RawModule:
 
     def get_function(self, name: str) -> RawKernel:
         """Return the kernel `name`: that of an extern "C" function, or one of the name expressions."""
-        source = CudaSource(self.code, name, self.options, self._file, self.name_expressions or ())
+        source = CudaSource(self.code, name, self.options, self._file, self.name_expressions or (), by_cupy=True)
         kernel = RawKernel._of(source, self.enable_cooperative_groups)
         kernel.compile()
         return kernel
@@ -159,7 +159,8 @@ class RawModule:
         first = next((n for n, s in functions.items() if not s.template), None)
         if first is None:
             raise ValueError("the module has no kernel that could use a variable")
-        program = CudaSource(self.code, first, self.options, self._file, self.name_expressions or ()).load().program
+        source = CudaSource(self.code, first, self.options, self._file, self.name_expressions or (), by_cupy=True)
+        program = source.load().program
         if name not in program.variables:
             raise ValueError(
                 f'no kernel of the module uses a variable {name} (C++ mangles its name unless it is in extern "C")'
@@ -172,7 +173,8 @@ class RawModule:
         """Compile now. Raises CompileError, which shows the line."""
         from warplab.compile.nvrtc import compile_cuda_program
 
-        compile_cuda_program(self.code, self._file, options=self.options, name_expressions=self.name_expressions or ())
+        options = CudaSource(self.code, "", self.options, by_cupy=True).compiler_options
+        compile_cuda_program(self.code, self._file, options=options, name_expressions=self.name_expressions or ())
 
 
 class _Variable(Buffer):
