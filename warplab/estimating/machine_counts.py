@@ -239,13 +239,13 @@ def _block(block: CodeBlock, edges: Sequence[Edge], warps: float, threads: float
     )
 
 
-def _in_order(into: Sequence[Sequence[int]], edges: Sequence[Edge]) -> list[int]:
-    """The blocks, each behind those that the edges `into` it come from."""
+def _in_order(before: Sequence[Sequence[int]]) -> list[int]:
+    """The blocks, each behind those `before` it."""
     done: dict[int, None] = {}
-    for first in range(len(into)):
+    for first in range(len(before)):
         work = [first]
         while work:
-            missing = [edges[n].source for n in into[work[-1]] if edges[n].source not in (OUTSIDE, *done, *work)]
+            missing = [b for b in before[work[-1]] if b not in (OUTSIDE, *done, *work)]
             if missing:
                 work.append(missing[0])
             else:
@@ -284,10 +284,21 @@ class _Warps:
         forward: list[list[int]] = [
             [n for n in into if self.edges[n].source not in solved.loops.get(k, ())] for k, into in enumerate(self.into)
         ]
-        for k in _in_order(forward, self.edges):
-            if k in solved.calls or k in solved.loops:
-                continue
+        callers: dict[int, list[int]] = {head: [] for head in solved.calls}
+        for block in self.blocks:
+            for called in block.calls:
+                callers[called].append(block.index)
+        before_each = [
+            [self.edges[n].source for n in into] + [b for b in callers.get(k, ()) if b not in solved.loops.get(k, ())]
+            for k, into in enumerate(forward)
+        ]
+        for k in _in_order(before_each):
             block, threads = self.blocks[k], float(self.threads[k])
+            if k in callers:  # each call is run by warps of its own
+                self.of[k] = max(self.of[k], min(threads, sum(self.of[b] for b in callers[k])))
+                continue
+            if k in solved.loops:
+                continue
             come = min(threads, sum(self.edge(n) for n in forward[k]))
             sure = all(self._is_known(n) for n in forward[k])
             before = opened.get(k)
