@@ -6,6 +6,7 @@ of lab 06 have, whose results the labs' tests compare.
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -186,6 +187,7 @@ KERNEL stored(MAP, const Place *places, const unsigned char *data, int bytes) {
     asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;" ::: "memory");
 }
 """
+RECORDED = Path(__file__).parent / "recorded" / "tf32_h100.npz"
 PLACE = np.dtype([("at", "i4", 5), ("further", "u2", 4)])
 
 
@@ -275,6 +277,31 @@ def test_nan_outside():
     got = out.view(np.float16).reshape(4, 8)
     assert got[:2, :4].tolist() == [[1] * 4] * 2
     assert np.isnan(got).sum() == 24
+
+
+@pytest.mark.parametrize(("kind", "rounded"), [(7, False), (10, False), (11, True), (12, True)])
+def test_numbers_of_tensor_maps_as_an_h100_loads_and_stores_them(kind, rounded):
+    """TFLOAT32 rounds what it loads; FTZ changes nothing there (H100 80GB HBM3, 2026-11-23)."""
+    with np.load(RECORDED) as recorded:
+        bits, tf32 = recorded["bits"], recorded["tf32"]
+    room, nbytes = on_device(bits.view("f4")), 1024
+    data = encode_tiled(kind, 1, address(room), (1024,), (), (256,), (1,))
+    out, at = np.zeros((4, nbytes), np.uint8), places([((256 * block,), ()) for block in range(4)])
+    simulate(source("loaded", 1), 4, 32, (as_map(data), at, out, np.int32(nbytes)), shared_bytes=nbytes)
+    np.testing.assert_array_equal(out.reshape(-1).view("u4"), tf32 if rounded else bits)
+    back = on_device(np.zeros(1024, "f4"))
+    data = encode_tiled(kind, 1, address(back), (1024,), (), (256,), (1,))
+    given = as_map(data), at, bits.view("u1").reshape(4, nbytes).copy(), np.int32(nbytes)
+    simulate(source("stored", 1), 4, 64, given, shared_bytes=nbytes)
+    np.testing.assert_array_equal(cp.asnumpy(back).view("u4"), bits)
+
+
+def test_reductions_of_flushed_numbers_are_refused():
+    room = on_device(np.zeros(256, "f4"))
+    data = encode_tiled(10, 1, address(room), (256,), (), (256,), (1,))
+    given = as_map(data), places([((0,), ())]), np.zeros((1, 1024), np.uint8), np.int32(1024)
+    with pytest.raises(simulator.UnsupportedInstruction, match="tensor map of an FTZ type"):
+        simulate(source("stored", 1, '-DRED="add."'), 1, 64, given, shared_bytes=1024)
 
 
 IM2COL = [
@@ -516,7 +543,7 @@ def test_maps_say_what_they_were_given():
     ("changed", "rule"),
     [
         ({"data_type": 99}, "tensorDataType is 99"),
-        ({"data_type": 11}, "no tensor maps of CU_TENSOR_MAP_DATA_TYPE_TFLOAT32"),
+        ({"data_type": 13}, "no tensor maps of CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B"),
         ({"rank": 0}, "tensorRank is 0; it must be 1 to 5"),
         ({"rank": 6}, "tensorRank is 6"),
         ({"address": 8}, "globalAddress is 0x8; it must be a multiple of 16"),

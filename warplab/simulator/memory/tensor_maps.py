@@ -5,8 +5,10 @@ the arguments and the rules of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2co
 Management"), which answer CUDA_ERROR_INVALID_VALUE where these name the rule. `TensorMap` says which bytes of the
 tensor go where in shared memory (PTX ISA, "Tensors"): arrays for all 16-byte pieces of a box at once.
 
-Not modelled: interleaved layouts, packed elements of 4 and 6 bits, TF32 and FTZ types, which change values on their
-way, and the wide im2col modes of later GPUs.
+Numbers of type TFLOAT32 are rounded on their way to shared memory (to the nearest, ties to even, as an H100 does it;
+subnormal ones, too, with and without FTZ) and stored as they are. FTZ changes neither loads nor stores there.
+
+Not modelled: interleaved layouts, packed elements of 4 and 6 bits, and the wide im2col modes of later GPUs.
 """
 
 from __future__ import annotations
@@ -38,8 +40,11 @@ _TYPES = {
     7: "f4",
     8: "f8",
     9: "bf16",
+    **dict.fromkeys((10, 11, 12), "f4"),
 }
-_NOT_MODELLED = {10: "FLOAT32_FTZ", 11: "TFLOAT32", 12: "TFLOAT32_FTZ", 13: "16U4_ALIGN8B", 14: "16U4_ALIGN16B"}
+_FLUSHED, _ROUNDED = (10, 12), (11, 12)  # FLOAT32_FTZ, TFLOAT32, TFLOAT32_FTZ
+_NOT_MODELLED = {13: "16U4_ALIGN8B", 14: "16U4_ALIGN16B"}
+_TF32_NAN = np.uint32(0x7FFFE000)
 _FLOATS = ("f2", "f4", "f8", "bf16")
 # What fills a box outside the tensor where the map asks for NaN. NVIDIA's constant is not published.
 _NAN = {"f2": 0x7FFF, "bf16": 0x7FFF, "f4": 0x7FFFFFFF, "f8": 0x7FFFFFFFFFFFFFFF}
@@ -72,7 +77,8 @@ class TensorMap:
     """A decoded tensor map. Axes are counted from the innermost. `strides`: bytes, from the second axis on.
 
     Tiled: `box` elements along each axis, `steps` apart. im2col: `channels` of `pixels` pixels of a window from `lower`
-    to the image's end plus `upper`, innermost first. `span`: bytes of the swizzle, 0 for none.
+    to the image's end plus `upper`, innermost first. `span`: bytes of the swizzle, 0 for none. `rounded`: loads round
+    float32 to TF32; `flushed`: an FTZ type.
     """
 
     dtype: str
@@ -88,6 +94,8 @@ class TensorMap:
     upper: tuple[int, ...] = ()
     channels: int = 0
     pixels: int = 0
+    rounded: bool = False
+    flushed: bool = False
 
     @property
     def rank(self) -> int:
@@ -166,6 +174,13 @@ class TensorMap:
             number = np.where(later < 0, 0, 1 + later // count)
             found.append(coordinate if offsets is None else coordinate + offsets[:, axis - 1 : axis])
         return [*found, at[:, -1:] + number * self.steps[-1]]
+
+
+def rounded_to_tf32(bits: np.ndarray) -> np.ndarray:
+    """float32 numbers, uint32, with the 10 bits of fraction that TF32 has."""
+    even = bits >> np.uint32(13) & np.uint32(1)
+    nearest = (bits + np.uint32(0xFFF) + even) & np.uint32(0xFFFFE000)
+    return np.where(bits & np.uint32(0x7FFFFFFF) > np.uint32(0x7F800000), _TF32_NAN, nearest)
 
 
 def swizzled(address: np.ndarray, span: int) -> np.ndarray:
@@ -264,6 +279,8 @@ def decode(data: bytes) -> TensorMap | None:
         tuple(upper[:axes]),
         channels,
         pixels,
+        kind in _ROUNDED,
+        kind in _FLUSHED,
     )
 
 

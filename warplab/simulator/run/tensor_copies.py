@@ -14,7 +14,16 @@ import numpy as np
 
 from warplab.simulator.errors import MisalignedAddress, SimulatorError, UnsupportedInstruction
 from warplab.simulator.memory.lane_access import Addresses
-from warplab.simulator.memory.tensor_maps import MAP_ALIGNMENT, MAP_BYTES, PIECE, Box, TensorMap, decode, swizzled
+from warplab.simulator.memory.tensor_maps import (
+    MAP_ALIGNMENT,
+    MAP_BYTES,
+    PIECE,
+    Box,
+    TensorMap,
+    decode,
+    rounded_to_tf32,
+    swizzled,
+)
 from warplab.simulator.run.async_copies import OutCopy
 from warplab.simulator.translate.block_writer import Site
 
@@ -119,6 +128,12 @@ class TensorCopies:
         site, to = replace(reader, offset=0), replace(writer, offset=0)
         for tensor, chosen in self._maps(reader, maps, len(at), im2col, every):
             copiers = every[chosen]
+            if tensor.flushed and operation is not None:
+                raise UnsupportedInstruction(
+                    "a reduction with a tensor map of an FTZ type",
+                    reason="The simulator does not know what a GPU makes of subnormal numbers there; take FLOAT32.",
+                    **chunk.where(reader, int(copiers[0])),
+                )
             self._fits(reader, tensor, start[chosen], copiers)
             box = tensor.places(_chosen(at, chosen, every))
             by = np.repeat(copiers, box.offset.shape[1])
@@ -142,7 +157,10 @@ class TensorCopies:
             by = np.repeat(copiers, box.inside[0].size)[box.inside.reshape(-1)]
             found = self.chunk.copies.fetch(site, Addresses(box.address[box.inside]), by)
             data[box.inside] = np.stack(found, axis=1)
-        pieces = data.reshape(-1, PIECE // unit).view(np.uint64)
+        pieces = data.reshape(-1, PIECE // unit)
+        if tensor.rounded:
+            pieces = rounded_to_tf32(pieces.view(np.uint32))
+        pieces = pieces.view(np.uint64)
         return [pieces[:, 0], pieces[:, 1]]
 
     # -- what must hold --------------------------------------------------------------------------------------------
