@@ -9,7 +9,7 @@ LAB = Lab(
     "a V100's 640 tensor cores reach 120 TFLOPS",
     benchmark="benchmark",
     launches="launches",
-    code_cells=115,
+    code_cells=122,
     pictures=13,
     shown={
         "tensor-error-positive": "The error of sums in FP16 and FP32 against their length",

@@ -9,7 +9,7 @@ LAB = Lab(
     "copying took 1 s, multiplying 80 µs: GPUs suit training, not prediction",
     benchmark="benchmark",
     launches="launches",
-    code_cells=76,
+    code_cells=82,
     pictures=10,
     shown={
         "multiply-41": "The elements that each thread of two blocks takes in a loop with the stride of the grid",

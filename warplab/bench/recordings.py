@@ -55,6 +55,10 @@ class Measurement:
         """What a table or a plot of this measurement must say of its origin."""
         return f"{'measured' if self.live else 'recorded'} on {self.origin}"
 
+    def known_time(self, seconds: float, of: str = "") -> KnownTime:
+        """A time from this measurement, to stand beside an estimate. `of`: which launch it was."""
+        return KnownTime(seconds, self.device, self.date, self.live, of)
+
 
 class Recordings:
     """The recordings of one lab. `package`: the lab's, such as "kernels.matmul"; `gpus`: how many it measures on."""
@@ -125,7 +129,7 @@ class Recordings:
         if backend.name() == "gpu":
             return self._time_here(function, grid, block, arguments)
         m = self.recorded_if_any(key) if find else None
-        return KnownTime(find(m.value), m.device, m.date, live=False, of=of) if m and find else None
+        return m.known_time(find(m.value), of) if m and find else None
 
     def _time_here(self, function: Any, grid: Size, block: Size, arguments: Callable[[], tuple]) -> KnownTime | None:
         language = "Numba" if is_numba(function) else "CUDA C++"

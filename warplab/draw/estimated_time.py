@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from warplab.draw.style import BLUE, GREEN, GREY, LAUNCH_DPI, LAUNCH_FONT, ORANGE, PALE, closed, duration_axis, finish
-from warplab.estimating.beside import KnownTime, measured
+from warplab.estimating.beside import KnownTime, measured, sentences
 from warplab.estimating.estimate import Estimate, estimate
 from warplab.hardware.cards import Card
 from warplab.text.tables import duration
@@ -46,7 +46,7 @@ def draw_estimate(
         duration_axis(ax.xaxis)
         ax.legend(loc="lower right", borderaxespad=0.2, framealpha=1)
         finish(figure, ax, f"{found.launch.kernel}, estimate: time by resource")
-        origin = [known.sentence] if known else []
+        origin = sentences([known] if known else [])
         note = textwrap.fill(" ".join([*found.warnings, found.label, *origin]), _WIDTH)
         figure.text(0.01, 0.005, note, fontsize=7, color=GREY, va="bottom")
         figure.subplots_adjust(bottom=(0.6 + 0.13 * note.count("\n") + 0.2) / figure.get_figheight())

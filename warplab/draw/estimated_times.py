@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
 from warplab.draw.style import BLUE, GREY, LAUNCH_DPI, LAUNCH_FONT, ORANGE, PALE, closed, duration_axis, finish
-from warplab.estimating.beside import KnownTime, off_by
+from warplab.estimating.beside import KnownTime, off_by, sentences
 from warplab.estimating.estimate import Estimate, label
 from warplab.hardware.cards import card_of
 from warplab.text.tables import duration
@@ -81,7 +81,7 @@ def _note(estimates: list[Estimate], known: list[KnownTime]) -> str:
     device = estimates[0].card
     parts = [text for found in estimates for text in found.warnings]
     parts.append(label(device, *(found.limit for found in estimates)))
-    parts += [time.sentence for time in known]
+    parts += sentences(known)
     if any(card_of(time.device) is not device for time in known):
         parts.append(f"The estimates are for another card, the {device.name}.")
     return textwrap.fill(" ".join(dict.fromkeys(parts)), _WIDTH)

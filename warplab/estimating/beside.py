@@ -8,6 +8,7 @@ found = estimate_if_possible(p)  # None, and a sentence that says why, where the
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,11 +43,6 @@ class KnownTime:
         """Where and when: "recorded on NVIDIA H100 80GB HBM3, 2026-11-21"."""
         return f"{self.verb} on {self.device}, {self.date}"
 
-    @property
-    def sentence(self) -> str:
-        """What a picture says of it: label and launch."""
-        return f"{self.label[0].upper()}{self.label[1:]}{f': {self.of}' if self.of else ''}."
-
 
 def card_here() -> Card:
     """Return the card to estimate for: that of the GPU that runs kernels here, else the one of the recordings."""
@@ -77,3 +73,12 @@ def measured(found: Estimate) -> KnownTime | None:
 def off_by(found: Estimate, known: KnownTime) -> float:
     """Return the error of an estimate as a share of the known time: 0.1 if it is a tenth too long."""
     return found.seconds / known.seconds - 1
+
+
+def sentences(known: Iterable[KnownTime]) -> list[str]:
+    """Say where times are from, those of one GPU and day together: "Recorded on NVIDIA H100, 2026-11-21: a; b."."""
+    launches: dict[str, list[str]] = {}
+    for time in known:
+        launches.setdefault(time.label, []).append(time.of)
+    named = {label: "; ".join(dict.fromkeys(filter(None, of))) for label, of in launches.items()}
+    return [f"{label[0].upper()}{label[1:]}{f': {of}' if of else ''}." for label, of in named.items()]

@@ -64,6 +64,11 @@ FOUR_STORED = "reinterpret_cast<float4 *>(out)[i] = make_float4(s * x.x, s * x.y
 CUDA_GRID = "blockIdx.x * blockDim.x + threadIdx.x"
 CUDA_SUM = "out[i] = a[i] * b[i] + c[i];"
 
+
+def few_blocks(blocks: str) -> str:
+    return f"def few_blocks(n):\n    return {blocks}"
+
+
 ANSWERS = {
     "your-turn-rate": Answers(
         rate_of("3 * vector_bytes * loops"),
@@ -130,6 +135,14 @@ ANSWERS = {
             least("8 * n / (gbs * 1e9)"): "every result is 0.666667 times the right one",
             least("12 * n / gbs"): "a power of 1000 is missing",
             least("n / (gbs * 1e9)"): "least_seconds returns the wrong value",
+        },
+    ),
+    "your-turn-few-blocks": Answers(
+        few_blocks("n // (32 * 16)"),
+        {
+            few_blocks("n // 32"): "every result is 16 times the right one",
+            few_blocks("n // 16"): "every result is 32 times the right one",
+            few_blocks("2048"): "few_blocks(n=512)",
         },
     ),
     "your-turn-gpu-seconds": Answers(

@@ -97,6 +97,23 @@ def three(*body: str) -> str:
 HALO = "if t < 2:", "    own[t + 64] = a[i + 64] if i + 64 < a.size else float32(0)"
 OWN_SUM = "out[i] = own[t] + own[t + 1] + own[t + 2]"
 
+
+def lifted(pitch: str, loaded: str = "tile[tx][ty]", wait: str = "__syncthreads();") -> str:
+    return f"""\
+%%cuda
+extern "C" __global__ void transpose_lifted(const float *in, float *out, int rows, int columns) {{
+    __shared__ float tile[32][{pitch}];
+    int left = blockIdx.x * 32, top = blockIdx.y * 32, tx = threadIdx.x;
+    for (int ty = threadIdx.y; ty < 32; ty += 8)
+        if (left + tx < columns && top + ty < rows)
+            tile[ty][tx] = in[(top + ty) * columns + left + tx];
+    {wait}
+    for (int ty = threadIdx.y; ty < 32; ty += 8)
+        if (top + tx < rows && left + ty < columns)
+            out[(left + ty) * rows + top + tx] = {loaded};
+}}"""
+
+
 ANSWERS = {
     "your-turn-stride": Answers(
         one_line(STRIDE, "min(32, stride * itemsize)"),
@@ -168,6 +185,20 @@ __global__ void flip(const float *in, float *out, int columns) {
     int left = 32 * blockIdx.x;
     for (int k = threadIdx.x; k < 32 * 32; k += 256) out[left * 32 + k] = in[k % 32 * columns + left + k / 32];
 }""": "sectors per load request",
+        },
+    ),
+    "your-turn-lifted": Answers(
+        lifted("33"),
+        {
+            lifted("32"): "too many shared load bank conflicts",
+            lifted("34"): "too many shared load bank conflicts",
+            lifted("33", loaded="tile[ty][tx]"): "out is wrong",
+            lifted("33", wait=""): "nothing orders the two",
+            """%%cuda
+extern "C" __global__ void transpose_lifted(const float *in, float *out, int rows, int columns) {
+    int x = blockIdx.x * 32 + threadIdx.x, top = blockIdx.y * 32;
+    for (int y = top + threadIdx.y; y < top + 32; y += 8) out[x * rows + y] = in[y * columns + x];
+}""": "sectors per store request",
         },
     ),
     "your-turn-in-step": Answers(

@@ -99,6 +99,43 @@ IN_ORDER = (
     "if (t < 4) b[t] = result; else y[t] = -y[t];",
 )
 
+
+def one_way(step: str = "step = np.float32(1) if (i >> shift) % 2 == 0 else np.float32(2)", passes: str = "400") -> str:
+    return f"""\
+@cuda.jit
+def one_way(x, out, shift):
+    i = cuda.grid(1)
+    y = x[i]
+    {step}
+    for _ in range({passes}):
+        y = np.float32(0.5) * y + step
+    out[i] = y"""
+
+
+TWO_LOOPS = """\
+@cuda.jit
+def one_way(x, out, shift):
+    i = cuda.grid(1)
+    y = x[i]
+    if (i >> shift) % 2 == 0:
+        for _ in range(400):
+            y = np.float32(0.5) * y + np.float32(1)
+    else:
+        for _ in range(400):
+            y = np.float32(0.5) * y + np.float32(2)
+    out[i] = y"""
+ONE_THREAD = """\
+@cuda.jit
+def one_way(x, out, shift):
+    if cuda.grid(1) == 0:
+        for i in range(x.size):
+            y = x[i]
+            step = np.float32(1) if (i >> shift) % 2 == 0 else np.float32(2)
+            for _ in range(400):
+                y = np.float32(0.5) * y + step
+            out[i] = y"""
+
+
 ANSWERS = {
     "your-turn-efficiency": Answers(
         of_a_branch(f"{TWO_SIDES} if 0 < lanes < 32 else 1.0"),
@@ -106,6 +143,17 @@ ANSWERS = {
             of_a_branch(TWO_SIDES): "efficiency(lanes=32, first=10, second=90)",
             of_a_branch("lanes / 32"): "efficiency(lanes=4, first=20, second=20)",
             of_a_branch("0.5"): "the same value for all",
+        },
+    ),
+    "your-turn-one-way": Answers(
+        one_way(),
+        {
+            one_way("step = np.float32(1)"): "out is wrong",
+            one_way("step = np.float32(2) if (i >> shift) % 2 == 0 else np.float32(1)"): "out is wrong",
+            one_way(passes="399"): "too few",
+            one_way("step = np.float32(2)"): "out is wrong",
+            TWO_LOOPS: "too many divergent branches",
+            ONE_THREAD: "one_way does not end",
         },
     ),
     "your-turn-split": Answers(
