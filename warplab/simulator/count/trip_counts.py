@@ -77,6 +77,17 @@ class TripCounts:
             visits -= ends[-1]
         self._visit(head, group, visits)
 
+    def own(self, head: int, lanes: int) -> np.ndarray:
+        """The trips of each of the chunk's lanes since it entered the loop, int64, to be counted on in place until
+        another method is called."""
+        if lanes != self._lanes:
+            self._begin(lanes)
+        self._settle(head)
+        own = self._own.setdefault(head, np.zeros(lanes, np.int64))
+        own += self._all[head]
+        self._all[head] = 0
+        return own
+
     def _visit(self, head: int, group: Group, visits: int) -> None:
         if visits:
             latest = self._latest.get(head)

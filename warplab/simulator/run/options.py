@@ -29,7 +29,8 @@ class Options:
     `sample_blocks`: run only about this many blocks of a larger grid and scale the counters (see `sampling`). Memory
     then holds the results of those blocks alone, and checks see nothing of the others. Not for kernels whose blocks
     wait for one another. `serial_loops`: run a loop in which one lane goes round alone as one Python function, which
-    is faster (see `translate.serial_loops`). `observers`: further observers of the launch (see `observer`).
+    is faster (see `translate.serial_loops`). `narrow_loops`: run a loop of a chunk with few lanes as machine code (see
+    `translate.narrow_loops`). `observers`: further observers of the launch (see `observer`).
     """
 
     checks: bool = True
@@ -48,6 +49,7 @@ class Options:
     cluster: tuple[int, ...] | None = None
     sample_blocks: int | None = None
     serial_loops: bool = True
+    narrow_loops: bool = False
     observers: tuple[Observer, ...] = ()
 
     def __post_init__(self) -> None:

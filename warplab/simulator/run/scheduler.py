@@ -22,6 +22,7 @@ from warplab.simulator.memory.lane_groups import Group
 from warplab.simulator.run import instruction_limits
 from warplab.simulator.run.barriers import Barriers
 from warplab.simulator.run.cooperative import HINT, uses_registers
+from warplab.simulator.run.narrow_runs import NarrowRuns
 from warplab.simulator.run.serial_runs import SerialRuns
 from warplab.simulator.run.standstill import Standstill
 from warplab.simulator.run.warp_convergence import WarpConvergence
@@ -80,7 +81,7 @@ class Scheduler:
         executed = path = 0
         turn_ends = min(self.turn, self.path_budget) if self.turn else self.path_budget
         current, group = 0, chunk.everyone
-        moving, serial = self.standstill.moving, SerialRuns(self)
+        moving, serial, narrow = self.standstill.moving, SerialRuns(self), NarrowRuns(self)
         while True:
             if pending:
                 current, group = self._next(current, group)
@@ -101,6 +102,12 @@ class Scheduler:
                 if ran is not None:
                     current, instructions = ran
                     executed, path = executed + instructions, path + instructions
+                    continue
+            if narrow.possible:
+                these = narrow.run(current, group, executed, path, turn_ends)
+                if these is not None:
+                    current, group, instructions, distance = these
+                    executed, path = executed + instructions, path + distance
                     continue
             executed += group.count * lengths[current]
             path += lengths[current]

@@ -21,6 +21,7 @@ from warplab.simulator.translate.access_fusion import fused_accesses
 from warplab.simulator.translate.basic_blocks import CARRY, Block, cut
 from warplab.simulator.translate.block_writer import DTYPES, BlockWriter, Site
 from warplab.simulator.translate.guarded_data import guarded_data
+from warplab.simulator.translate.narrow_loops import NarrowLoops
 from warplab.simulator.translate.plain_tests import plain_tests
 from warplab.simulator.translate.ptxas_model import machine_instructions, predicated, rare_ways
 from warplab.simulator.translate.serial_loops import SerialLoops
@@ -61,6 +62,7 @@ class Translation:
     waiting_loops: dict[int, frozenset[int]]  # see `waiting_loops`
     site_blocks: list[int]  # of each site
     serial_loops: SerialLoops  # what a single lane runs in place of the functions
+    narrow_loops: NarrowLoops  # what a few lanes run
 
     @functools.cached_property
     def asynchronous(self) -> bool:
@@ -150,6 +152,7 @@ class _Translator:
             waiting := waiting_loops(blocks),
             site_blocks,
             SerialLoops(self, blocks, waiting),
+            NarrowLoops(self, blocks, waiting),
         )
 
     def _static_counts(self, block: Block, amounts: dict[int, int]) -> dict[Where, StaticCounts]:

@@ -1,0 +1,73 @@
+"""Where the records of race detection lie, for code that compares and updates them itself (`translate.narrow_access`).
+
+It does what `race_words` does, for accesses that race with none; all others come to `Races` as usual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from warplab.simulator.check.race_records import Record
+from warplab.simulator.check.races import Races
+
+
+def followed(races: Races, site, space: str) -> bool | None:
+    """Are the accesses of a site recorded? None if they have to be examined one by one."""
+    if space not in races.word:
+        return False
+    if races.clocks is not None or races.fences is not None or site.strong or site.flag or ".volatile" in site.text:
+        return None
+    return site.op != "load" or bool(races.written & {space, "generic"})
+
+
+def settled(races: Races) -> bool:
+    """Examine the loads that are recorded. Returns False, and leaves them, where some race with stores before them."""
+    records = [(races.shared, "shared"), *((record, "global") for record in races.allocations.values())]
+    good = True
+    for record, space in records:
+        if not record.pending:
+            continue
+        if any(
+            races._behind_writer(record, access, access.word + k).any()
+            for access in record.pending
+            for k in range(races._words(access.site, space))
+        ):
+            good = False
+            continue
+        stored, record.stored = record.stored, True
+        races._flush(record, space)
+        record.stored = stored
+    return good
+
+
+def record_of(races: Races, space: str, allocation) -> Record | None:
+    """The record that accesses concern."""
+    return races.shared if space == "shared" else races.allocations.get(allocation.address)
+
+
+def fields_of(races: Races, record: Record, site, space: str) -> dict[str, Any]:
+    """What `narrow_access.PLACE` holds of a record."""
+    size = races.word[space]
+    record.was_read = True
+    return {
+        "WRITER": record.writer,
+        "READER": record.reader,
+        "READER_WARP": record.reader_warp,
+        "READER_BLOCK": record.reader_block,
+        "WRITE_EPOCH": record.write_epoch,
+        "WRITE_TIME": record.write_time,
+        "READ_EPOCH": record.read_epoch,
+        "READ_TIME": record.read_time,
+        "WRITE_SITE": record.write_site,
+        "READ_SITE": record.read_site,
+        "ATOMIC": record.atomic if races.atomics else 0,
+        "WORD_SHIFT": size.bit_length() - 1,
+        "RACE_WORDS": max(1, site.width // size),
+    }
+
+
+def told(races: Races, sites: Sequence[tuple[Any, str]]) -> None:
+    """Note that sites have been used, each in a space."""
+    if any(site.op == "store" and space == "shared" for site, space in sites):
+        races.epoch_stored = True

@@ -1,0 +1,60 @@
+"""Adds what a few lanes did in one run through a loop (`run.narrow_runs`) to the counters of a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from warplab.simulator.count.launch_counting import Counting
+from warplab.simulator.count.reuse import ReuseWatch
+
+
+def trips_of(counting: Counting, heads: Sequence[int], lanes: int) -> list[np.ndarray]:
+    """For the head of each loop the trips of each lane since it entered, int64, to be counted on in place."""
+    return [counting.trips.own(head, lanes) for head in heads]
+
+
+def add_blocks(counting: Counting, nodes: Sequence[int], blocks: np.ndarray) -> None:
+    """`blocks`: for each node threads and warps that ran it, threads and warps that took its branch, and how many warps
+    parted there."""
+    lists = (
+        counting.block_threads,
+        counting.block_warps,
+        counting.taken_threads,
+        counting.taken_warps,
+        counting.divergent,
+    )
+    for number, row in zip(nodes, blocks.tolist(), strict=True):
+        for amounts, amount in zip(lists, row, strict=True):
+            amounts[number] += amount
+
+
+def add_accesses(counting: Counting, rows: Mapping[tuple[int, str], np.ndarray]) -> None:
+    """`rows`: by site and space, what `Counting.accesses` holds."""
+    for key, row in rows.items():
+        own = counting.accesses.setdefault(key, [0, 0, 0, 0, 0])
+        for k, amount in enumerate(row.tolist()):
+            own[k] += amount
+
+
+def add_trips(counting: Counting, ended: np.ndarray) -> None:
+    """`ended`: rows of a loop's head, trips, and how many threads went round so often."""
+    for head, trips, threads in ended.tolist():
+        found = counting.trips.found[head]
+        found[trips] = found.get(trips, 0) + threads
+
+
+def watched_threads(watch: ReuseWatch) -> int:
+    """How many lanes of the chunk are watched, from the first on."""
+    return watch._threads
+
+
+def add_reads(watch: ReuseWatch, sectors: np.ndarray, requests: int, lines: int, passes: int) -> None:
+    """What `watch.load` does for several loads, in order: the sectors that warps read of global memory, the requests,
+    and the sums of their lines and of their passes through the banks."""
+    watch.streams[-1].append(sectors)
+    watch._room -= sectors.size
+    watch.requests += requests
+    watch.lines += lines
+    watch.passes += passes

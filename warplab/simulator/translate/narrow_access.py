@@ -1,0 +1,612 @@
+"""What a few lanes' access to memory needs besides the bytes, in the language of `narrow_compiler`.
+
+`access` tests an access as the checks and race detection do, and counts it as `count.launch_counting` does. It returns
+1, with nothing changed, where anything is unusual: then the arrays' code does all of it.
+
+A function finds the numbers of the present run at `S` (`FIELDS`), and those of a memory instruction at `P` (`PLACE`),
+each of eight bytes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from warplab.simulator.translate.narrow_compiler import Compiled
+
+FIELDS = (
+    # Addresses of arrays: the group's lanes (int32), the addresses that they access, for each lane its warp, number in
+    # the warp and block (int32), where its shared and local memory begin; the lanes that take a branch and those that
+    # do not; registers, and which of them the arrays' code holds as a single entry; scratch.
+    *(
+        "LIST",
+        "ADDRESS",
+        "WARP_OF",
+        "LANE_OF",
+        "BLOCK_OF",
+        "SHARED",
+        "LOCAL",
+        "TAKEN",
+        "OTHER",
+        "REGISTERS",
+        "KEYS",
+        "OLD",
+    ),
+    *("PLACES", "PENDING", "PARAMETERS", "VARIABLES", "TRIPS", "BLOCKS", "SINGLE"),
+    # The group: its lanes, and their warps.
+    *("COUNT", "WARPS"),
+    # The launch: lanes of the chunk, words of 64 lanes, whether it is counted, where dynamic shared memory begins,
+    # whether the chunk is a single block.
+    *("LANES", "WORDS", "COUNTED", "DYNAMIC", "ONE_BLOCK"),
+    # Race detection: has anything been ordered, barriers by block, warp syncs by warp, numbers in the grid.
+    *("ORDERED", "EPOCHS", "TIMES", "FIRST_THREAD", "FIRST_BLOCK", "FIRST_WARP", "SITE_BYTES"),
+    # Sectors read by the watched block, in order: where, how many, how many may come, its threads; requests, lines and
+    # passes through the banks.
+    *("READS", "READS_DONE", "READS_ROOM", "WATCHED", "READ_REQUESTS", "READ_LINES", "READ_PASSES"),
+    # Trips of loops that ended: triples of loop, trips, threads.
+    *("ENDED", "ENDED_DONE"),
+    # The scheduler: block, those with waiting lanes, limits and what they limit.
+    *("CURRENT", "WAITING", "CEILING", "FOREIGN", "EXECUTED", "PATH", "BUDGET", "PATH_ENDS", "WAITED", "PATIENCE"),
+    *("ADVANCED", "STEPS", "READS_MOST", "ENDED_MOST", "CALLBACK"),
+    # Are steps traced, and accesses?
+    *("STEPS_TRACED", "ACCESSES_TRACED"),
+)
+PLACE = (
+    # Where the array begins, how far behind it (or behind each lane's own memory) an access may begin, the bytes
+    # themselves, which were written (0: that does not matter), which sectors were touched.
+    *("LOW", "LIMIT", "DATA", "WRITTEN", "TOUCHED", "OWN", "WIDTH", "ITEM", "SPACE", "COUNTED_BYTES", "IS_LOAD"),
+    # Records of race detection: writer (0: not recorded), bytes of a word, …
+    *("WRITER", "READER", "READER_WARP", "READER_BLOCK", "WRITE_EPOCH", "WRITE_TIME", "READ_EPOCH", "READ_TIME"),
+    *("WRITE_SITE", "READ_SITE", "ATOMIC", "WORD_SHIFT", "RACE_WORDS", "SITE"),
+    # Counters.
+    *("REQUESTS", "DISTINCT", "SECTORS", "WAVEFRONTS", "NEEDED", "FAST"),
+)
+GLOBAL, SHARED, OTHER = range(3)  # SPACE
+CONSTANTS = {name: 8 * k for names in (FIELDS, PLACE) for k, name in enumerate(names) if names is FIELDS} | {
+    f"P_{name}": 8 * k for k, name in enumerate(PLACE)
+}
+PLACE_BYTES = 8 * len(PLACE)
+NONE, SEVERAL = 0, -1
+
+SOURCE = """
+def ordered(keys, n):
+    for i in range(n - 1):
+        value = ld8(keys + 8 * i + 8)
+        if ld8(keys + 8 * i) > value:
+            j = i
+            while j >= 0 and ld8(keys + 8 * j) > value:
+                st8(keys + 8 * j + 8, ld8(keys + 8 * j))
+                j = j - 1
+            st8(keys + 8 * j + 8, value)
+    return 0
+
+
+def distinct(keys, n, shift):
+    found = 1
+    for i in range(n - 1):
+        if (ld8(keys + 8 * i) >> shift) != (ld8(keys + 8 * i + 8) >> shift):
+            found = found + 1
+    return found
+
+
+def busiest(keys, n):
+    ordered(keys, n)
+    banks = keys + 8 * 128
+    for i in range(32):
+        st8(banks + 8 * i, 0)
+    most = 0
+    last = -1
+    for i in range(n):
+        key = ld8(keys + 8 * i)
+        if key != last:
+            bank = banks + 8 * (key & 31)
+            times = ld8(bank) + 1
+            st8(bank, times)
+            if times > most:
+                most = times
+        last = key
+    return most
+
+
+def alike(S, first, n, distance):
+    list = ld8(S + LIST)
+    address = ld8(S + ADDRESS)
+    warp_of = ld8(S + WARP_OF)
+    table = ld8(S + KEYS) + 8 * 192
+    for i in range(32):
+        st8(table + 8 * i, -1)
+    for i in range(n):
+        lane = ld4(list + 4 * (first + i))
+        st8(table + 8 * ld4(ld8(S + LANE_OF) + 4 * lane), ld8(address + 8 * (first + i)) >> 2)
+    for i in range(32):
+        a = ld8(table + 8 * i)
+        b = ld8(table + 8 * (i ^ distance))
+        if a != b and a >= 0 and b >= 0:
+            return 0
+    return 1
+
+
+def wavefronts(S, P, first, n):
+    address = ld8(S + ADDRESS)
+    keys = ld8(S + KEYS)
+    width = (ld8(P + P_COUNTED_BYTES) + 3) >> 2
+    if width == 1:
+        straight = 1
+        before = ld8(address + 8 * first) >> 2
+        for i in range(n - 1):
+            word = ld8(address + 8 * (first + i + 1)) >> 2
+            if word != before + 1:
+                straight = 0
+            before = word
+        passes = 1
+        if straight == 0:
+            for i in range(n):
+                st8(keys + 8 * i, ld8(address + 8 * (first + i)) >> 2)
+            passes = busiest(keys, n)
+        st8(P + P_WAVEFRONTS, ld8(P + P_WAVEFRONTS) + passes)
+        st8(P + P_NEEDED, ld8(P + P_NEEDED) + 1)
+        return 0
+    list = ld8(S + LIST)
+    lane_of = ld8(S + LANE_OF)
+    size = udiv(32, width)
+    if ld8(P + P_IS_LOAD) and (alike(S, first, n, 1) or alike(S, first, n, 2)):
+        size = 2 * size
+    i = 0
+    while i < n:
+        part = udiv(ld4(lane_of + 4 * ld4(list + 4 * (first + i))), size)
+        m = 0
+        while i < n and udiv(ld4(lane_of + 4 * ld4(list + 4 * (first + i))), size) == part:
+            word = ld8(address + 8 * (first + i)) >> 2
+            for k in range(width):
+                st8(keys + 8 * m, word + k)
+                m = m + 1
+            i = i + 1
+        st8(P + P_WAVEFRONTS, ld8(P + P_WAVEFRONTS) + busiest(keys, m))
+        st8(P + P_NEEDED, ld8(P + P_NEEDED) + 1)
+    return 0
+
+
+def sectors(S, P, first, n):
+    address = ld8(S + ADDRESS)
+    keys = ld8(S + KEYS)
+    for i in range(n):
+        st8(keys + 8 * i, ld8(address + 8 * (first + i)))
+    ordered(keys, n)
+    st8(P + P_DISTINCT, ld8(P + P_DISTINCT) + distinct(keys, n, 0))
+    found = distinct(keys, n, 5)
+    st8(P + P_SECTORS, ld8(P + P_SECTORS) + found)
+    if ld8(P + P_IS_LOAD):
+        watched = 0
+        lanes = ld8(S + WATCHED)
+        list = ld8(S + LIST)
+        if ld8(S + READS_ROOM) > 0 and ld4(list + 4 * first) < lanes:
+            done = ld8(S + READS_DONE)
+            last = -1
+            for i in range(n):
+                sector = ld8(keys + 8 * i) >> 5
+                if sector != last:
+                    st8(ld8(S + READS) + 8 * done, sector)
+                    done = done + 1
+                last = sector
+            st8(S + READS_DONE, done)
+            st8(S + READ_REQUESTS, ld8(S + READ_REQUESTS) + 1)
+            st8(S + READ_LINES, ld8(S + READ_LINES) + distinct(keys, n, 7))
+            st8(S + READ_PASSES, ld8(S + READ_PASSES) + passes(P, keys, n))
+    return 0
+
+
+def passes(P, keys, n):
+    # Passes of a load of global memory through the banks of the L1. `keys`: addresses in order.
+    shift = 2
+    while (1 << shift) < ld8(P + P_WIDTH):
+        shift = shift + 1
+    mask = (128 >> shift) - 1
+    banks = keys + 8 * 128
+    for i in range(mask + 1):
+        st8(banks + 8 * i, 0)
+    most = 0
+    last = -1
+    for i in range(n):
+        piece = ld8(keys + 8 * i) >> shift
+        if piece != last:
+            bank = banks + 8 * (piece & mask)
+            times = ld8(bank) + 1
+            st8(bank, times)
+            if times > most:
+                most = times
+        last = piece
+    return most
+
+
+def count(S, P):
+    n = ld8(S + COUNT)
+    list = ld8(S + LIST)
+    warp_of = ld8(S + WARP_OF)
+    space = ld8(P + P_SPACE)
+    before = ld8(S + READS_DONE)
+    i = 0
+    while i < n:
+        warp = ld4(warp_of + 4 * ld4(list + 4 * i))
+        first = i
+        while i < n and ld4(warp_of + 4 * ld4(list + 4 * i)) == warp:
+            i = i + 1
+        if space == 0:
+            st8(P + P_REQUESTS, ld8(P + P_REQUESTS) + 1)
+            sectors(S, P, first, i - first)
+        elif space == 1:
+            if ld8(P + P_COUNTED_BYTES):
+                st8(P + P_REQUESTS, ld8(P + P_REQUESTS) + 1)
+                wavefronts(S, P, first, i - first)
+        else:
+            st8(P + P_REQUESTS, ld8(P + P_REQUESTS) + 1)
+    st8(S + READS_ROOM, ld8(S + READS_ROOM) - (ld8(S + READS_DONE) - before))
+    touched = ld8(P + P_TOUCHED)
+    if touched:
+        address = ld8(S + ADDRESS)
+        low = ld8(P + P_LOW)
+        for i in range(n):
+            st1(touched + ((ld8(address + 8 * i) - low) >> 5), 1)
+    return 0
+
+
+def behind(S, P, lane, other, word, epochs, times):
+    # Is what lane `other` of the chunk did ordered before this access?
+    if ld8(S + ORDERED) == 0:
+        return 0
+    if other < 0 or other >= ld8(S + LANES):
+        return 0
+    block = ld4(ld8(S + BLOCK_OF) + 4 * lane)
+    if block == ld4(ld8(S + BLOCK_OF) + 4 * other):
+        if sx32(ld4(epochs + 4 * word)) < sx32(ld4(ld8(S + EPOCHS) + 4 * block)):
+            return 1
+    warp = ld4(ld8(S + WARP_OF) + 4 * lane)
+    if warp == ld4(ld8(S + WARP_OF) + 4 * other):
+        if sx32(ld4(times + 4 * word)) < sx32(ld4(ld8(S + TIMES) + 4 * warp)):
+            return 1
+    return 0
+
+
+def after_readers(S, P, lane, word):
+    # Are the reads of a word by several lanes, or by another one, ordered before this access?
+    if ld8(S + ORDERED) == 0:
+        return 0
+    block = ld4(ld8(S + BLOCK_OF) + 4 * lane)
+    if sx32(ld4(ld8(P + P_READER_BLOCK) + 4 * word)) == block + ld8(S + FIRST_BLOCK):
+        if sx32(ld4(ld8(P + P_READ_EPOCH) + 4 * word)) < sx32(ld4(ld8(S + EPOCHS) + 4 * block)):
+            return 1
+    warp = ld4(ld8(S + WARP_OF) + 4 * lane)
+    if sx32(ld4(ld8(P + P_READER_WARP) + 4 * word)) == warp + ld8(S + FIRST_WARP):
+        if sx32(ld4(ld8(P + P_READ_TIME) + 4 * word)) < sx32(ld4(ld8(S + TIMES) + 4 * warp)):
+            return 1
+    return 0
+
+
+def race(S, P, lane, word):
+    me = lane + ld8(S + FIRST_THREAD)
+    for k in range(ld8(P + P_RACE_WORDS)):
+        writer = sx32(ld4(ld8(P + P_WRITER) + 4 * (word + k)))
+        if writer != 0 and writer != me:
+            other = writer - ld8(S + FIRST_THREAD)
+            if behind(S, P, lane, other, word + k, ld8(P + P_WRITE_EPOCH), ld8(P + P_WRITE_TIME)) == 0:
+                return 1
+        if ld8(P + P_IS_LOAD) == 0:
+            reader = sx32(ld4(ld8(P + P_READER) + 4 * (word + k)))
+            if reader != 0 and reader != me:
+                if after_readers(S, P, lane, word + k) == 0:
+                    return 1
+    return 0
+
+
+def write_site(S, place, word, site):
+    if ld8(S + SITE_BYTES) == 1:
+        st1(place + word, site)
+    elif ld8(S + SITE_BYTES) == 2:
+        st2(place + 2 * word, site)
+    else:
+        st4(place + 4 * word, site)
+    return 0
+
+
+def record_read(S, P, lane, word):
+    me = lane + ld8(S + FIRST_THREAD)
+    block = ld4(ld8(S + BLOCK_OF) + 4 * lane)
+    warp = ld4(ld8(S + WARP_OF) + 4 * lane)
+    for k in range(ld8(P + P_RACE_WORDS)):
+        at = 4 * (word + k)
+        write_site(S, ld8(P + P_READ_SITE), word + k, ld8(P + P_SITE))
+        reader = sx32(ld4(ld8(P + P_READER) + at))
+        if reader != me:
+            fresh = reader == 0
+            if fresh == 0:
+                fresh = after_readers(S, P, lane, word + k)
+            if fresh:
+                st4(ld8(P + P_READER) + at, me)
+                st4(ld8(P + P_READER_WARP) + at, warp + ld8(S + FIRST_WARP))
+                st4(ld8(P + P_READER_BLOCK) + at, block + ld8(S + FIRST_BLOCK))
+            else:
+                st4(ld8(P + P_READER) + at, -1)
+                if sx32(ld4(ld8(P + P_READER_WARP) + at)) != warp + ld8(S + FIRST_WARP):
+                    st4(ld8(P + P_READER_WARP) + at, -1)
+                if sx32(ld4(ld8(P + P_READER_BLOCK) + at)) != block + ld8(S + FIRST_BLOCK):
+                    st4(ld8(P + P_READER_BLOCK) + at, -1)
+        if ld8(S + ORDERED):
+            st4(ld8(P + P_READ_EPOCH) + at, ld4(ld8(S + EPOCHS) + 4 * block))
+            st4(ld8(P + P_READ_TIME) + at, ld4(ld8(S + TIMES) + 4 * warp))
+    return 0
+
+
+def record_write(S, P, lane, word):
+    block = ld4(ld8(S + BLOCK_OF) + 4 * lane)
+    warp = ld4(ld8(S + WARP_OF) + 4 * lane)
+    for k in range(ld8(P + P_RACE_WORDS)):
+        at = 4 * (word + k)
+        st4(ld8(P + P_WRITER) + at, lane + ld8(S + FIRST_THREAD))
+        st4(ld8(P + P_READER) + at, 0)
+        write_site(S, ld8(P + P_WRITE_SITE), word + k, ld8(P + P_SITE))
+        if ld8(S + ORDERED):
+            st4(ld8(P + P_WRITE_EPOCH) + at, ld4(ld8(S + EPOCHS) + 4 * block))
+            st4(ld8(P + P_WRITE_TIME) + at, ld4(ld8(S + TIMES) + 4 * warp))
+        if ld8(P + P_ATOMIC):
+            st1(ld8(P + P_ATOMIC) + word + k, 0)
+    return 0
+
+
+def apart(S, P):
+    # Do the lanes of a store write different words?
+    n = ld8(S + COUNT)
+    list = ld8(S + LIST)
+    address = ld8(S + ADDRESS)
+    old = ld8(S + OLD)
+    writer = ld8(P + P_WRITER)
+    low = ld8(P + P_LOW)
+    shift = ld8(P + P_WORD_SHIFT)
+    rising = 1
+    for i in range(n - 1):
+        if ld8(address + 8 * i) >= ld8(address + 8 * i + 8):
+            rising = 0
+    if rising:
+        return 1
+    first = ld8(S + FIRST_THREAD)
+    for i in range(n):
+        at = writer + 4 * ((ld8(address + 8 * i) - low) >> shift)
+        st4(old + 4 * i, ld4(at))
+        st4(at, ld4(list + 4 * i) + first)
+    good = 1
+    for i in range(n):
+        at = writer + 4 * ((ld8(address + 8 * i) - low) >> shift)
+        if ld4(at) != ld4(list + 4 * i) + first:
+            good = 0
+    if good == 0:
+        for i in range(n):
+            j = n - 1 - i
+            st4(writer + 4 * ((ld8(address + 8 * j) - low) >> shift), ld4(old + 4 * j))
+    return good
+
+
+def written(P, e):
+    width = ld8(P + P_WIDTH)
+    at = ld8(P + P_WRITTEN) + e
+    if width == 4:
+        return ld4(at) == 0xFFFFFFFF
+    if width == 1:
+        return ld1(at) == 0xFF
+    if width == 2:
+        return ld2(at) == 0xFFFF
+    if width == 16 and ld8(at + 8) != -1:
+        return 0
+    return ld8(at) == -1
+
+
+def mark(P, e):
+    width = ld8(P + P_WIDTH)
+    at = ld8(P + P_WRITTEN) + e
+    if width == 4:
+        st4(at, -1)
+    elif width == 1:
+        st1(at, -1)
+    elif width == 2:
+        st2(at, -1)
+    else:
+        st8(at, -1)
+        if width == 16:
+            st8(at + 8, -1)
+    return 0
+
+
+def access(S, P):
+    n = ld8(S + COUNT)
+    list = ld8(S + LIST)
+    address = ld8(S + ADDRESS)
+    low = ld8(P + P_LOW)
+    limit = ld8(P + P_LIMIT)
+    own = ld8(P + P_OWN)
+    starts = ld8(S + SHARED) if own == 1 else ld8(S + LOCAL)
+    width = ld8(P + P_WIDTH)
+    is_load = ld8(P + P_IS_LOAD)
+    known = ld8(P + P_WRITTEN)
+    writer = ld8(P + P_WRITER)
+    shift = ld8(P + P_WORD_SHIFT)
+    if limit < 0:
+        return 1
+    for i in range(n):
+        e = ld8(address + 8 * i) - low
+        d = e
+        if own:
+            d = e - ld8(starts + 8 * ld4(list + 4 * i))
+        if d < 0 or d > limit or (d & (width - 1)) != 0:
+            return 1
+    if known != 0 and is_load != 0:
+        for i in range(n):
+            if written(P, ld8(address + 8 * i) - low) == 0:
+                return 1
+    if writer:
+        for i in range(n):
+            if race(S, P, ld4(list + 4 * i), (ld8(address + 8 * i) - low) >> shift):
+                return 1
+        if is_load == 0 and apart(S, P) == 0:
+            return 1
+        for i in range(n):
+            word = (ld8(address + 8 * i) - low) >> shift
+            if is_load:
+                record_read(S, P, ld4(list + 4 * i), word)
+            else:
+                record_write(S, P, ld4(list + 4 * i), word)
+    if known != 0 and is_load == 0:
+        for i in range(n):
+            mark(P, ld8(address + 8 * i) - low)
+    if ld8(S + COUNTED):
+        count(S, P)
+    st8(P + P_FAST, ld8(P + P_FAST) + 1)
+    if ld8(S + ACCESSES_TRACED):
+        call(ld8(S + CALLBACK), 4, ld8(P + P_SITE), 0, 0, 0)
+    return 0
+
+
+def entered(S, own, head):
+    # Lanes are about to enter a loop: their trips so far are those of an earlier time.
+    n = ld8(S + COUNT)
+    list = ld8(S + LIST)
+    i = 0
+    while i < n:
+        trips = ld8(own + 8 * ld4(list + 4 * i))
+        first = i
+        while i < n and ld8(own + 8 * ld4(list + 4 * i)) == trips:
+            i = i + 1
+        if trips:
+            at = ld8(S + ENDED) + 24 * ld8(S + ENDED_DONE)
+            st8(at, head)
+            st8(at + 8, trips)
+            st8(at + 16, i - first)
+            st8(S + ENDED_DONE, ld8(S + ENDED_DONE) + 1)
+    for i in range(n):
+        st8(own + 8 * ld4(list + 4 * i), 0)
+    return 0
+
+
+def round(S, own):
+    list = ld8(S + LIST)
+    for i in range(ld8(S + COUNT)):
+        at = own + 8 * ld4(list + 4 * i)
+        st8(at, ld8(at) + 1)
+    return 0
+
+
+def enter(S, node, length, sites, entries):
+    # The group is about to run a block. Returns 1, with nothing changed, if a limit is in the way.
+    n = ld8(S + COUNT)
+    executed = ld8(S + EXECUTED) + n * length
+    path = ld8(S + PATH) + length
+    if executed > ld8(S + BUDGET) or path > ld8(S + PATH_ENDS):
+        return 1
+    if ld8(S + READS_DONE) + n * sites > ld8(S + READS_MOST):
+        return 1
+    if ld8(S + ENDED_DONE) + n * entries > ld8(S + ENDED_MOST):
+        return 1
+    st8(S + EXECUTED, executed)
+    st8(S + PATH, path)
+    st8(S + STEPS, ld8(S + STEPS) + 1)
+    at = ld8(S + BLOCKS) + 40 * node
+    st8(at, ld8(at) + n)
+    st8(at + 8, ld8(at + 8) + ld8(S + WARPS))
+    if ld8(S + STEPS_TRACED):
+        call(ld8(S + CALLBACK), 3, node, path - length, 0, 0)
+    return 0
+
+
+def all_taken(S, node):
+    at = ld8(S + BLOCKS) + 40 * node
+    st8(at + 16, ld8(at + 16) + ld8(S + COUNT))
+    st8(at + 24, ld8(at + 24) + ld8(S + WARPS))
+    return 0
+
+
+def warps(S, list, n):
+    warp_of = ld8(S + WARP_OF)
+    last = -1
+    found = 0
+    for i in range(n):
+        warp = ld4(warp_of + 4 * ld4(list + 4 * i))
+        if warp != last:
+            found = found + 1
+        last = warp
+    return found
+
+
+def put(S, node, list, n):
+    at = ld8(S + PENDING) + 8 * node * ld8(S + WORDS)
+    for i in range(n):
+        lane = ld4(list + 4 * i)
+        st8(at + 8 * (lane >> 6), ld8(at + 8 * (lane >> 6)) | (1 << (lane & 63)))
+    st8(S + WAITING, ld8(S + WAITING) | (1 << node))
+    return 0
+
+
+def take(S, node):
+    at = ld8(S + PENDING) + 8 * node * ld8(S + WORDS)
+    list = ld8(S + LIST)
+    n = 0
+    for k in range(ld8(S + WORDS)):
+        bits = ld8(at + 8 * k)
+        st8(at + 8 * k, 0)
+        while bits:
+            st4(list + 4 * n, 64 * k + ctz(bits))
+            n = n + 1
+            bits = bits & (bits - 1)
+    st8(S + COUNT, n)
+    st8(S + WARPS, warps(S, list, n))
+    st8(S + WAITING, ld8(S + WAITING) & ~(1 << node))
+    return 0
+
+
+def split(S, predicate, negated):
+    # Sort the group's lanes by a predicate. Returns how many it holds for.
+    n = ld8(S + COUNT)
+    list = ld8(S + LIST)
+    taken = ld8(S + TAKEN)
+    other = ld8(S + OTHER)
+    a = 0
+    b = 0
+    for i in range(n):
+        lane = ld4(list + 4 * i)
+        if ld8(predicate + 8 * lane) != negated:
+            st4(taken + 4 * a, lane)
+            a = a + 1
+        else:
+            st4(other + 4 * b, lane)
+            b = b + 1
+    return a
+
+
+def part(S, node, a, block):
+    # The taken lanes wait at a node, the others go on.
+    n = ld8(S + COUNT) - a
+    list = ld8(S + LIST)
+    other = ld8(S + OTHER)
+    ours = warps(S, ld8(S + TAKEN), a)
+    rest = warps(S, other, n)
+    at = ld8(S + BLOCKS) + 40 * block
+    st8(at + 16, ld8(at + 16) + a)
+    st8(at + 24, ld8(at + 24) + ours)
+    st8(at + 32, ld8(at + 32) + ours + rest - ld8(S + WARPS))
+    put(S, node, ld8(S + TAKEN), a)
+    for i in range(n):
+        st4(list + 4 * i, ld4(other + 4 * i))
+    st8(S + COUNT, n)
+    st8(S + WARPS, rest)
+    return 0
+"""
+FUNCTIONS = ("access", "entered", "round", "put", "take", "split", "part", "enter", "all_taken")
+
+
+_compiled: list[Compiled] = []
+
+
+def ready() -> bool:
+    """Have the functions been compiled?"""
+    return bool(_compiled)
+
+
+@cache
+def addresses() -> dict[str, int]:
+    """Where the functions that a loop's code calls begin. Compiles them at the first call."""
+    _compiled.append(Compiled(SOURCE, CONSTANTS))
+    return {name: _compiled[0].address(name) for name in FUNCTIONS}

@@ -1,0 +1,366 @@
+"""Compiles functions on 64-bit integers to machine code of this processor, with the LLVM that Numba brings (llvmlite).
+
+Source is a small part of Python: `def`, assignments, `if`, `while`, `for … in range(n)`, `break`, `return`, integers.
+All values are 64 bits wide and wrap; `>>` shifts zeros in, `<` compares as signed. `ld1` … `ld8` and `st1` … `st8` read
+and write memory at an address, `call(address, …)` calls another function, `f32add(a, b)` takes the bits of floats.
+A function takes tens of milliseconds to compile.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+_ARITHMETIC: dict[type, str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.LShift: "shl",
+    ast.RShift: "lshr",
+}
+_COMPARE: dict[type, str] = {
+    ast.Lt: "slt",
+    ast.LtE: "sle",
+    ast.Gt: "sgt",
+    ast.GtE: "sge",
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+}
+_FLOATS = {"32": "float", "64": "double"}
+# The tests become one bit, as conditions.
+_TESTS = {"ult": "icmp ult i64", "ule": "icmp ule i64"}
+_FLOAT_TESTS = {"eq": "oeq", "ne": "one", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "nan": "uno"}
+_BINARY = {"udiv": "udiv", "urem": "urem", "sdiv": "sdiv", "srem": "srem", "ashr": "ashr"}
+_FLOAT_BINARY = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_FLOAT_FUNCTIONS = {"sqrt": 1, "fma": 3, "floor": 1, "ceil": 1, "trunc": 1, "rint": 1}
+
+
+class Untranslatable(Exception):
+    """The source uses what this compiler does not know."""
+
+
+@functools.cache
+def available() -> bool:
+    """Is there a compiler for this processor?"""
+    try:
+        _machine()
+    except Exception:  # llvmlite is missing, or does not know the processor
+        return False
+    return True
+
+
+def _machine() -> Any:
+    """A new one, as an engine takes it for its own."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    features = llvm.get_host_cpu_features().flatten()
+    return target.create_target_machine(cpu=llvm.get_host_cpu_name(), features=features, opt=2)
+
+
+class Compiled:
+    """Machine code. `address(name)` of a function in it, valid as long as this object lives."""
+
+    def __init__(self, source: str, constants: Mapping[str, int]) -> None:
+        import llvmlite.binding as llvm
+
+        module = llvm.parse_assembly(to_llvm(source, constants))
+        machine = _machine()
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()  # all further passes take longer than they gain
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)))
+        self._engine = llvm.create_mcjit_compiler(module, machine)
+        self._engine.finalize_object()
+
+    def address(self, name: str) -> int:
+        return self._engine.get_function_address(name)
+
+
+def to_llvm(source: str, constants: Mapping[str, int]) -> str:
+    """LLVM's assembly for functions in `source`. `constants`: names that stand for numbers."""
+    tree = ast.parse(source)
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    declared: dict[str, str] = {}
+    texts = [_Function(node, constants, functions, declared).text() for node in tree.body]
+    return "\n".join([*texts, *declared.values()])
+
+
+class _Function:
+    def __init__(self, node: Any, constants: Mapping[str, int], functions: set[str], declared: dict[str, str]) -> None:
+        self.node, self.constants, self.functions, self.declared = node, constants, functions, declared
+        self.lines: list[str] = []
+        self.variables: dict[str, None] = {}
+        self.number = 0
+        self.ends: list[str] = []  # of the loops around
+        self.closed = False  # has the present LLVM block its last instruction?
+
+    def text(self) -> str:
+        arguments = [a.arg for a in self.node.args.args]
+        for name in arguments:
+            self.store(name, f"%{name}")
+        self.body(self.node.body)
+        if not self.closed:
+            self.line("ret i64 0")
+        head = f"define i64 @{self.node.name}({', '.join(f'i64 %{a}' for a in arguments)}) nounwind {{\nentry:"
+        places = [f"  %v.{name} = alloca i64" for name in self.variables]
+        return "\n".join([head, *places, *self.lines, "}"])
+
+    # -- writing lines -------------------------------------------------------------------------------------------------
+
+    def fresh(self) -> str:
+        self.number += 1
+        return f"%t{self.number}"
+
+    def line(self, text: str) -> None:
+        if not self.closed:
+            self.lines.append(f"  {text}")
+            self.closed = text.startswith(("br ", "ret "))
+
+    def set(self, text: str) -> str:
+        name = self.fresh()
+        self.line(f"{name} = {text}")
+        return name
+
+    def label(self, name: str) -> None:
+        self.line(f"br label %{name}")
+        self.lines.append(f"{name}:")
+        self.closed = False
+
+    def labels(self, *names: str) -> list[str]:
+        self.number += 1
+        return [f"{name}{self.number}" for name in names]
+
+    def store(self, name: str, value: str) -> None:
+        self.variables[name] = None
+        self.line(f"store i64 {value}, ptr %v.{name}")
+
+    # -- statements ----------------------------------------------------------------------------------------------------
+
+    def body(self, statements: list[Any]) -> None:
+        for statement in statements:
+            method = getattr(self, f"_{type(statement).__name__.lower()}", None)
+            if method is None:
+                raise Untranslatable(ast.unparse(statement))
+            method(statement)
+
+    def _pass(self, node: Any) -> None:
+        pass
+
+    def _expr(self, node: Any) -> None:
+        self.value(node.value)
+
+    def _assign(self, node: Any) -> None:
+        self.store(node.targets[0].id, self.value(node.value))
+
+    def _augassign(self, node: Any) -> None:
+        self.store(node.target.id, self.value(ast.BinOp(node.target, node.op, node.value)))
+
+    def _return(self, node: Any) -> None:
+        self.line(f"ret i64 {self.value(node.value)}")
+
+    def _break(self, node: Any) -> None:
+        self.line(f"br label %{self.ends[-1]}")
+
+    def _if(self, node: Any) -> None:
+        yes, no, end = self.labels("yes", "no", "end")
+        self.condition(node.test, yes, no)
+        for name, statements in ((yes, node.body), (no, node.orelse)):
+            self.lines.append(f"{name}:")
+            self.closed = False
+            self.body(statements)
+            self.line(f"br label %{end}")
+        self.lines.append(f"{end}:")
+        self.closed = False
+
+    def _while(self, node: Any) -> None:
+        again, inside, end = self.labels("again", "inside", "end")
+        self.label(again)
+        self.condition(node.test, inside, end)
+        self.lines.append(f"{inside}:")
+        self.closed = False
+        self.ends.append(end)
+        self.body(node.body)
+        self.ends.pop()
+        self.line(f"br label %{again}")
+        self.lines.append(f"{end}:")
+        self.closed = False
+
+    def _for(self, node: Any) -> None:
+        """for i in range(n): the variable is counted before the body may change it."""
+        again, inside, end = self.labels("again", "inside", "end")
+        counter = f"{node.target.id}.{again}"
+        self.store(counter, "0")
+        last = self.value(node.iter.args[0])
+        self.label(again)
+        now = self.set(f"load i64, ptr %v.{counter}")
+        self.line(f"br i1 {self.set(f'icmp slt i64 {now}, {last}')}, label %{inside}, label %{end}")
+        self.lines.append(f"{inside}:")
+        self.closed = False
+        self.store(node.target.id, now)
+        self.store(counter, self.set(f"add nsw i64 {now}, 1"))
+        self.ends.append(end)
+        self.body(node.body)
+        self.ends.pop()
+        self.line(f"br label %{again}")
+        self.lines.append(f"{end}:")
+        self.closed = False
+
+    # -- conditions ----------------------------------------------------------------------------------------------------
+
+    def condition(self, node: Any, yes: str, no: str) -> None:
+        """Go to one of two labels. `and` and `or` look at their second side only where they must."""
+        if isinstance(node, ast.BoolOp):
+            for part in node.values[:-1]:
+                (more,) = self.labels("more")
+                either = isinstance(node.op, ast.Or)
+                self.condition(part, yes if either else more, more if either else no)
+                self.lines.append(f"{more}:")
+                self.closed = False
+            return self.condition(node.values[-1], yes, no)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self.condition(node.operand, no, yes)
+        bit = self.test(node)
+        if bit is None:
+            bit = self.set(f"icmp ne i64 {self.value(node)}, 0")
+        return self.line(f"br i1 {bit}, label %{yes}, label %{no}")
+
+    def test(self, node: Any) -> str | None:
+        """One bit for a comparison; None for anything else."""
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            a, b = self.value(node.left), self.value(node.comparators[0])
+            return self.set(f"icmp {_COMPARE[type(node.ops[0])]} i64 {a}, {b}")
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name = node.func.id
+            if name in _TESTS:
+                a, b = (self.value(x) for x in node.args)
+                return self.set(f"{_TESTS[name]} {a}, {b}")
+            if name[:1] == "f" and name[1:3] in _FLOATS and name[3:] in _FLOAT_TESTS:
+                a, b = (self.float(self.value(x), name[1:3]) for x in node.args)
+                return self.set(f"fcmp {_FLOAT_TESTS[name[3:]]} {_FLOATS[name[1:3]]} {a}, {b}")
+        return None
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def value(self, node: Any) -> str:
+        if isinstance(node, ast.Constant):
+            number = int(str(node.value)) & 0xFFFFFFFFFFFFFFFF
+            return str(number - (number >> 63 << 64))
+        if isinstance(node, ast.Name):
+            if node.id in self.constants:
+                return str(self.constants[node.id])
+            if node.id not in self.variables:
+                raise Untranslatable(f"unknown name {node.id}")
+            return self.set(f"load i64, ptr %v.{node.id}")
+        if isinstance(node, ast.BinOp):
+            a, b = self.value(node.left), self.value(node.right)
+            return self.set(f"{_ARITHMETIC[type(node.op)]} i64 {a}, {b}")
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self.set(f"sub i64 0, {self.value(node.operand)}")
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            return self.set(f"xor i64 -1, {self.value(node.operand)}")
+        if isinstance(node, ast.IfExp):
+            return self.choice(node)
+        bit = self.test(node)
+        if bit is not None:
+            return self.set(f"zext i1 {bit} to i64")
+        if isinstance(node, ast.BoolOp | ast.UnaryOp):
+            return self.choice(ast.IfExp(node, ast.Constant(1), ast.Constant(0)))
+        if isinstance(node, ast.Call):
+            return self.called(node)
+        raise Untranslatable(ast.unparse(node))
+
+    def choice(self, node: ast.IfExp) -> str:
+        yes, no, end = self.labels("yes", "no", "end")
+        self.condition(node.test, yes, no)
+        name = f"choice.{end}"
+        for label, side in ((yes, node.body), (no, node.orelse)):
+            self.lines.append(f"{label}:")
+            self.closed = False
+            self.store(name, self.value(side))
+            self.line(f"br label %{end}")
+        self.lines.append(f"{end}:")
+        self.closed = False
+        return self.set(f"load i64, ptr %v.{name}")
+
+    def float(self, bits: str, size: str) -> str:
+        if size == "64":
+            return self.set(f"bitcast i64 {bits} to double")
+        return self.set(f"bitcast i32 {self.set(f'trunc i64 {bits} to i32')} to float")
+
+    def bits(self, number: str, size: str) -> str:
+        if size == "64":
+            return self.set(f"bitcast double {number} to i64")
+        return self.set(f"zext i32 {self.set(f'bitcast float {number} to i32')} to i64")
+
+    def pointer(self, address: str) -> str:
+        return self.set(f"inttoptr i64 {address} to ptr")
+
+    def declare(self, name: str, result: str, arguments: str) -> None:
+        self.declared[name] = f"declare {result} @{name}({arguments})"
+
+    def called(self, node: ast.Call) -> str:
+        assert isinstance(node.func, ast.Name)
+        name = node.func.id
+        values = [self.value(a) for a in node.args]
+        if name in self.functions:
+            return self.set(f"call i64 @{name}({', '.join(f'i64 {v}' for v in values)})")
+        if name == "call":
+            arguments = ", ".join(f"i64 {v}" for v in values[1:])
+            return self.set(f"call i64 {self.pointer(values[0])}({arguments})")
+        if name[:2] in ("ld", "st") and name[2:] in ("1", "2", "4", "8"):
+            kind, pointer = f"i{8 * int(name[2:])}", self.pointer(values[0])
+            if name[:2] == "ld":
+                value = self.set(f"load {kind}, ptr {pointer}, align 1")
+                return value if kind == "i64" else self.set(f"zext {kind} {value} to i64")
+            small = values[1] if kind == "i64" else self.set(f"trunc i64 {values[1]} to {kind}")
+            self.line(f"store {kind} {small}, ptr {pointer}, align 1")
+            return "0"
+        if name in ("sx8", "sx16", "sx32"):
+            small = self.set(f"trunc i64 {values[0]} to i{name[2:]}")
+            return self.set(f"sext i{name[2:]} {small} to i64")
+        if name in _BINARY:
+            return self.set(f"{_BINARY[name]} i64 {values[0]}, {values[1]}")
+        if name in ("umulh", "smulh"):
+            extend = "zext" if name == "umulh" else "sext"
+            a, b = (self.set(f"{extend} i64 {v} to i128") for v in values)
+            high = self.set(f"lshr i128 {self.set(f'mul i128 {a}, {b}')}, 64")
+            return self.set(f"trunc i128 {high} to i64")
+        if name in ("ctz", "clz", "popc"):
+            function = {"ctz": "llvm.cttz.i64", "clz": "llvm.ctlz.i64", "popc": "llvm.ctpop.i64"}[name]
+            more = "" if name == "popc" else ", i1 false"
+            self.declare(function, "i64", "i64" if name == "popc" else "i64, i1")
+            return self.set(f"call i64 @{function}(i64 {values[0]}{more})")
+        if name[:1] == "f" and name[1:3] in _FLOATS:
+            return self.on_floats(name[3:], name[1:3], values)
+        raise Untranslatable(name)
+
+    def on_floats(self, name: str, size: str, values: list[str]) -> str:
+        kind = _FLOATS[size]
+        if name in _FLOAT_BINARY:
+            a, b = (self.float(v, size) for v in values)
+            return self.bits(self.set(f"{_FLOAT_BINARY[name]} {kind} {a}, {b}"), size)
+        if name in _FLOAT_FUNCTIONS:
+            function = f"llvm.{name}.f{size}"
+            self.declare(function, kind, ", ".join([kind] * _FLOAT_FUNCTIONS[name]))
+            numbers = ", ".join(f"{kind} {self.float(v, size)}" for v in values)
+            return self.bits(self.set(f"call {kind} @{function}({numbers})"), size)
+        if name in ("of_signed", "of_unsigned"):
+            convert = "sitofp" if name == "of_signed" else "uitofp"
+            return self.bits(self.set(f"{convert} i64 {values[0]} to {kind}"), size)
+        if name in ("to_signed", "to_unsigned"):
+            convert = "fptosi" if name == "to_signed" else "fptoui"
+            return self.set(f"{convert} {kind} {self.float(values[0], size)} to i64")
+        if name == "from_other":
+            if size == "32":
+                return self.bits(self.set(f"fptrunc double {self.float(values[0], '64')} to float"), "32")
+            return self.bits(self.set(f"fpext float {self.float(values[0], '32')} to double"), "64")
+        raise Untranslatable(name)

@@ -1,0 +1,270 @@
+"""Loops that a few lanes run, as machine code.
+
+For a warp or two, an array operation costs as much as for thousands of lanes, and looking after each block and access
+in Python many times more. The blocks of a loop therefore become one function (`narrow_writer`, `narrow_compiler`) that
+does what the scheduler does: it runs the group of lanes at the lowest block, parts groups at branches and merges them
+where they meet. It leaves the loop, and returns to the scheduler, for all that it does not know. `run.narrow_runs`
+calls it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from warplab.simulator import numerics
+from warplab.simulator.translate import narrow_compiler
+from warplab.simulator.translate.basic_blocks import BRANCH, FALL, GUARD, JUMP, Block
+from warplab.simulator.translate.block_writer import DTYPES
+from warplab.simulator.translate.narrow_access import CONSTANTS, addresses
+from warplab.simulator.translate.narrow_writer import UNKNOWN, NarrowSite, NarrowWriter
+
+_MOST_NODES = 62  # blocks, and those behind them
+# Microseconds, measured on one core of an x86-64 server in November 2026: only their proportions matter.
+_BLOCK, _INSTRUCTION, _ACCESS, _OBSERVED_ACCESS = 1.0, 0.4, 4.0, 45.0
+# Why a function returned: another group's turn or the loop's end; a limit; lanes that end parted; an error.
+OVER, LIMIT, PARTED, FAILED = range(4)
+
+
+@dataclass(eq=False)
+class NarrowLoop:
+    """`nodes`: its blocks and those that it leads to, in order; the first kind is in `inside`.
+
+    `registers`: numbers of the registers that the function uses, by name; `written`: those that it writes. `heads`:
+    heads of loops whose trips it counts, in the order of their numbers. `steps`, `results`: what Python computes.
+    """
+
+    nodes: list[int]
+    inside: frozenset[int]
+    registers: dict[str, int]
+    written: set[str]
+    variables: list[str]
+    sites: dict[int, NarrowSite]
+    heads: list[int]
+    steps: list[tuple[Any, list[tuple[str, str]], list[str]]]
+    results: list[tuple[Any, int, int]]
+    follows_single: bool  # does it say which registers are a single entry?
+    source: str
+    compiled: Any = None
+    call: Any = field(default=None)
+
+
+class NarrowLoops:
+    """The loops of a kernel, found and compiled when they are asked for.
+
+    `visits`: how often few lanes have come to a block, in all launches. `spent`: about how many microseconds this took.
+    """
+
+    def __init__(self, translator, blocks: list[Block], waiting: dict[int, frozenset[int]]) -> None:
+        self._translator, self._blocks, self._waiting = translator, blocks, waiting
+        self.visits = [0] * len(blocks)
+        self.spent = 0.0
+        self._costs: dict[bool, list[float]] = {}
+        self._found: dict[int, NarrowLoop | None] = {}
+        self._known: dict[int, bool] = {}
+
+    def at(self, number: int) -> NarrowLoop | None:
+        """Return the loop that this block is part of; None if there is none."""
+        if number not in self._found:
+            translator, loop = self._translator, None
+            if not translator.maybe_unwritten and not translator.register_faults and narrow_compiler.available():
+                loop = self._loop_around(number)
+            self._found.update(dict.fromkeys([number] if loop is None else loop.inside, loop))
+        return self._found[number]
+
+    def costs(self, observed: bool) -> list[float]:
+        """Microseconds that each block takes by the arrays' code, roughly. `observed`: its accesses are."""
+        if observed not in self._costs:
+            access = _OBSERVED_ACCESS if observed else _ACCESS
+            site_of = self._translator.site_of
+            self._costs[observed] = [
+                _BLOCK + sum(access if id(i) in site_of else _INSTRUCTION for i in block.body) for block in self._blocks
+            ]
+        return self._costs[observed]
+
+    def _loop_around(self, number: int) -> NarrowLoop | None:
+        if not self._good(number):
+            return None
+        blocks = self._blocks
+        preceding: dict[int, list[int]] = {}
+        for block in blocks:
+            for n in block.successors():
+                preceding.setdefault(n, []).append(block.index)
+        after = _reached(number, lambda n: blocks[n].successors())
+        before = _reached(number, lambda n: preceding.get(n, ()))
+        inside = {n for n in after & before if self._good(n)}
+        nodes = sorted(inside.union(*(blocks[n].successors() for n in inside)))
+        if number not in inside or len(nodes) > _MOST_NODES:
+            return None
+        try:
+            return _compiled(self._translator, blocks, inside, nodes)
+        except (*UNKNOWN, narrow_compiler.Untranslatable):
+            return None
+
+    def _good(self, number: int) -> bool:
+        """Can this block be part of a loop?"""
+        if number not in self._known:
+            block = self._blocks[number]
+            good = block.end in (FALL, JUMP, BRANCH, GUARD) and block.warp_wide is None and number not in self._waiting
+            self._known[number] = good and self._can_be_written(block)
+        return self._known[number]
+
+    def _can_be_written(self, block: Block) -> bool:
+        try:
+            NarrowWriter(self._translator).block(block)
+        except UNKNOWN:
+            return False
+        return True
+
+
+def _reached(start: int, following) -> set[int]:
+    found: set[int] = set()
+    work = list(following(start))
+    while work:
+        number = work.pop()
+        if number not in found:
+            found.add(number)
+            work += following(number)
+    return found
+
+
+def _compiled(translator, blocks: list[Block], inside: set[int], nodes: list[int]) -> NarrowLoop:
+    node = {number: k for k, number in enumerate(nodes)}
+    call = addresses()
+    ends: dict[int, int] = {}  # the last block of each loop, by its head
+    for block in blocks:
+        for head in block.successors():
+            if head <= block.index:
+                ends[head] = max(ends.get(head, 0), block.index)
+    entries = {
+        n: [h for h in blocks[n].successors() if h in ends and not h <= n <= ends[h]] for n in inside
+    }  # `count.trip_counts` has the same
+    heads = sorted((inside & ends.keys()).union(*entries.values()))
+    w = NarrowWriter(translator)
+    w.indent = "        "
+    for number in sorted(inside):
+        block = blocks[number]
+        w.emit(f"if cur == {node[number]}:")
+        w.indent = "            "
+        sites = sum(i.opcode in ("ld", "ldu") for i in block.body)
+        begun = entries[number]
+        w.emit(f"if call({call['enter']}, S, {node[number]}, {len(block.counted)}, {sites}, {len(begun)}):")
+        w.emit("    return 1")
+        if begun or number in ends:
+            w.emit("if ld8(S + COUNTED):")
+            for head in begun:
+                k = heads.index(head)
+                w.emit(f"    call({call['entered']}, S, ld8(ld8(S + TRIPS) + {8 * k}), {head})")
+            if number in ends:
+                w.emit(f"    call({call['round']}, S, ld8(ld8(S + TRIPS) + {8 * heads.index(number)}))")
+        w.block(block)
+        if block.end in (BRANCH, GUARD):
+            _branch(w, blocks, block, node, call)
+        else:
+            target = block.target if block.end == JUMP else number + 1
+            w.emit(f"st8(S + CURRENT, {node[target]})")
+        w.indent = "        "
+    region = sum(1 << node[n] for n in inside)
+    source = "\n".join(
+        [
+            "def loop(S):",
+            "    list = ld8(S + LIST)",
+            "    address = ld8(S + ADDRESS)",
+            "    registers = ld8(S + REGISTERS)",
+            "    stride = 8 * ld8(S + LANES)",
+            "    first = 1",
+            "    while 1:",
+            "        cur = ld8(S + CURRENT)",
+            "        waiting = ld8(S + WAITING)",
+            "        low = ctz(waiting) if waiting != 0 else 64",
+            "        next = low if low <= cur else cur",
+            f"        if next >= ld8(S + CEILING) or (({region} >> next) & 1) == 0:",
+            "            return 0",
+            "        if first == 0 and (waiting != 0 or ld8(S + FOREIGN) != 0):",
+            "            if low <= cur:",
+            f"                call({call['put']}, S, cur, list, ld8(S + COUNT))",
+            f"                call({call['take']}, S, low)",
+            "                cur = low",
+            "                st8(S + CURRENT, cur)",
+            "                st8(S + WAITED, 0)",
+            "            else:",
+            "                waited = ld8(S + WAITED) + 1",
+            "                if waited > ld8(S + PATIENCE):",
+            "                    return 0",
+            "                st8(S + WAITED, waited)",
+            "        first = 0",
+            *_as_chain(w.text),
+        ]
+    )
+    compiled = narrow_compiler.Compiled(source, CONSTANTS)
+    scope: dict[str, Any] = {"np": np, **{d: np.dtype(d if d != "b1" else "?") for d in set(DTYPES.values())}}
+    scope.update({name: getattr(numerics, name) for name in numerics.__all__})
+    scope.update(translator.constants)
+    steps = []
+    for step in w.steps:
+        exec(compile(step.source, f"<simulated {translator.entry.name} step>", "exec"), scope)
+        steps.append((scope.pop("step"), step.reads, step.writes))
+    results = [
+        (eval(f"lambda a=None, b=None, c=None: {template.format('a', 'b', 'c')}", scope), bits, out)
+        for template, bits, out in w.results
+    ]
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(compiled.address("loop"))
+    return NarrowLoop(
+        nodes,
+        frozenset(inside),
+        w.numbers,
+        w.written,
+        list(w.variables),
+        w.sites,
+        heads,
+        steps,
+        results,
+        w.follows_single,
+        source,
+        compiled,
+        function,
+    )
+
+
+def _as_chain(lines: list[str]) -> list[str]:
+    """The tests for the block, of which only one is true, as one chain."""
+    result, seen = [], False
+    for line in lines:
+        if line.startswith("        if cur == "):
+            line = line.replace("if cur", "elif cur", 1) if seen else line
+            seen = True
+        result.append(line)
+    return result
+
+
+def _branch(w: NarrowWriter, blocks: list[Block], block: Block, node: dict[int, int], call: dict[str, int]) -> None:
+    """Write what the scheduler does at a branch or guard."""
+    assert block.condition is not None
+    here, target, following = node[block.index], node[block.target], node[block.index + 1]
+    predicate = w.place(block.condition.name)
+    w.emit(f"taken = call({call['split']}, S, {predicate}, {int(block.negated)})")
+    w.emit("if taken == 0:")
+    w.emit(f"    st8(S + CURRENT, {following})")
+    w.emit("elif taken == ld8(S + COUNT):")
+    w.emit(f"    call({call['all_taken']}, S, {here})")
+    w.emit(f"    st8(S + CURRENT, {target})")
+    w.emit("else:")
+    ends = blocks[block.target].only_ends or (blocks[block.index + 1].only_ends and block.target > block.index + 1)
+    if ends:
+        w.emit("    return 2")
+        return
+    if leads_on(blocks, block):
+        w.emit("    st8(S + ADVANCED, 1)")
+    w.emit(f"    call({call['part']}, S, {target}, taken, {here})")
+    w.emit(f"    st8(S + CURRENT, {following})")
+
+
+def leads_on(blocks: list[Block], block: Block) -> bool:
+    """Is there a side of a branch from which lanes cannot come back to it, as where they leave a loop?"""
+    sides = (block.target, block.index + 1)
+    return any(
+        side != block.index and block.index not in _reached(side, lambda n: blocks[n].successors()) for side in sides
+    )

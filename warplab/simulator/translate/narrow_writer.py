@@ -1,0 +1,392 @@
+"""Writes the blocks of code of a loop for a few lanes, instruction by instruction (`narrow_operations`).
+
+Between two accesses to memory each lane runs its instructions alone, in a loop over the lanes of the group. An access
+is made by all lanes before the next instruction, as on a GPU: first all addresses are computed, then they are tested
+and counted (`narrow_access`), then every lane loads or stores. What an instruction does that is not known here is left
+to the arrays' code, by a call back to Python (`run.narrow_runs`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warplab.simulator.memory.device_memory import WINDOW_LOCAL, WINDOW_SHARED
+from warplab.simulator.ptx.program import (
+    Address,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Register,
+    Symbol,
+    as_address,
+    items_of,
+    name_of,
+)
+from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block, destinations, sources
+from warplab.simulator.translate.block_writer import DTYPES, _fit, item_bytes
+from warplab.simulator.translate.narrow_access import PLACE_BYTES, addresses
+from warplab.simulator.translate.narrow_operations import TABLE, NotNarrow
+from warplab.simulator.translate.serial_array_code import ArrayCode
+from warplab.simulator.translate.serial_operations import NotSerial
+from warplab.simulator.translate.special_registers import REGISTERS
+
+# What writing an instruction raises for a form that it does not know.
+UNKNOWN = (NotNarrow, NotSerial, KeyError, IndexError, AttributeError, ValueError, TypeError)
+# Why a function calls back: an access that is not known to be good, an instruction for the arrays, a result of one lane
+# that NumPy computes, a block or a good access that is traced.
+ACCESS, INSTRUCTION, RESULT, STEP, TRACED = range(5)
+
+
+@dataclass
+class ArrayStep:
+    """An instruction that the arrays' code runs: its function, the registers that it takes and gives."""
+
+    source: str
+    reads: list[tuple[str, str]]  # register and dtype
+    writes: list[str]
+
+
+@dataclass
+class NarrowSite:
+    """A memory instruction: registers and types of what it loads; of what it stores, also literals."""
+
+    index: int
+    dtype: str
+    items: list[tuple[str | None, Any]]  # register (None: nowhere, or a literal) and its dtype, or the literal's bits
+
+
+class NarrowWriter:
+    """Writes code for blocks. The emitters in `narrow_operations` call its methods."""
+
+    def __init__(self, translator) -> None:
+        self.translator = translator
+        self.follows_single = any(site.summed for site in translator.sites)
+        self.numbers: dict[str, int] = {}  # of the registers that are used
+        self.variables: dict[str, int] = {}  # of the module, numbered
+        self.sites: dict[int, NarrowSite] = {}  # by number
+        self.steps: list[ArrayStep] = []
+        self.results: list[tuple[str, int, int]] = []  # NumPy expression, bits of operands and of the result
+        self.written: set[str] = set()
+        self.text: list[str] = []  # of the function
+        self.indent = ""
+        self.counter = 0
+        self.lines: list[str] = []  # of the present loop over lanes
+        self.read_here: set[str] = set()
+        self.written_here: dict[str, None] = {}
+
+    # -- registers and operands ------------------------------------------------------------------------------------
+
+    def dtype(self, operand: Operand) -> str:
+        if not isinstance(operand, Register) or operand.name in REGISTERS:
+            raise NotNarrow
+        dtype = self.translator.dtypes.get(operand.name)
+        if dtype is None or dtype in ("V16", "f2"):
+            raise NotNarrow
+        return dtype
+
+    def number(self, register: str) -> int:
+        return self.numbers.setdefault(register, len(self.numbers))
+
+    def fresh(self) -> str:
+        self.counter += 1
+        return f"y{self.counter}"
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+    def named(self, expression: str) -> str:
+        name = self.fresh()
+        self.line(f"{name} = {expression}")
+        return name
+
+    def register(self, operand: Operand) -> str:
+        name = name_of(operand)
+        if name not in self.written_here:
+            self.read_here.add(name)
+        return f"x{self.number(name)}"
+
+    def u(self, operand: Operand, bits: int) -> str:
+        """An operand as an unsigned integer of `bits`."""
+        if isinstance(operand, Immediate):
+            return str(int(_fit(operand.value, f"u{bits // 8}")))
+        if isinstance(operand, Symbol):
+            return self.address_of(operand)
+        dtype = self.dtype(operand)
+        have = 8 * item_bytes(dtype)
+        if dtype == "b1" or have < bits:
+            raise NotNarrow
+        name = self.register(operand)
+        return name if have == bits else f"({name} & {hex((1 << bits) - 1)})"
+
+    def f(self, operand: Operand, bits: int) -> str:
+        """The bits of a float."""
+        if isinstance(operand, Immediate) and not isinstance(operand.value, float):
+            raise NotNarrow
+        return self.u(operand, bits)
+
+    def s(self, operand: Operand, bits: int) -> str:
+        """An operand as a signed integer."""
+        if isinstance(operand, Immediate):
+            return f"({int(_fit(operand.value, f'i{bits // 8}'))})"
+        value = self.u(operand, bits)
+        return value if bits == 64 else f"sx{bits}({value})"
+
+    def p(self, operand: Operand) -> str:
+        """A predicate, 0 or 1."""
+        if isinstance(operand, Negated):
+            return f"({self.p(operand.register)} ^ 1)"
+        if isinstance(operand, Immediate):
+            return str(int(bool(operand.value)))
+        if self.dtype(operand) != "b1":
+            raise NotNarrow
+        return self.register(operand)
+
+    @staticmethod
+    def float_bits(value: float) -> int:
+        return int(np.float64(value).view(np.uint64))
+
+    @staticmethod
+    def window(space: str) -> int:
+        return WINDOW_SHARED if space == "shared" else WINDOW_LOCAL
+
+    def address_of(self, symbol: Symbol) -> str:
+        translator, name = self.translator, symbol.name
+        variable = translator.variables.get(name)
+        if variable is None or name in translator.params or name in translator.entry.program.functions:
+            raise NotNarrow
+        if variable.space == "shared":
+            offset = "ld8(S + DYNAMIC)" if variable.dynamic else translator.shared_offsets[name]
+            return f"(ld8(ld8(S + SHARED) + 8 * lane) + {offset})"
+        if variable.space == "local":
+            return f"(ld8(ld8(S + LOCAL) + 8 * lane) + {translator.local_offsets[name]})"
+        return f"ld8(ld8(S + VARIABLES) + {8 * self.variables.setdefault(name, len(self.variables))})"
+
+    def define(self, destination: Operand, expression: str, bits: int, signed: bool | None = None) -> None:
+        """Write a register. `expression`: below 2 to the power of `bits`. `signed`: how it is extended for a wider
+        register, None if it may not be."""
+        if isinstance(destination, Symbol) and destination.name == "_":
+            return
+        dtype = self.dtype(destination)
+        have = 1 if dtype == "b1" else 8 * item_bytes(dtype)
+        if have < bits or (have > bits and signed is None):
+            raise NotNarrow
+        if have > bits and signed:
+            expression = f"sx{bits}({expression})" + ("" if have == 64 else f" & {hex((1 << have) - 1)}")
+        name = name_of(destination)
+        number = self.number(name)
+        self.line(f"x{number} = {expression}")
+        self.written_here[name] = None
+
+    def again(self, template: str, values: list[str], bits: int = 64, out: int = 64) -> str:
+        """A result that NumPy computes, an expression over {0}, {1}, {2}."""
+        result = template, bits, out
+        if result not in self.results:
+            self.results.append(result)
+        operands = ", ".join([*values, "0", "0"][:3])
+        return f"call(ld8(S + CALLBACK), {RESULT}, {self.results.index(result)}, {operands})"
+
+    # -- loops over lanes ------------------------------------------------------------------------------------------
+
+    def emit(self, text: str) -> None:
+        self.text.append(self.indent + text)
+
+    def finish(self, needed: set[str] | frozenset[str]) -> None:
+        """End the present loop over lanes. `needed`: registers that matter afterwards."""
+        stored = [name for name in self.written_here if name in needed]
+        self.written.update(stored)
+        if self.lines and (stored or any("st8" in line for line in self.lines)):
+            self.emit("n = ld8(S + COUNT)")
+            self.emit("for i in range(n):")
+            self.emit("    lane = ld4(list + 4 * i)")
+            for name in sorted(self.read_here):
+                self.emit(f"    x{self.number(name)} = ld8({self.place(name)} + 8 * lane)")
+            for line in self.lines:
+                self.emit(f"    {line}")
+            for name in stored:
+                self.emit(f"    st8({self.place(name)} + 8 * lane, x{self.number(name)})")
+        self.lines, self.read_here, self.written_here = [], set(), {}
+
+    def place(self, register: str) -> str:
+        return f"registers + {self.number(register)} * stride"
+
+    # -- blocks ----------------------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        """Write the body of a block."""
+        self.now = block
+        for position, i in enumerate(block.body):
+            self.position = position
+            self.instruction(i)
+        self.position = len(block.body)
+        self.finish(self.needed())
+        if self.follows_single:
+            self._single(block)
+
+    def _single(self, block: Block) -> None:
+        """Write which registers the arrays' code would hold as a single entry after a block: those that all lanes
+        compute from such. `Addresses.atomic_sectors` depends on it."""
+        of: dict[str, set[str]] = {}
+        for i in block.body:
+            inputs = set[str]().union(*(of.get(name, {name}) for name in sources(i)))
+            for operand in i.operands:
+                base = operand.base if isinstance(operand, Address) else operand
+                if isinstance(base, Symbol) and base.name not in self.translator.params:
+                    variable = self.translator.variables.get(base.name)
+                    inputs |= {"" if variable is None else variable.space} & {"shared", "local"}
+            of.update(dict.fromkeys(destinations(i), inputs))
+        written = [(name, inputs) for name, inputs in sorted(of.items()) if name in block.live_out]
+        if not written:
+            return
+        self.emit("every = 1 if ld8(S + COUNT) == ld8(S + LANES) else 0")
+        self.emit("single = ld8(S + SINGLE)")
+        known = []
+        for name, inputs in written:
+            terms = ["every"]
+            for of_it in sorted(inputs):
+                number = f"ld1(single + {self.number(of_it)})" if of_it not in ("shared", "local") else ""
+                terms.append(number or ("ld8(S + ONE_BLOCK)" if of_it == "shared" else "0"))
+            variable = self.fresh()
+            self.emit(f"{variable} = {' & '.join(terms)}")
+            known.append((name, variable))
+        for name, variable in known:
+            self.emit(f"st1(single + {self.number(name)}, {variable})")
+
+    def needed(self) -> set[str]:
+        """Registers that matter from the present instruction on."""
+        block = self.now
+        names = set(block.live_out).union(*(sources(i) for i in block.body[self.position :]))
+        if block.end in (BRANCH, GUARD) and block.condition is not None:
+            names.add(block.condition.name)
+        return names
+
+    def instruction(self, i: Instruction) -> None:
+        emit = TABLE.get(i.opcode)
+        if emit is not None:
+            kept = len(self.lines), set(self.read_here), dict(self.written_here), len(self.text)
+            try:
+                return emit(self, i)
+            except UNKNOWN:
+                if len(self.text) > kept[3]:
+                    raise NotNarrow from None
+                del self.lines[kept[0] :]
+                self.read_here, self.written_here = kept[1], kept[2]
+        return self.by_arrays(i)
+
+    def by_arrays(self, i: Instruction) -> None:
+        """Leave an instruction to the arrays' code, for all lanes at once."""
+        code = ArrayCode(self.translator, i)
+        writes = [name for name, local in code.current.items() if local.alias_of != name]
+        if not writes:
+            raise NotNarrow
+        reads = [(name, self.dtype(Register(name))) for name in code.read]
+        outputs = []
+        for name in writes:
+            dtype = self.dtype(Register(name))
+            local = code.current[name]
+            outputs.append(local.name if dtype == "b1" else f"({local.name}).view(u{item_bytes(dtype)})")
+        lines = "".join(f"    {line}\n" for line in code.lines)
+        source = f"def step({', '.join(code.read.values())}):\n{lines}    return {', '.join(outputs)},\n"
+        self.finish(self.needed())
+        self.emit(f"call(ld8(S + CALLBACK), {INSTRUCTION}, {len(self.steps)}, 0, 0, 0)")
+        for name in (*code.read, *writes):
+            self.number(name)
+        self.written.update(writes)
+        self.steps.append(ArrayStep(source, reads, writes))
+
+    # -- memory ----------------------------------------------------------------------------------------------------
+
+    def load_parameter(self, i: Instruction, dtype: str) -> None:
+        address = as_address(i.operands[1])
+        if not isinstance(address.base, Symbol):
+            raise NotNarrow
+        offset = self.translator.params[name_of(address.base)].offset + address.offset
+        size = item_bytes(dtype)
+        for k, item in enumerate(items_of(i.operands[0])):
+            value = f"ld{size}(ld8(S + PARAMETERS) + {offset + k * size})"
+            self.define(item, value, 8 * size, dtype[0] == "i")
+
+    def _reach(self, i: Instruction, operand: Operand) -> tuple[Any, str]:
+        """Write the addresses of an access, and its test. Returns the site."""
+        site = self.translator.site_of.get(id(i))
+        if site is None:
+            raise NotNarrow
+        base = as_address(operand).base
+        if isinstance(base, Register):
+            bits = 8 * item_bytes(self.dtype(base))
+            if bits < 32:
+                raise NotNarrow
+            start = self.u(base, bits)
+        elif isinstance(base, Symbol):
+            start = self.address_of(base)
+        else:
+            raise NotNarrow
+        self.line(f"st8(address + 8 * i, {start} + {site.offset})")
+        place = self.fresh()
+        return site, place
+
+    def _test(self, site, place: str) -> None:
+        """Write what decides who makes the access."""
+        self.finish(self.needed())
+        self.emit(f"{place} = ld8(S + PLACES) + {PLACE_BYTES * site.index}")
+        self.emit(f"if call({addresses()['access']}, S, {place}):")
+        self.emit(f"    if call(ld8(S + CALLBACK), {ACCESS}, {site.index}, 0, 0, 0):")
+        self.emit("        return 3")
+        self.emit("else:")
+        self.emit(f"    away = ld8({place} + P_DATA) - ld8({place} + P_LOW)")
+
+    def load(self, i: Instruction, dtype: str) -> None:
+        items = items_of(i.operands[0])
+        named: list[tuple[str | None, Any]] = []
+        for item in items:
+            nowhere = isinstance(item, Symbol) and item.name == "_"
+            named.append((None, dtype) if nowhere else (name_of(item), self.dtype(item)))
+            if not nowhere and (self.dtype(item) == "b1" or item_bytes(self.dtype(item)) < item_bytes(dtype)):
+                raise NotNarrow
+        site, place = self._reach(i, i.operands[1])
+        self.sites[site.index] = NarrowSite(site.index, dtype, named)
+        for name, _ in named:
+            if name is not None:
+                self.number(name)
+                self.written.add(name)
+        self._test(site, place)
+        size = item_bytes(dtype)
+        self.emit("    n = ld8(S + COUNT)")
+        self.emit("    for i in range(n):")
+        self.emit("        lane = ld4(list + 4 * i)")
+        self.emit("        at = away + ld8(address + 8 * i)")
+        for k, (name, own) in enumerate(named):
+            if name is None:
+                continue
+            value, have = f"ld{size}(at + {k * size})", item_bytes(own)
+            if have > size and dtype[0] == "i":
+                value = f"sx{8 * size}({value})" + ("" if have == 8 else f" & {hex((1 << 8 * have) - 1)}")
+            self.emit(f"        st8({self.place(name)} + 8 * lane, {value})")
+
+    def store(self, i: Instruction, bits: int) -> None:
+        dtype = DTYPES[i.modifiers[-1]]
+        items: list[tuple[str | None, Any]] = []
+        for item in items_of(i.operands[1]):
+            if isinstance(item, Immediate):
+                items.append((None, int(_fit(item.value, f"u{bits // 8}"))))
+                continue
+            own = self.dtype(item)
+            if own == "b1" or 8 * item_bytes(own) < bits:
+                raise NotNarrow
+            items.append((name_of(item), own))
+        site, place = self._reach(i, i.operands[0])
+        self.sites[site.index] = NarrowSite(site.index, dtype, items)
+        for name, _ in items:
+            if name is not None:
+                self.number(name)
+        self._test(site, place)
+        self.emit("    n = ld8(S + COUNT)")
+        self.emit("    for i in range(n):")
+        self.emit("        lane = ld4(list + 4 * i)")
+        self.emit("        at = away + ld8(address + 8 * i)")
+        for k, (name, own) in enumerate(items):
+            value = own if name is None else f"ld8({self.place(name)} + 8 * lane)"
+            self.emit(f"        st{bits // 8}(at + {k * bits // 8}, {value})")
