@@ -146,6 +146,30 @@ def test_the_picture_shows_every_resource_and_the_label(launch) -> None:
     assert "no measurement" in figure.texts[0].get_text().replace("\n", " ")
 
 
+CONFLICTS = r"""extern "C" __global__ void columns(const float *in, float *out) {
+    __shared__ float tile[32][PITCH];
+    for (int k = threadIdx.y; k < 32; k += 8) tile[k][threadIdx.x] = in[32 * k + threadIdx.x];
+    __syncthreads();
+    float sum = 0;
+    for (int k = 0; k < 64; k++) sum += tile[threadIdx.x][k % 32];
+    out[256 * blockIdx.x + 32 * threadIdx.y + threadIdx.x] = sum;
+}"""
+
+
+def test_passes_through_shared_memory_are_lifted_from_the_data_path_too() -> None:
+    """Without its bank conflicts a kernel is much faster, so the marks of both must say so."""
+
+    def found(pitch: int):
+        source = CudaSource(CONFLICTS.replace("PITCH", str(pitch)), "columns")
+        arrays = np.ones(1024, np.float32), np.zeros(264 * 256, np.float32)
+        return estimate(simulate(source, 264, (32, 8), arrays), blocks=100)
+
+    conflicting, padded = found(32), found(33)
+    assert conflicting.limit in ("shared memory", "L1 data path")
+    assert conflicting.lifted["shared memory"] == conflicting.lifted["L1 data path"] < 0.5 * conflicting.seconds
+    assert padded.seconds < 0.5 * conflicting.seconds
+
+
 def test_what_it_refuses() -> None:
     with pytest.raises(ValueError, match="no card is named 'H1'"):
         estimate(run(), "H1")

@@ -203,9 +203,14 @@ def estimate(
     known, work = rates(device), work_of(launch, device).times(blocks, each, footprint)
     time = launch_time(work, known, warm=warm)
     large = [r.name for r in time.resources if r.seconds >= SHOWN * time.seconds]
-    lifted = {name: launch_time(work, known, warm=warm, without=frozenset([name])).seconds for name in large}
+    lifted = {name: launch_time(work, known, warm=warm, without=_together(name)).seconds for name in large}
     lines, warnings = _lines(launch, time.limit), tuple(_warnings(launch, device))
     return Estimate(launch, device, time, lifted, lines, warnings, blocks, each)
+
+
+def _together(name: str) -> frozenset[str]:
+    """The resources that are lifted with one: wavefronts of shared memory also pass the data path of the L1."""
+    return frozenset(("shared memory", "L1 data path") if name in ("shared memory", "L1 data path") else (name,))
 
 
 def _warnings(launch: LaunchRecord, card: Card) -> list[str]:
