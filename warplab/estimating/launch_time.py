@@ -22,7 +22,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from warplab.estimating.rates import SLOW, SLOW_OTHERS, Rates
+from warplab.estimating.atomics import global_seconds, shared_wavefronts
+from warplab.estimating.rates import RARE, SLOW, SLOW_OTHERS, Rates
 from warplab.estimating.uneven_work import stretch
 from warplab.estimating.warp_latency import SHARED, Access, cycles
 from warplab.estimating.work import Row, Work
@@ -32,6 +33,11 @@ from warplab.simulator.ptx import fragments
 
 SM_KNEE = 4
 L2_PATH = 64  # bytes per clock from the L2 to an SM (NVIDIA, A100 white paper; as in Hopper)
+L2_USED = 0.8  # of the L2, before it begins to lose what is read (working_sets: up to 40 of 50 MiB)
+OWN = 0.5  # share of distinct bytes among those that blocks read first, from which on they count as the blocks' own
+LINES = 4  # whose tags the L1 looks up per clock (sweeps.json: l1_hits)
+LOCAL = 5.5  # clocks of the L1 for a load or store of local memory (sweeps.json: local_memory, 16 words)
+HALF_FMA = ("IMAD", "VIADD")  # of the FMA pipe, at the rate of integers
 WAVEFRONT_SECTORS = 4  # that the L1 serves per clock: 128 bytes
 MANY_WAVES = 8  # from which on the waves of SMs no longer end together
 LAUNCH, LATENCY = "launch", "latency"
@@ -89,9 +95,11 @@ class _Model:
         )
         self.resident = max(1, fits.blocks)
         self.at_once = max(1, min(self.resident, math.ceil(work.blocks / self.sms)))
+        self.loaded = work.loaded + self._lost()
         self.l1_hits, self.l2_hits = self._hits()
         self._misses = _Turns(1 - self.l1_hits), _Turns(1 - self.l2_hits)
         self.resources = [r for r in self._resources() if r.work]
+        self.together = _together(work)
         self.waits = cycles(work, self._latency)
         self.warp_cycles = self.waits + self._siblings()
 
@@ -105,10 +113,23 @@ class _Model:
         read = self._count("global_load_sectors")
         if not read:
             return 0.0, 0.0
-        cache = max(0, self.rates.l1_bytes - self.at_once * self.work.shared_bytes) / self.at_once
-        l1 = _at(self.work.hits, cache)
+        l1 = self._served_by_l1()
         missed = read * (1 - l1) * SECTOR_BYTES
-        return l1, 1 - min(1.0, self.work.loaded / missed) if missed else 0.0
+        return l1, 1 - min(1.0, self.loaded / missed) if missed else 0.0
+
+    def _served_by_l1(self) -> float:
+        cache = max(0, self.rates.l1_bytes - self.at_once * self.work.shared_bytes) / self.at_once
+        return _at(self.work.hits, cache)
+
+    def _lost(self) -> float:
+        """Bytes that blocks read again after the L2 has lost them, where each block reads data of its own."""
+        read = self._count("global_load_sectors") * SECTOR_BYTES
+        first = read * (1 - self.work.again)
+        if not first or self.work.loaded < OWN * first:
+            return 0.0
+        room = L2_USED * self.rates.card.l2_bytes / (self.at_once * min(self.sms, self.work.blocks))
+        held = max(_at(self.work.hits, room), self._served_by_l1())
+        return min(1.0, self.work.loaded / first) * read * max(0.0, self.work.again - held)
 
     def _latency(self, row: Row) -> Access:
         """When a result can be used, and for how long other accesses of the warps beside wait."""
@@ -121,7 +142,7 @@ class _Model:
         if row.name in ("STG", "ST"):
             return Access(0.0, self._turn("store"))
         if row.name in ("ATOMG", "ATOM"):
-            return Access(rates.l2_latency)
+            return Access(rates.atomic_latency)
         if row.name in ("LDS", "LDSM"):
             return Access(rates.shared_latency, self._wavefronts("load"), SHARED)
         if row.name in ("STS", "STSM"):
@@ -141,7 +162,7 @@ class _Model:
 
     def _siblings(self) -> float:
         """Cycles for which a warp waits at barriers until the SM has served its block, beyond its own instructions."""
-        if not self._count("barriers"):
+        if not self.together:
             return 0.0
         busiest = max((r.seconds for r in self.resources if r.group == "SM"), default=0.0)
         of_block = busiest * min(self.sms, self.work.blocks) / self.work.blocks * self.rates.clock_hz
@@ -178,37 +199,57 @@ class _Model:
         add("issue slots", work.instructions, schedulers, "instr")
         pipes: dict[str, float] = {}
         clocks: dict[str, float] = {}
+        rare: dict[str, float] = {}
         for row in work.rows:
             rate = rates.per_clock.get(row.pipe)
-            if rate is not None:
-                rate = rates.per_clock["IMAD"] if row.name == "IMAD" and "MOV" not in row.opcode else rate
+            if row.name in RARE:
+                rare[row.name] = rare.get(row.name, 0.0) + row.warps
+            elif rate is not None:
+                rate = rates.per_clock["IMAD"] if row.name in HALF_FMA and "MOV" not in row.opcode else rate
                 pipes[row.pipe] = pipes.get(row.pipe, 0) + row.warps
                 clocks[row.pipe] = clocks.get(row.pipe, 0) + row.warps / rate
         for name, amount in pipes.items():
             add(f"{name} pipe", amount, amount / clocks[name] if clocks[name] else 1, "instr")
-        flops = sum(times * fragments.flops(name) for name, times in work.products.items())
+        for name, amount in rare.items():
+            add(f"{name} instructions", amount, RARE[name], "instr")
+        flops = {name: times * fragments.flops(name) for name, times in work.products.items()}
         if flops:
-            found.append(Resource("tensor cores", flops / (rates.mma_flops * sms / self.sms), flops, "FLOP", "SM"))
-        kinds = ("load", "store", "copy", "atomic")
-        shared = self._count(*(f"shared_{kind}_wavefronts" for kind in kinds))
+            seconds = sum(n / rates.tensor_flops(name) for name, n in flops.items()) * self.sms / sms
+            found.append(Resource("tensor cores", seconds, sum(flops.values()), "FLOP", "SM"))
+        shared = self._count(*(f"shared_{kind}_wavefronts" for kind in ("load", "store", "copy")))
+        shared += shared_wavefronts(work)
         add("shared memory", shared, 1, "wavefronts")
-        add("L1 data path", shared + self._loads_passes() + self._stores_passes(), 1, "wavefronts")
+        passes = self._loads_passes() + self._stores_passes() + self._local_passes()
+        add("L1 data path", shared + passes, 1, "wavefronts")
         add("path to the L2", self._from_l2(), L2_PATH, "B")
         return found
 
     def _loads_passes(self) -> float:
-        """Clocks for which loads have the L1: one for each line of a request. Copies to shared memory are counted
-        where they write it."""
+        """Clocks for which loads have the L1: one for each pass through its banks or four lines, and one for each word
+        of a lane. Copies to shared memory are counted where they write it."""
         requests, sectors = self._count("global_load_requests"), self._count("global_load_sectors")
         if not requests:
             return 0.0
         reuse = self.work.reuse
-        each = max(reuse.get("lines", 1.0), reuse.get("passes", 1.0), sectors / WAVEFRONT_SECTORS / requests, 1.0)
+        if reuse:
+            each = max(reuse["passes"], reuse["lines"] / LINES, self._words_of_loads())
+        else:
+            each = max(1.0, sectors / WAVEFRONT_SECTORS / requests)
         return each * max(0.0, requests - self._count("shared_copy_requests"))
+
+    def _words_of_loads(self) -> float:
+        """Words of 4 bytes in a lane's load, on average."""
+        loads = [(row.warps, _words(row)) for row in self.work.rows if row.name in ("LDG", "LD")]
+        every = sum(warps for warps, _ in loads)
+        return sum(warps * words for warps, words in loads) / every if every else 1.0
 
     def _stores_passes(self) -> float:
         requests, sectors = self._count("global_store_requests"), self._count("global_store_sectors")
         return max(requests, sectors / WAVEFRONT_SECTORS)
+
+    def _local_passes(self) -> float:
+        """Of local memory, whose words lie side by side for the lanes of a warp."""
+        return LOCAL * sum(row.warps * _words(row) for row in self.work.rows if row.name in ("LDL", "STL"))
 
     def _from_l2(self) -> float:
         return self._count("global_load_sectors") * (1 - self.l1_hits) * SECTOR_BYTES
@@ -218,23 +259,39 @@ class _Model:
 
     def _of_memory(self) -> list[Resource]:
         work, rates = self.work, self.rates
-        through = self._from_l2() + self._to_l2()
+        # Sectors come from the L2 in pairs.
+        loaded, stored = self._from_l2() * min(work.pair_bytes, 2.0), self._to_l2()
         pieces = max(1.0, min(work.pair_bytes, rates.memory_bytes / SECTOR_BYTES))
-        moved = work.loaded * pieces + work.stored
+        moved = self.loaded * pieces + work.stored
         share = work.stored / moved if moved else 0.0
         stores = self._count("global_store_sectors")
         filled = self._count("global_store_bytes") / (SECTOR_BYTES * stores) if stores else 1.0
         in_part = stores * min(1.0, 2 * (1 - filled))  # a sector that is filled in part is half full, on average
         found = [
-            Resource("stores of parts of sectors", in_part / rates.partial_stores, in_part, "sectors", "memory"),
-            Resource("block launches", work.blocks / rates.clock_hz, work.blocks, "blocks", "memory"),
-            Resource("L2", through / rates.l2_bandwidth, through, "B", "memory"),
+            Resource("stores of parts of sectors", in_part / self._partial_rate(), in_part, "sectors", "memory"),
+            Resource(
+                "block launches", work.blocks * self._block_clocks() / rates.clock_hz, work.blocks, "blocks", "memory"
+            ),
+            Resource(
+                "L2", loaded / rates.l2_bandwidth + stored / rates.l2_stores, self._from_l2() + stored, "B", "memory"
+            ),
             Resource("DRAM", moved / rates.bandwidth(share), moved, "B", "memory"),
         ]
-        atomics = self._count("global_atomic_sectors")
+        seconds, atomics = global_seconds(work, rates)
         if atomics:
-            found.append(Resource("atomics", work.hottest * atomics / rates.clock_hz, atomics, "atomics", "memory"))
+            found.append(Resource("atomics", seconds, atomics, "atomics", "memory"))
         return found
+
+    def _block_clocks(self) -> float:
+        """From the start of a block to the next; blocks of 1024 threads start later (sweeps.json: starts)."""
+        return self.rates.block_clocks * (1.17 if self.work.threads > 992 else 1.0)
+
+    def _partial_rate(self) -> float:
+        """Sectors per second that stores fill in part: fewer where no other store fills the rest, and the data do not
+        fit into the L2, so that the memory must read them."""
+        stored = self._to_l2()
+        alone = self.work.stored > max(self.rates.card.l2_bytes, stored / 2)
+        return self.rates.scattered_stores if alone else self.rates.partial_stores
 
     # -- waves -------------------------------------------------------------------------------------------------------
 
@@ -290,7 +347,34 @@ class _Model:
         latency, waits = (
             0.0 if LATENCY in self.without else n / self.rates.clock_hz for n in (self.warp_cycles, self.waits)
         )
-        return _bend(max(latency, _bend(waits, of_memory, self.rates.knee)), of_sm, SM_KNEE)
+        waits = _bend(waits, of_memory, self.rates.knee)
+        apart = _bend(waits, of_sm, SM_KNEE)
+        each = of_sm / on_one
+        in_step = _taking_turns(on_one, each, max(0.0, max(latency, waits) - each))
+        return self.together * max(in_step, apart) + (1 - self.together) * apart
+
+
+def _together(work: Work) -> float:
+    """The share of the instructions between barriers: in loops with one, or outside loops if one is there."""
+    regions = {work.code[row.block].loop for row in work.rows if row.name == "BAR" and row.warps}
+    inside = sum(row.warps for row in work.rows if work.code[row.block].loop in regions)
+    return inside / work.instructions if work.instructions else 0.0
+
+
+def _taking_turns(customers: int, service: float, apart: float) -> float:
+    """How long a round of so many blocks takes that share one resource. Each needs it for `service` and does without it
+    for `apart` (mean value analysis of a closed queue: Reiser, Lavenberg, J. ACM 27(2), 1980)."""
+    queue = took = 0.0
+    for number in range(1, customers + 1):
+        response = service * (1 + queue)
+        took = apart + response
+        queue = number * response / took if took else 0.0
+    return took
+
+
+def _words(row: Row) -> int:
+    """Words of 4 bytes that each lane's access has."""
+    return {"64": 2, "128": 4}.get(next((part for part in row.opcode.split(".") if part in ("64", "128")), ""), 1)
 
 
 class _Turns:

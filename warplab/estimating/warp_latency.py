@@ -20,7 +20,10 @@ from warplab.estimating.work import CodeBlock, Row, Work
 # Assumed: nobody has measured these two here.
 READ_OPERANDS = 12  # cycles until a store or load has read its registers
 PASSES = 12  # of a loop that are followed; those after the first stand for the others
-BARRIER = 20  # cycles from the last warp's arrival to the first instruction after a barrier
+# Swept on an H100 (sweeps.json: barriers, loops).
+BARRIER, BARRIER_WARP = 14, 2  # cycles of a barrier, and more for each warp of the block
+BRANCH = 4  # cycles of a jump beyond its stall
+PARTING = 22  # cycles for a branch at which a warp's lanes part, which they later end
 _GROUPS = re.compile(r"DEPBAR\.LE SB\d, (0x[0-9a-f]+)")
 
 MEMORY, SHARED = 0, 1  # ways that accesses take, one after the other
@@ -46,6 +49,7 @@ class _Warp:
     free: list[float] = field(default_factory=lambda: [0.0] * SCOREBOARDS)
     copies: float = 0.0
     groups: list[float] = field(default_factory=list)
+    barrier: float = BARRIER
 
     def run(self, rows: Sequence[Row], latency: Latency) -> float:
         """Issue instructions; return the cycles until the next one can follow."""
@@ -62,7 +66,9 @@ class _Warp:
             elif row.name == "LDGDEPBAR":
                 self.groups.append(self.copies)
             elif row.name == "BAR":
-                self.time += BARRIER
+                self.time += self.barrier
+            elif row.name == "BRA":
+                self.time += BRANCH
             if row.writes != NONE and row.name != "LDGDEPBAR":
                 self.free[row.writes] = max(self.free[row.writes], done_at)
             if row.reads != NONE:
@@ -80,7 +86,8 @@ class _Warp:
 
 def cycles(work: Work, latency: Latency) -> float:
     """Cycles from a warp's first instruction to its last. `latency`: what an instruction takes beside its stall."""
-    warp, total, at = _Warp(), 0.0, 0
+    warp, at = _Warp(barrier=BARRIER + BARRIER_WARP * work.warps_per_block), 0
+    total = PARTING * work.counts.get("divergent_branches", 0.0) / work.warps
     while at < len(work.code):
         loop = work.code[at].loop
         end = at + 1

@@ -233,8 +233,10 @@ def uneven_of(launch: LaunchRecord) -> Uneven | None:
     trips = flow.trips.get(head, {})
     if len(trips) < 2 or own[head] < LEAST_SHARE * every:
         return None
-    threads, begun = sum(trips.values()), prod(launch.grid) * prod(launch.block)
-    entries = threads / begun
+    begun = prod(launch.grid) * prod(launch.block)
+    entries = sum(trips.values()) / begun
+    if entries < 1:
+        trips, entries = {0: begun * (1 - entries), **trips}, 1.0
     warps = prod(launch.grid) * -(-prod(launch.block) // WARP_SIZE)
     mean = flow.warps[head] / (warps * entries)
     return Uneven(own[head] / every, _few_steps(trips), mean, entries)
