@@ -1,7 +1,7 @@
 """PTX kernels of one wgmma each, the bytes of its operands in shared memory, and what it must compute.
 
 The layouts are built atom by atom as the PTX ISA draws them ("Shared Memory Matrix Layout"), not by the formulas of the
-simulator. No GPU has run these cases yet; `tools.record_matrix` records those of `recordings`.
+simulator. `tools.record_matrix` records those of `recordings` on a GPU.
 """
 
 from __future__ import annotations

@@ -415,6 +415,16 @@ def test_stored_boxes(at, span):
     stored(np.zeros((20, 70), np.float16), at, (64, 8), (1, 1), span)
 
 
+def test_what_lies_outside_of_the_tensor_is_not_read():
+    """Half of the box has not even been written."""
+    room = on_device(np.zeros((1, 8), "f2"))
+    data = encode_tiled(KINDS["f2"], 2, address(room), (8, 1), (16,), (16, 1), (1, 1))
+    sent = np.arange(1, 9, dtype="f2")
+    given = as_map(data), places([((0, 0), ())]), sent.view("u1")[None].copy(), np.int32(16)
+    simulate(source("stored", 2), 1, 64, given, shared_bytes=1024)
+    assert cp.asnumpy(room).tolist() == [sent.tolist()]
+
+
 def test_stored_boxes_of_more_axes():
     stored(np.zeros((4, 5, 12), np.float32), (4, 3, -1), (8, 4, 3), (1, 1, 1), 0)
 

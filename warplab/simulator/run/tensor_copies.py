@@ -139,6 +139,8 @@ class TensorCopies:
             by = np.repeat(copiers, box.offset.shape[1])
             origin = swizzled(start[chosen][:, None] + box.offset, tensor.span).reshape(-1)
             units = box.address.reshape(-1, box.address.shape[2]), box.inside.reshape(-1, box.inside.shape[2])
+            stored = units[1].any(axis=1)  # what lies outside the tensor is not read
+            by, origin, units = by[stored], origin[stored], (units[0][stored], units[1][stored])
             box = box._replace(address=units[0], inside=units[1])
             group = chunk.copies.committed_bulk[by]
             values = chunk.copies.fetch(site, Addresses(origin), by)
