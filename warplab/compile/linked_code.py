@@ -44,7 +44,7 @@ class LinkedCode:
         if self.numbas_own:
             return _LINES.sub("", program.ptx)
         if program.log:
-            warnings.warn(f"NVRTC log messages whilst compiling {self.name}:\n\n{program.log}", stacklevel=2)
+            warnings.warn(f"NVRTC log messages: {program.log}", stacklevel=2)
         return program.ptx
 
 

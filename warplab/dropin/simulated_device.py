@@ -27,13 +27,18 @@ class MemoryInfo(NamedTuple):
 def in_use() -> None:
     """Note that this process uses the device, as the driver is initialised by the first use.
 
-    Raises CudaDriverError in a process that `multiprocessing` forked from one that used it, as on a GPU. After a plain
+    Raises CudaSupportError where NUMBA_DISABLE_CUDA is set, and CudaDriverError in a process that `multiprocessing` forked from one that used it, as on a GPU. After a plain
     `os.fork()`, which a GPU refuses, too, the simulator goes on.
     """
     global _process
     here = os.getpid()
     if _process == here:
         return
+    refused = disabled()
+    if refused:
+        from numba.cuda.cudadrv.error import CudaSupportError
+
+        raise CudaSupportError(f"Error at driver init: {refused}")
     if _process is not None and multiprocessing.parent_process() is not None:
         from numba.cuda.cudadrv.error import CudaDriverError
 
@@ -42,6 +47,13 @@ def in_use() -> None:
             "processes with multiprocessing.get_context('spawn'), or use the device in the new processes only"
         )
     _process = here
+
+
+def disabled() -> str | None:
+    """Return why the device is not there: NUMBA_DISABLE_CUDA, which the stand-in heeds as Numba does."""
+    from numba.cuda.core import config
+
+    return "CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1 in the environment" if config.DISABLE_CUDA else None
 
 
 def memory_info() -> MemoryInfo:

@@ -12,7 +12,7 @@ from warplab import simulator
 from warplab.dropin.numba_cuda.cudadrv.devicearray import DeviceNDArray, from_host, from_interface
 from warplab.dropin.numba_cuda.cudadrv.devices import DeviceList, gpus
 from warplab.dropin.numba_cuda.cudadrv.driver import Context, Device, Event, Stream, context, device
-from warplab.dropin.simulated_device import elapsed_time, in_use
+from warplab.dropin.simulated_device import disabled, elapsed_time, in_use
 from warplab.launch.device_arrays import DeviceArray, MappedArray, OnDevice, Order, extent
 
 event_elapsed_time = elapsed_time
@@ -135,12 +135,13 @@ def _like(ary) -> dict:
 
 
 def is_available() -> bool:
-    """Return True: kernels can be launched, on the simulator (Numba's own simulator answers the same)."""
-    return True
+    """Whether kernels can be launched on the simulator: they can, unless NUMBA_DISABLE_CUDA is set."""
+    return disabled() is None
 
 
-def cuda_error() -> None:
-    """Return None: no driver is used, so none has failed."""
+def cuda_error() -> str | None:
+    """Return why the device cannot be used, None if it can. No driver is used, so none has failed."""
+    return disabled()
 
 
 def is_float16_supported() -> bool:

@@ -139,6 +139,11 @@ class Kernel:
         print("-" * 80, self.type_annotation, "=" * 80, sep="\n", file=file)
 
     @property
+    def links(self) -> bool:
+        """Whether its `cuda.jit` names code to link."""
+        return bool(self._source.link)
+
+    @property
     def cooperative(self) -> bool:
         """Whether it waits for the whole grid."""
         return self.library.use_cooperative

@@ -1,6 +1,7 @@
 """`cuda.jit(cache=True)`: compiled kernels in files beside their source, where Numba keeps them.
 
-The files are Numba's, with another name: what they hold is PTX for the simulator, not machine code for a GPU.
+The files are Numba's, and so is their index: what is there for the simulator, PTX, has a key of its own, so that Numba
+reads only what is for the CPU or for a GPU.
 """
 
 from __future__ import annotations
@@ -25,15 +26,14 @@ class Cached(NamedTuple):
 
 class _Files(_numba.CUDACacheImpl):
     def reduce(self, kernel: Kernel) -> dict:
+        if kernel.links:
+            raise RuntimeError("Cannot pickle CUDACodeLibrary with linking files")  # as Numba does: give cache=False
         # Types of variables are not kept, as in Numba. The library refuses arrays of the device that a kernel captures.
         program = replace(kernel.program, annotation=None, metadata=None)
         return Cached(kernel.argument_types, program, kernel.launch_config_sensitive)._asdict()
 
     def rebuild(self, target_context, payload: dict) -> Cached:
         return Cached(**payload)
-
-    def get_filename_base(self, fullname: str, abiflags: str) -> str:
-        return f"{super().get_filename_base(fullname, abiflags)}.simulated"
 
 
 class KernelCache(_numba.CUDACache):

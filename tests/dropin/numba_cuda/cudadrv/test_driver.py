@@ -7,7 +7,8 @@ import os
 
 import numpy as np
 import pytest
-from numba.cuda.cudadrv.error import CudaDriverError
+from numba.cuda.core import config
+from numba.cuda.cudadrv.error import CudaDriverError, CudaSupportError
 
 from warplab.dropin import numba_cuda as cuda
 from warplab.dropin import simulated_device
@@ -127,3 +128,12 @@ def test_a_forked_process_cannot_use_a_device_that_was_in_use(monkeypatch):
     assert simulated_device._process == os.getpid()
     with pytest.raises(CudaDriverError, match=r"CUDA initialized before forking.*get_context\('spawn'\)"):
         in_a_forked_process()
+
+
+def test_a_device_that_numba_disables(monkeypatch):
+    monkeypatch.setattr(config, "DISABLE_CUDA", 1)
+    monkeypatch.setattr(simulated_device, "_process", None)
+    assert not cuda.is_available()
+    assert "NUMBA_DISABLE_CUDA=1" in cuda.cuda_error()
+    with pytest.raises(CudaSupportError, match="CUDA is disabled due to setting NUMBA_DISABLE_CUDA=1"):
+        cuda.device_array(1)
