@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,6 +115,15 @@ def test_where_the_launch_itself_limits_no_line_is_to_blame() -> None:
     assert found.limit == "launch"
     assert not found.lines
     assert "L1 serves" not in str(found)
+
+
+def test_a_launch_that_ran_on_a_gpu_is_shown_beside_its_measured_time(launch) -> None:
+    timed = replace(launch, gpu_seconds=2 * estimate(launch).seconds, gpu_name="NVIDIA H100 80GB HBM3")
+    found = estimate(timed)
+    for shown in (str(found), found._repr_html_()):
+        assert re.search(r"Measured on NVIDIA H100 80GB HBM3, once: [\d.]+ µs. The estimate: -50 %", shown)
+    assert "Measured" not in str(estimate(timed, blocks=2))
+    assert "Measured" not in str(estimate(launch))
 
 
 def test_data_in_the_l2_come_sooner(launch) -> None:

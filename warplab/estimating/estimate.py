@@ -165,7 +165,15 @@ class Estimate:
                 f" The L1 serves {100 * time.l1_hits:.0f} % of the sectors read, the L2 {100 * time.l2_hits:.0f} % of "
                 "the others."
             )
-        return [how, *self.warnings]
+        return [*self._measured(), how, *self.warnings]
+
+    def _measured(self) -> list[str]:
+        """What the launch took where it was profiled on a GPU."""
+        launch = self.launch
+        if launch.gpu_seconds is None or (self.blocks, self.each) != (1, 1):
+            return []
+        error = 100 * (self.seconds / launch.gpu_seconds - 1)
+        return [f"Measured on {launch.gpu_name}, once: {duration(launch.gpu_seconds)}. The estimate: {error:+.0f} %."]
 
     def _line_table(self) -> Table:
         columns = [Column("line"), Column("source", "left", code=True), Column(f"share of {self.limit}")]
