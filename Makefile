@@ -72,7 +72,7 @@ estimate-error: setup ## estimated times beside recorded ones (ERROR_ARGS=--held
 numba-tests: setup-dev ## numba-cuda's own tests against the stand-in for numba.cuda; writes docs/numba_tests.md
 	$(BIN)/python -m tools.numba_tests $(TEST_ARGS)
 
-public-programs: setup ## published programs in the simulator: make public-programs REPOS="cuda-samples=DIR llm.c=DIR SGEMM_CUDA=DIR"
+public-programs: setup ## published programs in the simulator: make public-programs REPOS="cuda-samples=DIR llm.c=DIR SGEMM_CUDA=DIR fast.cu=DIR"
 	WARPLAB_BACKEND=simulator $(BIN)/python -m tools.public_programs $(REPOS)
 
 bench-simulator: setup ## the simulator's speed against Numba's own

@@ -14,18 +14,20 @@ _KEPT = re.compile(r"^(?:static\s+|inline\s+)*(?:typedef|using|struct|class|unio
 _TEMPLATE = re.compile(r"^template\s*<")
 _ALIGNMENT = re.compile(r"\b(?:alignas|__align__|__builtin_align__)\s*\([^()]*\)")
 _HEADERS = ("cooperative_groups", "cuda_fp16", "cuda_bf16", "mma.h", "cuda/")
-_EXTERN_C = re.compile(r'^extern\s+"C"\s*\{')
+_USING = re.compile(r"^using\s+\w+::(\w+)\s*;", re.M)  # of a name in a namespace, which may be a host function's
+_SCOPE = re.compile(r'^(?:extern\s+"C"|namespace\s+\w+)\s*\{')
 
 
 def device_code(text: str) -> str:
     """Return the code of a `.cu` or `.cuh` file that is for the device. Each line keeps its number."""
-    return "".join(_device_parts(_without_comments(text)))
+    kept = "".join(_device_parts(_without_comments(text)))
+    return _USING.sub(lambda match: match[0] if len(re.findall(rf"\b{match[1]}\b", kept)) > 1 else "", kept)
 
 
 def _device_parts(text: str) -> Iterator[str]:
     for raw in _parts(text):
         part = raw.strip()
-        if _EXTERN_C.match(part):
+        if _SCOPE.match(part):
             start = raw.index("{") + 1
             yield raw[:start]
             yield from _device_parts(raw[start : raw.rindex("}")])

@@ -30,6 +30,12 @@ template <typename T, int N> __global__ void second(T *out) { out[threadIdx.x] =
 template <class T> void launch(T *out) { second<T, 3><<<1, 1>>>(out); }
 static int iDivUp(int a, int b) { return a / b; }
 int main(int argc, char **argv) { first<<<1, 1>>>(nullptr, 0); return 0; }
+namespace inner {
+__device__ int third(int n) { return n; }
+void run_third(int n) { third_of_host<<<1, n>>>(); }
+}
+using inner::third;
+using inner::run_third;
 #ifdef FAST
 #pragma once
 #endif
@@ -51,6 +57,9 @@ def test_what_is_for_the_device_stays():
         "__device__ Four twice",
         "__global__ void first",
         "__global__ void second",
+        "namespace inner {",
+        "__device__ int third",
+        "using inner::third;",
         "#ifdef FAST",
         "#endif",
     ):
@@ -71,6 +80,7 @@ def test_what_is_for_the_host_goes():
         "iDivUp",
         "main",
         "<<<",
+        "run_third",
     ):
         assert part not in code
 
