@@ -96,7 +96,7 @@ extern "C" __global__ void calling(const float *in, float *out) {
     [
         ("shared_sum", "atomics in shared memory that try again"),
         ("sleeping", "the time asleep is not counted"),
-        ("local", "local memory is taken to cost no bandwidth"),
+        ("local", "local arrays do not fit into the L1"),
         ("calling", "calls functions that are not inlined"),
     ],
 )

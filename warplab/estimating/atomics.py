@@ -16,8 +16,9 @@ from warplab.estimating.rates import Rates
 from warplab.estimating.work import Work
 
 LINE_SECTORS = 4
-# How many slices work at a time, by the lines that are in use: the mean over places in memory.
-SLICES = {1: 1.0, 2: 1.0, 4: 2.0, 8: 3.6, 16: 5.0, 32: 7.6, 64: 13.0, 128: 26.0, 512: 36.0, 2048: 52.0, 8192: 62.0}
+# How many slices work at a time, by the lines that are in use: atomic_places up to 256, the mean of 24 places each, of
+# which those of up to 16 lines were all alike; from 512 on global_atomics.
+SLICES = {1: 1.0, 2: 1.0, 4: 2.1, 8: 2.0, 16: 3.9, 32: 7.5, 64: 13.3, 256: 29.0, 512: 36.0, 2048: 52.0, 8192: 62.0}
 _FLOATS = (".F32", ".F64", ".F16x2", ".BF16x2", ".F16", ".BF16")
 TURNS = {"": 1.0, "CAST": 3.0, "CAST64": 5.0, "CAS": 2.0}  # wavefronts for each turn of a lane
 

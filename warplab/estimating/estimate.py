@@ -43,14 +43,14 @@ _UNKNOWN: tuple[tuple[Callable[[MachineRow], bool], str], ...] = (
         "Too low: the bytes that TMA moves are counted nowhere (DRAM, L2, shared memory), nor the waits for them.",
     ),
     (
-        _named("HGMMA", "IGMMA", "QGMMA", "BGMMA"),
-        "Too high where tensor cores limit: wgmma is taken to be as fast as mma.sync. An H100 is faster (lab 05).",
-    ),
-    (
         lambda row: row.opcode.startswith("ATOMS.CAST"),
-        "Too low where threads share an address: atomics in shared memory that try again are counted once per warp.",
+        "Too low where warps meet at a word: atomics in shared memory that try again count only the lanes of one warp.",
     ),
-    (_named("LDL", "STL"), "Too low: local memory is taken to cost no bandwidth."),
+    (_named("LDL", "STL"), "Too low where local arrays do not fit into the L1: they are taken to."),
+    (
+        lambda row: row.opcode.split(".")[0] in ("LDG", "LD") and ".STRONG" in row.opcode,
+        "Too low where blocks wait for one another: a loop that asks for a flag counts as one pass.",
+    ),
     (_named("NANOSLEEP"), "Too low: the time asleep is not counted."),
 )
 

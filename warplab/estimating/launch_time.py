@@ -35,6 +35,8 @@ SM_KNEE = 4
 L2_PATH = 64  # bytes per clock from the L2 to an SM (NVIDIA, A100 white paper; as in Hopper)
 L2_USED = 0.8  # of the L2, before it begins to lose what is read (working_sets: up to 40 of 50 MiB)
 OWN = 0.5  # share of distinct bytes among those that blocks read first, from which on they count as the blocks' own
+SINGLE = 1.77  # sectors that take the L2 as long as a single one (sweeps.json: scattered, 136 against 241 billion)
+APART, MANY_LINES = 1.5, 8  # bytes in pairs for each byte read, and lines of a request, from which on lanes read apart
 LINES = 4  # whose tags the L1 looks up per clock (sweeps.json: l1_hits)
 LOCAL = 5.5  # clocks of the L1 for a load or store of local memory (sweeps.json: local_memory, 16 words)
 HALF_FMA = ("IMAD", "VIADD")  # of the FMA pipe, at the rate of integers
@@ -259,8 +261,8 @@ class _Model:
 
     def _of_memory(self) -> list[Resource]:
         work, rates = self.work, self.rates
-        # Sectors come from the L2 in pairs.
-        loaded, stored = self._from_l2() * min(work.pair_bytes, 2.0), self._to_l2()
+        # Sectors come from the L2 in pairs, single ones a little sooner than two.
+        loaded, stored = self._from_l2() * min(work.pair_bytes, SINGLE), self._to_l2()
         pieces = max(1.0, min(work.pair_bytes, rates.memory_bytes / SECTOR_BYTES))
         moved = self.loaded * pieces + work.stored
         share = work.stored / moved if moved else 0.0
@@ -275,12 +277,17 @@ class _Model:
             Resource(
                 "L2", loaded / rates.l2_bandwidth + stored / rates.l2_stores, self._from_l2() + stored, "B", "memory"
             ),
-            Resource("DRAM", moved / rates.bandwidth(share), moved, "B", "memory"),
+            Resource("DRAM", moved / min(rates.bandwidth(share), self._of_pieces()), moved, "B", "memory"),
         ]
         seconds, atomics = global_seconds(work, rates)
         if atomics:
             found.append(Resource("atomics", seconds, atomics, "atomics", "memory"))
         return found
+
+    def _of_pieces(self) -> float:
+        """Bandwidth of the memory where lanes read sectors of lines of their own, which lie anywhere."""
+        anywhere = self.work.pair_bytes > APART and self.work.reuse.get("lines", 1.0) >= MANY_LINES
+        return self.rates.scattered_bandwidth if anywhere else math.inf
 
     def _block_clocks(self) -> float:
         """From the start of a block to the next; blocks of 1024 threads start later (sweeps.json: starts)."""
@@ -347,10 +354,10 @@ class _Model:
         latency, waits = (
             0.0 if LATENCY in self.without else n / self.rates.clock_hz for n in (self.warp_cycles, self.waits)
         )
-        waits = _bend(waits, of_memory, self.rates.knee)
-        apart = _bend(waits, of_sm, SM_KNEE)
+        apart = _bend(_bend(waits, of_sm, SM_KNEE), of_memory, self.rates.knee)
         each = of_sm / on_one
-        in_step = _taking_turns(on_one, each, max(0.0, max(latency, waits) - each))
+        between = max(latency, _bend(waits, of_memory, self.rates.knee))
+        in_step = _taking_turns(on_one, each, max(0.0, between - each))
         return self.together * max(in_step, apart) + (1 - self.together) * apart
 
 

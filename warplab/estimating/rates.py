@@ -49,7 +49,8 @@ class Rates:
     """What an estimate takes of a card besides its data sheet. `sources`: field to source.
 
     Latencies in cycles of `clock_hz`; bandwidths in bytes per second. `read_bandwidth`, `copy_bandwidth`: of the
-    memory, for reads alone and for as many writes as reads. `memory_bytes`: what one access to it moves at least.
+    memory, for reads alone and for as many writes as reads; `scattered_bandwidth`: for reads of pieces of 64 bytes that
+    lie anywhere. `memory_bytes`: what one access to it moves at least.
     `l2_bandwidth`, `l2_stores`: of loads from and stores to the L2, all SMs together; `partial_stores`: sectors per
     second that stores fill in part, `scattered_stores`: the same where no other store fills the rest and the memory
     must be read. `atomic_latency`: cycles until an atomic's result can be used; `atomic_seconds`,
@@ -69,6 +70,7 @@ class Rates:
     memory_latency: float
     read_bandwidth: float
     copy_bandwidth: float
+    scattered_bandwidth: float
     memory_bytes: int
     l2_bandwidth: float
     l2_stores: float
@@ -113,6 +115,7 @@ def _h100(name: str, **other) -> Rates:
         "memory_latency": _MEMORY_SECONDS * 1.98e9,
         "read_bandwidth": 3.10e12,
         "copy_bandwidth": 2.83e12,
+        "scattered_bandwidth": 2.05e12,
         "memory_bytes": 64,
         "l2_bandwidth": 7.7e12,
         "l2_stores": 4.2e12,
@@ -137,6 +140,7 @@ def _h100(name: str, **other) -> Rates:
             "memory_latency": f"latencies, {RECORDED}: 350 ns from 64 MiB on",
             "read_bandwidth": f"working_sets, {RECORDED}: 3.08 to 3.12 TB/s from 512 MiB on",
             "copy_bandwidth": f"bytes_in_flight, {RECORDED}: at most 2.83 to 2.85 TB/s read and written",
+            "scattered_bandwidth": f"scattered, {SWEPT}: 32 billion pieces of 32 or 64 bytes per second, within 1 GiB",
             "memory_bytes": f"strides, {RECORDED}: a stride of 64 bytes takes as long as reading all",
             "l2_bandwidth": f"working_sets, {RECORDED}: 8.3 TB/s at 4 MiB, 7.3 at 40 MiB",
             "partial_stores": "scattered (kernels/serving/recordings.json), recorded on an NVIDIA H100 80GB HBM3, "
@@ -167,14 +171,19 @@ _PUBLISHED = {
     "A100": (38, 29, 262, 4.9e12, f"{LUO}; L2 bandwidth: the H100's bytes per clock and SM"),
 }
 _MEMORY_SECONDS = 350e-9  # latency of the H100's memory, taken for other cards too
-_H100_READ, _H100_COPY = 3.10e12 / 3.35e12, 2.83e12 / 3.35e12  # shares of the data sheet's bandwidth
+# Shares of the data sheet's bandwidth.
+_H100_READ, _H100_COPY, _H100_SCATTERED = 3.10e12 / 3.35e12, 2.83e12 / 3.35e12, 2.05e12 / 3.35e12
 
 
 def rates(name: str | Card) -> Rates:
     """Return the rates of a card ("H100", or a `Card` of the course). Raises ValueError for an unknown card."""
     device = find_card(name)
     peak = device.bandwidth_gbs * 1e9
-    of_memory = {"read_bandwidth": _H100_READ * peak, "copy_bandwidth": _H100_COPY * peak}
+    of_memory = {
+        "read_bandwidth": _H100_READ * peak,
+        "copy_bandwidth": _H100_COPY * peak,
+        "scattered_bandwidth": _H100_SCATTERED * peak,
+    }
     if device.name == "H100":
         return _h100("H100")
     if device.name == "H200":
@@ -207,7 +216,7 @@ def rates(name: str | Card) -> Rates:
         "sources": {
             **dict.fromkeys(("l1_latency", "shared_latency", "l2_latency", "l2_bandwidth"), source),
             "memory_latency": "no measurement at hand; the H100's 350 ns",
-            **dict.fromkeys(("read_bandwidth", "copy_bandwidth"), SHARE),
+            **dict.fromkeys(("read_bandwidth", "copy_bandwidth", "scattered_bandwidth"), SHARE),
             "clock_hz": device.source("clock_mhz"),
         },
     }
