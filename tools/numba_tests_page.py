@@ -45,8 +45,8 @@ TAIL = """## What Numba does and the stand-in does not, on purpose
   stops with the thread, the line and the array.
 - Events have no times: the simulator's speed says nothing about a GPU's.
 - Lines are always recorded, and memory is freed at once.
-- A process that `multiprocessing` forks after the device was used is refused, as on a GPU; after a plain `os.fork()` the
-  simulator goes on.
+- A process that `multiprocessing` forks after the device was used is refused, as on a GPU; after a plain `os.fork()`
+  the simulator goes on.
 - A launch of more than 2³⁵ thread instructions is stopped, and says so.
 - Warnings of small grids and of host arrays are off until they are asked for (`cuda.config`), as the simulator has
   neither cost.

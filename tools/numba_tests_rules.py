@@ -103,6 +103,12 @@ DIFFERENCES: tuple[Rule, ...] = (
         "lines are recorded whether lineinfo=True or not, as every error and report of the simulator names them",
         ("numba.cuda.jit(lineinfo=False)", "self._check(expect=False)"),
     ),
+    Rule(
+        "cached files",
+        "counts the files of the caches for CPU and GPU together; those of the stand-in have a name of their own",
+        (".assign_cpu",),
+        (".check_pycache",),
+    ),
 )
 
 

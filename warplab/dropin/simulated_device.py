@@ -27,8 +27,9 @@ class MemoryInfo(NamedTuple):
 def in_use() -> None:
     """Note that this process uses the device, as the driver is initialised by the first use.
 
-    Raises CudaSupportError where NUMBA_DISABLE_CUDA is set, and CudaDriverError in a process that `multiprocessing` forked from one that used it, as on a GPU. After a plain
-    `os.fork()`, which a GPU refuses, too, the simulator goes on.
+    Raises CudaSupportError where NUMBA_DISABLE_CUDA is set, and CudaDriverError in a process that `multiprocessing`
+    forked from one that used the device, as on a GPU. After a plain `os.fork()`, which a GPU refuses, too, the
+    simulator goes on.
     """
     global _process
     here = os.getpid()

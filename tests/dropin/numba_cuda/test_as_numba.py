@@ -200,7 +200,7 @@ def test_a_cache_is_read_until_the_source_changes(tmp_path):
     assert run(3, 0) == (3, 0, 1)
     assert run(3, 0)[0] == 3
     assert run(4, 1) == (4, 0, 1)
-    assert [file.suffix for file in (tmp_path / "__pycache__").glob("*.nbi")] == [".nbi"]
+    assert list((tmp_path / "__pycache__").glob("*.simulated*"))
 
 
 def test_a_kernel_that_links_code_is_not_cached():

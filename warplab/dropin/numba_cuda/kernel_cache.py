@@ -1,7 +1,7 @@
 """`cuda.jit(cache=True)`: compiled kernels in files beside their source, where Numba keeps them.
 
-The files are Numba's, and so is their index: what is there for the simulator, PTX, has a key of its own, so that Numba
-reads only what is for the CPU or for a GPU.
+The files are Numba's, with another name: what they hold is PTX for the simulator, not machine code for a GPU. (Numba
+0.68 and numba-cuda 0.30 share an index and date it in two ways, so that each takes that of the other for out of date.)
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ class _Files(_numba.CUDACacheImpl):
         # Types of variables are not kept, as in Numba. The library refuses arrays of the device that a kernel captures.
         program = replace(kernel.program, annotation=None, metadata=None)
         return Cached(kernel.argument_types, program, kernel.launch_config_sensitive)._asdict()
+
+    def get_filename_base(self, fullname: str, abiflags: str) -> str:
+        return f"{super().get_filename_base(fullname, abiflags)}.simulated"
 
     def rebuild(self, target_context, payload: dict) -> Cached:
         return Cached(**payload)
