@@ -36,7 +36,7 @@ _REUSE = (
     *("atomic_lines", "atomic_requests", "words", "sectors"),
 )
 LEAST_SHARE = 0.2  # of the instructions, in a loop whose trips are looked at
-MOST_APART = 1.7  # factor between the instructions of machine code and of PTX that is believed
+MOST_APART = 3.0  # factor between the instructions of machine code and of PTX that is believed
 
 
 @dataclass(frozen=True)
