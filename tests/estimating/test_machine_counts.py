@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.support import counted_kernels
 from tests.support.machine_kernels import CODE
 from warplab.estimating.machine_counts import PIPES, machine_counts
 from warplab.estimating.pipes import pipe_of
@@ -140,6 +141,19 @@ def test_a_function_that_is_called_twice_runs_twice():
     (end,) = rows_of(counts, "RET")
     assert end.warps == 2
     assert sum(row.warps for row in rows_of(counts, "FFMA")) == 2
+
+
+@pytest.mark.parametrize("launch", counted_kernels.LAUNCHES, ids=lambda launch: f"{launch.name}, {launch.instructions}")
+def test_instructions_are_those_that_a_gpu_executed(launch):
+    """Among them conditions made into one, lanes that meet late, and functions that are called."""
+    code = counted_kernels.RECURSIVE if launch.name == "called_again" else counted_kernels.CODE
+    kernel = CudaSource(code, launch.name, by_cupy=True)
+    arguments = tuple(x.copy() if isinstance(x, np.ndarray) else x for x in launch.arguments)
+    counts = machine_counts(simulate(kernel, launch.grid, launch.block, arguments))
+    assert counts.warp_instructions == pytest.approx(launch.instructions, rel=launch.within or 1e-6)
+    assert 32 * counts.warp_efficiency == pytest.approx(launch.lanes, abs=0.3 if launch.within else 0.1)
+    if launch.branches is not None:
+        assert (counts.branches, counts.divergent_branches) == pytest.approx((launch.branches, launch.divergent))
 
 
 def test_totals_are_sums_of_the_rows():
