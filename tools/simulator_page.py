@@ -47,7 +47,7 @@ NOTES = {
     "__assertfail, malloc, free",
     "cp": "async (4, 8, 16 bytes), its groups and mbarriers; async.bulk, also from block to block, multicast, and "
     "with reductions; async.bulk.tensor: 1d to 5d, tile and im2col, swizzles of 32, 64 and 128 bytes, "
-    "multicast, stores, reductions; the bulk forms not recorded on a GPU",
+    "multicast, stores, reductions",
     "ld": "b8 to b128, u, s and f types, vectors of 2 and 4; all state spaces and generic addresses; cache operators",
     "ldmatrix": "x1, x2, x4, with and without .trans",
     "ldu": "as `ld`",
@@ -156,10 +156,10 @@ between stores and what TMA or a `wgmma` reads or TMA writes over (`MissingProxy
 with no barrier after its `mbarrier.init`, what a relaxed arrival leaves unordered, and shared memory of another block
 of the cluster that is accessed before that block has begun or after it may have ended. Not told: a missing
 `fence.proxy.async` in global memory or after `mbarrier.init` (libcu++ has none either), and a wait that is relaxed.
-Tensor maps are those of `warplab.bench.hopper`, in an encoding of the simulator's own, with the driver's rules; lines
-shorter than the swizzle, interleaved layouts and reductions with FTZ types are refused. TFLOAT32 rounds as an H100
-does. `Options.cluster` is the size of a cluster that a launch asks for. Counters: accesses to other blocks count as
-those to shared memory, copies by TMA as their number; neither was compared with `ncu`.
+Tensor maps are those of `warplab.bench.hopper`, in an encoding of the simulator's own, with the driver's rules;
+interleaved layouts and reductions with FTZ types are refused. TFLOAT32 rounds, and lines shorter than the swizzle lie,
+as on an H100. `Options.cluster` is the size of a cluster that a launch asks for. Counters: accesses to other blocks
+count as those to shared memory, copies by TMA as their number; neither was compared with `ncu`.
 
 `cub::BlockMergeSort` and `WarpMergeSort` read one element of shared memory that nobody wrote, but do not use it: run
 them with `used_reads_only=True`."""

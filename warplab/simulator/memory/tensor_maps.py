@@ -119,7 +119,18 @@ class TensorMap:
 
     @property
     def box_bytes(self) -> int:
+        """What a barrier counts."""
         return self.lines * self.line_bytes
+
+    @property
+    def pitch(self) -> int:
+        """Bytes from one line of a box to the next in shared memory: those of the swizzle, if lines are shorter."""
+        return max(self.line_bytes, self.span)
+
+    @property
+    def room(self) -> int:
+        """Bytes of shared memory that a box lies in."""
+        return (self.lines - 1) * self.pitch + (self.span or self.line_bytes)
 
     @property
     def fill(self) -> int:
@@ -142,7 +153,8 @@ class TensorMap:
             start += coordinate * stride
         address = (start[:, :, None] + along[:, None, :]).reshape(len(at), -1, PIECE // unit)
         inside = (line_inside[:, :, None] & inside[:, None, :]).reshape(address.shape)
-        offset = np.arange(0, self.box_bytes, PIECE, dtype=np.uint64)[None, :]
+        within = np.arange(0, self.line_bytes, PIECE)
+        offset = (np.arange(self.lines)[:, None] * self.pitch + within).astype(np.uint64).reshape(1, -1)
         return Box(offset, address.astype(np.uint64), inside, unit)
 
     def _unit(self, first: np.ndarray) -> int:

@@ -85,8 +85,9 @@ class TensorCopies:
             notify(reader, every.shape[0])
         site = replace(writer, offset=0)
         for tensor, chosen in self._maps(reader, maps, len(at), im2col, every):
-            copiers = every[chosen]
-            box = tensor.places(_chosen(at, chosen, every), _chosen(offsets, chosen, every) if offsets else None)
+            copiers, corner = every[chosen], _chosen(at, chosen, every)
+            self._aligned_corner(reader, tensor, corner, copiers)
+            box = tensor.places(corner, _chosen(offsets, chosen, every) if offsets else None)
             values = self._gather(reader, tensor, box, copiers)
             self._fits(writer, tensor, start[chosen], copiers)
             words = Addresses(np.broadcast_to(word.base, every.shape)[chosen])
@@ -135,12 +136,16 @@ class TensorCopies:
                     **chunk.where(reader, int(copiers[0])),
                 )
             self._fits(reader, tensor, start[chosen], copiers)
-            box = tensor.places(_chosen(at, chosen, every))
+            corner = _chosen(at, chosen, every)
+            self._aligned_corner(reader, tensor, corner, copiers)
+            box = tensor.places(corner)
             by = np.repeat(copiers, box.offset.shape[1])
             origin = swizzled(start[chosen][:, None] + box.offset, tensor.span).reshape(-1)
             units = box.address.reshape(-1, box.address.shape[2]), box.inside.reshape(-1, box.inside.shape[2])
             stored = units[1].any(axis=1)  # what lies outside the tensor is not read
             by, origin, units = by[stored], origin[stored], (units[0][stored], units[1][stored])
+            if not by.size:
+                continue
             box = box._replace(address=units[0], inside=units[1])
             group = chunk.copies.committed_bulk[by]
             values = chunk.copies.fetch(site, Addresses(origin), by)
@@ -203,12 +208,6 @@ class TensorCopies:
                 reason="cuTensorMapEncodeTiled makes maps for .tile, cuTensorMapEncodeIm2col those for .im2col.",
                 **where,
             )
-        if tensor.span > tensor.line_bytes:
-            raise UnsupportedInstruction(
-                f"a box with lines of {tensor.line_bytes} bytes and a swizzle of {tensor.span}",
-                reason="The simulator does not know where a GPU puts lines shorter than the swizzle; a GPU may run it.",
-                **where,
-            )
         return tensor
 
     def _aligned(self, site: Site, start: np.ndarray, every: np.ndarray) -> None:
@@ -224,9 +223,20 @@ class TensorCopies:
                 **self.chunk.where(site, int(every[place])),
             )
 
+    def _aligned_corner(self, site: Site, tensor: TensorMap, corner: np.ndarray, copiers: np.ndarray) -> None:
+        bad = corner[:, 0] * tensor.item % PIECE != 0
+        if self.chunk.checked and bad.any() and not tensor.im2col:
+            place = int(np.argmax(bad))
+            raise MisalignedAddress(
+                f"misaligned box: it begins at coordinate {corner[place, 0]} along the innermost axis, "
+                f"{corner[place, 0] * tensor.item} bytes",
+                reason=f"TMA takes multiples of {PIECE} bytes; an H100 stops there with an illegal instruction.",
+                **self.chunk.where(site, int(copiers[place])),
+            )
+
     def _fits(self, site: Site, tensor: TensorMap, start: np.ndarray, copiers: np.ndarray) -> None:
         """A box must not reach beyond the shared memory of its block, not even into that of the next."""
-        self.chunk.copies.check_room(site, start, np.full(start.shape, tensor.box_bytes), copiers)
+        self.chunk.copies.check_room(site, start, np.full(start.shape, tensor.room), copiers)
 
 
 def unit_site(site: Site, unit: int) -> Site:
