@@ -31,6 +31,8 @@ Of {total:,} tests {alone:,} name nothing that the stand-in replaces, and {not_a
 - *fault*: a wrong result, another error than Numba's, a crash or a hang.
 - *on purpose*: mostly what the simulator's checks find in the test's own kernel (races, accesses beyond an array, reads
   of what nothing wrote), which a GPU does not tell. Each is listed below.
+  compute-sanitizer on an H100 reports the accesses beyond an array in `test_dispatcher.py` and `test_localmem.py`, too
+  (2026-11-23).
 - *missing*: the stand-in says that it does not have what the test asks for.
 - *does not apply*: by a rule below, which looks at what a test names and never at its result; a test to which a rule
   applies is not counted where it passes, either.
