@@ -5,16 +5,15 @@ Blocks come to the multiprocessors (SMs) in waves of as many as fit. For the blo
     latency     cycles of one warp that has the SM to itself (`warp_latency`), with the latency of loads by where the
                 caches find them; all warps of the SM wait at the same time
     SM          the busiest of issue slots, pipes, data path of L1 and shared memory (wavefronts), path to the L2
-    memory      the busier of L2 and DRAM, which all SMs share
-    launches    blocks reach the SMs one per clock (an assumption: no measurement of it is known to us)
-    atomics     those on one line, which one slice of the L2 has, take turns, one per clock (an assumption: NVIDIA's
-                white paper of the GK110, 2012, gives that rate for one address)
+    memory      the busiest of L2, DRAM, atomics (`atomics`) and the start of blocks, which all SMs share
 
-and the wave takes (latency^p + busiest^p)^(1/p): p is the bend between latency and bandwidth, measured where warps load
-and wait (`Rates.knee`), and 4 against resources of the SM, whose queues are short. The launch itself comes on top.
+and the wave takes (latency^p + busiest^p)^(1/p): p is 4 against resources of the SM, whose queues are short, and
+against memory the bend between latency and bandwidth, measured where warps load and wait (`Rates.knee`). Between barriers the
+blocks of an SM take turns at it instead: few customers of a closed queue. What it costs that warps differ in length
+comes on top (`uneven_work`), and the launch itself.
 
-Reads reach the L2 where the L1 does not serve them (`simulator.count.reuse`). What the L2 has not seen comes from DRAM,
-in pieces of at least `Rates.memory_bytes`.
+Reads reach the L2 where the L1 does not serve them (`simulator.count.reuse`). What the L2 has not seen, or has lost
+again, comes from DRAM, in pieces of at least `Rates.memory_bytes`.
 """
 
 from __future__ import annotations
@@ -166,7 +165,8 @@ class _Model:
         """Cycles for which a warp waits at barriers until the SM has served its block, beyond its own instructions."""
         if not self.together:
             return 0.0
-        busiest = max((r.seconds for r in self.resources if r.group == "SM"), default=0.0)
+        counted = (r.seconds for r in self.resources if r.group == "SM" and r.name not in self.without)
+        busiest = max(counted, default=0.0)
         of_block = busiest * min(self.sms, self.work.blocks) / self.work.blocks * self.rates.clock_hz
         own = sum(row.warps * max(1, row.stall) for row in self.work.rows) / self.work.warps
         return max(0.0, of_block - own)
