@@ -26,6 +26,16 @@ class Assembled(NamedTuple):
     cubin: bytes
 
 
+def assemble(ptx: str, entry: str, arch: int | str, max_registers: int | None = None) -> Assembled:
+    """Return machine code as the driver makes it of Numba's PTX: by ptxas, or where there is none by nvJitLink.
+
+    What runs on an H100 is what ptxas makes, instruction for instruction; nvJitLink, which leaves code to be linked,
+    makes half as many of some kernels (2026-11-23, numba-cuda 0.30.4, CUDA 13.0.88). Errors as of `assemble_ptx`.
+    """
+    found = assemble_whole if program("ptxas") else assemble_ptx
+    return found(ptx, entry, arch, max_registers)
+
+
 @functools.lru_cache(maxsize=256)
 def assemble_ptx(ptx: str, entry: str, arch: int | str, max_registers: int | None = None) -> Assembled:
     """Return machine code for capability `arch` (75 for 7.5) and nvJitLink's report on it. `entry`: the kernel's name.

@@ -199,7 +199,7 @@ class NumbaSource:
     def assemble(self, arch: int, signature: tuple) -> Assembled:
         """Return machine code for capability `arch` (75 for 7.5), with the assembler's report."""
         program = self._compile(signature, arch)
-        return ptx_assembler.assemble_ptx(program.ptx, program.entry, arch, self.max_registers)
+        return ptx_assembler.assemble(program.ptx, program.entry, arch, self.max_registers)
 
     def signature_of(self, args: tuple) -> tuple:
         """Return the Numba types that the kernel is compiled for when it is given `args`. Raises ArgumentError."""
