@@ -5,7 +5,8 @@
     resources.occupancy(profile[0], "H100")       # how many of its blocks fit on an SM of the card
 
 NVIDIA's assembler translates the kernel to machine code and reports on it. CUDA C++ goes through the assembler in
-NVRTC, as in CuPy, Numba's kernels through the one in nvJitLink, as in Numba; the two may differ by some registers.
+NVRTC, as in CuPy, Numba's kernels through ptxas, whose code is the one that runs; nvJitLink stands in where there is
+none, and may differ by some registers.
 """
 
 from __future__ import annotations
