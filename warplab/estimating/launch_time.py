@@ -8,9 +8,9 @@ Blocks come to the multiprocessors (SMs) in waves of as many as fit. For the blo
     memory      the busiest of L2, DRAM, atomics (`atomics`) and the start of blocks, which all SMs share
 
 and the wave takes (latency^p + busiest^p)^(1/p): p is 4 against resources of the SM, whose queues are short, and
-against memory the bend between latency and bandwidth, measured where warps load and wait (`Rates.knee`). Between barriers the
-blocks of an SM take turns at it instead: few customers of a closed queue. What it costs that warps differ in length
-comes on top (`uneven_work`), and the launch itself.
+against memory the bend between latency and bandwidth, measured where warps load and wait (`Rates.knee`). Between
+barriers the blocks of an SM take turns at it instead: few customers of a closed queue. What it costs that warps differ
+in length comes on top (`uneven_work`), and the launch itself.
 
 Reads reach the L2 where the L1 does not serve them (`simulator.count.reuse`). What the L2 has not seen, or has lost
 again, comes from DRAM, in pieces of at least `Rates.memory_bytes`.
