@@ -232,7 +232,15 @@ def outcome(name: str, serial: bool, **options) -> tuple:
     error = None
     try:
         profile = simulate(
-            CudaSource(SOURCE, name), grid, block, args, device=device, serial_loops=serial, **options, **limits
+            CudaSource(SOURCE, name),
+            grid,
+            block,
+            args,
+            device=device,
+            serial_loops=serial,
+            narrow_loops=False,
+            **options,
+            **limits,
         )
     except simulator.SimulatorError as caught:
         error, profile = str(caught), caught.profile
@@ -410,7 +418,13 @@ def test_random_programs_do_what_the_arrays_do(seed, eager):
             zeros(7, np.int64),
         )
         profile = simulate(
-            CudaSource(source, "random_program"), 1, 1, args, device=simulator.Device(64 << 20), serial_loops=serial
+            CudaSource(source, "random_program"),
+            1,
+            1,
+            args,
+            device=simulator.Device(64 << 20),
+            serial_loops=serial,
+            narrow_loops=False,
         )
         results.append(([a.tobytes() for a in args], seen_of(profile)))
     assert results[0] == results[1], f"seed {seed}\n{source}"

@@ -9,6 +9,7 @@ block by block.
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,10 @@ _F = {name: k for k, name in enumerate(FIELDS)}
 _P = {name: k for k, name in enumerate(PLACE)}
 _BUFFER = 1 << 14
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+
+
+def _gone(*_: int) -> int:
+    return 1
 
 
 class NarrowRuns:
@@ -139,7 +144,8 @@ class NarrowRuns:
         self.known: dict[int, tuple[Any, Any, bool, Any]] = {}  # by site: what its place depends on
         self.spaces: dict[int, str] = {}
         self.made: dict[NarrowLoop, dict[str, np.ndarray]] = {}
-        self.callback = _CALLBACK(self._called)
+        called = weakref.WeakMethod(self._called)  # no cycle, which would keep the chunk's memory
+        self.callback = _CALLBACK(lambda *arguments: (called() or _gone)(*arguments))
         numbers: dict[str, int] = {
             "LANES": lanes,
             "WORDS": self.words,

@@ -49,7 +49,7 @@ class Options:
     cluster: tuple[int, ...] | None = None
     sample_blocks: int | None = None
     serial_loops: bool = True
-    narrow_loops: bool = False
+    narrow_loops: bool = True
     observers: tuple[Observer, ...] = ()
 
     def __post_init__(self) -> None:
