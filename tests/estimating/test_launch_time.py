@@ -40,8 +40,8 @@ def test_the_time_of_a_pipe_by_hand() -> None:
     work = launch_work((instruction("FFMA", "FMA", WARPS * 1000),), loop=0)
     assert alone(work, "FMA pipe") == pytest.approx(2000 / 1.98e9)
     assert alone(work, "issue slots") == pytest.approx(2000 / 1.98e9)
-    # A warp alone takes 1000 clocks at a stall of 1: from there to the pipe's time it bends, and from there to the start
-    # of 132 blocks.
+    # A warp alone takes 1000 clocks at a stall of 1: from there to the pipe's time it bends, and then to the start of
+    # 132 blocks.
     bent = 2000 * (1 + 0.5**SM_KNEE) ** (1 / SM_KNEE)
     bent = (bent**H100.knee + (132 * H100.block_clocks) ** H100.knee) ** (1 / H100.knee)
     assert launch_time(work, H100).seconds == pytest.approx(H100.launch_seconds + bent / 1.98e9, rel=1e-6)
