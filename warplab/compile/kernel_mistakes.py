@@ -351,7 +351,7 @@ def _statements(kernel: ast.FunctionDef, error: str) -> Found:
             yield node, "A kernel has no with."
         elif isinstance(node, ast.Yield | ast.YieldFrom):
             yield node, "A kernel yields nothing: store each value in an array, such as out[i] = ..."
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random", "random"):
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("np.random", "numpy.random"):
             yield (
                 node,
                 f"{ast.unparse(node)} is for the host. For a kernel, numba.cuda.random has "
