@@ -35,6 +35,7 @@ def run(shell, line: str, cell: str) -> None:
     from warplab.compile.nvrtc import compile_cuda_program
     from warplab.compile.source_files import current_cell_name
     from warplab.dropin import choice
+    from warplab.launch.kernel_source import CudaSource
 
     # The magic's own line is line 1 of the cell.
     code = f"// %%cuda {line}".rstrip() + f"\n{cell}"
@@ -47,7 +48,8 @@ def run(shell, line: str, cell: str) -> None:
         raise UsageError('the cell has no kernel; write extern "C" __global__ void name(...) { ... }')
     options += tuple(f"-I{folder}" for folder in include_folders())
     # The simulator's module asks for the same program, and gets this one.
-    warnings = compile_cuda_program(code, file, options=options, name_expressions=names).log
+    asked = CudaSource(code, "", options, by_cupy=True).compiler_options
+    warnings = compile_cuda_program(code, file, options=asked, name_expressions=names).log
     if warnings:
         print(warnings, file=sys.stderr)
     module = choice.load("cp").RawModule(code=code, options=options, name_expressions=names)
