@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -35,11 +34,14 @@ class Textures(TexelAccess[Texture]):
         self._check_type(site, texture, lanes)
         layer, coordinates = self._layer(site, texture.texels, coordinates, lanes)
         total: Values = []
+        dtype = np.dtype(texture.texels.format.dtype)
         for places, weight in self._corners(site, texture, coordinates, lanes):
             values = self._values(site, texture, layer, places, lanes)
             if weight is not None:
-                values = [weight * value for value in values]
+                values = [weight * texture_filtering.unrounded(value, dtype) for value in values]
             total = [a + b for a, b in zip(total, values, strict=True)] if total else values
+        if total[0].dtype == np.float64:
+            total = [texture_filtering.filtered(value, dtype) for value in total]
         missing = [np.array(k, site.result) for k in _DEFAULT[len(total) :]]
         return [channel.astype(site.result) for channel in total] + missing
 
@@ -99,10 +101,11 @@ class Textures(TexelAccess[Texture]):
             yield [texture_filtering.nearest(*axis, sampler.normalized) for axis in axes], None
         else:
             sides = self._sides(texture, coordinates)
-            for which in itertools.product((0, 1), repeat=len(sides)):
-                weight = np.ones(lanes.shape)
-                for (_, part), second in zip(sides, which, strict=True):
-                    weight = weight * (part if second else 1 - part)
+            if site.geometry == "1d" and sampler.modes[1] == "border":
+                # To an H100 it is an array with a height of 1, of which y = 0 is the upper end.
+                zero = np.zeros(lanes.shape, np.float32)
+                sides.append(texture_filtering.neighbours(zero, 1, "border", sampler.normalized))
+            for which, weight in texture_filtering.corner_weights([part for _, part in sides]).items():
                 yield [side[second] for (side, _), second in zip(sides, which, strict=True)], weight
 
     @staticmethod
