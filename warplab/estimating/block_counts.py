@@ -26,7 +26,7 @@ from warplab.estimating.pipes import pipe_of
 from warplab.simulator.count.block_flow import BlockFlow
 from warplab.simulator.count.trip_counts import loops as ptx_loops
 from warplab.simulator.ptx.program import Instruction
-from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, Block
+from warplab.simulator.translate.basic_blocks import BRANCH, GUARD, JUMP, Block
 
 WEIGHTS = {"stays": 3.0, "mostly": 1.0, "float": 0.1, "integer": 0.03, "branch": 0.03}
 _STAYS = frozenset(("st", "red", "atom", "bar", "barrier", "stmatrix", "mbarrier"))
@@ -239,7 +239,7 @@ class BlockCounts:
         result: dict[int, tuple[float, float]] = {}
         for block in self.blocks:
             last = block.end - 1
-            known = [b for b, _ in self.ptx.blocks.get(origins[last], ()) if b.end == BRANCH]
+            known = [b for b in map(self._deciding, self.ptx.blocks.get(origins[last], ())) if b is not None]
             ways = self.out[block.index]
             if len(known) != 1 or len(ways) != 2 or opcode(self.rows[last]) != "BRA":
                 continue
@@ -255,6 +255,15 @@ class BlockCounts:
                 both = self._ways(own, jumps)
                 result.update(zip(ways, both if score > 0 else both[::-1], strict=True))
         return result
+
+    def _deciding(self, place: tuple[Block, Instruction]) -> Block | None:
+        """The PTX block whose branch a jump of the machine code stands for: the block that it comes from, or, where it
+        comes from a jump that a branch leads past, the block of that branch."""
+        block = place[0]
+        if block.end == BRANCH:
+            return block
+        before = self.ptx.every[block.index - 1] if block.index and block.end == JUMP else block
+        return before if before.end == BRANCH and before.target == block.index + 1 else None
 
     def _ways(self, own: Block, jumps: set[int]) -> list[tuple[float, float]]:
         """Threads and warps that took a branch of the PTX, and those that did not.

@@ -37,8 +37,8 @@ __all__ = ["PIPES", "MachineBlock", "MachineCounts", "MachineRow", "machine_coun
 
 _CALLS = re.compile(r"(@!?\S+ )?call\b(?!.*\b(vprintf|malloc|free|__assertfail)\b)")
 _NOT_INLINED = (
-    "It calls functions that are not inlined (or that call themselves): how often their instructions ran is not known "
-    "by caller, and can be far off."
+    "It calls functions that are not inlined (or that call themselves): their instructions are counted for all calls "
+    "together, and warps whose lanes come back from a call part by part as if they came back together."
 )
 
 _SAME = 0.001  # share of a block's threads that an edge may lack which carries them all
