@@ -30,28 +30,38 @@ counters that it has, which estimate instructions from PTX and by which exercise
    stay, loads and products of matrices mostly, arithmetic often, integers least.
 4. A loop that `ptxas` has unrolled has its instructions in several blocks: as many trips as fit go through the block
    that holds most of them, and so on down to one. The trips of each thread are known, so this is no guess.
-5. Warps: threads by what a warp had of them in the PTX block that a block is from. Lanes that meet (`BSYNC`) execute
-   that instruction part by part, as they come.
-6. Branches: ncu counts every jump, also unconditional ones and those for warps that have come apart (`BRA.DIV`, behind
+5. Warps: threads by what a warp had of them in the PTX block that a block is from. Lanes that have come apart meet at a
+   `BSYNC` (or `WARPSYNC`) alone: code that they reach before it, warps run once for each part, and the `BSYNC`, too.
+   Behind it are as many warps as before its `BSSY`.
+6. Two branches of the PTX that are one in machine code (`a && b`) count as one. A function that is called runs once for
+   each call.
+7. Branches: ncu counts every jump, also unconditional ones and those for warps that have come apart (`BRA.DIV`, behind
    shuffles), once per warp; exits under a predicate are none.
 
-Is it the code that ran under ncu? NVRTC's own assembler and this `ptxas`, both 13.0.88, make the same of the kernels in
-`tests/compile/test_machine_lines.py`. Numba's kernels come out exactly only with `ptxas`: nvJitLink, which assembles
-code to be linked, makes others of kernels with shared memory. The versions on the machine with the GPU were not
-recorded, but that it was CUDA 13.0; a launch whose instructions are off while its branches and lanes agree may have run
-other code.
+Is it the code that ran under ncu? Kernels of CuPy were compiled with `-ftz=true`, which CuPy gives NVRTC for every
+kernel, and so does the simulator since 2026-11-23. Before, 28 launches of labs 06, 08 and 09 were off by up to 11.5 %:
+another exponential, another division. On the machine with the H100 (driver 580.159.04) CuPy 14.2 loads NVRTC 13.0.88
+and ptxas is 13.0.88, as here, and the options were read there. NVRTC's own assembler and ptxas make the same of the
+kernels in `tests/compile/test_machine_lines.py`. The code that numba-cuda 0.30.4 loads was read there, too: of two
+kernels of three it is what ptxas makes, instruction for instruction; nvJitLink makes half as many of one.
+
+Per instruction, as `ncu`'s source page lists them, 26 launches were compared; eight small kernels' totals are in
+`tests/support/counted_kernels.py`.
 
 ## Where it fails
 
 - **Ways for rare arguments** of divisions, roots and double precision count as never taken: which arguments a thread
-  has is not recorded. Mandelbrot divides by 0 once per lane.
-- **Loops that are unrolled further while lanes of a warp differ in their trips**: how many warps run what is left over
-  follows from the mean of the threads.
+  has is not recorded. Mandelbrot divides by 0 once per lane, and the global average of int8 divides 0 by a number of
+  pixels.
+- **Lanes of a warp that differ in their trips** round a loop that is unrolled further (sparse rows, row sums by
+  thread): how many warps run what is left over, and in how many parts they come to the `BSYNC`, follows from the mean
+  of the threads.
+- **Lanes that come back from a call in parts** are counted as if they came back together.
 - **The order of warps** decides how often a compare-and-swap repeats and how a queue is shared out; two runs on one GPU
   differ, too.
 - **Code in which nothing but arithmetic** tells how often it ran, since that moves.
-- **Unknown**: some launches of lab 06's layers are off by up to a tenth, and some of lab 08 by 2 to 3 % although
-  branches and active lanes agree there. The cause was not found.
+- **Numba's direct convolution** ran in other code on the GPU: 1,369 instructions with 54 branches, where ptxas and
+  nvJitLink 13.0.88 make 1,392 and 1,200 with 50 of the same PTX. What assembled it there was not found.
 - **Other cards** than the H100: nothing was compared. The PTX is that for compute capability 9.0, and is assembled for
   the card's own; what a card lacks is refused.
 
