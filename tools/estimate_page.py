@@ -38,7 +38,8 @@ def page(labs: Sequence[Result], open_half: Sequence[Result], held_out: Sequence
     return TEXT.read_text(encoding="utf-8").format(
         errors=markdown([*head, "roofline: mean error", "within 15 %", "within 30 %"], rows, numbers=True),
         kernels=f"{len({r.kind for r in open_half})} kernels are open, {len({r.kind for r in held_out})} held out",
-        missing=f"{missing} of the unseen launches have not been recorded and are not counted." if missing else "",
+        missing=f"{missing} of the unseen launches have not been recorded and are not counted. " if missing else "",
+        verdict=_verdict([r.error for r in held_out]),
         limits=markdown(["limit", *head[1:]], _by_limit(held_out), numbers=True),
         all_limits=markdown(["limit", *head[1:]], _by_limit(every), numbers=True),
         labs_by_lab=markdown(["lab", *head[1:]], _by_kind(labs), numbers=True),
@@ -55,6 +56,17 @@ def page(labs: Sequence[Result], open_half: Sequence[Result], held_out: Sequence
 
 def _origins(results: Sequence[Result]) -> str:
     return "; ".join(sorted({r.origin for r in results}))
+
+
+def _verdict(errors: Sequence[float]) -> str:
+    """Whether the goal is reached."""
+    sizes = [abs(error) for error in errors]
+    far = sum(size <= FAR for size in sizes)
+    reached = {True: "reached", False: "not reached"}
+    return (
+        f"the first is {reached[statistics.fmean(sizes) <= NEAR]} ({100 * statistics.fmean(sizes):.1f} %), "
+        f"the second {reached[far >= 0.9 * len(sizes)]} ({far} of {len(sizes)})"
+    )
 
 
 def _figures(errors: Sequence[float]) -> list[str]:
