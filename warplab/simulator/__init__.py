@@ -22,11 +22,13 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             the registers that may be read before they are written, `warpgroup_registers` those that a wgmma still uses.
             `texel_site` is what a texture instruction asks for. `serial_loops` writes a loop in which one lane goes
             round alone as a function on plain numbers (`serial_writer`, with the tables of `serial_operations`, or
-            `serial_array_code` for what these lack).
+            `serial_array_code` for what these lack). `narrow_loops` writes one that a few lanes run as machine
+            code (`narrow_writer`, `narrow_operations`, `narrow_access`; `narrow_compiler` compiles it).
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.
-            `sampling` scales the counters of some blocks to a large grid, `serial_counting` adds a serial loop's.
+            `sampling` scales the counters of some blocks to a large grid, `serial_counting` adds a serial loop's and
+            `narrow_counting` those of a loop of few lanes.
             `block_flow` and `trip_counts` tell what machine code is counted by, `reuse` what caches may serve.
 check       `access_checks` tests bounds, alignment and initialisation before each access; `operand_layouts` whether
             a wgmma reads its operands in the way that they were copied; `unwritten_reads` notes reads of local arrays
@@ -39,8 +41,9 @@ check       `access_checks` tests bounds, alignment and initialisation before ea
             know PTX's rules for flags, and `device_race_report`; `flag_waits` finds threads that wait for a flag.
 run         `device` launches; `scheduler` runs the blocks; `observation` lists the observers of a launch;
             `device_group` runs kernels of several devices at the same time; `serial_runs` calls the functions of loops
-            that a single lane runs, for whose accesses `check.serial_races` does what `races` does; the other modules
-            serve the instructions that need more than arithmetic on registers.
+            that a single lane runs, for whose accesses `check.serial_races` does what `races` does, and `narrow_runs`
+            those of few lanes (`check.narrow_races`); the other modules serve the instructions that need more than
+            arithmetic on registers.
 
 How a launch runs:
 
