@@ -1,8 +1,8 @@
 """Measure the simulator's speed: against Numba's own CUDA simulator, on a larger launch, by launch size, and for loops
-of a single thread.
+of a single thread and of a few warps.
 
-`python -m tools.simulator_speed` (make bench-simulator) prints tables and one line of JSON, and with `--one-lane` only
-those of single threads. Numba's simulator runs
+`python -m tools.simulator_speed` (make bench-simulator) prints tables and one line of JSON, with `--one-lane` only
+those of single threads, with `--few-warps` only those of a block of one warp and one of four. Numba's simulator runs
 each CUDA thread as a Python thread. It runs in a process of its own, since NUMBA_ENABLE_CUDASIM must be set before
 Numba is imported; so does the large launch, whose memory is measured.
 """
@@ -44,6 +44,15 @@ ONE_LANE = {
     "sums": "running sums from array to array",
     "shared": "sums into a shared array",
     "first": "a sum by one thread of 64, the others at a barrier",
+}
+FEW_WARPS_STEPS = 20_000  # of the loop of each thread
+FEW_WARPS_GOAL = 20  # times faster than by the arrays, with checks
+FEW_WARPS = {
+    "sums": "running sums from array to array",
+    "shared": "sums of shared words",
+    "parting": "branches that part the lanes",
+    "tiles": "tiles of shared memory between barriers",
+    "chain": "a chain of integer operations",
 }
 NAMES = {
     "vector": f"vector multiply, {VECTOR:,} elements",
@@ -230,10 +239,89 @@ def one_lane(mode: str) -> dict[str, tuple[float, float]]:
         for turn in range(1 + PAIRS):
             for serial in (False, True):
                 start = time.process_time()
-                simulate(kernel, 1, threads, arguments, serial_loops=serial, **MODES[mode])
+                simulate(kernel, 1, threads, arguments, serial_loops=serial, narrow_loops=False, **MODES[mode])
                 if turn:  # the first compiles and translates
                     times[serial].append(time.process_time() - start)
         result[name] = statistics.median(times[False]), statistics.median(times[True])
+    return result
+
+
+def few_warps_launches(threads: int) -> dict[str, tuple]:
+    """Launches of one block whose threads all go round a loop: kernel and arguments."""
+    from warplab.dropin import numba_cuda as cuda
+
+    @cuda.jit
+    def sums(a, out, n):
+        total = np.float32(0)
+        for i in range(n):
+            k = i * cuda.blockDim.x + cuda.threadIdx.x
+            total += a[k]
+            out[k] = total
+
+    @cuda.jit
+    def shared(a, out, n):
+        words = cuda.shared.array(1024, np.float32)
+        for i in range(cuda.threadIdx.x, 1024, cuda.blockDim.x):
+            words[i] = a[i]
+        cuda.syncthreads()
+        total = np.float32(0)
+        for i in range(n):
+            total += words[(cuda.threadIdx.x * 33 + i) & 1023]
+        out[cuda.threadIdx.x] = total
+
+    @cuda.jit
+    def parting(a, out, n):
+        x = np.uint32(cuda.threadIdx.x)
+        for i in range(n):
+            x = x * np.uint32(3) + np.uint32(1) if x & np.uint32(1) else x >> np.uint32(1)
+            if x < 5:
+                x += np.uint32(a[i & 63] * 100)
+        out[cuda.threadIdx.x] = x
+
+    @cuda.jit
+    def tiles(a, out, n):
+        words = cuda.shared.array(1024, np.float32)
+        total = np.float32(0)
+        for t in range(n // 32):
+            words[cuda.threadIdx.x] = a[t * cuda.blockDim.x + cuda.threadIdx.x]
+            cuda.syncthreads()
+            for i in range(n // (n // 32)):
+                total += words[(cuda.threadIdx.x + i) & (cuda.blockDim.x - 1)]
+            cuda.syncthreads()
+        out[cuda.threadIdx.x] = total
+
+    @cuda.jit
+    def chain(a, out, n):
+        x = np.uint32(cuda.threadIdx.x)
+        for _ in range(n):
+            x = np.uint32(x * np.uint32(1664525) + np.uint32(1013904223)) ^ (x >> np.uint32(7))
+        out[cuda.threadIdx.x] = x
+
+    values = cuda.to_device(np.random.default_rng(1).random(FEW_WARPS_STEPS * threads, dtype=np.float32))
+    out = cuda.to_device(np.zeros(FEW_WARPS_STEPS * threads, np.float32))
+    kernels = {"sums": sums, "shared": shared, "parting": parting, "tiles": tiles, "chain": chain}
+    return {name: (kernel, (values, out, FEW_WARPS_STEPS)) for name, kernel in kernels.items()}
+
+
+def few_warps(mode: str, threads: int) -> dict[str, tuple[float, float, float]]:
+    """Processor seconds of loops of one block: by the arrays, as machine code, each the median of `PAIRS` runs taken in
+    turn, and of the first launch, which compiles the loop."""
+    from warplab.launch.simulate import simulate
+
+    result = {}
+    for name, (kernel, arguments) in few_warps_launches(threads).items():
+        times: tuple[list[float], list[float]] = ([], [])
+        first = 0.0
+        for turn in range(1 + PAIRS):
+            for narrow in (False, True):
+                start = time.process_time()
+                simulate(kernel, 1, threads, arguments, narrow_loops=narrow, **MODES[mode])
+                took = time.process_time() - start
+                if turn:
+                    times[narrow].append(took)
+                elif narrow:
+                    first = took
+        result[name] = statistics.median(times[False]), statistics.median(times[True]), first
     return result
 
 
@@ -316,6 +404,26 @@ def _run_one_lane() -> tuple[dict, bool]:
     return figures, good
 
 
+def _run_few_warps() -> tuple[dict, bool]:
+    steps = f"{FEW_WARPS_STEPS:,} steps by each thread of a block"
+    print(f"processor time of {steps}: by the arrays, as machine code, and its first launch")
+    figures, good = {}, True
+    for mode in MODES:
+        figures[mode] = {}
+        for threads in (32, 128):
+            print(f"  {LABELS[mode]}, {threads} threads")
+            rows = figures[mode][str(threads)] = {}
+            for name, (arrays, narrow, first) in few_warps(mode, threads).items():
+                if mode == "checks on" and threads == 32:
+                    good &= arrays >= FEW_WARPS_GOAL * narrow
+                times = f"{arrays:7.3f} s {narrow:7.3f} s {arrays / narrow:6.1f}×  {first:7.3f} s"
+                print(f"    {FEW_WARPS[name]:52} {times}")
+                rows[name] = {"arrays_s": arrays, "narrow_s": narrow, "first_s": first}
+                rows[name] = {what: _three_digits(took) for what, took in rows[name].items()}
+    print(f"goal: {FEW_WARPS_GOAL}× for one warp with checks; met: {good}\n")
+    return figures, good
+
+
 def _three_digits(value: float) -> float:
     return float(f"{value:.3g}")
 
@@ -335,13 +443,19 @@ def main(arguments: list[str]) -> int:
         figures, good = _run_one_lane()
         print(json.dumps({"benchmark": "serial loops", "one_lane": figures, **about}))
         return 0 if good else 1
+    if arguments == ["--few-warps"]:
+        figures, good = _run_few_warps()
+        print(json.dumps({"benchmark": "loops of few warps", "few_warps": figures, **about}))
+        return 0 if good else 1
     compared, fast = _compare()
     large_launch, large_good = _run_large()
     sizes, flat = _run_sizes()
     alone, alone_good = _run_one_lane()
+    few, few_good = _run_few_warps()
     figures = {**compared, "large": large_launch, "nanoseconds_a_thread_instruction": sizes, "one_lane": alone}
+    figures["few_warps"] = few
     print(json.dumps({"benchmark": "simulator speed", **figures, **about}))
-    return 0 if fast and large_good and flat and alone_good else 1
+    return 0 if fast and large_good and flat and alone_good and few_good else 1
 
 
 if __name__ == "__main__":

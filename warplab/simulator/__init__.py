@@ -53,7 +53,8 @@ How a launch runs:
 2.  The `scheduler` keeps, for each basic block, the group of lanes whose program counter stands there, and runs the
     lowest one. Lanes that branch apart become two groups and merge again where they meet. A function that gets only
     some of the lanes gathers their registers, runs the same code and scatters the results. A single lane that goes
-    round in a loop runs it as one function (`serial_runs`); observers are told of its sums afterwards.
+    round in a loop runs it as one function (`serial_runs`); observers are told of its sums afterwards. The lanes of a
+    chunk of up to 1024 do so in machine code (`narrow_runs`), once they have gone round for a while.
 3.  `barriers` and `warp_convergence` hold lanes back at block-wide barriers and warp-wide instructions until the others
     arrive. In a `cooperative` launch, blocks wait for one another too. `standstill` finds deadlocks, and
     `instruction_limits` explains what is wrong with a launch that does not end.
