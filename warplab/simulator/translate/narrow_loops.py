@@ -101,7 +101,7 @@ class NarrowLoops:
             return None
         try:
             return _compiled(self._translator, blocks, inside, nodes)
-        except (*UNKNOWN, narrow_compiler.Untranslatable):
+        except (*UNKNOWN, narrow_compiler.Untranslatable, RuntimeError, OSError):  # the latter from LLVM
             return None
 
     def _good(self, number: int) -> bool:
