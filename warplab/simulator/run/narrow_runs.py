@@ -102,6 +102,12 @@ class NarrowRuns:
         loop = loops.at(number)
         if loop is None or not self._fits(loop):
             return None
+        if self.state is None:
+            try:
+                self._begin()
+            except (OSError, MemoryError):  # no memory that may hold code for the call back
+                self.possible, self.state = False, None
+                return None
         return self._run(loop, number, group, executed, path, path_ends)
 
     def _fits(self, loop: NarrowLoop) -> bool:
@@ -184,8 +190,6 @@ class NarrowRuns:
 
     def _run(self, loop: NarrowLoop, number: int, group: Group, executed: int, path: int, path_ends: int):
         scheduler, chunk = self.scheduler, self.chunk
-        if self.state is None:
-            self._begin()
         state = self.state
         assert state is not None
         self.loop, self.error = loop, None
