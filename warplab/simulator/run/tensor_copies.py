@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warplab.simulator.errors import MisalignedAddress, SimulatorError, UnsupportedInstruction
+from warplab.simulator.errors import IllegalAddress, MisalignedAddress, SimulatorError, UnsupportedInstruction
 from warplab.simulator.memory.lane_access import Addresses
 from warplab.simulator.memory.tensor_maps import (
     MAP_ALIGNMENT,
@@ -138,6 +138,7 @@ class TensorCopies:
             self._fits(reader, tensor, start[chosen], copiers)
             corner = _chosen(at, chosen, every)
             self._aligned_corner(reader, tensor, corner, copiers)
+            self._not_before(reader, tensor, corner, copiers)
             box = tensor.places(corner)
             by = np.repeat(copiers, box.offset.shape[1])
             origin = swizzled(start[chosen][:, None] + box.offset, tensor.span).reshape(-1)
@@ -163,11 +164,11 @@ class TensorCopies:
         if box.inside.any():
             by = np.repeat(copiers, box.inside[0].size)[box.inside.reshape(-1)]
             found = self.chunk.copies.fetch(site, Addresses(box.address[box.inside]), by)
-            data[box.inside] = np.stack(found, axis=1)
-        pieces = data.reshape(-1, PIECE // unit)
-        if tensor.rounded:
-            pieces = rounded_to_tf32(pieces.view(np.uint32))
-        pieces = pieces.view(np.uint64)
+            together = np.stack(found, axis=1)
+            if tensor.rounded:
+                together = rounded_to_tf32(together.view(np.uint32)).view(together.dtype)
+            data[box.inside] = together
+        pieces = data.reshape(-1, PIECE // unit).view(np.uint64)
         return [pieces[:, 0], pieces[:, 1]]
 
     # -- what must hold --------------------------------------------------------------------------------------------
@@ -225,12 +226,23 @@ class TensorCopies:
 
     def _aligned_corner(self, site: Site, tensor: TensorMap, corner: np.ndarray, copiers: np.ndarray) -> None:
         bad = corner[:, 0] * tensor.item % PIECE != 0
-        if self.chunk.checked and bad.any() and not tensor.im2col:
+        if self.chunk.checked and bad.any():
             place = int(np.argmax(bad))
             raise MisalignedAddress(
                 f"misaligned box: it begins at coordinate {corner[place, 0]} along the innermost axis, "
                 f"{corner[place, 0] * tensor.item} bytes",
                 reason=f"TMA takes multiples of {PIECE} bytes; an H100 stops there with an illegal instruction.",
+                **self.chunk.where(site, int(copiers[place])),
+            )
+
+    def _not_before(self, site: Site, tensor: TensorMap, corner: np.ndarray, copiers: np.ndarray) -> None:
+        bad = (corner < 0).any(axis=1)
+        if self.chunk.checked and bad.any() and not tensor.im2col:
+            place = int(np.argmax(bad))
+            raise IllegalAddress(
+                f"illegal address: a box is stored at the coordinates {tuple(corner[place].tolist())}",
+                reason="TMA stores no box that begins before its tensor; an H100 stops there with an illegal "
+                "instruction. It may reach beyond the tensor's end.",
                 **self.chunk.where(site, int(copiers[place])),
             )
 
