@@ -63,6 +63,48 @@ def test_single_sectors_take_the_l2_nearly_as_long_as_pairs() -> None:
     assert alone(single, "L2") == pytest.approx(1.77 * alone(pairs, "L2"))
 
 
+def test_what_is_read_first_is_not_there_yet() -> None:
+    """Two loads in a row, of which the L1 serves half: the first waits for the memory, the second does not."""
+    rows = (
+        instruction("LDG.E", "LSU", WARPS, writes=0),
+        dataclasses.replace(instruction("LDG.E", "LSU", WARPS, writes=0, waits=1), block=1),
+        dataclasses.replace(instruction("FADD", "FMA", WARPS, waits=1), block=1),
+    )
+    counts = {"global_load_requests": 2 * WARPS, "global_load_sectors": 8 * WARPS}
+    work = launch_work(rows, counts=counts, hits={2**18: 0.5}, again=0.5, loaded=4 * WARPS * 32)
+    work = dataclasses.replace(work, code=(CodeBlock(0, 1, WARPS, -1), CodeBlock(1, 3, WARPS, -1)))
+    once = launch_time(work, H100).warp_cycles
+    assert once == pytest.approx(H100.memory_latency + H100.l1_latency, rel=0.1)
+
+
+def test_blocks_of_the_first_wave_all_wait_for_what_they_share() -> None:
+    """All blocks read the same: in one wave each waits for the memory, in many waves nearly none does."""
+    rows = (instruction("LDG.E", "LSU", WARPS, writes=0), instruction("FADD", "FMA", WARPS, waits=1))
+    counts = {"global_load_requests": WARPS, "global_load_sectors": 4 * WARPS}
+    one = launch_work(rows, counts=counts, hits={2**18: 0.0}, loaded=1024.0)
+    assert launch_time(one, H100).warp_cycles > H100.memory_latency
+    many = one.times(1000, footprint=(1024.0, 0.0))
+    assert launch_time(many, H100).warp_cycles < 1.3 * H100.l2_latency
+
+
+def test_random_reads_of_more_than_the_l2_holds_miss_it() -> None:
+    """Every sector four times, by different blocks, of 256 MiB: most of these reads go to the memory again."""
+    known = {"reuse": {"lines": 32.0, "passes": 4.0}, "pair_bytes": 2.0, "stored": 0.0}
+    counts = {"global_load_requests": 2.0**20, "global_load_sectors": 2.0**25}
+    large, small = (copy(counts=counts, loaded=nbytes, **known) for nbytes in (2.0**28, 2.0**25))
+    assert alone(large, "DRAM") == pytest.approx(2 * 2**30 * 0.88 / H100.scattered_bandwidth, rel=0.02)
+    assert alone(small, "DRAM") == pytest.approx(2 * 2**25 / H100.scattered_bandwidth)
+
+
+def test_stores_that_leave_sectors_unfilled_take_longer() -> None:
+    counts = {"global_store_requests": 2.0**20, "global_store_sectors": 2.0**25, "global_store_bytes": 2.0**27}
+    filled, left = (copy(counts=counts, stored=nbytes) for nbytes in (2.0**27, 2.0**30))
+    name = "stores of parts of sectors"
+    assert alone(filled, name) == pytest.approx(2.0**25 / H100.partial_stores)
+    mixed = 1 / 8 / H100.partial_stores + 7 / 8 / H100.scattered_stores
+    assert alone(left, name) == pytest.approx(2.0**25 * mixed)
+
+
 def test_sectors_that_lie_anywhere_take_the_memory_longer() -> None:
     gathered, strided = (copy(pair_bytes=2.0, stored=0.0, reuse={"lines": n, "passes": 1.0}) for n in (32.0, 4.0))
     assert alone(gathered, "DRAM") == pytest.approx(2**31 / H100.scattered_bandwidth)
@@ -105,6 +147,13 @@ def test_atomics_by_hand() -> None:
     assert atomics(words=4.0, sectors=1.0) == pytest.approx(8 * 1.451)
     assert atomics(words=32.0, sectors=4.0) == pytest.approx(4 * 1.451)
     assert atomics(words=32.0, sectors=4.0, atomic_lines=64.0) == pytest.approx(4 * 1.451 / 13.3)
+
+
+def test_atomics_on_more_than_the_l2_holds_wait_for_the_memory() -> None:
+    apart = {"words": 32.0, "sectors": 32.0, "atomic_lines": 8192.0}
+    in_memory = atomics(**apart, atomic_bytes=2.0**30)
+    assert in_memory == pytest.approx(32 * 1.98e9 / H100.scattered_stores, rel=0.05)
+    assert atomics(**apart, atomic_bytes=2.0**20) == atomics(**apart) < in_memory / 4
 
 
 def test_floats_that_meet_at_a_word_wait_longer() -> None:

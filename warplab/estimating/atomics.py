@@ -12,10 +12,9 @@ from __future__ import annotations
 import itertools
 import math
 
-from warplab.estimating.rates import Rates
+from warplab.estimating.rates import L2_USED, Rates
 from warplab.estimating.work import Work
 
-LINE_SECTORS = 4
 # How many slices work at a time, by the lines that are in use: atomic_places up to 256, the mean of 24 places each, of
 # which those of up to 16 lines were all alike; from 512 on global_atomics.
 SLICES = {1: 1.0, 2: 1.0, 4: 2.1, 8: 2.0, 16: 3.9, 32: 7.5, 64: 13.3, 256: 29.0, 512: 36.0, 2048: 52.0, 8192: 62.0}
@@ -39,7 +38,10 @@ def global_seconds(work: Work, rates: Rates) -> tuple[float, float]:
     # One word: integers as fast as any, floating-point numbers slower.
     floating = any(row.name in ("ATOM", "ATOMG", "RED", "REDG") and _is_floating(row.opcode) for row in work.rows)
     turn = rates.atomic_float_seconds if floating else rates.atomic_seconds
-    return max(seconds, reuse["hottest_word"] * operations * turn), operations
+    # What the L2 does not hold the memory reads and writes, as it does for stores that fill sectors in part.
+    used, held = reuse.get("atomic_bytes", 0.0), L2_USED * rates.card.l2_bytes
+    lost = requests * sectors * (1 - held / used) if used > held else 0.0
+    return max(seconds, reuse["hottest_word"] * operations * turn, lost / rates.scattered_stores), operations
 
 
 def _is_floating(opcode: str) -> bool:

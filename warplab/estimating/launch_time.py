@@ -22,22 +22,22 @@ import math
 from dataclasses import dataclass, replace
 
 from warplab.estimating.atomics import global_seconds, shared_wavefronts
-from warplab.estimating.rates import RARE, SLOW, SLOW_OTHERS, Rates
+from warplab.estimating.rates import L2_USED, RARE, SLOW, SLOW_OTHERS, Rates
 from warplab.estimating.uneven_work import stretch
 from warplab.estimating.warp_latency import SHARED, Access, cycles
 from warplab.estimating.work import Row, Work
 from warplab.hardware import occupancy
-from warplab.simulator.constants import SECTOR_BYTES
+from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.ptx import fragments
 
 SM_KNEE = 4
 L2_PATH = 64  # bytes per clock from the L2 to an SM (NVIDIA, A100 white paper; as in Hopper)
-L2_USED = 0.8  # of the L2, before it begins to lose what is read (working_sets: up to 40 of 50 MiB)
 OWN = 0.5  # share of distinct bytes among those that blocks read first, from which on they count as the blocks' own
 SINGLE = 1.77  # sectors that take the L2 as long as a single one (sweeps.json: scattered, 136 against 241 billion)
 APART, MANY_LINES = 1.5, 8  # bytes in pairs for each byte read, and lines of a request, from which on lanes read apart
 LINES = 4  # whose tags the L1 looks up per clock (sweeps.json: l1_hits)
 LOCAL = 5.5  # clocks of the L1 for a load or store of local memory (sweeps.json: local_memory, 16 words)
+LOADS = ("LDG", "LD", "LDGSTS")
 HALF_FMA = ("IMAD", "VIADD")  # of the FMA pipe, at the rate of integers
 WAVEFRONT_SECTORS = 4  # that the L1 serves per clock: 128 bytes
 MANY_WAVES = 8  # from which on the waves of SMs no longer end together
@@ -98,7 +98,7 @@ class _Model:
         self.at_once = max(1, min(self.resident, math.ceil(work.blocks / self.sms)))
         self.loaded = work.loaded + self._lost()
         self.l1_hits, self.l2_hits = self._hits()
-        self._misses = _Turns(1 - self.l1_hits), _Turns(1 - self.l2_hits)
+        self._misses = self._in_order()
         self.resources = [r for r in self._resources() if r.work]
         self.together = _together(work)
         self.waits = cycles(work, self._latency)
@@ -118,25 +118,59 @@ class _Model:
         missed = read * (1 - l1) * SECTOR_BYTES
         return l1, 1 - min(1.0, self.loaded / missed) if missed else 0.0
 
+    def _held_for_latency(self) -> float:
+        """The share of what the L1 does not serve that a warp finds in the L2. Blocks of the first wave ask for what
+        they share at the same time, and all wait for the memory."""
+        if not self.loaded or self.l1_hits >= 1:
+            return self.l2_hits
+        first = 1 - min(1.0, (1 - self.work.again) / (1 - self.l1_hits))
+        waves = max(1.0, self.work.blocks / (self.sms * self.resident))
+        return min(self.l2_hits, first) / waves + self.l2_hits * (1 - 1 / waves)
+
     def _served_by_l1(self) -> float:
         cache = max(0, self.rates.l1_bytes - self.at_once * self.work.shared_bytes) / self.at_once
         return _at(self.work.hits, cache)
 
     def _lost(self) -> float:
-        """Bytes that blocks read again after the L2 has lost them, where each block reads data of its own."""
+        """Bytes that blocks read again after the L2 has lost them, where each block reads data of its own, or where
+        lanes read anywhere in more data than the L2 holds."""
         read = self._count("global_load_sectors") * SECTOR_BYTES
         first = read * (1 - self.work.again)
+        l2 = L2_USED * self.rates.card.l2_bytes
+        if self._anywhere() and self.work.loaded > l2:
+            return max(0.0, first - self.work.loaded) * (1 - l2 / self.work.loaded)
         if not first or self.work.loaded < OWN * first:
             return 0.0
-        room = L2_USED * self.rates.card.l2_bytes / (self.at_once * min(self.sms, self.work.blocks))
+        room = l2 / (self.at_once * min(self.sms, self.work.blocks))
         held = max(_at(self.work.hits, room), self._served_by_l1())
         return min(1.0, self.work.loaded / first) * read * max(0.0, self.work.again - held)
+
+    def _group(self, row: Row) -> int:
+        """Of loads that miss alike: those of a loop, or of a block of code outside loops."""
+        loop = self.work.code[row.block].loop
+        return loop if loop >= 0 else -1 - row.block
+
+    def _in_order(self) -> dict[int, tuple[_Turns, _Turns]]:
+        """Which loads the L1 and the L2 do not serve: what is read first is not there yet, so those that come first."""
+        times: dict[int, float] = {}
+        for row in self.work.rows:
+            if row.name in LOADS:
+                times[self._group(row)] = times.get(self._group(row), 0.0) + row.warps
+        missed = (1 - self.l1_hits) * sum(times.values())
+        from_memory = (1 - self._held_for_latency()) * missed
+        found = {}
+        for group, often in times.items():
+            past_l1 = min(often, missed)
+            past_l2 = min(past_l1, from_memory)
+            missed, from_memory = missed - past_l1, from_memory - past_l2
+            found[group] = _Turns(past_l1 / often if often else 0), _Turns(past_l2 / past_l1 if past_l1 else 0)
+        return found
 
     def _latency(self, row: Row) -> Access:
         """When a result can be used, and for how long other accesses of the warps beside wait."""
         rates = self.rates
-        if row.name in ("LDG", "LD", "LDGSTS"):
-            of_l1, of_l2 = self._misses
+        if row.name in LOADS:
+            of_l1, of_l2 = self._misses[self._group(row)]
             past_l1 = of_l1.next()
             past = rates.memory_latency if past_l1 and of_l2.next() else rates.l2_latency
             return Access(past if past_l1 else rates.l1_latency, self._turn("load"))
@@ -264,6 +298,8 @@ class _Model:
         # Sectors come from the L2 in pairs, single ones a little sooner than two.
         loaded, stored = self._from_l2() * min(work.pair_bytes, SINGLE), self._to_l2()
         pieces = max(1.0, min(work.pair_bytes, rates.memory_bytes / SECTOR_BYTES))
+        if not self._anywhere():
+            pieces = 1 + (pieces - 1) * (1 - self.l2_hits)  # blocks that share sectors share pairs of them
         moved = self.loaded * pieces + work.stored
         share = work.stored / moved if moved else 0.0
         stores = self._count("global_store_sectors")
@@ -286,19 +322,26 @@ class _Model:
 
     def _of_pieces(self) -> float:
         """Bandwidth of the memory where lanes read sectors of lines of their own, which lie anywhere."""
-        anywhere = self.work.pair_bytes > APART and self.work.reuse.get("lines", 1.0) >= MANY_LINES
-        return self.rates.scattered_bandwidth if anywhere else math.inf
+        return self.rates.scattered_bandwidth if self._anywhere() else math.inf
+
+    def _anywhere(self) -> bool:
+        work = self.work
+        return work.pair_bytes > APART and work.reuse.get("lines", 1.0) >= MANY_LINES and work.again < OWN
 
     def _block_clocks(self) -> float:
         """From the start of a block to the next; blocks of 1024 threads start later (sweeps.json: starts)."""
         return self.rates.block_clocks * (1.17 if self.work.threads > 992 else 1.0)
 
     def _partial_rate(self) -> float:
-        """Sectors per second that stores fill in part: fewer where no other store fills the rest, and the data do not
-        fit into the L2, so that the memory must read them."""
-        stored = self._to_l2()
-        alone = self.work.stored > max(self.rates.card.l2_bytes, stored / 2)
-        return self.rates.scattered_stores if alone else self.rates.partial_stores
+        """Sectors per second that stores fill in part. Those that no other store fills cost the memory more, the more
+        the lanes of a request lie apart, unless the L2 holds them."""
+        rates, requests = self.rates, self._count("global_store_requests")
+        if not self.work.stored or not requests:
+            return rates.partial_stores
+        left = 1 - min(1.0, self._count("global_store_bytes") / self.work.stored)
+        apart = (self._count("global_store_sectors") / requests - WAVEFRONT_SECTORS) / (WARP_SIZE - WAVEFRONT_SECTORS)
+        alone = left * min(1.0, max(0.0, apart))
+        return 1 / (alone / rates.scattered_stores + (1 - alone) / rates.partial_stores)
 
     # -- waves -------------------------------------------------------------------------------------------------------
 
@@ -388,7 +431,7 @@ class _Turns:
     """Which of a row of events happen, if `share` of them do, as evenly as possible, beginning with one."""
 
     def __init__(self, share: float) -> None:
-        self.share, self._due = share, 1.0 - share
+        self.share, self._due = share, 1.0 - share if share else 0.0
 
     def next(self) -> bool:
         """Whether the next one happens."""

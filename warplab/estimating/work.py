@@ -151,6 +151,7 @@ class Work:
             loaded=loaded,
             stored=stored,
             products={name: n * blocks * self._longer("tensor", each) for name, n in self.products.items()},
+            reuse={name: n * blocks * each if name == "atomic_bytes" else n for name, n in self.reuse.items()},
             rows=tuple(replace(row, warps=row.warps * longer[row.block]) for row in self.rows),
             code=tuple(replace(one, warps=one.warps * more) for one, more in zip(self.code, longer, strict=True)),
         )
@@ -208,7 +209,10 @@ def work_of(launch: LaunchRecord, card: Card) -> Work:
         rows=rows,
         code=code,
         sources=dict(launch.sources),
-        reuse={name: float(getattr(reuse, name)) for name in _REUSE},
+        reuse={
+            **{name: float(getattr(reuse, name)) for name in _REUSE},
+            "atomic_bytes": float(launch.footprint.get("global_atomic_bytes", 0)),
+        },
         uneven=uneven_of(launch),
     )
 
