@@ -315,7 +315,7 @@ class TestRecorded:
         ratios = [f"{key[kind]:.2f}" for key in (forward, fused, gradient) for kind in ("geometric_mean", "least")]
         assert f"Reached: {first:.1f} and {second:.1f} µs." in text
         assert f"{ratios[0]} of the speed of cuDNN's fastest plans, the geometric mean, and {ratios[1]} at" in text
-        assert f"with bias and ReLU {ratios[2]} and {ratios[3]}, in {fused['cost_of_fusion']:.3f} of the time" in text
+        assert f"with bias and ReLU {ratios[2]} and {ratios[3]}, in {fused['cost_of_fusion']:.2f} of the time" in text
         assert f"the gradient of x {ratios[4]} and {ratios[5]} (" in text
 
     def test_the_goals_are_reached(self):
