@@ -1,8 +1,8 @@
 """How far `warplab.estimate` is off: its times beside recorded ones, launch by launch.
 
 `python -m tools.estimate_error` (make estimate-error) shows the launches at which the model may be looked at while it
-is built: those of the labs and the open half of the unseen ones. `--held-out` shows the other half of these, which is
-read when the model is final. `tools.estimate_page` writes docs/estimate.md from all. `--match TEXT` takes the launches
+is built: those of the labs and the first set of unseen ones. `--held-out` shows the second set of these, which is read
+when the model is final. `tools.estimate_page` writes docs/estimate.md from all. `--match TEXT` takes the launches
 with that in their names. The roofline is shown for comparison. Needs no GPU; the first run simulates every launch, some
 minutes.
 """
@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.timed_work import CARD, HELD_OUT, LABS, OPEN, Timed, group, work
+from tools.timed_work import CARD, FIRST, HELD_OUT, LABS, OPEN, Timed, group, work
 from warplab.estimating.launch_time import LaunchTime, launch_time
 from warplab.estimating.rates import rates
 from warplab.estimating.roofline import roofline
@@ -111,7 +111,7 @@ def main() -> int:
     parser.add_argument("--held-out", action="store_true", help="the unseen launches that were put aside")
     parser.add_argument("--match", default="", help="only launches with this in their names")
     arguments = parser.parse_args()
-    groups = [HELD_OUT] if arguments.held_out else [LABS, OPEN]
+    groups = [HELD_OUT] if arguments.held_out else [LABS, OPEN, FIRST]
     found = {name: [one for one in group(name) if arguments.match in one.name] for name in groups}
     if not any(found.values()):
         parser.error(f"no launch has {arguments.match!r} in its name; leave --match out to see them")

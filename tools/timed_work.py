@@ -1,10 +1,12 @@
-"""Launches with recorded times, in three groups, and what each asks of a card: simulated once, kept outside git.
+"""Launches with recorded times, in groups, and what each asks of a card: simulated once, kept outside git.
 
-`labs`: launches of the labs, whose errors have been published; the model was built with them in view. `open` and
-`held out`: the unseen launches (`tools.unseen_launches`), which no lab has. A kernel of these, with all its launches,
-is open or held out by a hash of its name, so nobody chooses, and the times of those held out lie in a file of their
-own, which is read when the model is final. What was simulated is in `.estimate_error/`, and made again when the files
-of a kernel change: `python -m tools.timed_work` simulates what is missing and reads no time.
+`labs`: launches of the labs, whose errors have been published; the model was built with them in view. The others are
+of kernels that no lab has (`tools.unseen_launches`). `open` and `held out first`: the first set. A kernel of it, with
+all its launches, is in one or the other by a hash of its name, so nobody chooses; the second half was read on
+2026-11-23 and is open since. `held out`: the second set, whose times are read when the model is final.
+
+What was simulated is in `.estimate_error/`, and made again when the files of a kernel change: `python -m
+tools.timed_work` simulates what is missing and reads no time.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pathlib import Path
 
 from tools.unseen_launches import recordings
 from tools.unseen_launches.catalogue import launches
-from tools.unseen_launches.unseen import NUMBA, SOURCES, UnseenKernel, UnseenLaunch
+from tools.unseen_launches.unseen import SOURCES, UnseenKernel, UnseenLaunch
 from warplab.bench.lab import Lab, labs
 from warplab.bench.timed_launches import Part, TimedCall
 from warplab.estimating.work import VERSION, Work, work_of
@@ -32,7 +34,8 @@ from warplab.paths import COURSE
 
 KEPT = COURSE / ".estimate_error"
 CARD = "H100"  # on which the launches were timed
-LABS, OPEN, HELD_OUT = GROUPS = ("labs", "open", "held out")
+LABS, OPEN, FIRST, HELD_OUT = GROUPS = ("labs", "open", "held out first", "held out")
+_GROUP_OF_FILE = {recordings.OPEN: OPEN, recordings.HELD_OUT: FIRST, recordings.SECOND: HELD_OUT}
 _SIMULATE = {"checks": False, "races": False, "trace_warps": 0, "instruction_limit": 2**42, "path_limit": 2**40}
 
 
@@ -42,7 +45,7 @@ class Timed:
 
     `name`: unique. `group`: of `GROUPS`. `kind`: the lab, or the kernel of an unseen launch. `parts()`: the call's
     launches, at the size that is simulated. `fills`, `warm`: as in `TimedCall`. `recorded_on()`: GPU and date.
-    `state()`: a hash of the files that hold the kernel.
+    `state()`: a hash of the files that hold the kernel. `is_recorded()`: whether there is a time yet.
     """
 
     name: str
@@ -52,6 +55,7 @@ class Timed:
     seconds: Callable[[], float]
     recorded_on: Callable[[], str]
     state: Callable[[], str]
+    is_recorded: Callable[[], bool]
     fills: int = 0
     warm: bool = False
 
@@ -76,8 +80,7 @@ def timed() -> list[Timed]:
 
 def group(name: str, calls: Iterable[Timed] | None = None) -> list[Timed]:
     """The calls of a group, as far as they have been recorded; of labs all are."""
-    found = [one for one in (timed() if calls is None else calls) if one.group == name]
-    return [one for one in found if name == LABS or recordings.is_recorded(one.kind, one.name)]
+    return [one for one in (timed() if calls is None else calls) if one.group == name and one.is_recorded()]
 
 
 def _of_lab(lab: Lab, call: TimedCall) -> Timed:
@@ -87,6 +90,7 @@ def _of_lab(lab: Lab, call: TimedCall) -> Timed:
         lambda: call.seconds(recorded().value),
         lambda: recorded().origin,
         lambda: _state_of_lab(lab.folder),
+        lambda: True,
         call.fills,
         call.warm,
     )
@@ -94,15 +98,16 @@ def _of_lab(lab: Lab, call: TimedCall) -> Timed:
 
 def _unseen(name: str, kernel: UnseenKernel, one: UnseenLaunch) -> Timed:
     def recorded_on() -> str:
-        found = recordings.read(kernel.name, name)
+        found = recordings.read(kernel, name)
         return f"{found['device']}, {found['date']}"
 
     return Timed(
-        *(name, OPEN if recordings.is_open(kernel.name) else HELD_OUT, kernel.name),
+        *(name, _GROUP_OF_FILE[recordings.file_of(kernel)], kernel.name),
         lambda: [kernel.part(one)],
-        lambda: recordings.read(kernel.name, name)["seconds"],
+        lambda: recordings.read(kernel, name)["seconds"],
         recorded_on,
         lambda: _state_of_kernel(kernel),
+        lambda: recordings.is_recorded(kernel, name),
         warm=kernel.warm,
     )
 
@@ -156,7 +161,7 @@ def _state_of_kernel(kernel: UnseenKernel) -> str:
     """A hash of the file with the kernel and of the module with its cases."""
     cases = sys.modules[kernel.case.__module__].__file__
     assert cases is not None
-    return _hash((SOURCES.folder / (NUMBA if kernel.language == "Numba" else kernel.file), Path(cases)))
+    return _hash((SOURCES.folder / kernel.file, Path(cases)))
 
 
 def _hash(files: Iterable[Path]) -> str:

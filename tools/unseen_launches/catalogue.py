@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
-from tools.unseen_launches import algebra, arrays, images, occupancy, rows, science, stencils, training
+from tools.unseen_launches import (
+    algebra,
+    arrays,
+    images,
+    occupancy,
+    rows,
+    science,
+    second_layers,
+    second_physics,
+    second_tables,
+    stencils,
+    training,
+)
 from tools.unseen_launches.unseen import UnseenKernel, UnseenLaunch
 from warplab.bench.lab_kernels import by_name
 
@@ -13,7 +26,12 @@ KERNELS: dict[str, UnseenKernel] = by_name(
         kernel
         for module in (stencils, images, rows, training, algebra, science, arrays, occupancy)
         for kernel in module.KERNELS
-    )
+    ),
+    *(
+        dataclasses.replace(kernel, second=True)
+        for module in (second_physics, second_layers, second_tables)
+        for kernel in module.KERNELS
+    ),
 )
 
 

@@ -1,7 +1,7 @@
 """Time the unseen launches on a GPU: `python -m tools.unseen_launches.record`.
 
-Times go to `recordings_open.json` and `recordings_held_out.json`, by the half of the kernel, after each launch; none is
-printed, so that whoever runs this sees no time of the half that is put aside. Launches that are recorded already are
+Times go to the file of the kernel (`recordings`) after each launch; none is printed, so that whoever runs this sees no
+time of what is put aside. Launches that are recorded already are
 left out. A kernel whose small case is wrong on the GPU is not timed.
 
 How a time is taken: as in all benchmarks of the course (`warplab.bench.timing`). Launches that are `warm` run again and
@@ -22,7 +22,7 @@ import numpy as np
 
 from tools.unseen_launches import recordings
 from tools.unseen_launches.catalogue import launches
-from tools.unseen_launches.unseen import Case, UnseenKernel, UnseenLaunch
+from tools.unseen_launches.unseen import Case, UnseenKernel, UnseenLaunch, equal
 from warplab.bench import lab_kernels, timing
 
 RUNS, ROUNDS = 10, 3
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     timing.require_gpu("Timing the unseen launches")
     begin, failed, wrong = time.monotonic(), 0, {}
-    todo = [one for one in launches() if arguments.match in one[0] and not recordings.is_recorded(one[1].name, one[0])]
+    todo = [one for one in launches() if arguments.match in one[0] and not recordings.is_recorded(one[1], one[0])]
     about = timing.machine()
     for (name, kernel, one), data in _prepared(todo):
         if time.monotonic() - begin > arguments.seconds:
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 wrong[kernel.name] = difference(kernel)
             if wrong[kernel.name]:
                 raise ValueError(f"wrong on this GPU: {wrong[kernel.name]}")
-            recordings.add(kernel.name, name, _timed(kernel, one, data.result()), about)
+            recordings.add(kernel, name, _timed(kernel, one, data.result()), about)
         except Exception as error:  # the other launches go on
             failed += 1
             print(f"{name}: failed, {type(error).__name__}: {error}"[:300], flush=True)
@@ -82,8 +82,7 @@ def difference(kernel: UnseenKernel) -> str:
     placed = _on_gpu(arguments)
     _launch(kernel, case, placed)
     for number, values in case.expected(*before).items():
-        found = placed[number].get()
-        if not np.allclose(found, values, rtol=kernel.tolerance, atol=kernel.tolerance):
+        if not equal(placed[number].get(), np.asarray(values), kernel.tolerance):
             return f"argument {number} of {kernel.name} differs from NumPy's"
     return ""
 
