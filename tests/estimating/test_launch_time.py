@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from tests.support.launch_works import SMS, instruction, launch_work
-from warplab.estimating.launch_time import SM_KNEE, launch_time
+from warplab.estimating.launch_time import SM_BEND, SM_KNEE, launch_time
 from warplab.estimating.rates import rates
 from warplab.estimating.work import CodeBlock
 from warplab.hardware.cards import CARDS
@@ -40,9 +40,10 @@ def test_the_time_of_a_pipe_by_hand() -> None:
     work = launch_work((instruction("FFMA", "FMA", WARPS * 1000),), loop=0)
     assert alone(work, "FMA pipe") == pytest.approx(2000 / 1.98e9)
     assert alone(work, "issue slots") == pytest.approx(2000 / 1.98e9)
-    # A warp alone takes 1000 clocks at a stall of 1: from there to the pipe's time it bends, and then to the start of
-    # 132 blocks.
-    bent = 2000 * (1 + 0.5**SM_KNEE) ** (1 / SM_KNEE)
+    # Issue slots and the pipe are busy alike. A warp alone takes 1000 clocks at a stall of 1: from there to their time
+    # it bends, and then to the start of 132 blocks.
+    both = 2000 * 2 ** (1 / SM_BEND)
+    bent = (both**SM_KNEE + 1000**SM_KNEE) ** (1 / SM_KNEE)
     bent = (bent**H100.knee + (132 * H100.block_clocks) ** H100.knee) ** (1 / H100.knee)
     assert launch_time(work, H100).seconds == pytest.approx(H100.launch_seconds + bent / 1.98e9, rel=1e-6)
 
@@ -154,6 +155,14 @@ def test_atomics_on_more_than_the_l2_holds_wait_for_the_memory() -> None:
     in_memory = atomics(**apart, atomic_bytes=2.0**30)
     assert in_memory == pytest.approx(32 * 1.98e9 / H100.scattered_stores, rel=0.05)
     assert atomics(**apart, atomic_bytes=2.0**20) == atomics(**apart) < in_memory / 4
+
+
+def test_words_of_blocks_of_their_own_are_not_common() -> None:
+    """16 watched blocks add to a word of their own each: no word is hot, and all slices work."""
+    known = {"atomics": 16.0, "atomic_requests": 16.0, "words": 1.0, "sectors": 1.0, "hottest_word": 1 / 16}
+    assert atomics(**known, atomic_bytes=2.0**22) == pytest.approx(1.451 / 62)
+    shared = known | {"atomics": 160.0, "atomic_requests": 160.0}  # ten times each
+    assert atomics(**shared, atomic_bytes=2.0**22) == pytest.approx(1.451 / 16)
 
 
 def test_floats_that_meet_at_a_word_wait_longer() -> None:

@@ -19,6 +19,8 @@ from warplab.estimating.work import Work
 # which those of up to 16 lines were all alike; from 512 on global_atomics.
 SLICES = {1: 1.0, 2: 1.0, 4: 2.1, 8: 2.0, 16: 3.9, 32: 7.5, 64: 13.3, 256: 29.0, 512: 36.0, 2048: 52.0, 8192: 62.0}
 _FLOATS = (".F32", ".F64", ".F16x2", ".BF16x2", ".F16", ".BF16")
+LINE_BYTES = 128
+OFTEN = 3  # operations on a word, of those that were watched, from which on it counts as common
 TURNS = {"": 1.0, "CAST": 3.0, "CAST64": 5.0, "CAS": 2.0}  # wavefronts for each turn of a lane
 
 
@@ -34,14 +36,20 @@ def global_seconds(work: Work, rates: Rates) -> tuple[float, float]:
     lanes, words, sectors = reuse["atomics"] / watched, reuse["words"], reuse["sectors"]
     operations = requests * lanes
     passes = requests * sectors * lanes / words
-    seconds = passes * rates.atomic_seconds / slices(reuse["atomic_lines"])
+    # The whole launch may use more lines than the blocks that were watched.
+    used = reuse.get("atomic_bytes", 0.0)
+    lines = max(reuse["atomic_lines"], used / LINE_BYTES)
+    seconds = passes * rates.atomic_seconds / slices(lines)
     # One word: integers as fast as any, floating-point numbers slower.
     floating = any(row.name in ("ATOM", "ATOMG", "RED", "REDG") and _is_floating(row.opcode) for row in work.rows)
     turn = rates.atomic_float_seconds if floating else rates.atomic_seconds
     # What the L2 does not hold the memory reads and writes, as it does for stores that fill sectors in part.
-    used, held = reuse.get("atomic_bytes", 0.0), L2_USED * rates.card.l2_bytes
+    held = L2_USED * rates.card.l2_bytes
     lost = requests * sectors * (1 - held / used) if used > held else 0.0
-    return max(seconds, reuse["hottest_word"] * operations * turn, lost / rates.scattered_stores), operations
+    hottest = reuse["hottest_word"]
+    if hottest * reuse["atomics"] < OFTEN:  # no word is common: each block may have its own
+        hottest *= reuse["atomic_lines"] / lines
+    return max(seconds, hottest * operations * turn, lost / rates.scattered_stores), operations
 
 
 def _is_floating(opcode: str) -> bool:

@@ -30,7 +30,7 @@ from warplab.hardware import occupancy
 from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.ptx import fragments
 
-SM_KNEE = 4
+SM_KNEE, SM_BEND = 4, 6  # assumed: of the bends between latency and an SM's resources, and between these
 L2_PATH = 64  # bytes per clock from the L2 to an SM (NVIDIA, A100 white paper; as in Hopper)
 OWN = 0.5  # share of distinct bytes among those that blocks read first, from which on they count as the blocks' own
 SINGLE = 1.77  # sectors that take the L2 as long as a single one (sweeps.json: scattered, 136 against 241 billion)
@@ -195,13 +195,28 @@ class _Model:
         """Warps that issue at the same time: one of each scheduler."""
         return min(self.rates.card.warp_schedulers, self.at_once * self.work.warps_per_block)
 
+    def _busiest(self, group: str) -> float:
+        """Seconds of the busiest resource of a group, for all blocks."""
+        return max((r.seconds for r in self.resources if r.group == group and r.name not in self.without), default=0.0)
+
+    def _of_block(self) -> float:
+        """Seconds for which a block has an SM's resources: about its time at the busiest, and more where others are
+        nearly as busy, since warps that wait for the one leave the other idle."""
+        busiest = self._busiest("SM")
+        if not busiest:
+            return 0.0
+        found = {r.name: r.seconds for r in self.resources if r.group == "SM" and r.name not in self.without}
+        if "L1 data path" in found:
+            found.pop("shared memory", None)  # which is a part of it
+        together = busiest * sum((n / busiest) ** SM_BEND for n in found.values()) ** (1 / SM_BEND)
+        # The seconds of a resource are for all blocks on as many SMs as have any.
+        return together * min(self.sms, self.work.blocks) / self.work.blocks
+
     def _siblings(self) -> float:
         """Cycles for which a warp waits at barriers until the SM has served its block, beyond its own instructions."""
         if not self.together:
             return 0.0
-        counted = (r.seconds for r in self.resources if r.group == "SM" and r.name not in self.without)
-        busiest = max(counted, default=0.0)
-        of_block = busiest * min(self.sms, self.work.blocks) / self.work.blocks * self.rates.clock_hz
+        of_block = self._of_block() * self.rates.clock_hz
         own = sum(row.warps * max(1, row.stall) for row in self.work.rows) / self.work.warps
         return max(0.0, of_block - own)
 
@@ -384,16 +399,8 @@ class _Model:
     def _wave(self, on_one: int, sms: float, blocks: float | None = None) -> float:
         """Seconds of a wave with `on_one` blocks on the fullest of `sms` SMs, `blocks` in all."""
         blocks = on_one * sms if blocks is None else blocks
-        of_sm = of_memory = 0.0
-        for resource in self.resources:
-            if resource.name in self.without:
-                continue
-            if resource.group == "SM":
-                # `seconds` is for all blocks on as many SMs as have any.
-                each = resource.seconds * min(self.sms, self.work.blocks) / self.work.blocks
-                of_sm = max(of_sm, each * on_one)
-            else:
-                of_memory = max(of_memory, resource.seconds * blocks / self.work.blocks)
+        of_sm = self._of_block() * on_one
+        of_memory = self._busiest("memory") * blocks / self.work.blocks
         latency, waits = (
             0.0 if LATENCY in self.without else n / self.rates.clock_hz for n in (self.warp_cycles, self.waits)
         )
@@ -428,10 +435,10 @@ def _words(row: Row) -> int:
 
 
 class _Turns:
-    """Which of a row of events happen, if `share` of them do, as evenly as possible, beginning with one."""
+    """Which of a row of events happen, if `share` of them do, as evenly as possible."""
 
     def __init__(self, share: float) -> None:
-        self.share, self._due = share, 1.0 - share if share else 0.0
+        self.share, self._due = share, 0.5
 
     def next(self) -> bool:
         """Whether the next one happens."""
