@@ -1,6 +1,6 @@
 """docs/estimate.md and what estimates say of their own error: written from the errors of all groups of launches.
 
-`python -m tools.estimate_page` reads the half that was put aside, so it runs when the model is final.
+`python -m tools.estimate_page` reads what was put aside, so it runs when the model is final.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tools.estimate_error import FAR, NEAR, Result, percent, result, summary
-from tools.timed_work import HELD_OUT, LABS, OPEN, group, timed
+from tools.timed_work import FIRST, GROUPS, HELD_OUT, OPEN, group, timed
 from warplab.estimating.rates import rates
 from warplab.hardware.cards import CARDS
 from warplab.paths import COURSE
@@ -20,38 +20,64 @@ from warplab.text.tables import duration, markdown
 PAGE = COURSE / "docs" / "estimate.md"
 ERROR = COURSE / "warplab" / "estimating" / "error.json"
 TEXT = COURSE / "tools" / "estimate_page.md"  # what the page says beside the tables
-WORST = 10  # of the half held out
+FIRST_READING = COURSE / "tools" / "unseen_launches" / "first_reading.json"
+WORST = 10  # of the set held out
+Groups = Mapping[str, Sequence[Result]]
 
 
-def page(labs: Sequence[Result], open_half: Sequence[Result], held_out: Sequence[Result], missing: int = 0) -> str:
+def first_reading() -> list[Result]:
+    """What the first reading of the first set's held-out half said, with the model as it was then."""
+    kept = json.loads(FIRST_READING.read_text(encoding="utf-8"))
+    origin = f"{kept['device']}, {kept['date']}"
+    return [
+        Result(name, r["recorded"], r["estimated"], r["bound"], r["limit"], origin, name.split(", ")[1])
+        for name, r in kept["launches"].items()
+    ]
+
+
+def page(groups: Groups, first: Sequence[Result], missing: int = 0) -> str:
     """The page: what is estimated and how, the errors of each group, the worst launches, all launches, the rates.
 
-    `missing`: unseen launches that have not been recorded.
+    `groups`: results by the groups of `timed_work`. `first`: of the first reading. `missing`: unseen launches that have
+    not been recorded.
     """
-    every = [*labs, *open_half, *held_out]
-    groups = (("unseen, held out", held_out), ("unseen, open", open_half), ("labs 01 to 05, published before", labs))
+    labs, opened, read, held_out = (groups[name] for name in GROUPS)
     rows = [
         [name, str(len(part)), *_figures([r.error for r in part]), *_figures([r.bound_error for r in part])]
-        for name, part in groups
+        for name, part in (
+            ("unseen, second set, held out", held_out),
+            ("unseen, first set, held out, at its first reading", first),
+            ("the same, now", read),
+            ("unseen, first set, open", opened),
+            ("labs 01 to 05, published before", labs),
+        )
     ]
     head = ["launches", "number", "mean error", "within 15 %", "within 30 %"]
     return TEXT.read_text(encoding="utf-8").format(
         errors=markdown([*head, "roofline: mean error", "within 15 %", "within 30 %"], rows, numbers=True),
-        kernels=f"{len({r.kind for r in open_half})} kernels are open, {len({r.kind for r in held_out})} held out",
+        first_kernels=f"{_kernels(opened)} kernels are open, {_kernels(read)} were held out",
+        second_kernels=f"{_kernels(held_out)} kernels, {len(held_out)} launches",
         missing=f"{missing} of the unseen launches have not been recorded and are not counted. " if missing else "",
         verdict=_verdict([r.error for r in held_out]),
+        first_verdict=_verdict([r.error for r in first]),
         limits=markdown(["limit", *head[1:]], _by_limit(held_out), numbers=True),
-        all_limits=markdown(["limit", *head[1:]], _by_limit(every), numbers=True),
+        all_limits=markdown(["limit", *head[1:]], _by_limit([*labs, *opened, *read, *held_out]), numbers=True),
         labs_by_lab=markdown(["lab", *head[1:]], _by_kind(labs), numbers=True),
-        by_kernel=markdown(["kernel", "half", *head[1:]], _by_kernel(open_half, held_out)),
+        by_kernel=markdown(["kernel", "set", *head[1:]], _by_kernel(groups)),
         origins_of_labs=_origins(labs),
-        origins=_origins([*open_half, *held_out]),
+        origins=_origins([*opened, *read, *held_out]),
         worst=_table(sorted(held_out, key=lambda r: -abs(r.error))[:WORST]),
+        first_worst=_table(sorted(first, key=lambda r: -abs(r.error))[:WORST]),
         labs=_table(labs),
-        open=_table(open_half),
+        open=_table(opened),
+        read=_table(read),
         held_out=_table(held_out),
         rates=_rates(),
     )
+
+
+def _kernels(results: Sequence[Result]) -> int:
+    return len({r.kind for r in results})
 
 
 def _origins(results: Sequence[Result]) -> str:
@@ -83,13 +109,9 @@ def _by_kind(results: Sequence[Result]) -> list[list[str]]:
     return [[kind, str(len(errors)), *_figures(errors)] for kind, errors in kinds.items()]
 
 
-def _by_kernel(open_half: Sequence[Result], held_out: Sequence[Result]) -> list[list[str]]:
-    rows = [
-        [f"`{row[0]}`", name, *row[1:]]
-        for name, part in ((HELD_OUT, held_out), (OPEN, open_half))
-        for row in _by_kind(part)
-    ]
-    return sorted(rows)
+def _by_kernel(groups: Groups) -> list[list[str]]:
+    names = {HELD_OUT: "second, held out", FIRST: "first, held out first", OPEN: "first, open"}
+    return sorted([f"`{row[0]}`", said, *row[1:]] for name, said in names.items() for row in _by_kind(groups[name]))
 
 
 def _errors_by_limit(results: Sequence[Result]) -> dict[str, list[float]]:
@@ -121,8 +143,9 @@ def _rates() -> str:
     return markdown(["rate", *CARDS, "source (H100)"], rows)
 
 
-def error(labs: Sequence[Result], open_half: Sequence[Result], held_out: Sequence[Result]) -> dict[str, object]:
-    """What the label of an estimate says: the error of the half that was held out, and of all launches by limit."""
+def error(groups: Groups) -> dict[str, object]:
+    """What the label of an estimate says: the error of the set that is held out, and of all launches by limit."""
+    held_out = groups[HELD_OUT]
     sizes = [abs(r.error) for r in held_out]
     device, _, date = max(r.origin for r in held_out).rpartition(", ")
     return {
@@ -134,7 +157,7 @@ def error(labs: Sequence[Result], open_half: Sequence[Result], held_out: Sequenc
         "within_30": sum(size <= FAR for size in sizes),
         "limits": {
             limit: {"launches": len(errors), "mean_percent": round(100 * statistics.fmean(map(abs, errors)), 1)}
-            for limit, errors in sorted(_errors_by_limit([*labs, *open_half, *held_out]).items())
+            for limit, errors in sorted(_errors_by_limit([r for part in groups.values() for r in part]).items())
         },
     }
 
@@ -143,10 +166,10 @@ def main() -> int:
     """Write the page and error.json."""
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     calls = timed()
-    groups = {name: [result(one) for one in group(name, calls)] for name in (LABS, OPEN, HELD_OUT)}
-    parts = tuple(groups.values())
-    PAGE.write_text(page(*parts, missing=len(calls) - sum(map(len, parts))), encoding="utf-8")
-    ERROR.write_text(json.dumps(error(*parts), indent=1) + "\n", encoding="utf-8")
+    groups = {name: [result(one) for one in group(name, calls)] for name in GROUPS}
+    missing = len(calls) - sum(map(len, groups.values()))
+    PAGE.write_text(page(groups, first_reading(), missing), encoding="utf-8")
+    ERROR.write_text(json.dumps(error(groups), indent=1) + "\n", encoding="utf-8")
     for name, results in groups.items():
         print(f"{name}: {summary([r.error for r in results])}")
     return 0
