@@ -13,6 +13,7 @@ from warplab.draw.estimated_time import draw_estimate
 from warplab.estimating import estimate as module
 from warplab.hardware.cards import CARDS, card
 from warplab.launch.simulate import simulate
+from warplab.simulator.count.counters import Counts
 
 SOURCE = r"""extern "C" __global__ void copy(const float *in, float *out, int stride) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -63,6 +64,12 @@ def test_longer_strides_take_longer_and_the_load_costs_most(launch) -> None:
     assert lines[0].line == 3
     assert lines[0].code == "out[i] = in[i * stride];"
     assert sum(line.share for line in lines) == pytest.approx(1)
+
+
+def test_lines_weigh_by_what_limits_the_launch() -> None:
+    counts = Counts(barriers=3, branches=2, warp_instructions=10, global_atomic_sectors=5)
+    limits = {"BAR instructions": 3, "BRA instructions": 2, "atomics": 5, "issue slots": 10, "ALU pipe": 10}
+    assert {limit: module._weight(counts, limit) for limit in limits} == limits
 
 
 UNKNOWN = r"""

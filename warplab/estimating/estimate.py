@@ -295,6 +295,10 @@ def _weight(counts: Counts, limit: str) -> float:
         return shared + sectors / 4
     if limit == LATENCY:
         return counts.global_load_requests + counts.shared_load_requests + counts.barriers
+    if limit == "BAR instructions":
+        return counts.barriers
+    if limit == "BRA instructions":
+        return counts.branches
     if limit == "tensor cores":
         return counts.tensor_operations
     return counts.warp_instructions
