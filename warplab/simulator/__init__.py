@@ -23,7 +23,8 @@ translate   `basic_blocks` cuts a kernel into blocks with their live registers, 
             `texel_site` is what a texture instruction asks for. `serial_loops` writes a loop in which one lane goes
             round alone as a function on plain numbers (`serial_writer`, with the tables of `serial_operations`, or
             `serial_array_code` for what these lack). `narrow_loops` writes one that a few lanes run as machine
-            code (`narrow_writer`, `narrow_operations`, `narrow_access`; `narrow_compiler` compiles it).
+            code (`narrow_writer`, with `narrow_operations`, `narrow_access` and `narrow_groups`; `narrow_compiler`
+            compiles it).
 observer    The base class of whatever sees a launch. Checks, race detection, counters and traces are observers.
 count       `launch_counting` adds up instructions, requests, sectors and branches by source line; `counters` names
             them. `access_trace` and `warp_steps` trace the accesses and the source lines of the first warps.

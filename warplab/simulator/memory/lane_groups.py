@@ -256,3 +256,16 @@ def subgroup(chunk, lanes: np.ndarray | None) -> Iterator[None]:
         yield
     finally:
         chunk.group = group
+
+
+def bits_of(parts: list[np.ndarray], words: int) -> np.ndarray:
+    """Lanes, given by their numbers in one or more arrays, as bits of `words` words of 64."""
+    flags = np.zeros(64 * words, bool)
+    for lanes in parts:
+        flags[lanes] = True
+    return np.packbits(flags, bitorder="little").view(np.uint64)
+
+
+def lanes_of(bits: np.ndarray) -> np.ndarray:
+    """The sorted numbers of the lanes whose bits are set in words of 64 (uint64)."""
+    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))

@@ -18,20 +18,13 @@ from warplab.simulator.check import narrow_races
 from warplab.simulator.check.access_checks import Checks
 from warplab.simulator.check.races import Races
 from warplab.simulator.check.unwritten_reads import UnwrittenReads
+from warplab.simulator.count import narrow_counting
 from warplab.simulator.count.access_trace import AccessTrace
 from warplab.simulator.count.launch_counting import Counting
-from warplab.simulator.count.narrow_counting import (
-    add_accesses,
-    add_blocks,
-    add_reads,
-    add_trips,
-    trips_of,
-    watched_threads,
-)
 from warplab.simulator.count.reuse import ReuseWatch
 from warplab.simulator.count.warp_steps import StepTrace
 from warplab.simulator.memory.device_memory import ORIGIN, WINDOW_LOCAL, WINDOW_SHARED
-from warplab.simulator.memory.lane_groups import Group
+from warplab.simulator.memory.lane_groups import Group, bits_of, lanes_of
 from warplab.simulator.translate import narrow_access
 from warplab.simulator.translate.narrow_access import FIELDS, PLACE, PLACE_BYTES
 from warplab.simulator.translate.narrow_loops import LIMIT, PARTED, NarrowLoop
@@ -50,8 +43,8 @@ _BUFFER = 1 << 14
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 
 
-def _gone(*_: int) -> int:
-    return 1
+def _starts(chunk, space: str) -> np.ndarray:
+    return np.broadcast_to(chunk.own_memory(space, None)[0], chunk.lanes).astype(np.int64)
 
 
 class NarrowRuns:
@@ -111,13 +104,12 @@ class NarrowRuns:
         return self._run(loop, number, group, executed, path, path_ends)
 
     def _fits(self, loop: NarrowLoop) -> bool:
-        scheduler = self.scheduler
         if self.runs.get(loop, 0) == _PROBES and self.saved[loop] < _PROBES * _WORTH:
             return False
+        scheduler = self.scheduler
         if scheduler.grace or scheduler.late or scheduler.spinning or self.chunk.waits_in_vain:
             return False
-        moving = scheduler.standstill.moving
-        return not moving or loop.inside <= moving
+        return not scheduler.standstill.moving or loop.inside <= scheduler.standstill.moving
 
     def _begin(self) -> None:
         """Make the arrays that all runs of the chunk share."""
@@ -131,8 +123,8 @@ class NarrowRuns:
             "WARP_OF": chunk.warp_of.astype(np.int32),
             "LANE_OF": chunk.lane_of.astype(np.int32),
             "BLOCK_OF": chunk.block_of.astype(np.int32),
-            "SHARED": self._starts("shared"),
-            "LOCAL": self._starts("local"),
+            "SHARED": _starts(chunk, "shared"),
+            "LOCAL": _starts(chunk, "local"),
             "TAKEN": np.zeros(lanes, np.int32),
             "OTHER": np.zeros(lanes, np.int32),
             "KEYS": np.zeros(256, np.int64),
@@ -151,7 +143,7 @@ class NarrowRuns:
         self.spaces: dict[int, str] = {}
         self.made: dict[NarrowLoop, dict[str, np.ndarray]] = {}
         called = weakref.WeakMethod(self._called)  # no cycle, which would keep the chunk's memory
-        self.callback = _CALLBACK(lambda *arguments: (called() or _gone)(*arguments))
+        self.callback = _CALLBACK(lambda *arguments: (called() or (lambda *_: 1))(*arguments))
         numbers: dict[str, int] = {
             "LANES": lanes,
             "WORDS": self.words,
@@ -170,10 +162,6 @@ class NarrowRuns:
             self.state[_F[name]] = array.ctypes.data
         for name, value in numbers.items():
             self.state[_F[name]] = int(value)
-
-    def _starts(self, space: str) -> np.ndarray:
-        start, _ = self.chunk.own_memory(space, None)
-        return np.broadcast_to(start, self.chunk.lanes).astype(np.int64)
 
     def _tables(self, loop: NarrowLoop) -> dict[str, np.ndarray]:
         if loop not in self.made:
@@ -211,7 +199,7 @@ class NarrowRuns:
         waiting = 0
         for k, node in enumerate(nodes):
             if node in pending:
-                tables["PENDING"][k] = self._bits(pending[node])
+                tables["PENDING"][k] = bits_of(pending[node], self.words)
                 waiting |= 1 << k
         lanes = group.all_lanes
         self.list[: group.count] = lanes
@@ -231,11 +219,11 @@ class NarrowRuns:
             "PATIENCE": scheduler.patience,
             "ADVANCED": 0,
             "STEPS": 0,
-            "STEPS_TRACED": self._steps_traced(),
+            "STEPS_TRACED": any(trace.room or trace.complete for trace in self.steps),
             "ACCESSES_TRACED": any(trace.room for trace in self.accesses),
         }
         if self.reuse is not None:
-            fields["READS_ROOM"], fields["WATCHED"] = self.reuse.room, watched_threads(self.reuse)
+            fields["READS_ROOM"], fields["WATCHED"] = self.reuse.room, narrow_counting.watched_threads(self.reuse)
         races = self.races
         if races is not None:
             self.epochs, self.times = (np.ascontiguousarray(a, np.int32) for a in (races.epochs, races.times))
@@ -244,7 +232,7 @@ class NarrowRuns:
             fields["SITE_BYTES"] = np.min_scalar_type(races.sites).itemsize
         for name, value in fields.items():
             state[_F[name]] = int(value)
-        self.trips = [] if self.counting is None else trips_of(self.counting, loop.heads, chunk.lanes)
+        self.trips = [] if self.counting is None else narrow_counting.trips_of(self.counting, loop.heads, chunk.lanes)
         for k, own in enumerate(self.trips):
             tables["TRIPS"][k] = own.ctypes.data
         self._check_places()
@@ -277,7 +265,7 @@ class NarrowRuns:
         for k, node in enumerate(nodes):
             pending.pop(node, None)
             if waiting >> k & 1:
-                pending[node] = [self._lanes(tables["PENDING"][k])]
+                pending[node] = [lanes_of(tables["PENDING"][k])]
         tables["PENDING"][:] = 0
         count = int(state[_F["COUNT"]])
         current = nodes[int(state[_F["CURRENT"]])]
@@ -298,23 +286,10 @@ class NarrowRuns:
             current, group = scheduler._branch(block, group, taken)
         return current, group, executed, path
 
-    def _bits(self, parts: list[np.ndarray]) -> np.ndarray:
-        flags = np.zeros(64 * self.words, bool)
-        for lanes in parts:
-            flags[lanes] = True
-        return np.packbits(flags, bitorder="little").view(np.uint64)
-
-    @staticmethod
-    def _lanes(bits: np.ndarray) -> np.ndarray:
-        return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
-
     def _group(self, count: int) -> Group:
         if count == self.chunk.lanes:
             return self.chunk.everyone
         return Group(self.chunk, self.list[:count].astype(np.int64))
-
-    def _steps_traced(self) -> bool:
-        return any(trace.room or trace.complete for trace in self.steps)
 
     # -- what observers are told -------------------------------------------------------------------------------------
 
@@ -324,7 +299,7 @@ class NarrowRuns:
         done = int(state[_F["READS_DONE"]])
         if done and self.reuse is not None:
             sums = [int(state[_F[name]]) for name in ("READ_REQUESTS", "READ_LINES", "READ_PASSES")]
-            add_reads(self.reuse, self.kept["READS"][:done].copy(), *sums)
+            narrow_counting.add_reads(self.reuse, self.kept["READS"][:done].copy(), *sums)
         for name in ("READS_DONE", "READ_REQUESTS", "READ_LINES", "READ_PASSES"):
             state[_F[name]] = 0
 
@@ -338,11 +313,11 @@ class NarrowRuns:
         if self.races is not None:
             narrow_races.told(self.races, [(self.chunk.translation.sites[k], self.spaces[k]) for k in used.tolist()])
         if self.counting is not None:
-            add_blocks(self.counting, self.loop.nodes, blocks)
+            narrow_counting.add_blocks(self.counting, self.loop.nodes, blocks)
             rows = places[:, _P["REQUESTS"] : _P["NEEDED"] + 1]
-            add_accesses(self.counting, {(k, self.spaces[k]): rows[k] for k in used.tolist()})
+            narrow_counting.add_accesses(self.counting, {(k, self.spaces[k]): rows[k] for k in used.tolist()})
             done = int(state[_F["ENDED_DONE"]])
-            add_trips(self.counting, self.kept["ENDED"][: 3 * done].reshape(-1, 3))
+            narrow_counting.add_trips(self.counting, self.kept["ENDED"][: 3 * done].reshape(-1, 3))
         places[used, _P["REQUESTS"] :] = 0
         blocks[:] = 0
         state[_F["ENDED_DONE"]] = 0
@@ -378,7 +353,7 @@ class NarrowRuns:
         for trace in self.steps:
             trace.block(self.loop.nodes[node], self.chunk.group, time)
         assert self.state is not None
-        self.state[_F["STEPS_TRACED"]] = self._steps_traced()
+        self.state[_F["STEPS_TRACED"]] = any(trace.room or trace.complete for trace in self.steps)
 
     def _traced(self, number: int) -> None:
         chunk, site = self.chunk, self.chunk.translation.sites[number]
@@ -447,10 +422,8 @@ class NarrowRuns:
         """Forget places that the arrays' code has changed since."""
         memory = self.chunk.device.memory
         for number, (allocation, arrays, complete, record) in self.known.items():
-            if allocation is not None:
-                good = memory.find(allocation.address) is allocation and allocation.complete == complete
-            else:
-                good = arrays.complete == complete
+            holder: Any = arrays if allocation is None else allocation
+            good = (holder is arrays or memory.find(holder.address) is holder) and holder.complete == complete
             if good and record is not None and self.races is not None:
                 good = record is self.races.shared or record in self.races.allocations.values()
             if not good:
