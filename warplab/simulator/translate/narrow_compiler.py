@@ -2,7 +2,8 @@
 
 Source is a small part of Python: `def`, assignments, `if`, `while`, `for … in range(n)`, `break`, `return`, integers.
 All values are 64 bits wide and wrap; `>>` shifts zeros in, `<` compares as signed. `ld1` … `ld8` and `st1` … `st8` read
-and write memory at an address, `call(address, …)` calls another function, `f32add(a, b)` takes the bits of floats.
+and write memory at an address, `call(address, …)` calls another function, `f32add(a, b)` takes the bits of floats,
+`f32flush(a)` makes a subnormal number a zero.
 A function takes tens of milliseconds to compile.
 """
 
@@ -345,6 +346,10 @@ class _Function:
 
     def on_floats(self, name: str, size: str, values: list[str]) -> str:
         kind = _FLOATS[size]
+        if name == "flush" and size == "32":  # subnormal: a zero of its sign
+            exponent = self.set(f"and i64 {values[0]}, {0x7F800000}")
+            sign = self.set(f"and i64 {values[0]}, {0x80000000}")
+            return self.set(f"select i1 {self.set(f'icmp eq i64 {exponent}, 0')}, i64 {sign}, i64 {values[0]}")
         if name in _FLOAT_BINARY:
             a, b = (self.float(v, size) for v in values)
             return self.bits(self.set(f"{_FLOAT_BINARY[name]} {kind} {a}, {b}"), size)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from warplab.simulator.ptx.program import Immediate, Instruction, Register, Symbol, Vector, integer, items_of
+from warplab.simulator.ptx.program import Immediate, Instruction, Operand, Register, Symbol, Vector, integer, items_of
 from warplab.simulator.translate.block_writer import DTYPES, item_bytes
 from warplab.simulator.translate.operations.arithmetic import FLOATS
 from warplab.simulator.translate.operations.bits import lop3
@@ -26,6 +26,7 @@ class NotNarrow(Exception):
 _BITS = {f"{letter}{bits}": bits for letter in "bus" for bits in (8, 16, 32, 64)}
 _FLOATS = {"f32": 32, "f64": 64}
 _NAN32 = "0x7FFFFFFF"
+_SMALLEST, _TWO_TO_24 = 1 << 23, (127 + 24) << 23  # 2**-126, which .ftz leaves as it is, and 2**24 as float32
 
 
 def mask(bits: int) -> str:
@@ -44,6 +45,14 @@ def _require(condition: object) -> None:
 
 def _only(modifiers: Iterable[str], allowed: Iterable[str]) -> None:
     _require(set(modifiers) <= set(allowed))
+
+
+def _read_floats(w: Writer, i: Instruction, operands: Iterable[Operand]) -> list[str]:
+    """Operands of the last type of an instruction, the bits of floats after .ftz, in variables."""
+    kind, ftz = i.modifiers[-1], "ftz" in i.modifiers
+    _require(kind == "f32" or not ftz)
+    values = [w.f(o, _FLOATS[kind]) for o in operands]
+    return [w.named(f"f32flush({value})" if ftz else value) for value in values]
 
 
 # -- integers ------------------------------------------------------------------------------------------------------
@@ -101,7 +110,7 @@ def _quotient(w: Writer, i: Instruction) -> None:
 def _least(w: Writer, i: Instruction) -> None:
     """min and max."""
     *modifiers, kind = i.modifiers
-    _only(modifiers, ())
+    _only(modifiers, ("ftz",) if kind in _FLOATS else ())
     smaller = i.opcode == "min"
     if kind in _FLOATS:
         return _least_float(w, i, _FLOATS[kind])
@@ -117,7 +126,7 @@ def _least(w: Writer, i: Instruction) -> None:
 
 def _least_float(w: Writer, i: Instruction, bits: int) -> None:
     """Of a number and NaN the number; of zeros the sign counts."""
-    a, b = (w.named(w.f(o, bits)) for o in i.operands[1:])
+    a, b = _read_floats(w, i, i.operands[1:])
     smaller = i.opcode == "min"
     name = w.named(f"{a} if f{bits}{'lt' if smaller else 'gt'}({a}, {b}) else {b}")
     w.line(f"if f{bits}eq({a}, {b}):")
@@ -130,10 +139,10 @@ def _least_float(w: Writer, i: Instruction, bits: int) -> None:
 def _sign(w: Writer, i: Instruction) -> None:
     """neg and abs."""
     *modifiers, kind = i.modifiers
-    _only(modifiers, ())
+    _only(modifiers, ("ftz",) if kind in _FLOATS else ())
     if kind in _FLOATS:
         bits = _FLOATS[kind]
-        a, top = w.named(w.f(i.operands[1], bits)), 1 << (bits - 1)
+        (a,), top = _read_floats(w, i, i.operands[1:]), 1 << (bits - 1)
         result = f"{a} ^ {hex(top)}" if i.opcode == "neg" else f"{a} & {hex(top - 1)}"
         return _define_float(w, i, result, bits, [a])
     bits = _BITS[kind]
@@ -204,20 +213,31 @@ def _extract(w: Writer, i: Instruction) -> None:
 def _float(w: Writer, i: Instruction) -> None:
     """Rounding to nearest."""
     *modifiers, kind = i.modifiers
-    _only(modifiers, ("rn",))
+    _only(modifiers, ("rn", "ftz"))
     bits = _FLOATS[kind]
     opcode = "fma" if i.opcode == "mad" else i.opcode
-    values = [w.named(w.f(o, bits)) for o in i.operands[1:]]
+    values = _read_floats(w, i, i.operands[1:])
     if opcode == "rcp":
         one = 0x3F800000 if bits == 32 else 0x3FF0000000000000
         return _define_float(w, i, f"f{bits}div({one}, {values[0]})", bits, values)
     _require(opcode in ("add", "sub", "mul", "div", "sqrt", "fma"))
-    return _define_float(w, i, f"f{bits}{opcode}({', '.join(values)})", bits, values)
+    result = w.named(f"f{bits}{opcode}({', '.join(values)})")
+    if "ftz" in modifiers and opcode in ("mul", "div", "fma"):
+        scaled = [value if k == 1 else f"f32mul({value}, {_TWO_TO_24})" for k, value in enumerate(values)]
+        _flush_tiny(w, result, f"f32{opcode}({', '.join(scaled)})")
+    return _define_float(w, i, result, bits, values)
+
+
+def _flush_tiny(w: Writer, result: str, scaled: str) -> None:
+    """As `numerics.flush_tiny`. `scaled`: the result times 2**24."""
+    w.line(f"if ({result} & 0x7FFFFFFF) == {_SMALLEST}:")
+    w.line(f"    if f32lt(({scaled}) & 0x7FFFFFFF, {_SMALLEST + (24 << 23)}):")
+    w.line(f"        {result} = {result} & 0x80000000")
 
 
 def _define_float(w: Writer, i: Instruction, expression: str, bits: int, values: list[str]) -> None:
     """Write a float. A NaN of float32 is made canonical, one of float64 is left to the arrays' code."""
-    result = w.named(expression)
+    result = w.named(f"f32flush({expression})" if "ftz" in i.modifiers else expression)
     w.line(f"if f{bits}nan({result}, {result}):")
     if bits == 32:
         w.line(f"    {result} = {_NAN32}")
@@ -256,14 +276,16 @@ def _compared(comparison: str, kind: str, a: str, b: str) -> str:
 def _set_predicate(w: Writer, i: Instruction) -> None:
     comparison, *modifiers, kind = i.modifiers
     combine = [m for m in modifiers if m in ("and", "or", "xor")]
-    _only(modifiers, combine)
+    _only(modifiers, [*combine, "ftz"] if kind in _FLOATS else combine)
     _require(kind in _BITS or kind in _FLOATS)
     operands = i.operands
     two = isinstance(operands[1], Register) and w.translator.dtypes.get(operands[1].name) == "b1"
     destinations, inputs = operands[: 1 + two], operands[1 + two :]
-    bits = _FLOATS[kind] if kind in _FLOATS else _BITS[kind]
-    read = w.f if kind in _FLOATS else w.s if kind[0] == "s" and comparison not in ("eq", "ne") else w.u
-    a, b = (read(o, bits) for o in inputs[:2])
+    if kind in _FLOATS:
+        a, b = _read_floats(w, i, inputs[:2])
+    else:
+        read = w.s if kind[0] == "s" and comparison not in ("eq", "ne") else w.u
+        a, b = (read(o, _BITS[kind]) for o in inputs[:2])
     result = w.named(_compared(comparison, kind, a, b))
     results = [result, f"{result} ^ 1"]
     if combine:
@@ -332,17 +354,22 @@ def _convert(w: Writer, i: Instruction) -> None:
         value = (w.s if have[0] == "s" and wider else w.u)(i.operands[1], _BITS[have])
         return w.define(i.operands[0], _cut(value, _BITS[to]), _BITS[to], to[0] == "s")
     if to in _FLOATS and have in _BITS:
-        _only(modifiers, ("rn",))
+        _only(modifiers, ("rn", "ftz"))
         signed = have[0] == "s"
         value = (w.s if signed else w.u)(i.operands[1], _BITS[have])
         return w.define(i.operands[0], f"f{_FLOATS[to]}of_{'signed' if signed else 'unsigned'}({value})", _FLOATS[to])
     if to in _BITS and have in _FLOATS:
-        _require(len(modifiers) == 1 and modifiers[0] in _INTEGRAL and _BITS[to] in (32, 64))
-        return _to_integer(w, i, modifiers[0], to, have)
+        roundings = [m for m in modifiers if m != "ftz"]
+        _require(len(roundings) == 1 and roundings[0] in _INTEGRAL and _BITS[to] in (32, 64))
+        return _to_integer(w, i, roundings[0], to, have)
     if to in _FLOATS and have in _FLOATS and to != have:
-        _only(modifiers, ("rn",))
-        value = w.named(w.f(i.operands[1], _FLOATS[have]))
+        _only(modifiers, ("rn", "ftz"))
+        ftz = "ftz" in modifiers
+        value = w.named(w.f(i.operands[1], 64)) if have == "f64" else _read_floats(w, i, i.operands[1:])[0]
         result = w.named(f"f{_FLOATS[to]}from_other({value})")
+        if ftz and to == "f32":
+            _flush_tiny(w, result, f"f32from_other(f64mul({value}, {w.float_bits(2.0**24)}))")
+            w.line(f"{result} = f32flush({result})")
         w.line(f"if f{_FLOATS[have]}nan({value}, {value}):")
         template = "narrow_f32({0}, 'rn')" if to == "f32" else "{0}.astype(f8, copy=False)"
         w.line(f"    {result} = {w.again(template, [value], _FLOATS[have], _FLOATS[to])}")
@@ -352,8 +379,8 @@ def _convert(w: Writer, i: Instruction) -> None:
 
 def _to_integer(w: Writer, i: Instruction, rounding: str, to: str, have: str) -> None:
     """Clamped to the integer's range."""
-    bits, size, signed = _BITS[to], _FLOATS[have], to[0] == "s"
-    value = w.named(w.f(i.operands[1], size))
+    bits, signed = _BITS[to], to[0] == "s"
+    (value,) = _read_floats(w, i, i.operands[1:])
     result = w.named("0")
     wide = w.named(f"f64from_other({value})") if have == "f32" else value  # it holds all 32-bit integers
     wide = w.named(f"f64{_INTEGRAL[rounding]}({wide})")

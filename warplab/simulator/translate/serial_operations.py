@@ -15,6 +15,7 @@ from typing import Any
 from warplab.simulator.ptx.program import (
     Immediate,
     Instruction,
+    Operand,
     Register,
     Symbol,
     Vector,
@@ -50,6 +51,21 @@ def _require(condition: object) -> None:
 
 def _only(modifiers: Iterable[str], allowed: Iterable[str]) -> None:
     _require(set(modifiers) <= set(allowed))
+
+
+def _read_floats(w: Writer, i: Instruction, operands: Iterable[Operand]) -> list[str]:
+    """Operands of the last type of an instruction as floats, after .ftz."""
+    kind = i.modifiers[-1]
+    ftz = "ftz" in i.modifiers
+    _require(kind == "f32" or not ftz)
+    return [w.flushed(o) if ftz else w.f(o, _FLOATS[kind]) for o in operands]
+
+
+def _define_float(w: Writer, i: Instruction, kind: str, result: str) -> None:
+    if kind == "f32":
+        w.define_flushed(i, result)
+    else:
+        w.define(i.operands[0], FORMS[kind], result)
 
 
 # -- integers ------------------------------------------------------------------------------------------------------
@@ -106,15 +122,15 @@ def _quotient(w: Writer, i: Instruction) -> None:
 def _least(w: Writer, i: Instruction) -> None:
     """min and max."""
     *modifiers, kind = i.modifiers
-    _only(modifiers, ())
+    _only(modifiers, ("ftz",) if kind in _FLOATS else ())
     sign = {"min": "<", "max": ">"}[i.opcode]
     if kind in _FLOATS:
-        a, b = (w.named(w.f(o, _FLOATS[kind])) for o in i.operands[1:])
+        a, b = (w.named(value) for value in _read_floats(w, i, i.operands[1:]))
         name = w.named(f"{a} if {a} {sign} {b} else {b}")
         # Of zeros the sign counts, and of a number and NaN the number.
         w.line(f"if {a} == 0.0 == {b} or {a} != {a} != {b} != {b}: {name} = {w.by_arrays(i, FORMS[kind])}")
         w.line(f"elif {b} != {b}: {name} = {a}")
-        return w.define(i.operands[0], FORMS[kind], name)
+        return _define_float(w, i, kind, name)
     _require(kind in _BITS)
     bits = _BITS[kind]
     a, b = (w.named(w.u(o, bits)) for o in i.operands[1:])
@@ -127,13 +143,13 @@ def _least(w: Writer, i: Instruction) -> None:
 def _sign(w: Writer, i: Instruction) -> None:
     """neg and abs."""
     *modifiers, kind = i.modifiers
-    _only(modifiers, ())
+    _only(modifiers, ("ftz",) if kind in _FLOATS else ())
     function = {"neg": "-{}", "abs": "abs({})"}[i.opcode]
     if kind in _FLOATS:
-        a = w.named(w.f(i.operands[1], _FLOATS[kind]))
+        a = w.named(*_read_floats(w, i, i.operands[1:]))
         result = w.named(function.format(a))
         w.line(f"if {a} != {a}: {result} = {w.by_arrays(i, FORMS[kind])}")
-        return w.define(i.operands[0], FORMS[kind], result)
+        return _define_float(w, i, kind, result)
     bits = _BITS[kind]
     return w.define_u(i.operands[0], f"{function.format(w.s(i.operands[1], bits))} & {mask(bits)}", bits)
 
@@ -209,10 +225,10 @@ def _extract(w: Writer, i: Instruction) -> None:
 def _float(w: Writer, i: Instruction) -> None:
     """Rounding to nearest. A float64 result rounded to float32 is right for one operation on float32."""
     *modifiers, kind = i.modifiers
-    _only(modifiers, ("rn",))
+    _only(modifiers, ("rn", "ftz"))
     item = _FLOATS[kind]
     opcode = "fma" if i.opcode == "mad" else i.opcode
-    values = [w.f(o, item) for o in i.operands[1:]]
+    values = _read_floats(w, i, i.operands[1:])
     if opcode == "fma" and item == 4:
         return _fma32(w, i, values)
     if opcode == "fma":
@@ -249,7 +265,7 @@ def _fma32(w: Writer, i: Instruction, values: list[str]) -> None:
     w.line(f"{result} = F[0]")
     w.line(f"if not ({result} >= 2e-38 or {result} <= -2e-38 or {total} == 0.0):")
     w.line(f"    {result} = {w.by_arrays(i, 'f')}")
-    w.define(i.operands[0], "f", result)
+    w.define_flushed(i, result)
 
 
 # -- comparisons, selections ---------------------------------------------------------------------------------------
@@ -274,12 +290,12 @@ _COMBINE = {"and": "&", "or": "|", "xor": "^"}
 def _set_predicate(w: Writer, i: Instruction) -> None:
     comparison, *modifiers, kind = i.modifiers
     combine = [m for m in modifiers if m in _COMBINE]
-    _only(modifiers, combine)
+    _only(modifiers, [*combine, "ftz"] if kind in _FLOATS else combine)
     operands = i.operands
     two = isinstance(operands[1], Register) and w.dtype(operands[1]) == "b1"
     destinations, inputs = operands[: 1 + two], operands[1 + two :]
     if kind in _FLOATS:
-        a, b = (w.f(o, _FLOATS[kind]) for o in inputs[:2])
+        a, b = _read_floats(w, i, inputs[:2])
         result = _FLOAT_COMPARISONS[comparison].format(a, b)
     else:
         _require(kind in _BITS)
@@ -360,34 +376,40 @@ def _convert(w: Writer, i: Instruction) -> None:
     if to in _BITS and have in _BITS:
         return _between_integers(w, i)
     if to in _FLOATS and have in _BITS:
-        _only(modifiers, ("rn",))
+        _only(modifiers, ("rn", "ftz"))
         _require(_BITS[have] <= 32 or to == "f64")
         value = (w.s if have[0] == "s" else w.u)(i.operands[1], _BITS[have])
         return w.define_rounded(i, f"float({value})", FORMS[to], nan=False)
     if to in _BITS and have in _FLOATS:
-        _require(len(modifiers) == 1 and modifiers[0] in _INTEGRAL)
-        value, result = w.named(w.f(i.operands[1], _FLOATS[have])), w.fresh()
+        roundings = [m for m in modifiers if m != "ftz"]
+        _require(len(roundings) == 1 and roundings[0] in _INTEGRAL)
+        value, result = w.named(*_read_floats(w, i, i.operands[1:])), w.fresh()
         bits = _BITS[to]
         low, high = (-(1 << (bits - 1)), 1 << (bits - 1)) if to[0] == "s" else (0, 1 << bits)
         # The arrays' code gives the register's bits, which are the result's only if they are as many.
         _require(w.dtype(i.operands[0])[1:] == str(bits // 8))
         by_arrays = w.by_arrays(i, "u")
         w.line(f"if {low + 1 if low else 0}.0 <= {value} <= {high - 1 if bits < 64 else high - 4096}.0:")
-        w.line(f"    {result} = {_INTEGRAL[modifiers[0]].format(value)} & {mask(bits)}")
+        w.line(f"    {result} = {_INTEGRAL[roundings[0]].format(value)} & {mask(bits)}")
         w.line("else:")
         w.line(f"    {result} = {by_arrays}")
         return w.define_u(i.operands[0], result, bits)
     if to in _FLOATS and have in _FLOATS and to != have:
-        _only(modifiers, ("rn",))
-        value = w.named(w.f(i.operands[1], _FLOATS[have]))
+        _only(modifiers, ("rn", "ftz"))
         if to == "f64":
+            value = w.named(*_read_floats(w, i, i.operands[1:]))
             result = w.named(value)
             w.line(f"if {value} != {value}: {result} = {w.by_arrays(i, 'd')}")
             return w.define(i.operands[0], "d", result)
-        result = w.fresh()
+        value, result = w.named(w.f(i.operands[1], 8)), w.fresh()
         w.line(f"F[0] = {value}")
         w.line(f"{result} = F[0] if {value} == {value} else {w.by_arrays(i, 'f')}")
-        return w.define(i.operands[0], "f", result)
+        if "ftz" in modifiers:
+            w.line(f"if {value} == {value}:")
+            w.indent += "    "
+            w.flush_result(i, result)
+            w.indent = w.indent[:-4]
+        return w.define_flushed(i, result)
     raise NotSerial
 
 

@@ -23,6 +23,7 @@ from warplab.simulator.translate.serial_array_code import ArrayCode
 from warplab.simulator.translate.serial_operations import NotSerial
 from warplab.simulator.translate.special_registers import REGISTERS
 
+SMALLEST = repr(2.0**-126)  # of the float32 that .ftz leaves as they are
 SITE_BITS = 12  # an access is listed as its base address with the site's number in so many low bits
 
 
@@ -212,6 +213,14 @@ class SerialWriter:
             self.views[name, "f"] = self._of_bits(name, "f" if item == 4 else "d")
         return self.views[name, "f"]
 
+    def flushed(self, operand: Operand) -> str:
+        """An operand as a float32 for .ftz: a zero of its sign where it is subnormal."""
+        value = self.f(operand, 4)
+        if isinstance(operand, Immediate):
+            number = float(value.strip("()"))
+            return f"({number * 0.0!r})" if abs(number) < 2.0**-126 else value
+        return self._seen(value, "flushed", f"{value} * 0.0 if -{SMALLEST} < {value} < {SMALLEST} else {value}")
+
     def p(self, operand: Operand) -> str:
         if isinstance(operand, Negated):
             return f"(not {self.p(operand.register)})"
@@ -303,9 +312,14 @@ class SerialWriter:
         self.define(destination, "u", expression)
 
     def define_rounded(self, i: Instruction, expression: str, form: str, nan: bool = True) -> None:
-        """Write a float. An f32 is rounded first. `nan`: the result may be one."""
+        """Write a float. An f32 is rounded first. `nan`: the result may be one, or with .ftz too small."""
         self._vote(i.operands[0], "f")
         result = self.fresh()
+        if form == "f" and nan and "ftz" in i.modifiers:
+            self.line(f"F[0] = {expression}")
+            self.line(f"{result} = F[0]")
+            self.flush_result(i, result)
+            return self.define_flushed(i, result)
         if form == "f":
             self.line(f"F[0] = {expression}")
             self.line(f"{result} = F[0]")
@@ -315,7 +329,24 @@ class SerialWriter:
             self.line(f"{result} = {expression}")
             if nan:
                 self.line(f"if {result} != {result}: {result} = {self.by_arrays(i, form)}")
-        self.define(i.operands[0], form, result)
+        return self.define(i.operands[0], form, result)
+
+    def flush_result(self, i: Instruction, result: str) -> None:
+        """Write what .ftz and NaN make of a float32 that has been rounded."""
+        zero = f"NAN if {result} != {result} else {result} * 0.0"
+        if i.opcode in ("add", "sub", "rcp", "sqrt"):
+            return self.line(f"if not ({result} >= {SMALLEST} or {result} <= -{SMALLEST}): {result} = {zero}")
+        # What is rounded up to the smallest number may be a zero all the same (`numerics.flush_tiny`).
+        zero += f" if -{SMALLEST} < {result} < {SMALLEST} else {self.by_arrays(i, 'f')}"
+        return self.line(f"if not ({result} > {SMALLEST} or {result} < -{SMALLEST}): {result} = {zero}")
+
+    def define_flushed(self, i: Instruction, result: str) -> None:
+        """Write a float32, which is not subnormal if the instruction has .ftz."""
+        destination = i.operands[0]
+        self.define(destination, "f", result)
+        if "ftz" in i.modifiers and isinstance(destination, Register) and self.form_of(destination.name) == "f":
+            name = self.name(destination.name)
+            self.views[name, "flushed"] = name
 
     # -- memory ----------------------------------------------------------------------------------------------------
 
