@@ -53,7 +53,7 @@ def test_the_label_gives_the_published_error(launch, monkeypatch) -> None:
     assert estimate(launch, "V100").label.endswith(
         "Not validated for the V100: its rates are published ones, or the H100's."
     )
-    assert "The 7 launches of both halves with this limit (" in text
+    assert "The 7 of these launches with this limit (" in text
     assert ") were off by 3 % on average." in text
 
 

@@ -110,7 +110,7 @@ def test_the_page_and_the_label_give_the_error_of_what_is_held_out() -> None:
     assert "| unseen, first set, open | 1 | 10.0 % | 100 % | 100 % |" in page
     assert "On the second set the first is not reached (55.0 %), the second not reached (1 of 2)" in page
     assert "3 of the unseen launches have not been recorded" in page
-    assert estimate_page.error(groups | {timed_work.LABS: [], timed_work.FIRST: []}) == {
+    assert estimate_page.error(groups) == {
         "device": "NVIDIA H100",
         "date": "2026-11-21",
         "launches": 2,
@@ -118,10 +118,18 @@ def test_the_page_and_the_label_give_the_error_of_what_is_held_out() -> None:
         "within_15": 1,
         "within_30": 1,
         "limits": {
-            "DRAM": {"launches": 2, "mean_percent": 10.0},
+            "DRAM": {"launches": 1, "mean_percent": 10.0},
             "latency": {"launches": 1, "mean_percent": 100.0},
         },
     }
+
+
+def test_kernels_before_and_after_the_model_was_changed_for_them() -> None:
+    def of(kernel: str, estimated: float) -> Result:
+        return Result("", 1.0, estimated, 1.0, "DRAM", "", kernel)
+
+    first, now = [of("gather", 1.5), of("adam", 1.1)], [of("gather", 1.25), of("adam", 1.1)]
+    assert estimate_page._changed(first, now) == [["`gather`", "50.0 %", "25.0 %"]]
 
 
 def test_the_first_reading_is_kept() -> None:

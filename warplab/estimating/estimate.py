@@ -245,7 +245,7 @@ def label(card: Card, *limits: str) -> str:
         own = known.get("limits", {}).get(limit)
         if own is not None:
             text += (
-                f" The {own['launches']} launches of both halves with this limit ({limit}) were off by "
+                f" The {own['launches']} of these launches with this limit ({limit}) were off by "
                 f"{own['mean_percent']:.0f} % on average."
             )
     if not rates(card).validated:
