@@ -12,7 +12,7 @@ from tools.estimate_error import Result, summary, table
 from warplab.bench.timed_launches import Part, row
 from warplab.estimating.work import Work
 
-CHEAP = 2  # launches of the open half that the tests simulate
+CHEAP = 2  # launches of labs that the tests simulate
 MOST_ERROR = 0.15  # of these, as measured
 
 
@@ -59,7 +59,7 @@ def test_a_row_that_is_not_there_is_an_error() -> None:
 
 @pytest.fixture(scope="module")
 def simulated(calls, tmp_path_factory):
-    """Some launches of the open half with few blocks, simulated."""
+    """Some launches of labs with few blocks, simulated."""
     patch = pytest.MonkeyPatch()
     patch.setattr(timed_work, "KEPT", tmp_path_factory.mktemp("kept"))
 
@@ -79,7 +79,7 @@ def test_what_was_simulated_is_kept(simulated) -> None:
         assert first == [Work.from_json(json.loads(json.dumps(part.as_json()))) for part in again]
 
 
-def test_a_sample_of_the_open_half_is_as_near_as_measured(simulated) -> None:
+def test_a_sample_of_the_labs_is_as_near_as_measured(simulated) -> None:
     for one, *_ in simulated:
         result = estimate_error.result(one)
         assert abs(result.error) <= MOST_ERROR, result
