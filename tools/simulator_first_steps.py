@@ -9,14 +9,16 @@ from collections.abc import Iterator
 INTRODUCTION = """\
 The simulator runs CUDA kernels on a machine without a GPU. NVIDIA's own compilers turn a kernel in CUDA C++ or Numba
 into instructions called PTX. The simulator executes these for every thread of the launch, as operations on NumPy
-arrays with one entry per thread. So the results are those of a GPU. While a kernel runs, the simulator
+arrays with one entry per thread; loops of few threads it compiles (with LLVM). How many forms of each instruction were
+compared with an H100 is in the tables below. While a kernel runs, the simulator
 
 - **counts** what Nsight Compute (`ncu`) counts on a GPU, in total and by source line: memory requests, sectors, bank
   conflicts, branches, active lanes;
 - **catches mistakes** as compute-sanitizer does: accesses out of bounds, reads of uninitialised memory, races,
   divergent barriers, endless loops. The message names the thread, the line, the array and the likely cause.
 
-It says nothing about time: its own is no measure of a GPU's."""
+Its own time is no measure of a GPU's. What a launch would take on one can be estimated from its counters and machine
+code: see [estimate.md](estimate.md)."""
 COUNT = '''\
 import numpy as np
 from warplab import CudaSource, simulate
@@ -50,7 +52,7 @@ own. All counters are fields of `profile.counts`; `profile.lines` has them by so
 `with warplab.profile() as p: ...` shows them in tables. `simulate` also takes kernels of Numba (`@cuda.jit`) and CuPy.
 Without a GPU, the notebooks' ordinary launches, `kernel[grid, block](...)`, run on the simulator, too."""
 OFF = """\
-Checks and counters take time: without them a launch is two to five times as fast (see Speed).
+Checks and counters take time: without them a launch is up to three times as fast (see Speed).
 
 | option of `simulate` | what it does |
 | --- | --- |

@@ -220,12 +220,12 @@ surface reads of what the same launch has written (`StaleTexel`), which CUDA lea
 What CUDA leaves open is done as an H100 was seen to do it on 2026-11-23: weights and their products are rounded to
 1/256, filtered integers come in steps of 1/65535 or 1/32767, and an array of one axis with border mode along the second
 counts as one of height 1. Fetches from arrays of one and two axes agreed but for a few ties; of volumes some 4 %
-differed by 1/256 of a weight, of filtered integers and halves 1 to 5 % by a step. An H100 returned zeros for fetches of
-type `.f16`, which CUDA C++ does not write. Not documented are also which channels a fetch finds beyond those of the
-texels (here 0, 0, 1), and what is read outside of linear memory or beyond the last layer (here an error). Only
-instructions are counted, by kind: the order of texels in memory is not documented, so neither requests nor sectors can
-be. There are no mipmaps, no conversion from sRGB, no reductions (`sured`) and no texture references, which CUDA 12 has
-removed."""
+differed by 1/256 of a weight, of filtered integers and halves 1 to 5 % by a step (signed 8-bit 19 %). An H100 returned
+zeros for fetches of type `.f16`, which CUDA C++ does not write. Not documented are also which channels a fetch finds
+beyond those of the texels (here 0, 0, 1), and what is read outside of linear memory or beyond the last layer (here an
+error). Only instructions are counted, by kind: the order of texels in memory is not documented, so neither requests nor
+sectors can be. There are no mipmaps, no conversion from sRGB, no reductions (`sured`) and no texture references, which
+CUDA 12 has removed."""
 
 
 def page() -> str:

@@ -2,9 +2,9 @@
 
 What the guide leaves open is an H100's (2026-11-23): the fraction of a coordinate becomes a weight of 8 bits by
 rounding to the nearest, products of weights are rounded so, too, and filtered integers come in steps of 1/65535 or
-1/32767, halves as halves. There some 4 % of the fetches from volumes differ by 1/256 of a weight, and some 1 to 5 % of
-filtered integers and halves by a step. Coordinates are computed in float64, without the rounding that a GPU applies
-before.
+1/32767, halves as halves. There some 4 % of the fetches from volumes differ by 1/256 of a weight, and 1 to 5 % of
+filtered integers and halves by a step (of signed 8-bit integers 19 %). Coordinates are computed in float64, without the
+rounding that a GPU applies before.
 """
 
 from __future__ import annotations
