@@ -1,7 +1,9 @@
 """Which unit of an SM executes a machine instruction, by its opcode.
 
-The names are those of NVIDIA's CUDA binary utilities (table of the Hopper instruction set) and the pipes those of
-Nsight Compute's "inst_executed_pipe_…" metrics, ADU, CBU and what rarely matters put together.
+The opcodes are those of NVIDIA's CUDA binary utilities (table of the Hopper instruction set). The pipes follow Nsight
+Compute's "inst_executed_pipe_…" metrics, with these differences: what its ADU, CBU and uniform pipes execute is put
+together otherwise, loads of constants (LDC, its ADU) and texture instructions (its TEX) count as LSU here, and S2R (its
+LSU) as other. Totals of instructions were held to ncu; totals by pipe were not.
 """
 
 from __future__ import annotations
