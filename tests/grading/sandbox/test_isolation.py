@@ -35,7 +35,7 @@ from warplab.grading.sandbox.isolation import Bubblewrap, LimitsOnly
 from warplab.grading.sandbox.kernel_manager import SandboxedKernelManager, Zygotes
 from warplab.grading.sandbox.limits import SubmissionLimits
 from warplab.grading.sandbox.preflight import preflight
-from warplab.grading.sandbox.processes import descendants, is_running, processes
+from warplab.grading.sandbox.processes import SOCKET_BYTES, descendants, is_running, processes
 from warplab.grading.sandbox.relay import Counter, Excess
 from warplab.grading.sandbox.zygote import send
 from warplab.grading.sandbox.zygote_client import SandboxError
@@ -126,6 +126,21 @@ def busy_kernel(zygotes: Zygotes, code: str, limits: SubmissionLimits = LIMITS):
             yield manager
         finally:
             channels.stop_channels()
+
+
+def until_in(manager: SandboxedKernelManager, condition, what: str) -> None:
+    """Wait for what a kernel that runs is to bring about. Raises AssertionError at once if the kernel ends first."""
+
+    def happened():
+        if condition():
+            return True
+        ended = manager.ended
+        if ended is None:
+            return False
+        assert condition(), f"the kernel ended before {what}: {ended}"
+        return True
+
+    until(happened, what)
 
 
 def until_ended(zygotes: Zygotes, code: str, limits: SubmissionLimits = LIMITS):
@@ -378,9 +393,13 @@ while True:
 """
     # Those of an earlier kernel may still be ending; counted as there before, they would hide as many of the bomb's.
     before = set(descendants(os.getpid(), processes()))
-    with busy_kernel(everywhere, bomb):
-        until(lambda: len(processes_with(marker)) == 8)
-        until(lambda: len(set(descendants(os.getpid(), processes())) - before) > 40, "the bomb")
+    with busy_kernel(everywhere, bomb) as manager:
+        until_in(manager, lambda: len(processes_with(marker)) == 8, "there were 8 daemons")
+        until_in(
+            manager,
+            lambda: len(set(descendants(os.getpid(), processes())) - before) > 40,
+            "the bomb had more than 40 processes",
+        )
     assert processes_with(marker) == []
     assert run(everywhere, "'next'")[0] == ["'next'"]
 
@@ -481,6 +500,33 @@ time.sleep(600)
     assert ended.reason == "memory"
     assert ended.is_limit
     assert "1024 MiB" in ended.text
+
+
+def test_pages_that_processes_share_count_once_also_beside_sockets(boxed):
+    """Each of the two stays below the limit: the pages counted once per process, and the sockets. The sum does not."""
+    texts, ended = run(
+        boxed,
+        """
+import os, socket, time
+shared = os.urandom(1 << 20) * 100
+reading, writing = os.pipe()
+pids = [os.getpid()]
+for _ in range(5):
+    pids.append(os.fork())
+    if pids[-1] == 0:
+        kept = [socket.socket() for _ in range(140)]
+        os.write(writing, b'x')
+        time.sleep(600)
+kept = [socket.socket() for _ in range(140)]
+for _ in range(5): os.read(reading, 1)
+pages = sum(int(open(f'/proc/{pid}/statm').read().split()[1]) for pid in pids)
+print(pages * os.sysconf('SC_PAGE_SIZE'), open('/proc/net/sockstat').readline().split()[2])
+""",
+    )
+    # The zygote has looked again before it answered whether the kernel still runs.
+    assert ended is None, ended
+    resident, sockets = map(int, texts[0].split())
+    assert resident < LIMITS.memory_bytes < resident + SOCKET_BYTES * sockets
 
 
 def test_processor_time_is_limited_over_the_whole_tree(anywhere):
@@ -698,9 +744,14 @@ def test_too_large_a_submission_says_so(nested):
 
 def test_a_crowd_of_processes_gives_way_to_other_submissions(nested):
     marker = f"warplab-{secrets.token_hex(8)}"
-    with busy_kernel(nested, f"import subprocess, sys\nfor _ in range(12): subprocess.Popen({sleeper(marker)})"):
-        until(lambda: len(processes_with(marker)) == 12)
-        until(lambda: {os.getpriority(os.PRIO_PROCESS, pid) for pid in processes_with(marker)} == {19})
+    code = f"import subprocess, sys\nfor _ in range(12): subprocess.Popen({sleeper(marker)})"
+    with busy_kernel(nested, code) as manager:
+        until_in(manager, lambda: len(processes_with(marker)) == 12, "there was a crowd")
+        until_in(
+            manager,
+            lambda: {os.getpriority(os.PRIO_PROCESS, pid) for pid in processes_with(marker)} == {19},
+            "the crowd had given way",
+        )
 
 
 def test_numbers_of_system_calls_are_those_of_the_kernels_headers():
@@ -718,8 +769,8 @@ def test_numbers_of_system_calls_are_those_of_the_kernels_headers():
 @pytest.mark.skipif(not ROOT, reason="needs root")
 def test_root_drops_to_a_pooled_user(anywhere):
     marker = f"warplab-{secrets.token_hex(8)}"
-    with busy_kernel(anywhere, f"import subprocess, sys; subprocess.Popen({sleeper(marker)})"):
-        until(lambda: len(processes_with(marker)) == 1)
+    with busy_kernel(anywhere, f"import subprocess, sys; subprocess.Popen({sleeper(marker)})") as manager:
+        until_in(manager, lambda: len(processes_with(marker)) == 1, "its process was there")
         status = Path(f"/proc/{processes_with(marker)[0]}/status").read_text()
     user = int(re.search(r"Uid:\s+(\d+)", status)[1])
     assert user in users.POOL

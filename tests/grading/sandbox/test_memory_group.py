@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.waiting import until
 from warplab.grading.sandbox import memory_group
+from warplab.grading.sandbox import processes as process_table
 from warplab.grading.sandbox.isolation import LimitsOnly
 from warplab.grading.sandbox.limits import SubmissionLimits
 from warplab.grading.sandbox.memory_group import SWITCH, MemoryGroup
@@ -100,3 +103,12 @@ def test_sockets_count_as_what_they_may_hold():
     assert more > 150 * SOCKET_BYTES
     assert STREAM_BYTES > SOCKET_BYTES
     assert socket_bytes(2**22 + 1) == 0
+
+
+def test_a_process_that_ended_meanwhile_holds_no_memory(monkeypatch):
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    seen = process_table.processes()
+    child.communicate(b"\n")
+    monkeypatch.setattr(process_table, "processes", lambda: {child.pid: seen[child.pid]})
+    assert int(seen[child.pid][21]) > 0
+    assert process_table.usage(os.getpid(), 0)[2] == 0

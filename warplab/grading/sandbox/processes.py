@@ -42,7 +42,8 @@ def usage(init: int, enough: int) -> tuple[list[int], float, int]:
     """Return the processes of init's tree, their processor time in seconds, and their memory in bytes.
 
     Dividing shared pages among their users is slow. It is done only where the sum of all resident pages, which counts
-    shared ones several times, exceeds `enough`.
+    shared ones several times, exceeds `enough`: the most that the processes may use. Whoever adds other memory to the
+    result takes that off first.
     """
     known = processes()
     tree = descendants(init, known)
@@ -97,6 +98,8 @@ def kill_tree(process: subprocess.Popen) -> None:
 def _proportional_bytes(pid: int, resident: int) -> int:
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):  # it has ended since its pages were counted
+        return 0
     except OSError:  # a process that hides its maps counts in full
         return resident
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), resident)
