@@ -10,6 +10,8 @@ import pytest
 import warplab
 from warplab.dropin import cupy as cp
 from warplab.dropin import numba_cuda as cuda
+from warplab.estimating.estimate import estimate
+from warplab.estimating.rates import PER_CLOCK, RARE
 from warplab.paths import COURSE
 
 CARD = (COURSE / "docs" / "launches.md").read_text()
@@ -91,6 +93,20 @@ def test_pictures_of_the_glossary_exist():
     pictures = {a or b for a, b in named if (a or b).startswith(("draw_", "explore_"))}
     assert len(pictures) >= 6
     assert pictures <= set(warplab.__all__)
+
+
+def test_the_glossary_explains_every_bar_of_an_estimate():
+    part = GLOSSARY.split("## An estimate's bars")[1].split("\n## ")[0]
+    explained = {
+        re.sub(r" \(.*\)", "", line.split("|")[1]).strip() for line in part.splitlines() if line.startswith("| ")
+    }
+    single = next(name for name in explained if name.endswith(" instructions"))
+    explained |= {f"{name} instructions" for name in re.findall("[A-Z]+", single)}
+    launch = warplab.simulate(numba_kernel, 1, 32, (np.ones(32, np.float32), np.zeros(32, np.float32)))
+    bars = {resource.name for resource in estimate(launch).time.resources}
+    bars |= {f"{pipe} pipe" for pipe in PER_CLOCK[9, 0] if pipe != "IMAD"}  # IMAD is a rate within the FMA pipe
+    bars |= {f"{name} instructions" for name in RARE}
+    assert bars | {"atomics", "tensor cores"} <= explained
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """What lab 04's text says of code that learners write, and the picture that its section 8 draws."""
 
 import importlib.util
+import re
 
+import nbformat
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -11,9 +13,14 @@ from kernels.matmul.pipeline_diagram import draw_pipeline, tile_events
 from tests.support.lesson_answers import load
 from warplab import simulate
 from warplab.bench.lab import find
+from warplab.estimating.estimate import estimate
+from warplab.hardware.cards import card
 from warplab.launch.kernel_source import CudaSource
+from warplab.paths import COURSE
 
 ANSWERS = load(find("matmul"))
+LESSON = COURSE / "notebooks" / "04_matrix_multiply.ipynb"
+PAGE = (COURSE / "docs" / "estimate.md").read_text()
 
 USED = {"__syncthreads": "barrier", "sum[r][s] +=": "use"}
 LINES = {
@@ -41,17 +48,23 @@ extern "C" __global__ void f(const int* starts, float* out)
 """
 
 
-def counts_of(source, tmp_path):
-    """The counts of a `four_rows` for 64 × 64 × 32, which must be right."""
+def kernel_of(source, tmp_path, name="four_rows"):
+    """The Numba kernel that a learner's cell defines."""
     path = tmp_path / "answer.py"
     path.write_text(f"from numba import float32\n\nfrom warplab import cuda\n\n\n{source}\n")
     spec = importlib.util.spec_from_file_location("answer", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+def counts_of(source, tmp_path):
+    """The counts of a `four_rows` for 64 × 64 × 32, which must be right."""
+    kernel = kernel_of(source, tmp_path)
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((64, 32), (32, 64)))
     c = np.zeros((64, 64), np.float32)
-    launch = simulate(module.four_rows, (2, 2), (32, 8), (a, b, c))
+    launch = simulate(kernel, (2, 2), (32, 8), (a, b, c))
     np.testing.assert_array_equal(c, a @ b)
     return launch.counts
 
@@ -62,6 +75,42 @@ def test_four_sums_in_one_loop_take_more_passes_than_one_loop_after_another(tmp_
     together = per_multiply_add(counts_of(ANSWERS.four_rows(), tmp_path))
     after = per_multiply_add(counts_of(ANSWERS.four_rows().replace(loop, ROW_AFTER_ROW), tmp_path))
     assert (together["passes"], after["passes"]) == (1.3125, 0.8125)
+
+
+def estimate_of(source, tmp_path, name, block):
+    """The lesson's estimate for 4096 × 4096 × 4096, from 256 × 256 × 256."""
+    tmp_path.mkdir()
+    a, b, c = (np.ones((256, 256), np.float32) for _ in range(3))
+    launch = simulate(kernel_of(source, tmp_path, name), (8, 8), block, (a, b, c), sample_blocks=4)
+    return estimate(launch, blocks=256, each=16, footprint=(8 * 4096**2, 4 * 4096**2))
+
+
+def needs(found):
+    """What a launch needs of each resource: its seconds alone, and its work."""
+    return {r.name: (r.seconds, r.work) for r in found.time.resources}
+
+
+def test_what_the_lesson_says_of_the_estimates_of_four_rows(tmp_path):
+    loop = f"for i in range(32): {ANSWERS.INNER}"
+    cells = {cell.id: cell.source for cell in nbformat.read(LESSON, as_version=4).cells}
+    tiled = estimate_of(cells["matmul-tiled"], tmp_path / "tiled", "tiled", (32, 32))
+    together = estimate_of(ANSWERS.four_rows(), tmp_path / "together", "four_rows", (32, 8))
+    one_by_one = ANSWERS.four_rows().replace(loop, ROW_AFTER_ROW)
+    after = estimate_of(one_by_one, tmp_path / "after", "four_rows", (32, 8))
+    assert (tiled.limit, together.limit, after.limit) == ("L1 data path", "issue slots", "L1 data path")
+    assert needs(together)["L1 data path"] < needs(tiled)["L1 data path"]
+    assert needs(together)["issue slots"][1] > 2 * needs(tiled)["issue slots"][1] > 2 * needs(after)["issue slots"][1]
+    assert after.seconds < 0.7 * tiled.seconds < 0.7 * together.seconds
+    asked_for = 2 * 4096**3 / (1e12 * card("H100").fp32_tflops)
+    assert 1.9e-3 < asked_for < 2.2e-3
+    assert needs(tiled)["FMA pipe"][0] > 1.2 * asked_for
+    assert max(seconds for seconds, _ in needs(tiled).values()) < tiled.seconds
+
+
+def test_the_estimates_of_large_products_are_nearly_all_too_short():
+    errors = re.findall(r"\| lab 04, \w+, (?:4096|8192) cubed \|.*?\|.*?\| ([+-]\d+) %", PAGE)
+    assert len(errors) == 14
+    assert sum(int(error) <= 0 for error in errors) >= 12
 
 
 def test_passes_of_a_sum_in_float64_are_not_given(tmp_path):
