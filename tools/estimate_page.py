@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from tools.estimate_error import FAR, NEAR, Result, percent, result, summary
+from tools.estimate_model import model_hash
 from tools.timed_work import FIRST, GROUPS, HELD_OUT, OPEN, group, timed
 from warplab.estimating.rates import rates
 from warplab.hardware.cards import CARDS
@@ -158,6 +159,7 @@ def error(groups: Groups) -> dict[str, object]:
     sizes = [abs(r.error) for r in held_out]
     device, _, date = max(r.origin for r in held_out).rpartition(", ")
     return {
+        "model": model_hash(),
         "device": device,
         "date": date,
         "launches": len(sizes),

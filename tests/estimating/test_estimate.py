@@ -13,7 +13,6 @@ from warplab.draw.estimated_time import draw_estimate
 from warplab.estimating import estimate as module
 from warplab.hardware.cards import CARDS, card
 from warplab.launch.simulate import simulate
-from warplab.simulator.count.counters import Counts
 
 SOURCE = r"""extern "C" __global__ void copy(const float *in, float *out, int stride) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -60,16 +59,58 @@ def test_the_label_gives_the_published_error(launch, monkeypatch) -> None:
 def test_longer_strides_take_longer_and_the_load_costs_most(launch) -> None:
     strided = run(16)
     assert estimate(strided).seconds > estimate(launch).seconds
-    lines = module._lines(strided, "DRAM")
+    known = module.rates(card("H100"))
+    lines = module._lines(strided, module.work_of(strided, card("H100")), known, "DRAM")
     assert lines[0].line == 3
     assert lines[0].code == "out[i] = in[i * stride];"
     assert sum(line.share for line in lines) == pytest.approx(1)
 
 
+MIXED = r"""
+extern "C" __global__ void mixed(const float *in, float *out) {
+    float x = in[threadIdx.x], y = x;
+#pragma unroll
+    for (int i = 0; i < 16; i++) x = __sinf(x);
+#pragma unroll
+    for (int i = 0; i < 40; i++) y = y * 1.5f + x;
+    out[threadIdx.x] = x + y;
+}
+"""
+
+
 def test_lines_weigh_by_what_limits_the_launch() -> None:
-    counts = Counts(barriers=3, branches=2, warp_instructions=10, global_atomic_sectors=5)
-    limits = {"BAR instructions": 3, "BRA instructions": 2, "atomics": 5, "issue slots": 10, "ALU pipe": 10}
-    assert {limit: module._weight(counts, limit) for limit in limits} == limits
+    """Only the sines need the XU pipe, only the multiply-adds that of FMA, apart from one product before each sine."""
+    found = simulate(CudaSource(MIXED, "mixed"), 4, 256, (np.ones(256, np.float32), np.zeros(256, np.float32)))
+    known = module.rates(card("H100"))
+    work = module.work_of(found, card("H100"))
+
+    def share(limit: str, line: int) -> float:
+        return {one.line: one.share for one in module._lines(found, work, known, limit)}.get(line, 0.0)
+
+    assert share("XU pipe", 5) == 1.0
+    assert share("FMA pipe", 7) > 0.6
+    assert share("latency", 5) > share("latency", 7)
+    assert share("latency", 4) == 0.0
+
+
+def test_chains_limit_by_their_latency() -> None:
+    """4096 multiply-adds in a row after one load: the loop is what a warp waits for."""
+    source = CHAIN
+    found = simulate(CudaSource(source, "chain"), 1, 32, (np.ones(32, np.float32), np.zeros(32, np.float32)))
+    lines = estimate(found).lines
+    assert estimate(found).limit == "latency"
+    assert lines[0].line == 5
+    assert lines[0].share > 0.8
+
+
+CHAIN = r"""
+extern "C" __global__ void chain(const float *in, float *out) {
+    float x = in[threadIdx.x];
+#pragma unroll 16
+    for (int i = 0; i < 4096; i++) x = x * 0.5f + 1.0f;
+    out[threadIdx.x] = x;
+}
+"""
 
 
 UNKNOWN = r"""
@@ -103,7 +144,7 @@ extern "C" __global__ void calling(const float *in, float *out) {
     [
         ("shared_sum", "atomics in shared memory that try again"),
         ("sleeping", "the time asleep is not counted"),
-        ("local", "local arrays do not fit into the L1"),
+        ("local", "local arrays of all threads on an SM need more than the L1"),
         ("calling", "calls functions that are not inlined"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from tools import estimate_error, estimate_page, timed_work
 from tools.estimate_error import Result, summary, table
+from tools.estimate_model import model_hash
 from warplab.bench.timed_launches import Part, row
 from warplab.estimating.work import Work
 
@@ -111,6 +112,7 @@ def test_the_page_and_the_label_give_the_error_of_what_is_held_out() -> None:
     assert "On the second set the first is not reached (55.0 %), the second not reached (1 of 2)" in page
     assert "3 of the unseen launches have not been recorded" in page
     assert estimate_page.error(groups) == {
+        "model": model_hash(),
         "device": "NVIDIA H100",
         "date": "2026-11-21",
         "launches": 2,

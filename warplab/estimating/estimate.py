@@ -13,10 +13,18 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from warplab.estimating.launch_time import LATENCY, LAUNCH, LaunchTime, Resource, launch_time
+from warplab.estimating.launch_time import (
+    LATENCY,
+    LAUNCH,
+    LaunchTime,
+    Resource,
+    launch_time,
+    reads_anywhere,
+    waits_by_line,
+)
 from warplab.estimating.machine_counts import MachineRow, machine_counts
-from warplab.estimating.rates import rates
-from warplab.estimating.work import work_of
+from warplab.estimating.rates import Rates, rates
+from warplab.estimating.work import Work, work_of
 from warplab.hardware.cards import Card
 from warplab.hardware.cards import card as find_card
 from warplab.launch.launch_record import LaunchRecord
@@ -44,9 +52,14 @@ _UNKNOWN: tuple[tuple[Callable[[MachineRow], bool], str], ...] = (
     ),
     (
         lambda row: row.opcode.startswith("ATOMS.CAST"),
-        "Too low where warps meet at a word: atomics in shared memory that try again count only the lanes of one warp.",
+        "Too low where warps meet at a word: atomics in shared memory that try again count only the lanes of one warp. "
+        "In a sweep on an H100 all warps on one word of floats took 4 to 18 times as long.",
     ),
-    (_named("LDL", "STL"), "Too low where local arrays do not fit into the L1: they are taken to."),
+    (
+        _named("LDL", "STL"),
+        "Too low if the local arrays of all threads on an SM need more than the L1 (256 KiB on an H100): in a sweep 2 "
+        "to 4 times then.",
+    ),
     (
         lambda row: row.opcode.split(".")[0] in ("LDG", "LD") and ".STRONG" in row.opcode,
         "Too low where blocks wait for one another: a loop that asks for a flag counts as one pass.",
@@ -195,8 +208,8 @@ def estimate(
     `profile`: a launch, or a profile of exactly one launch. The GPU is taken to be idle when it begins, and its data to
     be in DRAM; with `warm` in the L2, if they fit there, as after a launch on the same data.
     A small launch can stand for a large one of the same kind, which has `blocks` times the blocks, all alike, and
-    whose loops run `each` times as long. `footprint`: the distinct bytes that the large one loads and stores, where
-    they do not grow with both.
+    whose loops run `each` times as long. `footprint`: the distinct bytes that the large one loads and stores; without
+    it those of the small one are multiplied by both, also by `each` where the accesses are not in the loop.
     Raises ValueError for an unknown card, for several launches, for a launch without counters or machine code, and for
     `blocks` or `each` that is not positive; CompilerNotFound where the assembler is missing.
     """
@@ -212,7 +225,7 @@ def estimate(
     time = launch_time(work, known, warm=warm)
     large = [r.name for r in time.resources if r.seconds >= SHOWN * time.seconds]
     lifted = {name: launch_time(work, known, warm=warm, without=_together(name)).seconds for name in large}
-    lines, warnings = _lines(launch, time.limit), tuple(_warnings(launch, device))
+    lines, warnings = _lines(launch, work, known, time.limit), tuple(_warnings(launch, work, known))
     return Estimate(launch, device, time, lifted, lines, warnings, blocks, each)
 
 
@@ -221,10 +234,20 @@ def _together(name: str) -> frozenset[str]:
     return frozenset(("shared memory", "L1 data path") if name in ("shared memory", "L1 data path") else (name,))
 
 
-def _warnings(launch: LaunchRecord, card: Card) -> list[str]:
-    """What the launch does that makes the estimate too low or too high, by its machine code."""
-    machine = machine_counts(launch, card)
+def _warnings(launch: LaunchRecord, work: Work, known: Rates) -> list[str]:
+    """What the launch does that makes the estimate too low or too high, by its machine code and its addresses."""
+    machine = machine_counts(launch, known.card)
     found = [text for test, text in _UNKNOWN if any(test(row) for row in machine.rows if row.warps)]
+    if any("CAS" in row.opcode and work.code[row.block].loop >= 0 for row in work.rows if row.warps):
+        found.append(
+            "Uncertain: a loop of compare-and-swap tries again as often as in the simulator, whose threads take turns "
+            "otherwise than a GPU's."
+        )
+    if reads_anywhere(work):
+        found.append(
+            "Uncertain: lanes read sectors of lines of their own, which are taken to lie anywhere. At a regular stride "
+            "the memory is up to 1.5 times as fast."
+        )
     return [*found, *machine.notes]
 
 
@@ -234,6 +257,8 @@ def label(card: Card, *limits: str) -> str:
     `limits`: the resources that limit the launches, whose own errors are given where they are known.
     """
     text = "An estimate by arithmetic, no measurement."
+    if not rates(card).validated:
+        return f"{text} Not validated for the {card.name}: its rates are published ones, or the H100's."
     known = _published()
     if known is None:
         return text
@@ -248,8 +273,6 @@ def label(card: Card, *limits: str) -> str:
                 f" The {own['launches']} of these launches with this limit ({limit}) were off by "
                 f"{own['mean_percent']:.0f} % on average."
             )
-    if not rates(card).validated:
-        text += f" Not validated for the {card.name}: its rates are published ones, or the H100's."
     return text
 
 
@@ -262,11 +285,11 @@ def _amount(resource: Resource) -> str:
     return "" if resource.name == LAUNCH else quantity(resource.work, resource.unit)
 
 
-def _lines(launch: LaunchRecord, limit: str) -> tuple[SourceLine, ...]:
+def _lines(launch: LaunchRecord, work: Work, known: Rates, limit: str) -> tuple[SourceLine, ...]:
     """The lines with the largest shares of what limits the launch, at most MOST_LINES."""
     if limit in NO_LINES:
         return ()
-    weights = {place: _weight(counts, limit) for place, counts in launch.lines.items()}
+    weights = _weights(launch, work, known, limit)
     total = sum(weights.values())
     if not total:
         return ()
@@ -279,8 +302,23 @@ def _lines(launch: LaunchRecord, limit: str) -> tuple[SourceLine, ...]:
     return tuple(found)
 
 
+def _weights(launch: LaunchRecord, work: Work, known: Rates, limit: str) -> dict[tuple[str, int], float]:
+    """What each line adds to a resource: by machine instructions, or by the counters of memory."""
+    if limit == LATENCY:
+        found = waits_by_line(work, known)
+    elif limit == "issue slots" or limit.endswith((" pipe", " instructions")):
+        what = limit.rpartition(" ")[0]
+        found = {}
+        for row in work.rows:
+            if limit == "issue slots" or what in (row.pipe, row.name):
+                found[row.file, row.line] = found.get((row.file, row.line), 0.0) + row.warps
+    else:
+        found = {place: _weight(counts, limit) for place, counts in launch.lines.items()}
+    return {place: weight for place, weight in found.items() if place in launch.lines}
+
+
 def _weight(counts: Counts, limit: str) -> float:
-    """What a line adds to a resource."""
+    """What a line adds to a resource of memory, or to the tensor cores."""
     sectors = counts.global_load_sectors + counts.global_store_sectors
     shared = sum(getattr(counts, f"shared_{kind}_wavefronts") for kind in ("load", "store", "copy", "atomic"))
     if limit in ("DRAM", "L2", "path to the L2"):
@@ -293,12 +331,6 @@ def _weight(counts: Counts, limit: str) -> float:
         return shared
     if limit == "L1 data path":
         return shared + sectors / 4
-    if limit == LATENCY:
-        return counts.global_load_requests + counts.shared_load_requests + counts.barriers
-    if limit == "BAR instructions":
-        return counts.barriers
-    if limit == "BRA instructions":
-        return counts.branches
     if limit == "tensor cores":
         return counts.tensor_operations
     return counts.warp_instructions

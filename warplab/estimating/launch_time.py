@@ -24,14 +24,14 @@ from dataclasses import dataclass, replace
 from warplab.estimating.atomics import global_seconds, shared_wavefronts
 from warplab.estimating.rates import L2_USED, RARE, SLOW, SLOW_OTHERS, Rates
 from warplab.estimating.uneven_work import stretch
-from warplab.estimating.warp_latency import SHARED, Access, cycles
+from warplab.estimating.warp_latency import SHARED, Access, cycles, cycles_by_line
 from warplab.estimating.work import Row, Work
 from warplab.hardware import occupancy
 from warplab.simulator.constants import SECTOR_BYTES, WARP_SIZE
 from warplab.simulator.ptx import fragments
 
 SM_KNEE, SM_BEND = 4, 6  # assumed: of the bends between latency and an SM's resources, and between these
-L2_PATH = 64  # bytes per clock from the L2 to an SM (NVIDIA, A100 white paper; as in Hopper)
+L2_PATH = 64  # bytes per clock from the L2 to an SM: assumed, as usual in microbenchmarks; no sweep here reaches it
 OWN = 0.5  # share of distinct bytes among those that blocks read first, from which on they count as the blocks' own
 SINGLE = 1.77  # sectors that take the L2 as long as a single one (sweeps.json: scattered, 136 against 241 billion)
 APART, MANY_LINES = 1.5, 8  # bytes in pairs for each byte read, and lines of a request, from which on lanes read apart
@@ -79,6 +79,17 @@ def launch_time(work: Work, rates: Rates, *, warm: bool = False, without: frozen
     `without`: resources that cost nothing, to see what they are worth.
     """
     return _Model(work, rates, warm, without).result()
+
+
+def reads_anywhere(work: Work) -> bool:
+    """Whether lanes read sectors of lines of their own, of which the other sectors are not read nearby."""
+    return work.pair_bytes > APART and work.reuse.get("lines", 1.0) >= MANY_LINES and work.again < OWN
+
+
+def waits_by_line(work: Work, rates: Rates) -> dict[tuple[str, int], float]:
+    """The cycles of a warp that has an SM to itself, by file and line."""
+    model = _Model(work, rates, warm=False, without=frozenset())
+    return cycles_by_line(work, model._latency)
 
 
 class _Model:
@@ -340,8 +351,7 @@ class _Model:
         return self.rates.scattered_bandwidth if self._anywhere() else math.inf
 
     def _anywhere(self) -> bool:
-        work = self.work
-        return work.pair_bytes > APART and work.reuse.get("lines", 1.0) >= MANY_LINES and work.again < OWN
+        return reads_anywhere(self.work)
 
     def _block_clocks(self) -> float:
         """From the start of a block to the next; blocks of 1024 threads start later (sweeps.json: starts)."""

@@ -84,6 +84,22 @@ class _Warp:
         return self.ways[access.way] + access.until
 
 
+def cycles_by_line(work: Work, latency: Latency) -> dict[tuple[str, int], float]:
+    """The cycles of `cycles` by source line, each instruction's from when the one before it lets it go."""
+    warp = _Warp(barrier=BARRIER + BARRIER_WARP * work.warps_per_block)
+    found: dict[tuple[str, int], float] = {}
+    for block in work.code:
+        often = _times(work, block)
+        if not often:
+            continue
+        passes = min(PASSES, math.ceil(often)) if block.loop >= 0 else 1
+        for _ in range(passes):
+            for row in _rows(work, block):
+                place = row.file, row.line
+                found[place] = found.get(place, 0.0) + warp.run([row], latency) * often / passes
+    return found
+
+
 def cycles(work: Work, latency: Latency) -> float:
     """Cycles from a warp's first instruction to its last. `latency`: what an instruction takes beside its stall."""
     warp, at = _Warp(barrier=BARRIER + BARRIER_WARP * work.warps_per_block), 0

@@ -1,0 +1,50 @@
+"""A hash of the model behind estimates: it changes where an estimated time may, and stays where only words change."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from warplab.estimating import rates
+from warplab.hardware.cards import CARDS
+from warplab.paths import COURSE
+
+FOLDER = COURSE / "warplab" / "estimating"
+FILES = ("atomics", "launch_time", "pipes", "uneven_work", "warp_latency", "work")
+TABLES = ("FACTORS", "L2_USED", "PER_CLOCK", "RARE", "SLOW", "SLOW_OTHERS")  # of rates, whose other words are sources
+
+
+def model_hash() -> str:
+    """16 hexadecimal digits of the SHA-256 of the model's code without comments and docstrings, and of its rates."""
+    code = [_code(FOLDER / f"{name}.py") for name in FILES]
+    numbers = {name: repr(getattr(rates, name)) for name in TABLES}
+    cards = {
+        name: {k: v for k, v in asdict(rates.rates(name)).items() if k not in ("card", "sources")} for name in CARDS
+    }
+    text = json.dumps([code, numbers, cards], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _numbers(known: rates.Rates) -> dict[str, object]:
+    return {name: value for name, value in asdict(known).items() if name not in ("card", "sources")}
+
+
+def _code(path: Path) -> str:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return _text(tree)
+
+
+def _text(node: object) -> str:
+    """A tree as text that is the same in all versions of Python, which `ast.dump` is not: without what is empty."""
+    if isinstance(node, ast.AST):
+        fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, [])}
+        return f"{type(node).__name__}({', '.join(f'{name}={_text(value)}' for name, value in fields.items())})"
+    if isinstance(node, list):
+        return f"[{', '.join(map(_text, node))}]"
+    return repr(node)
